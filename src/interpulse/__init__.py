@@ -1,0 +1,9 @@
+"""The topic plane of Apache Pulsar in Python.
+
+``interpulse.client`` is the asyncio client, ``interpulse.sync`` its blocking twin, ``interpulse.spark`` the PySpark
+data source; the broker is started by ``interpulse standalone``. Importing this package starts nothing.
+"""
+
+__all__ = ["__version__"]
+
+__version__ = "0.1.0"

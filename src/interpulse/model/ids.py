@@ -1,0 +1,55 @@
+"""Positions and message ids: how they are ordered and written down."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["EARLIEST", "LATEST", "MessageId", "Position"]
+
+_LEDGER_MAX = 2**63 - 1
+
+
+class Position(NamedTuple):
+    """The address of one entry: ledger, then entry within it. Compared as a pair.
+
+    ``Position(ledger, -1)`` stands before the first entry of that ledger.
+    """
+
+    ledger: int
+    entry: int
+
+    def __str__(self) -> str:
+        return f"{self.ledger}:{self.entry}"
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """Read the form ``ledger:entry``; raises ValueError for anything else."""
+        ledger, separator, entry = text.partition(":")
+        if not separator:
+            raise ValueError(f"not a position: {text!r}, expected ledger:entry")
+        return cls(int(ledger), int(entry))
+
+
+EARLIEST = Position(-1, -1)
+"""Before every entry of every topic."""
+
+LATEST = Position(_LEDGER_MAX, _LEDGER_MAX)
+"""After every entry of every topic."""
+
+
+class MessageId(NamedTuple):
+    """The address of one message: its entry, the partition it lies in, and its index inside a batch (-1 = no batch)."""
+
+    ledger: int
+    entry: int
+    partition: int = -1
+    batch_index: int = -1
+
+    @property
+    def position(self) -> Position:
+        """The entry that holds this message."""
+        return Position(self.ledger, self.entry)
+
+    def __str__(self) -> str:
+        text = f"{self.ledger}:{self.entry}:{self.partition}"
+        return text if self.batch_index < 0 else f"{text}:{self.batch_index}"

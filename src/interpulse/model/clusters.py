@@ -1,0 +1,78 @@
+"""Clusters and tenants as the admin API shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+__all__ = ["ClusterData", "TenantInfo"]
+
+_CLUSTER_KEYS = {
+    "service_url": "serviceUrl",
+    "service_url_tls": "serviceUrlTls",
+    "broker_service_url": "brokerServiceUrl",
+    "broker_service_url_tls": "brokerServiceUrlTls",
+    "proxy_service_url": "proxyServiceUrl",
+    "proxy_protocol": "proxyProtocol",
+    "authentication_plugin": "authenticationPlugin",
+    "authentication_parameters": "authenticationParameters",
+    "peer_cluster_names": "peerClusterNames",
+    "broker_client_tls_enabled": "brokerClientTlsEnabled",
+    "tls_allow_insecure_connection": "tlsAllowInsecureConnection",
+    "broker_client_trust_certs_file_path": "brokerClientTrustCertsFilePath",
+    "listener_name": "listenerName",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterData:
+    """How other clusters reach a cluster. Fields that are None were never set."""
+
+    service_url: str | None = None
+    service_url_tls: str | None = None
+    broker_service_url: str | None = None
+    broker_service_url_tls: str | None = None
+    proxy_service_url: str | None = None
+    proxy_protocol: str | None = None
+    authentication_plugin: str | None = None
+    authentication_parameters: str | None = None
+    peer_cluster_names: tuple[str, ...] | None = None
+    broker_client_tls_enabled: bool = False
+    tls_allow_insecure_connection: bool = False
+    broker_client_trust_certs_file_path: str | None = None
+    listener_name: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Pulsar's JSON; fields that were never set are left out."""
+        body: dict[str, Any] = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if value is not None:
+                body[_CLUSTER_KEYS[item.name]] = list(value) if isinstance(value, tuple) else value
+        return body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> ClusterData:
+        """Read Pulsar's JSON; unknown fields are ignored, as Pulsar's clients do."""
+        values: dict[str, Any] = {}
+        for name, key in _CLUSTER_KEYS.items():
+            value = body.get(key)
+            if value is not None:
+                values[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantInfo:
+    """Who administers a tenant, and on which clusters it may have namespaces."""
+
+    admin_roles: tuple[str, ...] = ()
+    allowed_clusters: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"adminRoles": sorted(self.admin_roles), "allowedClusters": sorted(self.allowed_clusters)}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> TenantInfo:
+        return cls(tuple(body.get("adminRoles") or ()), tuple(body.get("allowedClusters") or ()))

@@ -1,0 +1,462 @@
+"""Every failure a caller can meet, one class each.
+
+::
+
+    PulsarError
+    ├── UnknownError
+    ├── MetadataError
+    ├── PersistenceError
+    ├── AuthenticationError, AuthorizationError
+    ├── ServiceNotReady, TooManyRequests
+    ├── ConsumerBusy, ConsumerAssignError, ConsumerNotFound
+    ├── ProducerBusy, ProducerFenced, QuotaExceededError, QuotaExceededException
+    ├── ChecksumError
+    ├── UnsupportedVersion
+    ├── NotFound
+    │   ├── TopicNotFound, NamespaceNotFound, TenantNotFound, ClusterNotFound
+    │   ├── SubscriptionNotFound, SchemaNotFound, PartitionedTopicNotFound, PolicyNotFound
+    ├── Conflict
+    │   └── AlreadyExists, NotEmpty
+    ├── NotAllowed
+    │   ├── TopicInconsistent        (PIP-414)
+    │   ├── PartitionCountAboveMaximum, ExpansionAboveMaximum, TopicLimitReached
+    ├── InvalidTopicName, InvalidRequest (400), PreconditionFailed (412), Unprocessable (422), Forbidden (403)
+    ├── TopicTerminated
+    ├── IncompatibleSchema
+    ├── RemoteClusterUnavailable
+    └── client side only: NotConnected, OperationTimeout, NotSupported, AlreadyClosed
+
+``wire_code`` is Pulsar's ServerError number, ``http_status`` the REST status, ``retriable`` whether asking again may
+succeed without anybody changing anything. Doors translate with these three; nothing else decides.
+All classes keep plain text in ``args``, so they travel between processes.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+__all__ = [
+    "AlreadyClosed",
+    "AlreadyExists",
+    "AuthenticationError",
+    "AuthorizationError",
+    "ChecksumError",
+    "ClusterNotFound",
+    "Conflict",
+    "ConsumerAssignError",
+    "ConsumerBusy",
+    "ConsumerNotFound",
+    "ExpansionAboveMaximum",
+    "Forbidden",
+    "IncompatibleSchema",
+    "InvalidRequest",
+    "InvalidTopicName",
+    "MetadataError",
+    "NamespaceNotFound",
+    "NotAllowed",
+    "NotConnected",
+    "NotEmpty",
+    "NotFound",
+    "NotImplementedYet",
+    "NotSupported",
+    "OperationTimeout",
+    "PartitionCountAboveMaximum",
+    "PartitionedTopicNotFound",
+    "PersistenceError",
+    "PolicyNotFound",
+    "PreconditionFailed",
+    "ProducerBusy",
+    "ProducerFenced",
+    "PulsarError",
+    "QuotaExceededError",
+    "QuotaExceededException",
+    "RemoteClusterUnavailable",
+    "SchemaNotFound",
+    "ServerError",
+    "ServiceNotReady",
+    "SubscriptionNotFound",
+    "TenantNotFound",
+    "TooManyRequests",
+    "TopicInconsistent",
+    "TopicLimitReached",
+    "TopicNotFound",
+    "TopicTerminated",
+    "UnknownError",
+    "Unprocessable",
+    "UnsupportedVersion",
+    "error_for_http_status",
+    "error_for_wire_code",
+]
+
+
+class ServerError(IntEnum):
+    """The error numbers of Pulsar's binary protocol."""
+
+    UnknownError = 0
+    MetadataError = 1
+    PersistenceError = 2
+    AuthenticationError = 3
+    AuthorizationError = 4
+    ConsumerBusy = 5
+    ServiceNotReady = 6
+    ProducerBlockedQuotaExceededError = 7
+    ProducerBlockedQuotaExceededException = 8
+    ChecksumError = 9
+    UnsupportedVersionError = 10
+    TopicNotFound = 11
+    SubscriptionNotFound = 12
+    ConsumerNotFound = 13
+    TooManyRequests = 14
+    TopicTerminatedError = 15
+    ProducerBusy = 16
+    InvalidTopicName = 17
+    IncompatibleSchema = 18
+    ConsumerAssignError = 19
+    TransactionCoordinatorNotFound = 20
+    InvalidTxnStatus = 21
+    NotAllowedError = 22
+    TransactionConflict = 23
+    TransactionNotFound = 24
+    ProducerFenced = 25
+
+
+class PulsarError(Exception):
+    """Anything the broker, the client or a rule refuses. ``str()`` is the sentence for the user."""
+
+    wire_code: ClassVar[ServerError] = ServerError.UnknownError
+    http_status: ClassVar[int] = 500
+    retriable: ClassVar[bool] = False
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+
+
+class UnknownError(PulsarError):
+    """The peer failed without saying why."""
+
+
+class MetadataError(PulsarError):
+    """The metadata store could not answer, or holds something that cannot be used."""
+
+    wire_code = ServerError.MetadataError
+    retriable = True
+
+
+class PersistenceError(PulsarError):
+    """An entry could not be made durable or be read back; nothing of it is acknowledged."""
+
+    wire_code = ServerError.PersistenceError
+    retriable = True
+
+
+class AuthenticationError(PulsarError):
+    """The credentials were not accepted."""
+
+    wire_code = ServerError.AuthenticationError
+    http_status = 401
+
+
+class AuthorizationError(PulsarError):
+    """The role may not do this."""
+
+    wire_code = ServerError.AuthorizationError
+    http_status = 403
+
+
+class Forbidden(AuthorizationError):
+    """Refused whoever asks, for example a cluster that is not registered."""
+
+
+class ConsumerBusy(PulsarError):
+    """The subscription does not take this consumer now."""
+
+    wire_code = ServerError.ConsumerBusy
+    http_status = 409
+
+
+class ConsumerAssignError(PulsarError):
+    """Key ranges of the consumer overlap with another's."""
+
+    wire_code = ServerError.ConsumerAssignError
+    http_status = 409
+
+
+class ConsumerNotFound(PulsarError):
+    """No such consumer on this connection."""
+
+    wire_code = ServerError.ConsumerNotFound
+    http_status = 404
+
+
+class ServiceNotReady(PulsarError):
+    """The broker or the topic is starting, moving or closing; ask again."""
+
+    wire_code = ServerError.ServiceNotReady
+    http_status = 503
+    retriable = True
+
+
+class TooManyRequests(PulsarError):
+    """No permit is left for this kind of request."""
+
+    wire_code = ServerError.TooManyRequests
+    http_status = 503
+    retriable = True
+
+
+class ProducerBusy(PulsarError):
+    """The producer name is taken, or the topic is held by an exclusive producer."""
+
+    wire_code = ServerError.ProducerBusy
+    http_status = 409
+
+
+class ProducerFenced(PulsarError):
+    """A newer exclusive producer owns the topic."""
+
+    wire_code = ServerError.ProducerFenced
+    http_status = 409
+
+
+class QuotaExceededError(PulsarError):
+    """The backlog quota holds producers back."""
+
+    wire_code = ServerError.ProducerBlockedQuotaExceededError
+    http_status = 412
+
+
+class QuotaExceededException(PulsarError):
+    """The backlog quota refuses producers."""
+
+    wire_code = ServerError.ProducerBlockedQuotaExceededException
+    http_status = 412
+
+
+class ChecksumError(PulsarError):
+    """The bytes do not match their CRC32C."""
+
+    wire_code = ServerError.ChecksumError
+    http_status = 400
+
+
+class UnsupportedVersion(PulsarError):
+    """The command belongs to a part of the protocol that is not offered here."""
+
+    wire_code = ServerError.UnsupportedVersionError
+    http_status = 501
+
+
+class NotFound(PulsarError):
+    """Something named does not exist."""
+
+    wire_code = ServerError.TopicNotFound
+    http_status = 404
+
+
+class TopicNotFound(NotFound):
+    """The topic does not exist and may not be created (PIP-344)."""
+
+
+class PartitionedTopicNotFound(TopicNotFound):
+    """There is no partition metadata under this name."""
+
+
+class NamespaceNotFound(NotFound):
+    """The namespace does not exist."""
+
+
+class TenantNotFound(NotFound):
+    """The tenant does not exist."""
+
+
+class ClusterNotFound(NotFound):
+    """The cluster is not registered."""
+
+
+class SchemaNotFound(NotFound):
+    """The topic has no schema, or not in this version."""
+
+
+class PolicyNotFound(NotFound):
+    """Nothing is set under this name."""
+
+
+class SubscriptionNotFound(NotFound):
+    """The topic has no such subscription."""
+
+    wire_code = ServerError.SubscriptionNotFound
+
+
+class Conflict(PulsarError):
+    """What exists stands in the way."""
+
+    wire_code = ServerError.NotAllowedError
+    http_status = 409
+
+
+class AlreadyExists(Conflict):
+    """The name is taken."""
+
+
+class NotEmpty(Conflict):
+    """It still holds something and was not forced."""
+
+
+class NotAllowed(PulsarError):
+    """The rules of the topic or the broker forbid it for good."""
+
+    wire_code = ServerError.NotAllowedError
+    http_status = 409
+
+
+class TopicInconsistent(NotAllowed):
+    """A topic and its partition metadata disagree (PIP-414)."""
+
+
+class TopicLimitReached(NotAllowed):
+    """The namespace has as many topics as it may have."""
+
+    http_status = 412
+
+
+class PartitionCountAboveMaximum(NotAllowed):
+    """More partitions than ``maxNumPartitionsPerPartitionedTopic``, or fewer than one, at creation."""
+
+    http_status = 406
+
+
+class ExpansionAboveMaximum(NotAllowed):
+    """More partitions than ``maxNumPartitionsPerPartitionedTopic``, or fewer than now, at expansion."""
+
+    http_status = 422
+
+
+class InvalidTopicName(PulsarError):
+    """The text is not a topic or namespace name."""
+
+    wire_code = ServerError.InvalidTopicName
+    http_status = 412
+
+
+class InvalidRequest(PulsarError):
+    """The request itself is malformed."""
+
+    wire_code = ServerError.NotAllowedError
+    http_status = 400
+
+
+class PreconditionFailed(PulsarError):
+    """The request is well formed but its value, or the state it meets, is not acceptable."""
+
+    wire_code = ServerError.NotAllowedError
+    http_status = 412
+
+
+class Unprocessable(PulsarError):
+    """The body can be read but not used."""
+
+    wire_code = ServerError.NotAllowedError
+    http_status = 422
+
+
+class NotImplementedYet(PulsarError):
+    """Real Pulsar has this operation, this broker does not."""
+
+    wire_code = ServerError.NotAllowedError
+    http_status = 501
+
+
+class TopicTerminated(PulsarError):
+    """The topic takes no more messages."""
+
+    wire_code = ServerError.TopicTerminatedError
+    http_status = 412
+
+
+class IncompatibleSchema(PulsarError):
+    """The schema does not fit the ones the topic already has."""
+
+    wire_code = ServerError.IncompatibleSchema
+    http_status = 409
+
+
+class RemoteClusterUnavailable(PulsarError):
+    """Another cluster does not answer, or has no address."""
+
+    http_status = 503
+    retriable = True
+
+
+class NotConnected(PulsarError):
+    """The connection to the broker is gone."""
+
+    retriable = True
+
+
+class OperationTimeout(PulsarError):
+    """No answer came in time."""
+
+    retriable = True
+
+
+class NotSupported(PulsarError):
+    """The broker is too old for what was asked."""
+
+
+class AlreadyClosed(PulsarError):
+    """The client object was closed."""
+
+
+_CLASS_BY_WIRE_CODE: dict[int, type[PulsarError]] = {
+    ServerError.UnknownError: UnknownError,
+    ServerError.MetadataError: MetadataError,
+    ServerError.PersistenceError: PersistenceError,
+    ServerError.AuthenticationError: AuthenticationError,
+    ServerError.AuthorizationError: AuthorizationError,
+    ServerError.ConsumerBusy: ConsumerBusy,
+    ServerError.ServiceNotReady: ServiceNotReady,
+    ServerError.ProducerBlockedQuotaExceededError: QuotaExceededError,
+    ServerError.ProducerBlockedQuotaExceededException: QuotaExceededException,
+    ServerError.ChecksumError: ChecksumError,
+    ServerError.UnsupportedVersionError: UnsupportedVersion,
+    ServerError.TopicNotFound: TopicNotFound,
+    ServerError.SubscriptionNotFound: SubscriptionNotFound,
+    ServerError.ConsumerNotFound: ConsumerNotFound,
+    ServerError.TooManyRequests: TooManyRequests,
+    ServerError.TopicTerminatedError: TopicTerminated,
+    ServerError.ProducerBusy: ProducerBusy,
+    ServerError.InvalidTopicName: InvalidTopicName,
+    ServerError.IncompatibleSchema: IncompatibleSchema,
+    ServerError.ConsumerAssignError: ConsumerAssignError,
+    ServerError.TransactionCoordinatorNotFound: NotSupported,
+    ServerError.InvalidTxnStatus: NotSupported,
+    ServerError.NotAllowedError: NotAllowed,
+    ServerError.TransactionConflict: NotSupported,
+    ServerError.TransactionNotFound: NotSupported,
+    ServerError.ProducerFenced: ProducerFenced,
+}
+
+_CLASS_BY_HTTP_STATUS: dict[int, type[PulsarError]] = {
+    400: InvalidRequest,
+    401: AuthenticationError,
+    403: AuthorizationError,
+    404: NotFound,
+    406: PartitionCountAboveMaximum,
+    409: Conflict,
+    412: PreconditionFailed,
+    422: Unprocessable,
+    500: UnknownError,
+    501: NotImplementedYet,
+    503: ServiceNotReady,
+}
+
+
+def error_for_wire_code(code: int, message: str) -> PulsarError:
+    """The error a client raises for a code that came over the wire."""
+    return _CLASS_BY_WIRE_CODE.get(code, UnknownError)(message)
+
+
+def error_for_http_status(status: int, reason: str) -> PulsarError:
+    """The error an admin client raises for a REST status of 400 and above."""
+    return _CLASS_BY_HTTP_STATUS.get(status, UnknownError)(reason)

@@ -1,0 +1,260 @@
+"""Topic and namespace names: parsing, formatting, partition suffixes, system names.
+
+The rules are Pulsar's, with three decisions of ours: domains are lower-cased, four-part names of the old cluster form
+are refused with the three-part form shown, and a name whose base part is empty (``-partition-3``) is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Final, Literal
+from urllib.parse import quote_plus, unquote_plus
+
+from interpulse.model.errors import InvalidTopicName
+
+__all__ = [
+    "NON_PERSISTENT",
+    "PERSISTENT",
+    "PUBLIC_DEFAULT",
+    "SYSTEM_NAMESPACE",
+    "Domain",
+    "NamespaceName",
+    "TopicName",
+    "decode_local_name",
+    "encode_local_name",
+]
+
+Domain = Literal["persistent", "non-persistent"]
+PERSISTENT: Final = "persistent"
+NON_PERSISTENT: Final = "non-persistent"
+
+_ENTITY = re.compile(r"[A-Za-z0-9_\-=:.]+", re.ASCII)
+_CANONICAL_INDEX = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
+_PARTITION_SUFFIX: Final = "-partition-"
+_INDEX_MAX: Final = 2**31 - 1
+_SYSTEM_LOCAL_NAMES: Final = frozenset(
+    {
+        "__change_events",
+        "__transaction_buffer_snapshot",
+        "__transaction_buffer_snapshot_segments",
+        "__transaction_buffer_snapshot_indexes",
+    }
+)
+
+
+def encode_local_name(local_name: str) -> str:
+    """The form a local topic name takes in REST paths and metadata keys (form encoding: blank is ``+``)."""
+    return quote_plus(local_name, safe="*")
+
+
+def decode_local_name(encoded: str) -> str:
+    """The inverse of :func:`encode_local_name`."""
+    return unquote_plus(encoded)
+
+
+@dataclass(frozen=True, order=True)
+class NamespaceName:
+    """``tenant/namespace``."""
+
+    tenant: str
+    local: str
+
+    @classmethod
+    def parse(cls, text: str) -> NamespaceName:
+        """Read ``tenant/namespace``; raises InvalidTopicName."""
+        parts = text.split("/")
+        if len(parts) == 3:
+            raise InvalidTopicName(
+                f"Invalid namespace name: {text}: the form tenant/cluster/namespace is no longer supported, "
+                f"use {parts[0]}/{parts[2]}"
+            )
+        if len(parts) != 2:
+            raise InvalidTopicName(f"Invalid namespace name: {text}: expected tenant/namespace")
+        return cls.of(parts[0], parts[1])
+
+    @classmethod
+    def of(cls, tenant: str, local: str) -> NamespaceName:
+        """Join two checked parts; raises InvalidTopicName if one holds a character that is not allowed."""
+        for part in (tenant, local):
+            if not _ENTITY.fullmatch(part):
+                raise InvalidTopicName(
+                    f"Invalid namespace name: {tenant}/{local}: {part!r} must be letters, digits and _-=:. only"
+                )
+        return cls(tenant, local)
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.local}"
+
+    @property
+    def is_heartbeat(self) -> bool:
+        """A broker's own health-check namespace, ``pulsar/host:port``."""
+        return self.tenant == "pulsar" and re.fullmatch(r"[^:]+:[0-9]+", self.local) is not None
+
+    @property
+    def is_system(self) -> bool:
+        """``pulsar/system``, heartbeat and SLA-monitor namespaces."""
+        sla_monitor = self.tenant == "sla-monitor" and ":" in self.local
+        return (self.tenant == "pulsar" and self.local == "system") or self.is_heartbeat or sla_monitor
+
+
+PUBLIC_DEFAULT: Final = NamespaceName("public", "default")
+SYSTEM_NAMESPACE: Final = NamespaceName("pulsar", "system")
+
+
+@dataclass(frozen=True)
+class TopicName:
+    """One complete topic name. ``str()`` gives ``persistent://tenant/namespace/local``."""
+
+    domain: Domain
+    tenant: str
+    namespace: str
+    local_name: str
+
+    @classmethod
+    def parse(cls, text: str) -> TopicName:
+        """Read a short or complete name; raises InvalidTopicName, whose message names the text and the reason."""
+        return _parse(text)
+
+    @classmethod
+    def of(cls, domain: str, tenant: str, namespace: str, local_name: str) -> TopicName:
+        """Join four parts, for example of a REST path (already decoded); raises InvalidTopicName."""
+        text = f"{domain}://{tenant}/{namespace}/{local_name}"
+        return _checked(text, domain, tenant, namespace, local_name)
+
+    def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        return f"{self.domain}://{self.tenant}/{self.namespace}/{self.local_name}"
+
+    @cached_property
+    def namespace_name(self) -> NamespaceName:
+        return NamespaceName(self.tenant, self.namespace)
+
+    @property
+    def is_persistent(self) -> bool:
+        return self.domain == PERSISTENT
+
+    @cached_property
+    def encoded(self) -> str:
+        """The local name as it stands in REST paths and metadata keys."""
+        return encode_local_name(self.local_name)
+
+    @cached_property
+    def log_name(self) -> str:
+        """Where the topic record lies below ``/managed-ledgers``: ``tenant/namespace/domain/encoded``."""
+        return f"{self.tenant}/{self.namespace}/{self.domain}/{self.encoded}"
+
+    @classmethod
+    def from_log_name(cls, log_name: str) -> TopicName:
+        """The inverse of :attr:`log_name`."""
+        tenant, namespace, domain, encoded = log_name.split("/")
+        return cls.of(domain, tenant, namespace, decode_local_name(encoded))
+
+    @cached_property
+    def rest_path(self) -> str:
+        """``persistent/tenant/namespace/encoded``, the part after ``/admin/v2/``."""
+        return f"{self.domain}/{self.tenant}/{self.namespace}/{self.encoded}"
+
+    @cached_property
+    def partition_index(self) -> int:
+        """The number after the last ``-partition-`` in canonical form, else -1."""
+        _, separator, digits = self.local_name.rpartition(_PARTITION_SUFFIX)
+        if not separator or not _CANONICAL_INDEX.fullmatch(digits) or int(digits) > _INDEX_MAX:
+            return -1
+        return int(digits)
+
+    @property
+    def is_partition(self) -> bool:
+        return self.partition_index >= 0
+
+    @cached_property
+    def base(self) -> TopicName:
+        """The partitioned topic this is a partition of; itself if it is not a partition."""
+        if not self.is_partition:
+            return self
+        local_name = self.local_name.rpartition(_PARTITION_SUFFIX)[0]
+        return TopicName(self.domain, self.tenant, self.namespace, local_name)
+
+    def partition(self, index: int) -> TopicName:
+        """The name of partition ``index``; itself if it already ends with that suffix."""
+        suffix = f"{_PARTITION_SUFFIX}{index}"
+        if self.local_name.endswith(suffix):
+            return self
+        return TopicName(self.domain, self.tenant, self.namespace, self.local_name + suffix)
+
+    @cached_property
+    def schema_id(self) -> str:
+        """The key of the schema history, shared by all partitions and both domains."""
+        return f"{self.tenant}/{self.namespace}/{self.base.encoded}"
+
+    @cached_property
+    def is_transaction_internal(self) -> bool:
+        if self.base.local_name.endswith("__transaction_pending_ack"):
+            return True
+        in_system = self.is_persistent and self.namespace_name == SYSTEM_NAMESPACE
+        return in_system and self.local_name.startswith(("transaction_coordinator_assign", "__transaction_log_"))
+
+    @cached_property
+    def is_system(self) -> bool:
+        """Hidden from lists and exempt from limits and schema policies, but not from the consistency check."""
+        return (
+            self.namespace_name.is_system or self.base.local_name in _SYSTEM_LOCAL_NAMES or self.is_transaction_internal
+        )
+
+    @property
+    def is_letter_topic(self) -> bool:
+        """A dead-letter or retry topic: always created non-partitioned."""
+        return self.base.local_name.endswith(("-DLQ", "-RETRY"))
+
+    @property
+    def creatable(self) -> bool:
+        """False for names that change when trimmed; such topics can be read and deleted, never created."""
+        return str(self) == str(self).strip()
+
+
+@lru_cache(maxsize=100_000)
+def _parse(text: str) -> TopicName:
+    domain, separator, rest = text.partition("://")
+    if separator:
+        return _parse_complete(text, domain, rest)
+    parts = text.split("/")
+    if len(parts) == 1:
+        return _checked(text, PERSISTENT, "public", "default", text)
+    if len(parts) == 3:
+        return _checked(text, PERSISTENT, *parts)
+    raise InvalidTopicName(
+        f"Invalid topic name: {text}: a short name is either topic or tenant/namespace/topic, a complete one begins "
+        f"with persistent:// or non-persistent://"
+    )
+
+
+def _parse_complete(text: str, domain: str, rest: str) -> TopicName:
+    parts = rest.split("/")
+    if len(parts) == 4 and all(parts):
+        tenant, _, namespace, local_name = parts
+        raise InvalidTopicName(
+            f"Invalid topic name: {text}: names with a cluster part are no longer supported, "
+            f"use {domain}://{tenant}/{namespace}/{local_name}"
+        )
+    if len(parts) != 3:
+        raise InvalidTopicName(f"Invalid topic name: {text}: expected domain://tenant/namespace/topic")
+    return _checked(text, domain, *parts)
+
+
+def _checked(text: str, domain: str, tenant: str, namespace: str, local_name: str) -> TopicName:
+    domain = domain.lower()
+    if domain not in (PERSISTENT, NON_PERSISTENT):
+        raise InvalidTopicName(f"Invalid topic name: {text}: unknown domain {domain!r}")
+    for part in (tenant, namespace):
+        if not _ENTITY.fullmatch(part):
+            raise InvalidTopicName(f"Invalid topic name: {text}: {part!r} must be letters, digits and _-=:. only")
+    if not local_name.strip() or "/" in local_name:
+        raise InvalidTopicName(f"Invalid topic name: {text}: the topic part must not be blank or contain '/'")
+    name = TopicName(domain, tenant, namespace, local_name)  # type: ignore[arg-type]
+    if name.is_partition and not name.base.local_name.strip():
+        raise InvalidTopicName(f"Invalid topic name: {text}: nothing stands before the partition suffix")
+    return name

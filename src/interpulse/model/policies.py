@@ -1,0 +1,164 @@
+"""Namespace policies as Pulsar's JSON knows them.
+
+The fields this broker acts on are attributes; everything else a peer stored is kept in ``other`` and given back
+unchanged, so that a policy written by a newer tool is never lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+__all__ = ["NON_PARTITIONED", "PARTITIONED", "AutoTopicCreation", "NamespacePolicies", "RetentionPolicies", "TopicType"]
+
+TopicType = Literal["partitioned", "non-partitioned"]
+PARTITIONED: TopicType = "partitioned"
+NON_PARTITIONED: TopicType = "non-partitioned"
+
+
+@dataclass(frozen=True, slots=True)
+class AutoTopicCreation:
+    """Whether asking for a missing topic may create it, and in which shape."""
+
+    allowed: bool
+    topic_type: str | None = None
+    default_partitions: int | None = None
+    always_allow_for_replicator: bool | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"allowAutoTopicCreation": self.allowed}
+        optional = {
+            "topicType": self.topic_type,
+            "defaultNumPartitions": self.default_partitions,
+            "alwaysAllowForReplicator": self.always_allow_for_replicator,
+        }
+        return body | {key: value for key, value in optional.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> AutoTopicCreation:
+        return cls(
+            allowed=bool(body.get("allowAutoTopicCreation", False)),
+            topic_type=body.get("topicType"),
+            default_partitions=body.get("defaultNumPartitions"),
+            always_allow_for_replicator=body.get("alwaysAllowForReplicator"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPolicies:
+    """How long acknowledged messages stay: minutes and megabytes, -1 = unlimited, 0 = not at all."""
+
+    time_minutes: int = 0
+    size_mb: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"retentionTimeInMinutes": self.time_minutes, "retentionSizeInMB": self.size_mb}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> RetentionPolicies:
+        return cls(int(body.get("retentionTimeInMinutes", 0)), int(body.get("retentionSizeInMB", 0)))
+
+
+@dataclass(frozen=True, slots=True)
+class NamespacePolicies:
+    """The policies of one namespace."""
+
+    replication_clusters: tuple[str, ...] = ()
+    allowed_clusters: tuple[str, ...] = ()
+    auto_topic_creation: AutoTopicCreation | None = None
+    auto_subscription_creation_allowed: bool | None = None
+    deduplication_enabled: bool | None = None
+    retention: RetentionPolicies | None = None
+    message_ttl_seconds: int | None = None
+    max_topics_per_namespace: int | None = None
+    schema_compatibility_strategy: str = "UNDEFINED"
+    allow_auto_update_schema: bool | None = None
+    allow_auto_update_schema_with_replicator: bool = True
+    schema_validation_enforced: bool = False
+    deleted: bool = False
+    other: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Pulsar's JSON with nulls left out; unknown fields come back as they were stored."""
+        body: dict[str, Any] = dict(self.other)
+        body |= {
+            "replication_clusters": sorted(self.replication_clusters),
+            "allowed_clusters": sorted(self.allowed_clusters),
+            "schema_compatibility_strategy": self.schema_compatibility_strategy,
+            "is_allow_auto_update_schema_with_replicator": self.allow_auto_update_schema_with_replicator,
+            "schema_validation_enforced": self.schema_validation_enforced,
+            "deleted": self.deleted,
+        }
+        return body | {key: value for key, value in self._optional_json().items() if value is not None}
+
+    def _optional_json(self) -> dict[str, Any]:
+        subscriptions = self.auto_subscription_creation_allowed
+        return {
+            "autoTopicCreationOverride": self.auto_topic_creation and self.auto_topic_creation.to_json(),
+            "autoSubscriptionCreationOverride": None
+            if subscriptions is None
+            else {"allowAutoSubscriptionCreation": subscriptions},
+            "deduplicationEnabled": self.deduplication_enabled,
+            "retention_policies": self.retention and self.retention.to_json(),
+            "message_ttl_in_seconds": self.message_ttl_seconds,
+            "max_topics_per_namespace": self.max_topics_per_namespace,
+            "is_allow_auto_update_schema": self.allow_auto_update_schema,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> NamespacePolicies:
+        """Read Pulsar's JSON; a missing or null field takes its default."""
+        auto_topics = body.get("autoTopicCreationOverride")
+        auto_subscriptions = body.get("autoSubscriptionCreationOverride")
+        retention = body.get("retention_policies")
+        with_replicator = body.get("is_allow_auto_update_schema_with_replicator")
+        return cls(
+            replication_clusters=tuple(sorted(body.get("replication_clusters") or ())),
+            allowed_clusters=tuple(sorted(body.get("allowed_clusters") or ())),
+            auto_topic_creation=AutoTopicCreation.from_json(auto_topics) if auto_topics else None,
+            auto_subscription_creation_allowed=auto_subscriptions.get("allowAutoSubscriptionCreation")
+            if auto_subscriptions
+            else None,
+            deduplication_enabled=body.get("deduplicationEnabled"),
+            retention=RetentionPolicies.from_json(retention) if retention else None,
+            message_ttl_seconds=body.get("message_ttl_in_seconds"),
+            max_topics_per_namespace=body.get("max_topics_per_namespace"),
+            schema_compatibility_strategy=body.get("schema_compatibility_strategy") or "UNDEFINED",
+            allow_auto_update_schema=body.get("is_allow_auto_update_schema"),
+            allow_auto_update_schema_with_replicator=True if with_replicator is None else bool(with_replicator),
+            schema_validation_enforced=bool(body.get("schema_validation_enforced", False)),
+            deleted=bool(body.get("deleted", False)),
+            other={key: value for key, value in body.items() if key not in _KNOWN_KEYS and value is not None},
+        )
+
+    def dump(self) -> bytes:
+        return json.dumps(self.to_json()).encode()
+
+    @classmethod
+    def load(cls, raw: bytes) -> NamespacePolicies:
+        return cls.from_json(json.loads(raw))
+
+    def changed(self, **values: Any) -> NamespacePolicies:
+        """A copy with some fields replaced."""
+        return replace(self, **values)
+
+
+_KNOWN_KEYS = frozenset(
+    {
+        "replication_clusters",
+        "allowed_clusters",
+        "autoTopicCreationOverride",
+        "autoSubscriptionCreationOverride",
+        "deduplicationEnabled",
+        "retention_policies",
+        "message_ttl_in_seconds",
+        "max_topics_per_namespace",
+        "schema_compatibility_strategy",
+        "is_allow_auto_update_schema",
+        "is_allow_auto_update_schema_with_replicator",
+        "schema_validation_enforced",
+        "deleted",
+    }
+)

@@ -1,0 +1,66 @@
+"""What is recorded of a topic, and who asks for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+__all__ = ["Existence", "PartitionedTopicMetadata", "Requester", "TopicKind"]
+
+
+class Requester(Enum):
+    """Who asks. Nothing else tells callers apart, in particular not the door they came through."""
+
+    CLIENT = "client"
+    ADMIN = "admin"
+    REPLICATOR = "replicator"
+
+
+class TopicKind(Enum):
+    """What a name stands for right now."""
+
+    PARTITIONED = "partitioned"
+    NON_PARTITIONED = "non-partitioned"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Existence:
+    """A kind and, for a partitioned topic, its number of partitions."""
+
+    kind: TopicKind
+    partitions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedTopicMetadata:
+    """The record that makes a name a partitioned topic. ``partitions == 0`` means it is none."""
+
+    partitions: int
+    deleted: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Pulsar's JSON: ``properties`` only when there are any."""
+        body: dict[str, Any] = {"partitions": self.partitions, "deleted": self.deleted}
+        if self.properties:
+            body["properties"] = dict(self.properties)
+        return body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> PartitionedTopicMetadata:
+        return cls(
+            partitions=int(body.get("partitions", 0)),
+            deleted=bool(body.get("deleted", False)),
+            properties=dict(body.get("properties") or {}),
+        )
+
+    def dump(self) -> bytes:
+        return json.dumps(self.to_json()).encode()
+
+    @classmethod
+    def load(cls, raw: bytes) -> PartitionedTopicMetadata:
+        return cls.from_json(json.loads(raw))

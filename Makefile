@@ -1,0 +1,51 @@
+# Every target first makes sure that the environment is complete; that takes no time when it is.
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-all fmt check bench soak clean
+
+BIN := .venv/bin
+# Spark takes the Java that setup found, which need not be the one on PATH.
+WITH_JAVA := JAVA_HOME="$$(cat .venv/java-home)"
+
+help:
+	@echo 'make setup     virtual environment, packages of the lock file, Java runtime'
+	@echo 'make run       two clusters and a Spark pipeline between them, on real data'
+	@echo '               INPUT=file.ndjson|file.csv KEY=column MESSAGES=n ONCE=1'
+	@echo 'make test      the test suite without what takes long'
+	@echo 'make test-all  everything, also against a real Pulsar (needs Maven and a JDK)'
+	@echo 'make check     lint, format, types, import contracts'
+	@echo 'make fmt       format and fix what can be fixed'
+	@echo 'make bench     figures beside a real Pulsar on this machine'
+	@echo 'make soak      the fault suite, repeated for SOAK_MINUTES (default 30)'
+
+setup:
+	@tools/setup.sh
+
+run: setup
+	@$(WITH_JAVA) $(BIN)/python demo/two_clusters.py $(if $(INPUT),--input "$(INPUT)") $(if $(KEY),--key "$(KEY)") \
+	  $(if $(MESSAGES),--messages "$(MESSAGES)") $(if $(filter-out 0,$(ONCE)),--once)
+
+test: setup
+	$(WITH_JAVA) $(BIN)/pytest -q -m 'not slow' $(ARGS)
+
+test-all: setup
+	$(WITH_JAVA) $(BIN)/pytest -q $(ARGS)
+
+fmt: setup
+	$(BIN)/ruff check --fix-only -q
+	$(BIN)/ruff format
+
+check: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup
+	$(WITH_JAVA) $(BIN)/python benchmarks/end_to_end.py $(ARGS)
+
+SOAK_MINUTES ?= 30
+soak: setup
+	$(WITH_JAVA) tools/soak.sh "$(SOAK_MINUTES)"
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse

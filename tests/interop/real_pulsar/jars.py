@@ -1,0 +1,57 @@
+"""The jars of a real Pulsar: resolved once by Maven from the pom beside this file, then kept in a cache directory."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+POM = Path(__file__).with_name("pom.xml")
+CACHE_VARIABLE = "INTERPULSE_REAL_PULSAR_CACHE"
+MAVEN_SECONDS_MAX = 1200
+
+
+class Unavailable(Exception):
+    """A real Pulsar cannot be had on this machine; the message says what is missing."""
+
+
+def cache_directory() -> Path:
+    """Where jars are kept: the environment's choice, else the user's cache. One directory per content of the pom."""
+    root = os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "interpulse" / "real-pulsar"
+    return Path(root) / hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
+
+
+def class_path() -> str:
+    """The class path of the real broker and of its Java clients; the first call on a machine downloads about 220 MB."""
+    target = cache_directory()
+    if not target.is_dir():
+        _resolve(target)
+    return f"{target}/*"
+
+
+def _resolve(target: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise Unavailable(
+            "Maven (mvn) is needed to get a real Pulsar and was not found: install it, or name a running one"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        jars = Path(scratch) / "jars"
+        command = [maven, "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+        command += ["-DincludeScope=runtime", f"-DoutputDirectory={jars}"]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=MAVEN_SECONDS_MAX
+        )
+        if done.returncode != 0:
+            raise Unavailable(f"Maven could not resolve a real Pulsar:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+        _move_into_place(jars, target)
+
+
+def _move_into_place(jars: Path, target: Path) -> None:
+    try:
+        jars.rename(target)
+    except OSError:
+        if not target.is_dir():  # otherwise another process was faster, with the same jars
+            raise

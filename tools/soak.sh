@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Repeats the fault suite until the given minutes are over; every round has its own random order, printed by pytest.
+#
+#   tools/soak.sh MINUTES
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+minutes=${1:?usage: tools/soak.sh MINUTES}
+round=0
+while [ "$SECONDS" -lt $((minutes * 60)) ]; do
+  round=$((round + 1))
+  printf 'round %d, %d of %d minutes\n' "$round" $((SECONDS / 60)) "$minutes"
+  .venv/bin/pytest -q tests/durability tests/fuzz
+done

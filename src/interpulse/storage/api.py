@@ -1,0 +1,301 @@
+"""The three seams to durable state: metadata, and logs of entries.
+
+Entries are opaque bytes here. What every engine behind these seams promises:
+
+* what `MetadataStore.commit` returned from, and what `LogListener.on_durable` announced, survives the death of the
+  process and of the machine;
+* after a failed write or sync nothing more is acknowledged: the log is fenced and has to be opened again;
+* ledger ids are never used twice, also after deletion and after a crash; entry ids of a ledger are dense from 0.
+
+Storage errors: a failing disk is a `PersistenceError` (logs) or a `MetadataError` (metadata) from ``model.errors``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from interpulse.model.errors import MetadataError, PersistenceError
+from interpulse.model.ids import Position
+
+__all__ = [
+    "Change",
+    "CommitConflict",
+    "DataDirectoryInUse",
+    "DataDirectoryUnusable",
+    "Delete",
+    "LedgerRecord",
+    "Log",
+    "LogDamaged",
+    "LogEntry",
+    "LogFenced",
+    "LogListener",
+    "LogNotFound",
+    "LogStore",
+    "LogTerminated",
+    "MetadataStore",
+    "MetadataUnavailable",
+    "Put",
+    "StorageFull",
+    "Versioned",
+]
+
+
+class CommitConflict(Exception):
+    """An expectation of a commit did not hold; nothing of it was applied."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        return f"metadata key {self.key} was changed by somebody else"
+
+
+class MetadataUnavailable(MetadataError):
+    """The metadata store cannot be read or written: disk full, not writable, damaged, or closed."""
+
+
+class DataDirectoryUnusable(PersistenceError):
+    """The data directory cannot be created, read or written."""
+
+    def __init__(self, directory: str, reason: str) -> None:
+        super().__init__(f"data directory {directory} cannot be used: {reason}")
+        self.directory = directory
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.directory, self.reason)
+
+
+class DataDirectoryInUse(PersistenceError):
+    """Another process works on this data directory."""
+
+    def __init__(self, directory: str, owner: str = "") -> None:
+        by = f" (process {owner})" if owner else ""
+        super().__init__(f"data directory {directory} is in use by another process{by}")
+        self.directory = directory
+        self.owner = owner
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.directory, self.owner)
+
+
+class LogNotFound(PersistenceError):
+    """There is no log of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"log {name} does not exist")
+        self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name,)
+
+
+class LogFenced(PersistenceError):
+    """The log takes no more entries, because it was closed, deleted, or a write to it failed. Open it again."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"log {name} is fenced: {reason}")
+        self.name = name
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.reason)
+
+
+class LogTerminated(LogFenced):
+    """The log was terminated; it takes no more entries, ever."""
+
+    def __init__(self, name: str, reason: str = "terminated") -> None:
+        super().__init__(name, reason)
+
+
+class LogDamaged(PersistenceError):
+    """A record of this log on disk is not what was written. Other logs are not concerned.
+
+    ``segment`` is the file, ``offset`` the byte in it where the damaged record starts (-1 = the record is missing).
+    """
+
+    retriable = False
+
+    def __init__(self, name: str, segment: str, offset: int, reason: str) -> None:
+        super().__init__(f"log {name} is damaged in {segment} at byte {offset}: {reason}")
+        self.name = name
+        self.segment = segment
+        self.offset = offset
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.segment, self.offset, self.reason)
+
+
+class StorageFull(PersistenceError):
+    """The disk has no room left; what was written last is not stored."""
+
+
+class Versioned(NamedTuple):
+    """A metadata value and the version its key had when it was read."""
+
+    value: bytes
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Set a key, whether it exists or not."""
+
+    key: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a key; nothing happens if it is absent."""
+
+    key: str
+
+
+Change = Put | Delete
+
+
+class MetadataStore(Protocol):
+    """A small tree of keys such as ``/admin/policies/public``, with versions.
+
+    All methods raise `MetadataUnavailable` if the store cannot do its work.
+    """
+
+    async def get(self, key: str) -> Versioned | None:
+        """The newest durable value of the key, None if it is absent. Cheap: recently used keys are kept in memory."""
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
+        """One consistent read of several keys; absent keys are left out."""
+
+    async def children(self, key: str) -> list[str]:
+        """Names of the direct children, sorted. A child exists if it, or anything below it, has a value."""
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        """Apply all changes or none; durable on return.
+
+        ``expect`` gives versions that keys must have (None = must be absent), otherwise `CommitConflict` is raised.
+        Versions come from one durable counter: a key that is deleted and created again gets a higher one.
+        """
+
+    def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
+        """Call back with every changed key that starts with the prefix, in the event loop, after its commit.
+
+        Returns the function that ends the watch. A callback must not raise.
+        """
+
+    async def close(self) -> None:
+        """Finish the commits that were accepted and give everything back."""
+
+
+class LedgerRecord(NamedTuple):
+    """One ledger of a log: how many durable entries it holds, their bytes, and when it was begun."""
+
+    ledger_id: int
+    entries: int
+    size: int
+    created_ms: int
+
+
+class LogEntry(NamedTuple):
+    """An entry and where it lies."""
+
+    position: Position
+    payload: bytes
+
+
+class LogListener(Protocol):
+    """Told in the event loop what became of appended entries; at most once per group commit. Must not raise."""
+
+    def on_durable(self, last: Position) -> None:
+        """Every entry up to and including ``last`` is on disk."""
+
+    def on_log_failed(self, error: Exception) -> None:
+        """Nothing after the last `on_durable` will ever be acknowledged; the log is fenced. Called once."""
+
+
+class Log(Protocol):
+    """The entries of one topic, in order. Only durable entries are ever read or counted."""
+
+    @property
+    def name(self) -> str:
+        """``tenant/namespace/persistent/<encoded local name>``"""
+
+    @property
+    def last_position(self) -> Position:
+        """The last durable entry; ``(ledger, -1)`` of the current ledger if there is none."""
+
+    @property
+    def last_appended(self) -> Position:
+        """The last position given out, durable or not."""
+
+    @property
+    def first_position(self) -> Position | None:
+        """The first entry that can be read, None if there is none."""
+
+    @property
+    def ledgers(self) -> Sequence[LedgerRecord]:
+        """Oldest first; the last one is the current one (unless the log was terminated before it was opened)."""
+
+    @property
+    def terminated(self) -> bool:
+        """True once `terminate` was called, also by an earlier process."""
+
+    def append(self, entry: bytes | memoryview) -> Position:
+        """Take an entry; the order of calls is the order of the log. `LogListener.on_durable` tells when it is safe.
+
+        Raises `LogFenced`, or `LogTerminated` after a `terminate`.
+        """
+
+    def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
+        """As `read`, from memory and at once; None if the entries are not in memory (then `read`).
+
+        An empty list says that there is no entry at or after ``start``.
+        """
+
+    async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
+        """Entries from ``start`` on, in order, across ledgers; at least one if there is one.
+
+        Raises `LogDamaged`.
+        """
+
+    def next_position(self, after: Position) -> Position | None:
+        """The next durable entry after ``after``, None at the end."""
+
+    def entries_between(self, after: Position, upto: Position) -> int:
+        """How many durable entries lie in ``(after, upto]``."""
+
+    async def roll(self) -> None:
+        """End the current ledger and go on in a new one. Nothing happens if the current one is empty."""
+
+    async def trim(self, before: Position) -> None:
+        """Forget whole ledgers that lie entirely before the position; never the current one."""
+
+    async def terminate(self) -> Position:
+        """Take no more entries, for ever; durable on return. The last position."""
+
+    async def close(self) -> None:
+        """Wait until what was appended is durable, and give the log back to the store."""
+
+
+class LogStore(Protocol):
+    """All logs of one data directory."""
+
+    async def open(self, name: str, listener: LogListener, *, create: bool) -> Log:
+        """Load a log; it goes on in a new ledger. At most one open `Log` per name.
+
+        Raises `LogNotFound` if it is absent and ``create`` is false, and `LogDamaged` if one of its records is damaged.
+        """
+
+    async def exists(self, name: str) -> bool:
+        """Whether there is a log of this name, open or not."""
+
+    async def delete(self, name: str) -> None:
+        """Remove the log, its record and its cursors; an open one is fenced. Nothing happens if it is absent."""
+
+    async def close(self) -> None:
+        """Close every log, then the store."""

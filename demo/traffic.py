@@ -1,0 +1,154 @@
+"""The official client at both ends: a publisher on east, a watcher on west, and the final reading of west."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pulsar
+
+from dataset import Row
+from verdict import Ledger, Verdict
+
+__all__ = ["Progress", "publish", "read_back", "watch"]
+
+RECEIVE_TIMEOUT_MS = 200
+DELAY_SAMPLE_EVERY = 20
+
+
+@dataclass(slots=True)
+class Progress:
+    """What has happened so far, per partition; written by one thread each, read by the screen."""
+
+    partitions: int
+    published: list[int] = field(default_factory=list)
+    replicated: list[int] = field(default_factory=list)
+    last_replicated_publish_ms: list[int] = field(default_factory=list)
+    last_published_ms: list[int] = field(default_factory=list)
+    delays_ms: list[int] = field(default_factory=list)
+    arrivals: list[tuple[float, int]] = field(default_factory=list)
+    publishing_done: bool = False
+    publish_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("published", "replicated", "last_replicated_publish_ms", "last_published_ms"):
+            setattr(self, name, [0] * self.partitions)
+
+    @property
+    def published_total(self) -> int:
+        return sum(self.published)
+
+    @property
+    def replicated_total(self) -> int:
+        return sum(self.replicated)
+
+    def lag_seconds(self, partition: int) -> float:
+        """How far west stands behind east in publish time, as seen by a consumer there."""
+        if self.replicated[partition] >= self.published[partition]:
+            return 0.0
+        behind = self.last_published_ms[partition] - self.last_replicated_publish_ms[partition]
+        known = self.last_replicated_publish_ms[partition] > 0
+        return max(behind, 0) / 1000 if known else 0.0
+
+
+class PublishFailed(Exception):
+    """East refused or lost a message."""
+
+
+def publish(
+    service_url: str, topic: str, rows: Iterator[Row], ledger: Ledger, progress: Progress, abandoned: threading.Event
+) -> None:
+    """Send every row and wait for every receipt; raises PublishFailed on the first error."""
+    failures: list[str] = []
+
+    def on_receipt(result: pulsar.Result, message_id: pulsar.MessageId) -> None:
+        if result != pulsar.Result.Ok:
+            failures.append(str(result))
+            return
+        progress.published[message_id.partition()] += 1
+        progress.last_published_ms[message_id.partition()] = int(time.time() * 1000)
+
+    started = time.monotonic()
+    client = pulsar.Client(service_url, logger=_quiet_logger())
+    try:
+        producer = client.create_producer(
+            topic,
+            batching_enabled=True,
+            block_if_queue_full=True,
+            max_pending_messages=5000,
+            send_timeout_millis=60_000,
+        )
+        for row in rows:
+            if failures or abandoned.is_set():
+                break
+            properties = ledger.published(row)
+            producer.send_async(
+                row.value,
+                on_receipt,
+                properties=properties,
+                partition_key=row.key,
+                event_timestamp=row.event_time_ms,
+            )
+        producer.flush()
+    finally:
+        client.close()
+    if failures:
+        raise PublishFailed(f"east answered {failures[0]} ({len(failures)} failures)")
+    progress.publish_seconds = time.monotonic() - started
+    progress.publishing_done = True
+
+
+def watch(service_url: str, topic: str, progress: Progress, stop: threading.Event) -> None:
+    """Follow west like any consumer would, and note when messages become visible there."""
+    client = pulsar.Client(service_url, logger=_quiet_logger())
+    try:
+        reader = client.create_reader(topic, pulsar.MessageId.earliest, receiver_queue_size=5000)
+        since_sample = 0
+        while not stop.is_set():
+            try:
+                message = reader.read_next(RECEIVE_TIMEOUT_MS)
+            except pulsar.Timeout:
+                continue
+            partition = max(message.message_id().partition(), 0)
+            published_ms = message.publish_timestamp()
+            progress.replicated[partition] += 1
+            progress.last_replicated_publish_ms[partition] = published_ms
+            since_sample += 1
+            if since_sample >= DELAY_SAMPLE_EVERY:
+                since_sample = 0
+                progress.delays_ms.append(int(time.time() * 1000) - published_ms)
+                progress.arrivals.append((time.monotonic(), progress.replicated_total))
+    finally:
+        client.close()
+
+
+def read_back(service_url: str, topic: str, partitions: int, ledger: Ledger, abandoned: threading.Event) -> Verdict:
+    """Read every partition of west from its beginning to its end and compare with what was published."""
+    client = pulsar.Client(service_url, logger=_quiet_logger())
+    try:
+        for partition in range(partitions):
+            reader = client.create_reader(
+                f"{topic}-partition-{partition}", pulsar.MessageId.earliest, receiver_queue_size=5000
+            )
+            while not abandoned.is_set() and reader.has_message_available():
+                message = reader.read_next(30_000)
+                ledger.arrived(
+                    partition,
+                    message.data(),
+                    message.partition_key() or None,
+                    message.event_timestamp() or None,
+                    message.properties(),
+                )
+            reader.close()
+    finally:
+        client.close()
+    return ledger.conclude()
+
+
+def _quiet_logger() -> logging.Logger:
+    logger = logging.getLogger("pulsar-client")
+    logger.setLevel(logging.ERROR)
+    return logger

@@ -1,0 +1,271 @@
+"""The main job, as a user would do it: two clusters, one Spark pipeline between them, real data, and a verdict.
+
+Environment: ``INPUT`` (.ndjson or .csv instead of the flights), ``KEY`` (column of INPUT that becomes the key),
+``MESSAGES`` (at most so many), ``ONCE=1`` (end after the verdict), ``RUN_DIR`` (where the clusters keep their data).
+Exit codes: 0 everything arrived exactly once and equal, 1 something differs or failed, 2 the input is not usable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from interpulse.client.admin import AdminClient
+from rich.console import Console
+
+from cluster import Cluster, ClusterFailed
+from dataset import DatasetError, Row, read_rows
+from interpulse.model.clusters import ClusterData, TenantInfo
+from interpulse.model.errors import NotFound, PulsarError
+from interpulse.model.policies import RetentionPolicies
+from screen import Screen
+from traffic import Progress, publish, read_back, watch
+from verdict import Ledger, Verdict
+
+TENANT = "demo"
+NAMESPACE = "demo/flights"
+TOPIC = f"persistent://{NAMESPACE}/departures"
+PARTITIONS = 4
+STALLED_AFTER_S = 180.0
+REFRESH_EVERY_S = 0.25
+
+
+class Stalled(Exception):
+    """Nothing arrived on west for a long time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment asks for."""
+
+    source: Path | None
+    key_column: str | None
+    limit: int | None
+    once: bool
+    run_dir: Path
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        source, limit = os.environ.get("INPUT"), os.environ.get("MESSAGES")
+        if limit and (not limit.isdigit() or int(limit) < 1):
+            raise DatasetError(f"MESSAGES={limit}: expected a whole number of at least 1")
+        run_dir = os.environ.get("RUN_DIR") or tempfile.mkdtemp(prefix="interpulse-")
+        return cls(
+            source=Path(source) if source else None,
+            key_column=os.environ.get("KEY") or None,
+            limit=int(limit) if limit else None,
+            once=os.environ.get("ONCE", "") not in ("", "0"),
+            run_dir=Path(run_dir),
+        )
+
+
+async def set_up(east: AdminClient, west: AdminClient, clusters: dict[str, Cluster]) -> None:
+    """The admin calls an operator would make, in their order."""
+    for admin in (east, west):
+        for name, cluster in clusters.items():
+            address = ClusterData(service_url=cluster.web_url, broker_service_url=cluster.service_url)
+            await _register_cluster(admin, name, address)
+        await admin.create_tenant(TENANT, TenantInfo(allowed_clusters=("east", "west")))
+        await admin.create_namespace(NAMESPACE)
+        await admin.set_retention(NAMESPACE, RetentionPolicies(time_minutes=-1, size_mb=-1))
+    await east.create_partitioned_topic(TOPIC, PARTITIONS)
+    await east.set_replication_clusters(NAMESPACE, ["east", "west"])
+    await west.update_dynamic_configuration("allowAutoTopicCreation", "false")
+
+
+async def _register_cluster(admin: AdminClient, name: str, address: ClusterData) -> None:
+    if name in await admin.list_clusters():
+        await admin.update_cluster(name, address)
+    else:
+        await admin.create_cluster(name, address)
+
+
+async def follow(
+    settings: Settings, east: AdminClient, west: AdminClient, clusters: dict[str, Cluster], screen: Screen, run: Run
+) -> None:
+    """Publish on east, watch west, redraw; returns when west has everything."""
+    publishing = asyncio.create_task(
+        asyncio.to_thread(
+            publish, clusters["east"].service_url, TOPIC, run.rows, run.ledger, run.progress, run.abandoned
+        )
+    )
+    watching = asyncio.create_task(watch_when_provisioned(west, clusters["west"].service_url, run))
+    last_count, last_change = -1, time.monotonic()
+    try:
+        while not (run.progress.publishing_done and run.progress.replicated_total >= run.progress.published_total):
+            for task in (publishing, watching):
+                if task.done():
+                    task.result()
+            screen.update(await east.replication_status(NAMESPACE))
+            if run.progress.replicated_total != last_count:
+                last_count, last_change = run.progress.replicated_total, time.monotonic()
+            elif time.monotonic() - last_change > STALLED_AFTER_S:
+                raise Stalled(f"nothing arrived on west for {STALLED_AFTER_S:.0f} s, see {clusters['east'].log_path}")
+            await asyncio.sleep(REFRESH_EVERY_S)
+        screen.update(await east.replication_status(NAMESPACE))
+    except BaseException:
+        run.abandoned.set()
+        raise
+    finally:
+        run.watched.set()
+        await asyncio.gather(publishing, watching, return_exceptions=True)
+
+
+async def watch_when_provisioned(west: AdminClient, service_url: str, run: Run) -> None:
+    """West creates nothing by itself, so its readers wait until the pipeline has provisioned the topic."""
+    while not run.watched.is_set():
+        try:
+            await west.get_partitioned_topic_metadata(TOPIC)
+        except NotFound:
+            await asyncio.sleep(REFRESH_EVERY_S)
+        else:
+            await asyncio.to_thread(watch, service_url, TOPIC, run.progress, run.watched)
+
+
+@dataclass(slots=True)
+class Run:
+    """The state of one demonstration, shared by its threads."""
+
+    rows: Iterator[Row]
+    ledger: Ledger
+    progress: Progress
+    watched: threading.Event
+    abandoned: threading.Event
+
+
+def report(console: Console, verdict: Verdict, progress: Progress, seconds: float) -> None:
+    """Print the verdict and the figures."""
+    if verdict.equal:
+        console.print(
+            f"verified: all {verdict.published:,} messages are on west exactly once, in order per key, "
+            "with equal key, event time, payload and properties",
+            style="bold green",
+        )
+    else:
+        console.print(f"DIFFERENT: {verdict.published:,} published, {verdict.arrived:,} on west", style="bold red")
+        for problem, count in verdict.problems.most_common():
+            console.print(f"  {problem}: {count:,}")
+        for example in verdict.examples:
+            console.print(f"    {example}", highlight=False)
+    console.print(
+        f"published {progress.published_total:,} in {progress.publish_seconds:.1f} s; from the first publish to the "
+        f"last message on west {seconds:.1f} s; {steady_rate(progress):,.0f} messages/s replicated in steady state; "
+        f"publish to visible on west: {delays(progress)}",
+        highlight=False,
+    )
+
+
+def steady_rate(progress: Progress) -> float:
+    """Messages per second on west between the first and the last tenth of all arrivals."""
+    arrivals = progress.arrivals
+    if len(arrivals) < 20:
+        return 0.0
+    (then, first), (now, last) = arrivals[len(arrivals) // 10], arrivals[-(len(arrivals) // 10) - 1]
+    return (last - first) / max(now - then, 1e-3)
+
+
+def delays(progress: Progress) -> str:
+    """Median and 99th percentile of the sampled delays."""
+    if len(progress.delays_ms) < 2:
+        return "too few messages to say"
+    percentiles = statistics.quantiles(progress.delays_ms, n=100)
+    return f"p50 {percentiles[49] / 1000:.2f} s, p99 {percentiles[98] / 1000:.2f} s"
+
+
+HOW_TO_CONNECT = """\
+Both clusters stay up; Ctrl-C stops them. Their data and logs are in {run_dir}
+
+  east  {east.service_url}  {east.web_url}
+  west  {west.service_url}  {west.web_url}
+
+With the official client:
+
+  import pulsar
+  client = pulsar.Client("{west.service_url}")
+  reader = client.create_reader("{topic}", pulsar.MessageId.earliest)
+  message = reader.read_next()
+  print(message.partition_key(), message.properties(), message.data().decode())
+
+With the command line:
+
+  interpulse admin --admin-url {east.web_url} namespaces get-clusters {namespace}
+  interpulse admin --admin-url {west.web_url} topics partitioned-stats {topic}
+  interpulse consume --url {west.service_url} {topic} -s look -p Earliest -n 3
+"""
+
+
+async def demonstrate(settings: Settings, console: Console) -> int:
+    """Everything from start to verdict; returns the exit code."""
+    rows = read_rows(settings.source, settings.key_column, settings.limit)
+    run = Run(rows, Ledger(), Progress(PARTITIONS), threading.Event(), threading.Event())
+    settings.run_dir.mkdir(parents=True, exist_ok=True)
+    clusters = {name: Cluster(name, settings.run_dir) for name in ("east", "west")}
+    interrupted = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
+    try:
+        main_job = asyncio.create_task(replicate_and_verify(settings, console, clusters, run))
+        interruption = asyncio.create_task(interrupted.wait())
+        await asyncio.wait((main_job, interruption), return_when=asyncio.FIRST_COMPLETED)
+        if not main_job.done():
+            run.abandoned.set()
+            main_job.cancel()
+            await asyncio.gather(main_job, return_exceptions=True)
+            return 1
+        exit_code = main_job.result()
+        if not settings.once:
+            console.print(HOW_TO_CONNECT.format(run_dir=settings.run_dir, topic=TOPIC, namespace=NAMESPACE, **clusters))
+            await interruption
+        interruption.cancel()
+        return exit_code
+    finally:
+        console.print("stopping both clusters")
+        for cluster in clusters.values():
+            cluster.signal_stop()
+        await asyncio.gather(*(cluster.wait_stopped() for cluster in clusters.values()))
+
+
+async def replicate_and_verify(settings: Settings, console: Console, clusters: dict[str, Cluster], run: Run) -> int:
+    """Start both clusters, run the job, compare."""
+    await asyncio.gather(*(cluster.start() for cluster in clusters.values()))
+    for name, cluster in clusters.items():
+        console.print(f"{name}: {cluster.service_url} {cluster.web_url}", highlight=False)
+    async with AdminClient(clusters["east"].web_url) as east, AdminClient(clusters["west"].web_url) as west:
+        await set_up(east, west, clusters)
+        console.print("replication east → west enabled; west creates no topic by itself", highlight=False)
+        started = time.monotonic()
+        with Screen(console, run.progress) as screen:
+            await follow(settings, east, west, clusters, screen, run)
+        seconds = time.monotonic() - started
+    console.print("reading west from its beginning to compare")
+    verdict = await asyncio.to_thread(
+        read_back, clusters["west"].service_url, TOPIC, PARTITIONS, run.ledger, run.abandoned
+    )
+    report(console, verdict, run.progress, seconds)
+    return 0 if verdict.equal else 1
+
+
+def main() -> int:
+    """Run the demonstration; every failure is one sentence and an exit code."""
+    console = Console()
+    try:
+        return asyncio.run(demonstrate(Settings.from_environment(), console))
+    except DatasetError as error:
+        console.print(str(error), style="red", highlight=False)
+        return 2
+    except (ClusterFailed, PulsarError, Stalled) as error:
+        console.print(f"{type(error).__name__}: {error}", style="red", highlight=False)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

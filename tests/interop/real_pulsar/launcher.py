@@ -129,7 +129,8 @@ class RealPulsar:
     def start(self, settings: Mapping[str, str] | None = None) -> float:
         """Starts on kept or new data and returns the seconds until the admin API answered.
 
-        `settings` are added to those given before and stay for later starts. The first start chooses free ports, and chooses again when another process takes one of them meanwhile.
+        `settings` are added to those given before and stay for later starts. The first start chooses free ports, and
+        chooses again when another process takes one of them meanwhile.
         """
         assert not self.running, "already running"
         self.settings.update(settings or {})

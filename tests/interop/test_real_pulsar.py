@@ -1,0 +1,109 @@
+"""What the launcher of a real Pulsar promises to the tests and benchmarks that use it."""
+
+import urllib.error
+import urllib.request
+import uuid
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from tests.interop.conftest import JavaCheck, RealPulsarFactory
+from tests.interop.real_pulsar import Address, DidNotStart, JavaCheckFailed, RealPulsar, address_from_environment
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+
+
+def publish(service_url: str, topic: str, values: list[bytes]) -> None:
+    client = pulsar.Client(service_url, logger=QUIET)
+    try:
+        producer = client.create_producer(topic)
+        for value in values:
+            producer.send(value)
+    finally:
+        client.close()
+
+
+def read(service_url: str, topic: str, count: int) -> list[bytes]:
+    client = pulsar.Client(service_url, logger=QUIET)
+    try:
+        reader = client.create_reader(topic, pulsar.MessageId.earliest)
+        return [reader.read_next(20_000).data() for _ in range(count)]
+    finally:
+        client.close()
+
+
+def test_shared_cluster_when_asked_then_serves_both_doors(real_pulsar: Address) -> None:
+    topic = f"public/default/{uuid.uuid4()}"
+    publish(real_pulsar.service_url, topic, [b"a", b"b"])
+    assert read(real_pulsar.service_url, topic, 2) == [b"a", b"b"]
+    with urllib.request.urlopen(f"{real_pulsar.web_url}/admin/v2/persistent/{topic}/stats", timeout=10) as answer:
+        assert answer.status == 200
+
+
+def test_java_clients_when_run_on_the_class_path_then_print_what_they_saw(
+    real_pulsar: Address, java_check: JavaCheck
+) -> None:
+    printed = java_check("RoundTrip.java", *real_pulsar, f"public/default/{uuid.uuid4()}")
+    assert printed.splitlines() == ["2", *(f"message {i}" for i in range(5))]
+
+
+def test_java_check_when_the_program_fails_then_shows_its_output(java_check: JavaCheck) -> None:
+    with pytest.raises(JavaCheckFailed, match="ArrayIndexOutOfBounds"):
+        java_check("RoundTrip.java")
+
+
+def test_kept_data_when_killed_and_restarted_then_is_served_at_the_same_address(
+    start_real_pulsar: RealPulsarFactory,
+) -> None:
+    cluster = start_real_pulsar("kept")
+    before = cluster.address
+    publish(cluster.service_url, "public/default/kept", [b"1", b"2", b"3"])
+    cluster.kill()
+    assert not cluster.running
+    cluster.start()
+    assert cluster.address == before
+    assert read(cluster.service_url, "public/default/kept", 3) == [b"1", b"2", b"3"]
+    cluster.restart(settings={"allowAutoTopicCreation": "false"})
+    assert read(cluster.service_url, "public/default/kept", 3) == [b"1", b"2", b"3"]
+    with pytest.raises(pulsar.TopicNotFound):
+        publish(cluster.service_url, "public/default/new", [b"1"])
+
+
+def test_metadata_of_a_stopped_cluster_when_altered_then_the_broker_sees_it(
+    start_real_pulsar: RealPulsarFactory,
+) -> None:
+    cluster = start_real_pulsar("altered", settings={"allowAutoTopicCreation": "false"})
+    partitioned = "/admin/partitioned-topics/public/default/persistent"
+    cluster.stop()
+    assert cluster.metadata_children("/admin/policies") == ["public", "pulsar"]
+    assert cluster.get_metadata(f"{partitioned}/orphan") is None
+    cluster.put_metadata(f"{partitioned}/orphan", b'{"partitions":3}')
+    assert cluster.get_metadata(f"{partitioned}/orphan") == b'{"partitions":3}'
+    cluster.start()
+    url = f"{cluster.web_url}/admin/v2/persistent/public/default/orphan/partitions"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        assert b'"partitions":3' in answer.read()
+    cluster.stop()
+    cluster.delete_metadata(f"{partitioned}/orphan")
+    cluster.start()
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(url, timeout=10)
+
+
+def test_start_when_the_process_ends_early_then_names_its_directory(tmp_path: Path) -> None:
+    cluster = RealPulsar(tmp_path / "broken", settings={"managedLedgerDefaultEnsembleSize": "many"})
+    with pytest.raises(DidNotStart, match="broken"):
+        cluster.start()
+    assert not cluster.running
+
+
+def test_address_when_the_environment_names_only_one_url_then_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERPULSE_REAL_PULSAR_SERVICE_URL", "pulsar://127.0.0.1:1")
+    monkeypatch.delenv("INTERPULSE_REAL_PULSAR_WEB_URL", raising=False)
+    with pytest.raises(ValueError, match="both, or neither"):
+        address_from_environment()
+    monkeypatch.setenv("INTERPULSE_REAL_PULSAR_WEB_URL", "http://127.0.0.1:2")
+    assert address_from_environment() == Address("pulsar://127.0.0.1:1", "http://127.0.0.1:2")

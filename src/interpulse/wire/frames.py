@@ -1,0 +1,260 @@
+"""Frames and stored entries: sizes, magic numbers, checksums.
+
+A frame is ``total_size command_size command [payload]``; an entry is the payload of SEND and MESSAGE as it is stored::
+
+    [0x0e02 size broker_entry_metadata] [0x0e01 crc32c] metadata_size metadata payload
+
+Integers are big-endian. ``total_size`` counts everything after itself. The checksum covers everything after itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from struct import error as StructError
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.checksum import crc32c
+from interpulse.wire.errors import RemoteProtocolError
+
+__all__ = [
+    "FRAME_BYTES_MAX",
+    "MESSAGE_BYTES_MAX",
+    "Frame",
+    "FrameDecoder",
+    "ParsedEntry",
+    "build_entry",
+    "encode_command",
+    "encode_with_payload",
+    "parse_entry",
+    "seal_entry",
+    "verify_checksum",
+]
+
+MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
+"""Metadata and payload of one message, unless a broker says otherwise."""
+
+FRAME_BYTES_MAX: Final = MESSAGE_BYTES_MAX + 10 * 1024
+"""One frame: a message and the room that Pulsar leaves for commands and headers."""
+
+_CHECKSUM_MAGIC: Final = 0x0E01
+_CHECKSUM_MARK: Final = b"\x0e\x01"
+_BROKER_METADATA_MAGIC: Final = 0x0E02
+_U16: Final = Struct(">H")
+_U32: Final = Struct(">I")
+_TWO_U32: Final = Struct(">II")
+_unpack_sizes = _TWO_U32.unpack_from
+_parse_command = pb.BaseCommand.FromString
+
+_FIELD_BY_TYPE: Final[dict[int, str]] = {
+    field.number: field.name for field in pb.BaseCommand.DESCRIPTOR.fields if field.message_type is not None
+}
+# For the commands that travel once per message, asking for their required fields one by one is several times cheaper
+# than asking the message whether it is complete.
+_REQUIRED_BY_TYPE: Final[dict[int, tuple[str, ...]]] = {
+    pb.BaseCommand.SEND: ("producer_id", "sequence_id"),
+    pb.BaseCommand.FLOW: ("consumer_id", "messagePermits"),
+}
+
+
+@dataclass(slots=True)
+class Frame:
+    """One command. ``payload`` is everything after it, exactly as on the wire; None if there is nothing."""
+
+    command: pb.BaseCommand
+    payload: memoryview | None
+
+
+class FrameDecoder:
+    """Cuts a stream of bytes into frames.
+
+    Incomplete frames are kept as the pieces they came in and joined once, so a large frame is copied once however many
+    reads it takes. A size above ``frame_bytes_max`` is refused as soon as its four bytes are there.
+    """
+
+    __slots__ = ("_bytes_needed", "_bytes_pending", "_frame_bytes_max", "_pieces")
+
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self._frame_bytes_max = frame_bytes_max
+        self._pieces: list[bytes] = []
+        self._bytes_pending = 0
+        self._bytes_needed = 4
+
+    @property
+    def bytes_pending(self) -> int:
+        """Bytes of a frame that is not complete yet."""
+        return self._bytes_pending
+
+    def raise_limit(self, frame_bytes_max: int) -> None:
+        """Accept larger frames from now on, after a broker announced its limit."""
+        self._frame_bytes_max = max(frame_bytes_max, self._frame_bytes_max)
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that ``data`` completes, in order. Raises RemoteProtocolError; nothing can be fed after that."""
+        if self._pieces:
+            self._pieces.append(data)
+            self._bytes_pending += len(data)
+            if self._bytes_pending < self._bytes_needed:
+                return []
+            data = b"".join(self._pieces)
+            self._pieces.clear()
+            self._bytes_pending = 0
+        return self._cut(data)
+
+    def _cut(self, data: bytes) -> list[Frame]:
+        frames: list[Frame] = []
+        view = memoryview(data)
+        start, size = 0, len(data)
+        while size - start >= 8:
+            total_size, command_size = _unpack_sizes(data, start)
+            end = start + 4 + total_size
+            if total_size > self._frame_bytes_max or command_size > total_size - 4:
+                raise RemoteProtocolError(f"frame of {total_size} bytes with a command of {command_size} bytes")
+            if end > size:
+                break
+            body = start + 8 + command_size
+            frames.append(Frame(_checked_command(data[start + 8 : body]), view[body:end] if body < end else None))
+            start = end
+        if start < size:
+            self._keep(data[start:] if start else data)
+        return frames
+
+    def _keep(self, rest: bytes) -> None:
+        """Remember the beginning of a frame, and how much of it must be there before looking again."""
+        self._pieces.append(rest)
+        self._bytes_pending = len(rest)
+        if len(rest) < 4:
+            self._bytes_needed = 4
+            return
+        (total_size,) = _U32.unpack_from(rest)
+        if not 4 <= total_size <= self._frame_bytes_max:
+            raise RemoteProtocolError(f"frame of {total_size} bytes, allowed are 4 to {self._frame_bytes_max}")
+        self._bytes_needed = 4 + total_size if len(rest) >= 8 else 8
+
+
+def _checked_command(raw: bytes) -> pb.BaseCommand:
+    """Parse one command; its field must be there and complete.
+
+    protobuf does not do this by itself: an unknown type reads as the first one (CONNECT), and missing required fields
+    read as zero.
+    """
+    try:
+        command = _parse_command(raw)
+    except DecodeError as error:
+        raise RemoteProtocolError(f"command that cannot be parsed: {error}") from None
+    kind: int = command.type
+    name = _FIELD_BY_TYPE[kind]
+    content_present = command.HasField(name)  # type: ignore[arg-type]  # the name comes from the descriptor
+    if not content_present or (kind == pb.BaseCommand.CONNECT and not command.HasField("type")):
+        raise RemoteProtocolError(f"command of an unknown type, or {name} without its content")
+    content = getattr(command, name)
+    required = _REQUIRED_BY_TYPE.get(kind)
+    complete = all(map(content.HasField, required)) if required else content.IsInitialized()
+    if not complete:
+        raise RemoteProtocolError(f"{name} without a required field")
+    return command
+
+
+def encode_command(command: pb.BaseCommand) -> bytes:
+    """A frame without payload."""
+    raw = command.SerializeToString()
+    size = len(raw)
+    return _TWO_U32.pack(size + 4, size) + raw
+
+
+def encode_with_payload(command: pb.BaseCommand, payload: bytes | memoryview) -> bytes:
+    """A frame whose payload part is ``payload`` exactly as given, for example a stored entry."""
+    raw = command.SerializeToString()
+    size = len(raw)
+    return b"".join((_TWO_U32.pack(size + 4 + len(payload), size), raw, payload))
+
+
+@dataclass(slots=True)
+class ParsedEntry:
+    """A stored entry taken apart. ``payload`` may still be compressed, encrypted, or a batch."""
+
+    metadata: pb.MessageMetadata
+    metadata_bytes: bytes
+    payload: memoryview
+    broker_metadata: pb.BrokerEntryMetadata | None = None
+
+    @property
+    def is_batch(self) -> bool:
+        """Presence decides, not the number: a batch may hold a single message."""
+        return self.metadata.HasField("num_messages_in_batch")
+
+    @property
+    def message_count(self) -> int:
+        return self.metadata.num_messages_in_batch if self.is_batch else 1
+
+
+def parse_entry(entry: bytes | memoryview) -> ParsedEntry:
+    """Take an entry apart without checking its checksum. Raises RemoteProtocolError if it is no entry."""
+    view = memoryview(entry)
+    try:
+        broker_size = _broker_part_size(view)
+        start = broker_size + (6 if _magic_at(view, broker_size) == _CHECKSUM_MAGIC else 0)
+        (metadata_size,) = _U32.unpack_from(view, start)
+        end = start + 4 + metadata_size
+        if end > len(view):
+            raise RemoteProtocolError(f"entry metadata of {metadata_size} bytes in an entry of {len(view)} bytes")
+        metadata_bytes = bytes(view[start + 4 : end])
+        metadata = pb.MessageMetadata.FromString(metadata_bytes)
+        broker_metadata = pb.BrokerEntryMetadata.FromString(bytes(view[6:broker_size])) if broker_size else None
+    except (DecodeError, StructError) as error:
+        raise RemoteProtocolError(f"entry that cannot be parsed: {error}") from None
+    if not metadata.IsInitialized():
+        raise RemoteProtocolError("entry metadata without a required field")
+    return ParsedEntry(metadata, metadata_bytes, view[end:], broker_metadata)
+
+
+def _magic_at(view: memoryview, start: int) -> int:
+    """The two bytes that tell which part of an entry begins here."""
+    magic: int = _U16.unpack_from(view, start)[0]
+    return magic
+
+
+def _broker_part_size(view: memoryview) -> int:
+    """Bytes that a broker put in front of the entry, 0 in most cases."""
+    if _magic_at(view, 0) != _BROKER_METADATA_MAGIC:
+        return 0
+    size: int = 6 + _U32.unpack_from(view, 2)[0]
+    if size > len(view):
+        raise RemoteProtocolError("entry whose broker metadata is cut off")
+    return size
+
+
+def verify_checksum(entry: bytes | memoryview) -> bool:
+    """False if the entry carries a checksum that does not fit its bytes, or is cut off before it ends.
+
+    An entry without a checksum passes.
+    """
+    view = memoryview(entry)
+    try:
+        start = _broker_part_size(view)
+        if _magic_at(view, start) != _CHECKSUM_MAGIC:
+            return True
+        expected: int = _U32.unpack_from(view, start + 2)[0]
+    except (RemoteProtocolError, StructError):
+        return False
+    return expected == crc32c(view[start + 6 :])
+
+
+def seal_entry(entry: bytes | memoryview) -> bytes | memoryview:
+    """The entry with a checksum: itself if it has one, else a copy with the checksum put in front.
+
+    Some clients leave it out, and some refuse messages without it.
+    """
+    if entry[:2] == _CHECKSUM_MARK:
+        return entry
+    return b"".join((_CHECKSUM_MARK, _U32.pack(crc32c(entry)), entry))
+
+
+def build_entry(metadata_bytes: bytes, payload: bytes | memoryview) -> bytes:
+    """An entry ready to be sent or stored, checksum included. Copies the payload once."""
+    size = _U32.pack(len(metadata_bytes))
+    crc = crc32c(payload, crc32c(size + metadata_bytes))
+    return b"".join((_CHECKSUM_MARK, _U32.pack(crc), size, metadata_bytes, payload))

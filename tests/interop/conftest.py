@@ -45,7 +45,7 @@ def start_real_pulsar(tmp_path: Path) -> Iterator[RealPulsarFactory]:
 
 @pytest.fixture(scope="session")
 def java_check() -> JavaCheck:
-    """`java_check("Name.java", *arguments)` runs a program of `checks/` with the Java clients; returns what it prints."""
+    """`java_check("Name.java", *arguments)` runs a program of `checks/` with the Java clients, returns its output."""
 
     def check(name: str, *arguments: str) -> str:
         return run_java(CHECKS / name, *arguments).decode().strip()

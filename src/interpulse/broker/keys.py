@@ -1,0 +1,100 @@
+"""Where everything lies in the metadata store: Pulsar's own paths.
+
+Topic and cursor names are form-encoded in keys (a blank is ``+``), so that no name holds a ``/``.
+"""
+
+from __future__ import annotations
+
+from interpulse.model.names import Domain, NamespaceName, TopicName
+
+__all__ = [
+    "CLUSTERS",
+    "CONFIGURATION",
+    "PARTITIONED_TOPICS",
+    "POLICIES",
+    "REPLICATION_STATUS",
+    "SCHEMAS",
+    "TOPIC_RECORDS",
+    "cluster",
+    "namespace_of_policies_key",
+    "namespace_policies",
+    "namespace_records",
+    "partitioned_topic",
+    "partitioned_topics",
+    "replication_status",
+    "schema",
+    "tenant",
+    "topic_policies",
+    "topic_record",
+    "topic_records",
+]
+
+CLUSTERS = "/admin/clusters"
+CONFIGURATION = "/admin/configuration"
+PARTITIONED_TOPICS = "/admin/partitioned-topics"
+POLICIES = "/admin/policies"
+REPLICATION_STATUS = "/replication-status"
+SCHEMAS = "/schemas"
+TOPIC_RECORDS = "/managed-ledgers"
+_TOPIC_POLICIES = "/admin/topic-policies"
+
+
+def cluster(name: str) -> str:
+    """How the cluster is reached, `ClusterData`."""
+    return f"{CLUSTERS}/{name}"
+
+
+def tenant(name: str) -> str:
+    """`TenantInfo`; the namespaces of the tenant are the children."""
+    return f"{POLICIES}/{name}"
+
+
+def namespace_policies(namespace: NamespaceName) -> str:
+    """`NamespacePolicies`; present = the namespace exists."""
+    return f"{POLICIES}/{namespace.tenant}/{namespace.local}"
+
+
+def namespace_of_policies_key(key: str) -> NamespaceName | None:
+    """The inverse of `namespace_policies`; None for the key of a tenant."""
+    parts = key.removeprefix(f"{POLICIES}/").split("/")
+    return NamespaceName(*parts) if len(parts) == 2 else None
+
+
+def partitioned_topics(namespace: NamespaceName, domain: Domain) -> str:
+    """The children are the encoded local names of all partitioned topics."""
+    return f"{PARTITIONED_TOPICS}/{namespace}/{domain}"
+
+
+def partitioned_topic(topic: TopicName) -> str:
+    """`PartitionedTopicMetadata` of a base name."""
+    return f"{PARTITIONED_TOPICS}/{topic.log_name}"
+
+
+def topic_records(namespace: NamespaceName, domain: Domain) -> str:
+    """The children are the encoded local names of all topics that have a record."""
+    return f"{TOPIC_RECORDS}/{namespace}/{domain}"
+
+
+def namespace_records(namespace: NamespaceName) -> str:
+    """Below it lie the records of all topics of the namespace."""
+    return f"{TOPIC_RECORDS}/{namespace}"
+
+
+def topic_record(topic: TopicName) -> str:
+    """The record of one topic or partition; its cursors are the children."""
+    return f"{TOPIC_RECORDS}/{topic.log_name}"
+
+
+def schema(topic: TopicName) -> str:
+    """The schema history, shared by the partitions and both domains."""
+    return f"{SCHEMAS}/{topic.schema_id}"
+
+
+def topic_policies(topic: TopicName) -> str:
+    """Policies of one topic, kept under its base name."""
+    return f"{_TOPIC_POLICIES}/{topic.base.log_name}"
+
+
+def replication_status(namespace: NamespaceName) -> str:
+    """The status records of the replication job."""
+    return f"{REPLICATION_STATUS}/{namespace}"

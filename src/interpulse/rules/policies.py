@@ -1,0 +1,124 @@
+"""Which policy applies: the namespace's if it says something, else the broker's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from interpulse.model.errors import PartitionCountAboveMaximum, PreconditionFailed
+from interpulse.model.names import TopicName
+from interpulse.model.policies import (
+    NON_PARTITIONED,
+    PARTITIONED,
+    AutoTopicCreation,
+    NamespacePolicies,
+    RetentionPolicies,
+)
+
+__all__ = [
+    "EffectiveAutoCreation",
+    "check_auto_topic_creation",
+    "effective_auto_creation",
+    "effective_auto_subscription_creation",
+    "effective_deduplication",
+    "effective_retention",
+    "effective_topics_max",
+    "effective_ttl_seconds",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveAutoCreation:
+    """What becomes of a question for a missing topic. ``partitions`` counts only if ``partitioned``."""
+
+    allowed: bool
+    partitioned: bool = False
+    partitions: int = 0
+    replicator_allowed: bool = True
+
+
+def effective_auto_creation(
+    topic: TopicName, namespace: NamespacePolicies | None, broker: AutoTopicCreation
+) -> EffectiveAutoCreation:
+    """The auto-creation policy for one name.
+
+    A namespace override replaces the broker's settings as a whole, it is not merged with them. Dead-letter and retry
+    topics are never created partitioned. The topic type counts only in its exact spelling, as in Pulsar.
+    """
+    override = namespace.auto_topic_creation if namespace else None
+    policy = override or broker
+    return EffectiveAutoCreation(
+        allowed=policy.allowed,
+        partitioned=policy.topic_type == PARTITIONED and not topic.is_letter_topic,
+        partitions=policy.default_partitions or 0,
+        replicator_allowed=policy.always_allow_for_replicator is not False,
+    )
+
+
+def check_auto_topic_creation(body: Mapping[str, Any], *, partitions_max: int) -> AutoTopicCreation:
+    """Read an override as an operator sends it; the topic type is lower-cased.
+
+    Raises PreconditionFailed for a combination that means nothing and PartitionCountAboveMaximum for a count above
+    ``partitions_max`` (0 = no limit). An override that switches auto-creation off is taken as it is.
+    """
+    override = AutoTopicCreation.from_json(body)
+    if override.topic_type is not None:
+        override = AutoTopicCreation(
+            override.allowed,
+            str(override.topic_type).lower(),
+            override.default_partitions,
+            override.always_allow_for_replicator,
+        )
+    if override.allowed:
+        _check_shape(override, partitions_max)
+    return override
+
+
+def _check_shape(override: AutoTopicCreation, partitions_max: int) -> None:
+    count = override.default_partitions
+    if override.topic_type not in (PARTITIONED, NON_PARTITIONED):
+        raise _invalid_override(f"topicType must be {PARTITIONED} or {NON_PARTITIONED}, not {override.topic_type}")
+    if override.topic_type == NON_PARTITIONED:
+        if count is not None:
+            raise _invalid_override(f"defaultNumPartitions ({count}) has no meaning for topicType {NON_PARTITIONED}")
+        return
+    if not isinstance(count, int) or count < 1:
+        raise _invalid_override(f"topicType {PARTITIONED} needs a positive defaultNumPartitions, not {count}")
+    if 0 < partitions_max < count:
+        raise PartitionCountAboveMaximum(
+            f"defaultNumPartitions ({count}) is above maxNumPartitionsPerPartitionedTopic ({partitions_max})"
+        )
+
+
+def _invalid_override(reason: str) -> PreconditionFailed:
+    return PreconditionFailed(f"Invalid configuration for autoTopicCreationOverride: {reason}")
+
+
+def effective_auto_subscription_creation(namespace: NamespacePolicies | None, broker_allowed: bool) -> bool:
+    """Whether SUBSCRIBE may create the subscription it names."""
+    override = namespace.auto_subscription_creation_allowed if namespace else None
+    return broker_allowed if override is None else override
+
+
+def effective_deduplication(namespace: NamespacePolicies | None, broker_enabled: bool) -> bool:
+    """Whether repeated sequence ids of a producer are dropped."""
+    override = namespace.deduplication_enabled if namespace else None
+    return broker_enabled if override is None else override
+
+
+def effective_retention(namespace: NamespacePolicies | None, broker: RetentionPolicies) -> RetentionPolicies:
+    """How long entries stay after every subscription has acknowledged them."""
+    return (namespace and namespace.retention) or broker
+
+
+def effective_ttl_seconds(namespace: NamespacePolicies | None, broker_seconds: int) -> int:
+    """After how many seconds an unacknowledged message counts as acknowledged; 0 = never."""
+    override = namespace.message_ttl_seconds if namespace else None
+    return broker_seconds if override is None else override
+
+
+def effective_topics_max(namespace: NamespacePolicies | None, broker_max: int) -> int:
+    """How many topics the namespace may hold; 0 = no limit."""
+    override = namespace.max_topics_per_namespace if namespace else None
+    return broker_max if override is None else override

@@ -1,0 +1,485 @@
+"""The life of topics: what a name stands for, whether it may be opened, created, grown or deleted.
+
+Two records exist per topic, and every rule here is about the two agreeing:
+
+* *partition metadata*, kept under the base name: "this is a partitioned topic of n partitions";
+* the *topic record*, kept under the exact name (base or partition): "the storage of this topic exists". A
+  non-persistent topic has none; it exists while it is loaded.
+
+Both doors, the REST API and the binary protocol, ask these functions, and so does replication. They look at nothing
+but their `TopicView`. Sources: PIP-344 (partition metadata without creation) and PIP-414 (consistency of topics), as
+Apache Pulsar 5.0 behaves.
+
+The four predicates the rest is built from come first: `existence`, `may_create`, `check_consistency`, and the shape a
+topic has in another cluster, which is part of the view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from interpulse.model.changes import (
+    Change,
+    CreatePartitionedMetadata,
+    CreateTopicRecord,
+    MarkPartitionedMetadataDeleted,
+    SetPartitionCount,
+)
+from interpulse.model.errors import (
+    AlreadyExists,
+    Conflict,
+    ExpansionAboveMaximum,
+    InvalidRequest,
+    MetadataError,
+    NamespaceNotFound,
+    NotAllowed,
+    PartitionCountAboveMaximum,
+    PartitionedTopicNotFound,
+    PreconditionFailed,
+    ProducerBusy,
+    PulsarError,
+    TopicInconsistent,
+    TopicLimitReached,
+    TopicNotFound,
+    Unprocessable,
+)
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
+from interpulse.rules.decision import Decision
+from interpulse.rules.policies import EffectiveAutoCreation
+
+__all__ = [
+    "NamespaceStanding",
+    "TopicView",
+    "check_consistency",
+    "decide_create_missed_partitions",
+    "decide_create_partitioned",
+    "decide_create_plain",
+    "decide_delete_partitioned",
+    "decide_delete_plain",
+    "decide_expand",
+    "decide_open",
+    "decide_partitions",
+    "existence",
+    "may_create",
+    "metadata_names",
+]
+
+_PARTITION_MARK = "-partition-"
+_LONG_MAX = 2**63 - 1
+_NO_PROPERTIES: Mapping[str, str] = {}
+_ALLOWED = EffectiveAutoCreation(allowed=True)
+
+
+class NamespaceStanding(Enum):
+    """What a namespace lets its topics do."""
+
+    SERVED = "served"
+    NOT_SERVED = "its replication clusters leave out the local cluster"
+    DELETED = "being deleted"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    """Everything a rule may know about one name, read in one go.
+
+    ``metadata`` holds the partition metadata found under any of `metadata_names`. ``recorded`` says that the topic
+    record of the exact name exists (non-persistent: that the topic is loaded). ``partition_records`` are the indices
+    of existing partition records of the base name; only the rules that create, grow or repair a partitioned topic look
+    at it. ``topics_left`` is the room below the namespace's topic limit, None without a limit. ``remote_shape`` is what
+    the name stands for in another cluster of the namespace, None if nobody was asked or nobody has it.
+    """
+
+    name: TopicName
+    namespace: NamespaceStanding = NamespaceStanding.SERVED
+    metadata: Mapping[TopicName, PartitionedTopicMetadata] = field(default_factory=dict)
+    recorded: bool = False
+    partition_records: frozenset[int] = frozenset()
+    auto_creation: EffectiveAutoCreation = _ALLOWED
+    partitions_max: int = 0
+    topics_left: int | None = None
+    remote_shape: Existence | None = None
+    domain_enabled: bool = True
+    system_topics_enabled: bool = True
+
+    @property
+    def base_metadata(self) -> PartitionedTopicMetadata | None:
+        """The record that would make the name, or the topic it is a partition of, a partitioned topic."""
+        return self.metadata.get(self.name.base)
+
+    @property
+    def partitions(self) -> int:
+        """The partition count under the base name, 0 if there is no partitioned topic."""
+        return self.base_metadata.partitions if self.base_metadata else 0
+
+    @property
+    def deletion_begun(self) -> bool:
+        """The partitioned topic is being deleted, or was left half deleted."""
+        return self.base_metadata is not None and self.base_metadata.deleted
+
+
+def metadata_names(name: TopicName) -> tuple[TopicName, ...]:
+    """The names under which partition metadata can matter for ``name``: its own, its base, and its first part.
+
+    The first part is the text before the *first* ``-partition-``; creating a plain topic asks for it.
+    """
+    if _PARTITION_MARK not in name.local_name:
+        return (name,)
+    return tuple(dict.fromkeys((name, name.base, _first_part(name))))
+
+
+def _first_part(name: TopicName) -> TopicName:
+    text = name.local_name.partition(_PARTITION_MARK)[0]
+    return TopicName(name.domain, name.tenant, name.namespace, text) if text.strip() else name
+
+
+# --- the predicates ---------------------------------------------------------------------------------------------------
+
+
+def existence(view: TopicView) -> Existence:
+    """What the name stands for now: a partitioned topic, one topic, or nothing."""
+    name = view.name
+    if name.namespace_name.is_heartbeat:
+        return Existence(TopicKind.NON_PARTITIONED)
+    if view.partitions and not name.is_partition:
+        return Existence(TopicKind.PARTITIONED, view.partitions)
+    return Existence(TopicKind.NON_PARTITIONED if _present(view) else TopicKind.ABSENT)
+
+
+def _present(view: TopicView) -> bool:
+    if view.partitions and not view.name.is_persistent:
+        return view.name.partition_index < view.partitions
+    return view.recorded
+
+
+def may_create(view: TopicView) -> bool:
+    """Whether asking for this missing name may create it.
+
+    A partition that its metadata covers may always be created, one that it does not cover never, whatever the policy
+    says: that is how a partition comes back on the next connect although auto-creation is off.
+    """
+    if view.namespace is NamespaceStanding.DELETED or not view.name.creatable:
+        return False
+    if view.system_topics_enabled and view.name.is_system:
+        return True
+    if view.name.is_partition and view.base_metadata:
+        return not view.deletion_begun and view.name.partition_index < view.partitions
+    return view.auto_creation.allowed
+
+
+def check_consistency(view: TopicView) -> None:
+    """Refuse a name that disagrees with its partition metadata (PIP-414); raises TopicInconsistent.
+
+    System topics are not exempt, only heartbeat namespaces are.
+    """
+    name, partitions = view.name, view.partitions
+    if name.namespace_name.is_heartbeat:
+        return
+    if not name.is_partition:
+        if partitions:
+            raise TopicInconsistent(f"Found partitioned metadata for non-partitioned topic: {name}")
+    elif not partitions:
+        raise TopicInconsistent(f"Partition metadata not found for the partitioned topic: {name}")
+    elif name.partition_index >= partitions:
+        raise TopicInconsistent(
+            f"Illegal topic partition name {name}: {name.base} has {partitions} partitions, 0 to {partitions - 1}"
+        )
+
+
+# --- asking and opening -----------------------------------------------------------------------------------------------
+
+
+def decide_partitions(view: TopicView, *, create: bool) -> Decision[int]:
+    """How many partitions the name has; 0 = it is, or would become, a single topic (PIP-344).
+
+    With ``create`` a missing name may become a partitioned topic. A topic that is not partitioned is never created by
+    this question: it appears when a producer or consumer opens it. Raises TopicNotFound if the name is absent and may
+    not be created.
+    """
+    found = existence(view)
+    if found.kind is not TopicKind.ABSENT:
+        return Decision(found.partitions)
+    if not (create and may_create(view)):
+        raise _topic_not_found(view)
+    partitions = _shape_of_new_topic(view)
+    if partitions == 0:
+        return Decision(0)
+    return Decision(partitions, _partitioned_on_demand(view, partitions))
+
+
+def _shape_of_new_topic(view: TopicView) -> int:
+    """The partition count a missing name gets: the other cluster's if it has the topic there, else the policy's."""
+    if view.name.is_partition:
+        return 0
+    if view.remote_shape is not None:
+        return view.remote_shape.partitions
+    return view.auto_creation.partitions if view.auto_creation.partitioned else 0
+
+
+def _partitioned_on_demand(view: TopicView, partitions: int) -> tuple[Change, ...]:
+    _check_namespace(view, not_served=MetadataError)
+    _check_partition_count(view, partitions)
+    _check_topic_limit(view, partitions)
+    return (CreatePartitionedMetadata(view.name, partitions),)
+
+
+def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[None]:
+    """Whether the topic may be loaded under this name, creating its record if it is missing and may be created.
+
+    Raises TopicNotFound if it is absent and may not be created, TopicInconsistent if the name disagrees with the
+    partition metadata (PIP-414), NotAllowed for names and domains that cannot be opened at all.
+    """
+    if not view.domain_enabled:
+        raise NotAllowed(f"{view.name.domain} topics are disabled on this broker")
+    if not view.recorded and not (create and _may_create_for(view, by)):
+        raise _topic_not_found(view)
+    if view.name.is_transaction_internal:
+        raise NotAllowed(f"Can not create transaction system topic {view.name}")
+    if not view.recorded:
+        _check_namespace(view, not_served=MetadataError)
+        _check_topic_limit(view, 1, refusal=NotAllowed)
+    if by is Requester.REPLICATOR and view.partitions and not view.name.is_partition:
+        raise ProducerBusy(f"{view.name} is a partitioned topic here; a replicator writes to its partitions")
+    check_consistency(view)
+    return Decision(None, _missing_record(view))
+
+
+def _may_create_for(view: TopicView, by: Requester) -> bool:
+    """Non-persistent partitions always get as far as the consistency check; replicators may be exempt from the policy.
+
+    The exemption covers the policy only, never a namespace being deleted or a name that cannot be created (PIP-433).
+    """
+    if view.name.is_partition and not view.name.is_persistent:
+        return not view.deletion_begun
+    if by is not Requester.REPLICATOR or not view.auto_creation.replicator_allowed or view.base_metadata:
+        return may_create(view)
+    return view.namespace is not NamespaceStanding.DELETED and view.name.creatable
+
+
+def _missing_record(view: TopicView, properties: Mapping[str, str] = _NO_PROPERTIES) -> tuple[Change, ...]:
+    if view.recorded or not view.name.is_persistent:
+        return ()
+    return (CreateTopicRecord(view.name, properties),)
+
+
+# --- creating on request ----------------------------------------------------------------------------------------------
+
+
+def decide_create_partitioned(
+    view: TopicView,
+    partitions: int,
+    *,
+    properties: Mapping[str, str] = _NO_PROPERTIES,
+    local_only: bool = False,
+) -> Decision[None]:
+    """An operator creates a partitioned topic; partitions stored without metadata are taken over with their entries.
+
+    ``local_only`` (a replica being provisioned) accepts a topic that is already there with the same count. Raises
+    AlreadyExists or Conflict if something else is there, PartitionCountAboveMaximum, TopicLimitReached,
+    PreconditionFailed for a name that cannot be a partitioned topic.
+    """
+    _check_namespace(view, not_served=PreconditionFailed)
+    _check_partitioned_name(view)
+    _check_partition_count(view, partitions)
+    _check_topic_limit(view, len(_absent_partitions(view, partitions)))
+    if view.partitions:
+        return _again(view, partitions, local_only=local_only)
+    if existence(view).kind is not TopicKind.ABSENT:
+        raise AlreadyExists(f"This topic already exists: {view.name}")
+    highest = max(view.partition_records, default=-1)
+    if highest >= partitions:
+        raise Conflict(
+            f"{view.name} has stored partitions up to {highest}; create it with at least {highest + 1} partitions"
+        )
+    created = CreatePartitionedMetadata(view.name, partitions, properties)
+    return Decision(None, (created, *_absent_partitions(view, partitions)))
+
+
+def _again(view: TopicView, partitions: int, *, local_only: bool) -> Decision[None]:
+    if view.deletion_begun or not local_only:
+        raise AlreadyExists(f"This topic already exists: {view.name}")
+    if partitions != view.partitions:
+        raise Conflict(f"{view.name} already exists with {view.partitions} partitions, not {partitions}")
+    return Decision(None, _absent_partitions(view, partitions))
+
+
+def _check_partitioned_name(view: TopicView) -> None:
+    name = view.name
+    if name.is_partition or (name.is_persistent and _PARTITION_MARK in name.encoded):
+        raise PreconditionFailed(f"Partitioned topic name must not contain {_PARTITION_MARK!r}: {name}")
+    _check_creatable(view)
+
+
+def decide_create_plain(view: TopicView, *, properties: Mapping[str, str] = _NO_PROPERTIES) -> Decision[None]:
+    """An operator creates a topic that is not partitioned, or restores one partition of a partitioned topic.
+
+    Raises AlreadyExists, PreconditionFailed for a partition name without a place in its partitioned topic,
+    TopicInconsistent, and NotAllowed at the topic limit.
+    """
+    _check_namespace(view, not_served=PreconditionFailed)
+    _check_creatable(view)
+    _check_numbered_name(view)
+    if view.name in view.metadata or existence(view).kind is not TopicKind.ABSENT:
+        raise AlreadyExists(f"This topic already exists: {view.name}")
+    check_consistency(view)
+    _check_topic_limit(view, 1, refusal=NotAllowed)
+    return Decision(None, _missing_record(view, properties))
+
+
+def _check_numbered_name(view: TopicView) -> None:
+    """A number after the *first* ``-partition-`` must be a partition of the topic called like the text before.
+
+    The number is read like a signed 64-bit number in Java, so ``+1`` and ``01`` count; that is Pulsar's rule.
+    """
+    number = _signed_long(view.name.local_name.partition(_PARTITION_MARK)[2])
+    if number is None:
+        return
+    first_part = _first_part(view.name)
+    metadata = view.metadata.get(first_part)
+    if metadata is None or number >= metadata.partitions:
+        count = metadata.partitions if metadata else 0
+        raise PreconditionFailed(f"Can't create topic {view.name}: {first_part} has {count} partitions")
+
+
+def _signed_long(text: str) -> int | None:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    number = int(text)
+    return number if -_LONG_MAX - 1 <= number <= _LONG_MAX else None
+
+
+def decide_create_missed_partitions(view: TopicView) -> Decision[None]:
+    """Restore the partitions of a partitioned topic that have no record. Raises PartitionedTopicNotFound."""
+    if _PARTITION_MARK in view.name.local_name:
+        raise PreconditionFailed(f"Not the name of a partitioned topic: {view.name}")
+    _check_namespace(view, not_served=PreconditionFailed)
+    _check_partitioned(view, refusal=PartitionedTopicNotFound)
+    return Decision(None, _absent_partitions(view, view.partitions))
+
+
+# --- growing ----------------------------------------------------------------------------------------------------------
+
+
+def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> Decision[None]:
+    """A partitioned topic grows. Everything is one commit, so nobody meets the new count without the new partitions.
+
+    ``force`` takes over partition records that exist beyond the present count. Raises Conflict for a name that is not
+    a partitioned topic, ExpansionAboveMaximum for a count below the present one or above the maximum.
+    """
+    name = view.name
+    if name.is_partition:
+        raise PreconditionFailed(f"{name} is a partition; grow {name.base}")
+    _check_namespace(view, not_served=Unprocessable)
+    _check_partitioned(view, refusal=Conflict)
+    if partitions < view.partitions:
+        raise ExpansionAboveMaximum(f"{name} has {view.partitions} partitions and cannot shrink to {partitions}")
+    if 0 < view.partitions_max < partitions:
+        raise ExpansionAboveMaximum(_above_maximum(view, partitions))
+    unexpected = sorted(index for index in view.partition_records if index >= view.partitions)
+    if unexpected and not force:
+        raise Conflict(
+            f"{name} has {view.partitions} partitions but partition {unexpected[-1]} is stored as well; use force to "
+            f"take it over"
+        )
+    if partitions == view.partitions:
+        return Decision(None)
+    grown = SetPartitionCount(name, partitions)
+    return Decision(None, (*_absent_partitions(view, partitions, first=view.partitions), grown))
+
+
+# --- deleting ---------------------------------------------------------------------------------------------------------
+
+
+def decide_delete_partitioned(view: TopicView) -> Decision[int]:
+    """The deletion of a partitioned topic begins: how many partitions have to go before its metadata may."""
+    name = view.name
+    if name.is_partition:
+        raise PreconditionFailed(f"{name} is a partition; delete {name.base}, or the one topic {name}")
+    _check_namespace(view)
+    if not view.partitions:
+        if existence(view).kind is TopicKind.NON_PARTITIONED:
+            raise Conflict(f"Topic {name} is not a partitioned topic")
+        raise PartitionedTopicNotFound(f"Partitioned topic {name} not found")
+    if view.deletion_begun:
+        return Decision(view.partitions)
+    return Decision(view.partitions, (MarkPartitionedMetadataDeleted(name),))
+
+
+def decide_delete_plain(view: TopicView, *, force: bool = False) -> Decision[None]:
+    """One topic, or one partition, may be deleted; also one that is not consistent, so that it can be got rid of.
+
+    ``force`` deletes the plain topic of a name that is plain and partitioned at once, and leaves the partitions alone.
+    """
+    _check_namespace(view)
+    if view.partitions and not view.name.is_partition and not (force and view.recorded):
+        raise Conflict(f"{view.name} is a partitioned topic; delete the partitioned topic instead")
+    if not view.recorded:
+        raise _topic_not_found(view)
+    return Decision(None)
+
+
+# --- shared checks ----------------------------------------------------------------------------------------------------
+
+
+def _topic_not_found(view: TopicView) -> PulsarError:
+    if view.namespace is NamespaceStanding.MISSING:
+        return NamespaceNotFound(f"Namespace not found: {view.name.namespace_name}")
+    return TopicNotFound(f"Topic {view.name} not found")
+
+
+def _check_namespace(view: TopicView, *, not_served: type[PulsarError] | None = None) -> None:
+    """Topics live in namespaces that exist; with ``not_served``, also only where the local cluster is one of theirs."""
+    if view.name.namespace_name.is_heartbeat:
+        return
+    if view.namespace in (NamespaceStanding.MISSING, NamespaceStanding.DELETED):
+        raise NamespaceNotFound(f"Namespace not found: {view.name.namespace_name}")
+    if not_served and view.namespace is NamespaceStanding.NOT_SERVED:
+        raise not_served(
+            f"Namespace {view.name.namespace_name} has no replication clusters, or not the local cluster among them"
+        )
+
+
+def _check_creatable(view: TopicView) -> None:
+    if view.name.is_transaction_internal:
+        raise InvalidRequest(f"Cannot create topic in system topic format: {view.name}")
+    if not view.name.creatable:
+        raise PreconditionFailed(f"Topic name must not begin or end with blanks: {str(view.name)!r}")
+
+
+def _check_partitioned(view: TopicView, *, refusal: type[PulsarError]) -> None:
+    if view.deletion_begun:
+        raise refusal(f"Partitioned topic {view.name} is being deleted")
+    if not view.partitions:
+        raise refusal(f"Topic {view.name} is not a partitioned topic")
+
+
+def _check_partition_count(view: TopicView, partitions: int) -> None:
+    if partitions < 1:
+        raise PartitionCountAboveMaximum(f"Number of partitions should be more than 0, not {partitions}")
+    if 0 < view.partitions_max < partitions:
+        raise PartitionCountAboveMaximum(_above_maximum(view, partitions))
+
+
+def _above_maximum(view: TopicView, partitions: int) -> str:
+    return (
+        f"Number of partitions should be less than or equal to {view.partitions_max} "
+        f"(maxNumPartitionsPerPartitionedTopic), not {partitions}"
+    )
+
+
+def _check_topic_limit(view: TopicView, added: int, *, refusal: type[PulsarError] = TopicLimitReached) -> None:
+    if view.topics_left is not None and added > view.topics_left and not view.name.is_system:
+        raise refusal(
+            f"Exceed maximum number of topics in namespace {view.name.namespace_name}: room for {view.topics_left} more"
+        )
+
+
+def _absent_partitions(view: TopicView, partitions: int, *, first: int = 0) -> tuple[CreateTopicRecord, ...]:
+    if not view.name.is_persistent:
+        return ()
+    absent = (index for index in range(first, partitions) if index not in view.partition_records)
+    return tuple(CreateTopicRecord(view.name.partition(index)) for index in absent)

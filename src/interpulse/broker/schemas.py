@@ -1,0 +1,233 @@
+"""The schemas of topics: read history -> rule -> append if unchanged.
+
+One history per base topic, shared by its partitions and by both domains, as JSON at
+``/schemas/<tenant>/<namespace>/<topic>``::
+
+    {"versions": [{"version": 0, "type": "AVRO", "name": "", "schema": "<base64>", "properties": {..},
+                   "timestamp": <ms>, "deleted": false}, ..]}
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from interpulse.broker import keys
+from interpulse.broker.clock import Clock
+from interpulse.model.errors import IncompatibleSchema, MetadataError, SchemaNotFound
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topics import Requester
+from interpulse.rules.schemas import (
+    SchemaVersion,
+    check_consumer_schema,
+    decide_registration,
+    find_equal,
+    live_versions,
+)
+from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
+
+__all__ = ["PolicySource", "SchemaSettings", "Schemas"]
+
+# Losing this many races in a row means something else than other registrations is wrong.
+_ATTEMPTS_MAX: Final = 20
+_LEGACY_STRATEGIES: Final = {
+    "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
+    "AlwaysCompatible": "ALWAYS_COMPATIBLE",
+    "Backward": "BACKWARD",
+    "Forward": "FORWARD",
+    "Full": "FULL",
+    "BackwardTransitive": "BACKWARD_TRANSITIVE",
+    "ForwardTransitive": "FORWARD_TRANSITIVE",
+    "FullTransitive": "FULL_TRANSITIVE",
+}
+
+
+class PolicySource(Protocol):
+    """Whoever knows the policies of a namespace."""
+
+    async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        """Raises NamespaceNotFound."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSettings:
+    """The broker's own word where the namespace says nothing."""
+
+    auto_update_allowed: bool = True
+    validation_enforced: bool = False
+    strategy: str = "FULL"
+    system_topic_strategy: str = "ALWAYS_COMPATIBLE"
+
+
+class Schemas:
+    """Registers, checks and hands out the schemas of topics."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        policies: PolicySource,
+        settings: Callable[[], SchemaSettings],
+        clock: Clock,
+    ) -> None:
+        """``settings`` is asked each time, because the auto-update switch may change while the broker runs."""
+        self._store = store
+        self._policies = policies
+        self._settings = settings
+        self._clock = clock
+
+    async def register(self, topic: TopicName, schema: SchemaInfo, *, by: Requester) -> int:
+        """The version of ``schema``, stored now if the topic does not have it; raises IncompatibleSchema.
+
+        The switches for automatic updates bind clients and replicators, not administrators.
+        """
+        policies = await self._policies.get_policies(topic.namespace_name)
+        strategy = self._strategy(topic, policies)
+        may_update = by is Requester.ADMIN or self._may_update(topic, policies, by)
+        for _ in range(_ATTEMPTS_MAX):
+            history, stored_version = await self._read(topic)
+            known = decide_registration(history, schema, strategy=strategy, may_update=may_update)
+            if known is not None:
+                return known
+            appended = await self._append(topic, history, stored_version, schema)
+            if appended is not None:
+                return appended
+        raise MetadataError(f"The schemas of {topic.base} keep changing, try again")
+
+    async def admit_producer(self, topic: TopicName, schema: SchemaInfo | None, *, by: Requester) -> int | None:
+        """The schema version a new producer writes with; None if it brings no schema. Raises IncompatibleSchema."""
+        if schema is not None:
+            return await self.register(topic, schema, by=by)
+        if not topic.is_system and await self._validation_enforced(topic) and await self.has_schema(topic):
+            raise IncompatibleSchema(
+                "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: "
+                f"Producers cannot connect or send message without a schema to topics with a schema: {topic.base}"
+            )
+        return None
+
+    async def admit_consumer(self, topic: TopicName, schema: SchemaInfo, *, topic_active: bool) -> None:
+        """Check a consumer's schema against the topic's, or make it the first one; raises IncompatibleSchema.
+
+        ``topic_active``: the topic holds messages, or somebody else produces or consumes; then a consumer cannot
+        decide what the bytes are.
+        """
+        history, _ = await self._read(topic)
+        if live_versions(history):
+            policies = await self._policies.get_policies(topic.namespace_name)
+            check_consumer_schema(history, schema, strategy=self._strategy(topic, policies))
+        elif topic_active:
+            raise IncompatibleSchema(
+                "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: Failed to add schema "
+                f"to an active topic with empty(BYTES) schema: new schema type {schema.type.name}"
+            )
+        else:
+            await self.register(topic, schema, by=Requester.CLIENT)
+
+    async def get(self, topic: TopicName, version: int | None = None) -> tuple[SchemaInfo, int]:
+        """The latest schema, or the one of ``version``; raises SchemaNotFound."""
+        history, _ = await self._read(topic)
+        live = live_versions(history)
+        wanted = live[-1:] if version is None else [entry for entry in live if entry.version == version]
+        if not wanted or wanted[0].schema is None:
+            raise SchemaNotFound("Topic not found or no-schema")
+        return wanted[0].schema, wanted[0].version
+
+    async def has_schema(self, topic: TopicName) -> bool:
+        """Whether the topic has a schema now."""
+        history, _ = await self._read(topic)
+        return bool(live_versions(history))
+
+    async def versions(self, topic: TopicName) -> Sequence[SchemaVersion]:
+        """The whole history with its deletion markers, oldest first."""
+        history, _ = await self._read(topic)
+        return history
+
+    async def version_of(self, topic: TopicName, schema: SchemaInfo) -> int | None:
+        """The version under which exactly this schema is registered, or None."""
+        history, _ = await self._read(topic)
+        return find_equal(history, schema)
+
+    async def delete(self, topic: TopicName, *, force: bool = False) -> int:
+        """Hide the history behind a deletion marker and give the marker's version; ``force`` erases it and gives -1."""
+        for _ in range(_ATTEMPTS_MAX):
+            history, stored_version = await self._read(topic)
+            if force:
+                await self._store.commit([Delete(keys.schema(topic))] if stored_version is not None else [])
+                return -1
+            appended = await self._append(topic, history, stored_version, None)
+            if appended is not None:
+                return appended
+        raise MetadataError(f"The schemas of {topic.base} keep changing, try again")
+
+    def _strategy(self, topic: TopicName, policies: NamespacePolicies) -> str:
+        settings = self._settings()
+        if topic.is_system:
+            return settings.system_topic_strategy
+        if policies.schema_compatibility_strategy != "UNDEFINED":
+            return policies.schema_compatibility_strategy
+        legacy = policies.other.get("schema_auto_update_compatibility_strategy")
+        return _LEGACY_STRATEGIES.get(str(legacy), settings.strategy)
+
+    def _may_update(self, topic: TopicName, policies: NamespacePolicies, by: Requester) -> bool:
+        if topic.is_system:
+            return True
+        allowed = policies.allow_auto_update_schema
+        if self._settings().auto_update_allowed if allowed is None else allowed:
+            return True
+        return by is Requester.REPLICATOR and policies.allow_auto_update_schema_with_replicator
+
+    async def _validation_enforced(self, topic: TopicName) -> bool:
+        if self._settings().validation_enforced:
+            return True
+        return (await self._policies.get_policies(topic.namespace_name)).schema_validation_enforced
+
+    async def _read(self, topic: TopicName) -> tuple[Sequence[SchemaVersion], int | None]:
+        stored = await self._store.get(keys.schema(topic))
+        return ([], None) if stored is None else (_load(stored.value), stored.version)
+
+    async def _append(
+        self, topic: TopicName, history: Sequence[SchemaVersion], stored_version: int | None, schema: SchemaInfo | None
+    ) -> int | None:
+        """Store one more version; None if somebody else was faster."""
+        key = keys.schema(topic)
+        version = history[-1].version + 1 if history else 0
+        grown = [*history, SchemaVersion(version, schema, self._clock.now_ms())]
+        try:
+            await self._store.commit([Put(key, _dump(grown))], expect={key: stored_version})
+        except CommitConflict:
+            return None
+        return version
+
+
+def _dump(history: Sequence[SchemaVersion]) -> bytes:
+    return json.dumps({"versions": [_version_to_json(entry) for entry in history]}).encode()
+
+
+def _version_to_json(entry: SchemaVersion) -> dict[str, Any]:
+    schema = entry.schema or SchemaInfo(SchemaType.NONE)
+    return {
+        "version": entry.version,
+        "type": schema.type.name,
+        "name": schema.name,
+        "schema": base64.b64encode(schema.definition).decode("ascii"),
+        "properties": dict(schema.properties),
+        "timestamp": entry.created_ms,
+        "deleted": entry.schema is None,
+    }
+
+
+def _load(raw: bytes) -> list[SchemaVersion]:
+    return [_version_from_json(body) for body in json.loads(raw)["versions"]]
+
+
+def _version_from_json(body: dict[str, Any]) -> SchemaVersion:
+    schema = None
+    if not body["deleted"]:
+        definition = base64.b64decode(body["schema"])
+        schema = SchemaInfo(SchemaType[body["type"]], definition, body["properties"], body["name"])
+    return SchemaVersion(body["version"], schema, body["timestamp"])

@@ -15,24 +15,8 @@ from pathlib import Path
 
 __all__ = ["DatasetError", "Row", "flights", "read_rows"]
 
-NUMBERS = frozenset(
-    [
-        "year",
-        "month",
-        "day",
-        "dep_time",
-        "sched_dep_time",
-        "dep_delay",
-        "arr_time",
-        "sched_arr_time",
-        "arr_delay",
-        "flight",
-        "air_time",
-        "distance",
-        "hour",
-        "minute",
-    ]
-)
+TEXTS = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
+"""The columns of the flights that are not numbers."""
 
 
 class DatasetError(Exception):
@@ -75,7 +59,7 @@ def flights() -> Iterator[Row]:
 
 
 def _flight_json(record: dict[str, str]) -> bytes:
-    typed = {name: _number_or_none(text) if name in NUMBERS else text or None for name, text in record.items()}
+    typed = {name: text or None if name in TEXTS else _number_or_none(text) for name, text in record.items()}
     return json.dumps(typed, separators=(",", ":")).encode()
 
 

@@ -1,0 +1,117 @@
+"""The seams in memory: for tests, and for topics that are not persistent. Nothing survives the process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from interpulse.storage.api import (
+    Change,
+    CommitConflict,
+    LedgerRecord,
+    MetadataStore,
+    MetadataUnavailable,
+    Put,
+    Versioned,
+)
+from interpulse.storage.tail_cache import Run, within
+from interpulse.storage.topic_log import JournalClient, LogConfig, TopicLogStore
+from interpulse.storage.watches import Watches
+
+__all__ = ["MemoryJournal", "MemoryMetadataStore", "memory_log_store"]
+
+
+class MemoryMetadataStore:
+    """A `MetadataStore` in a dictionary."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Versioned] = {}
+        self._version = 0
+        self._watches = Watches()
+        self._closed = False
+
+    async def get(self, key: str) -> Versioned | None:
+        self._check_open()
+        return self._values.get(key)
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
+        self._check_open()
+        return {key: self._values[key] for key in keys if key in self._values}
+
+    async def children(self, key: str) -> list[str]:
+        self._check_open()
+        prefix = key.rstrip("/") + "/"
+        return sorted({each[len(prefix) :].partition("/")[0] for each in self._values if each.startswith(prefix)})
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        self._check_open()
+        for key, version in expect.items():
+            found = self._values.get(key)
+            if (found.version if found else None) != version:
+                raise CommitConflict(key)
+        self._version += 1
+        for change in changes:
+            if isinstance(change, Put):
+                self._values[change.key] = Versioned(change.value, self._version)
+            else:
+                self._values.pop(change.key, None)
+        self._watches.announce(change.key for change in changes)
+
+    def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
+        return self._watches.add(prefix, callback)
+
+    async def close(self) -> None:
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise MetadataUnavailable("the metadata store is closed")
+
+
+class MemoryJournal:
+    """Keeps every run in a list per ledger. "Durable" means: at the end of this turn of the event loop."""
+
+    def __init__(self) -> None:
+        self._ledgers: dict[int, list[bytes]] = {}
+        self._waiting: list[JournalClient] = []
+
+    def enqueue(self, client: JournalClient) -> None:
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._commit)
+        self._waiting.append(client)
+
+    def _commit(self) -> None:
+        clients, self._waiting = self._waiting, []
+        for client in clients:
+            runs = client.take_pending()
+            self._store(runs)
+            if runs:
+                client.committed(runs)
+
+    def _store(self, runs: list[Run]) -> None:
+        for run in runs:
+            self._ledgers.setdefault(run.ledger_id, []).extend(run.entries)
+
+    def measure(self, ledger_id: int) -> tuple[int, int]:
+        entries = self._ledgers.get(ledger_id, [])
+        return len(entries), sum(map(len, entries))
+
+    async def verify(self, name: str, ledgers: Sequence[LedgerRecord]) -> None:
+        """Memory does not rot."""
+
+    async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
+        return within(self._ledgers[ledger_id][first : first + entries_max], bytes_max)
+
+    async def forget(self, ledger_ids: Iterable[int]) -> None:
+        for ledger_id in ledger_ids:
+            self._ledgers.pop(ledger_id, None)
+
+    async def close(self) -> None:
+        self._commit()
+
+
+def memory_log_store(
+    metadata: MetadataStore, config: LogConfig | None = None, journal: MemoryJournal | None = None
+) -> TopicLogStore:
+    """A `LogStore` in memory. Give it the journal of an earlier one to see what a restart sees."""
+    return TopicLogStore(metadata, journal or MemoryJournal(), config)

@@ -1,0 +1,113 @@
+"""The newest entries of every open log, kept in memory so that what was just published is delivered without the disk.
+
+The bound counts the bytes of all logs together; the oldest run goes first. Runs of one log follow each other without a
+gap, so once the start of a read is found, everything behind it is there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from itertools import accumulate, islice, repeat
+from typing import NamedTuple
+
+from interpulse.model.ids import Position
+from interpulse.storage.api import LogEntry
+
+__all__ = ["LogTail", "Run", "TailCache", "as_log_entries", "within"]
+
+_ENTRY_OVERHEAD = 40  # bytes of a Python bytes object beyond its content
+
+
+class Run(NamedTuple):
+    """Consecutive entries of one ledger."""
+
+    ledger_id: int
+    first: int
+    entries: list[bytes]
+
+
+class LogTail:
+    """The cached runs of one log, oldest first."""
+
+    __slots__ = ("costs", "firsts", "runs")
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.firsts: list[tuple[int, int]] = []
+        self.costs: list[int] = []
+
+    def read(self, start: Position, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
+        """Entries from ``start``, which must exist, on; None if it is not cached."""
+        index = bisect_right(self.firsts, start) - 1
+        if index < 0:
+            return None
+        found: list[LogEntry] = []
+        for run in islice(self.runs, index, None):
+            skip = start.entry - run.first if not found else 0
+            entries = (
+                run.entries[skip : skip + entries_max - len(found)] if skip or found else run.entries[:entries_max]
+            )
+            fitting = within(entries, bytes_max, first_always=not found)
+            found += as_log_entries(run.ledger_id, run.first + skip, fitting)
+            bytes_max -= sum(map(len, fitting))
+            if len(fitting) < len(entries) or len(found) >= entries_max or bytes_max <= 0:
+                break
+        return found
+
+    def pop_oldest(self) -> int:
+        """Drop the oldest run; its cost."""
+        del self.runs[0]
+        del self.firsts[0]
+        return self.costs.pop(0)
+
+
+class TailCache:
+    """Bounds the tails of all logs together."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._order: deque[LogTail] = deque()  # one mention per run, oldest first
+
+    @property
+    def bytes_held(self) -> int:
+        return self._bytes
+
+    def add(self, tail: LogTail, run: Run, size: int) -> None:
+        """Keep a run whose entries are ``size`` bytes long together."""
+        cost = size + _ENTRY_OVERHEAD * len(run.entries)
+        tail.runs.append(run)
+        tail.firsts.append((run.ledger_id, run.first))
+        tail.costs.append(cost)
+        self._order.append(tail)
+        self._bytes += cost
+        while self._bytes > self._bytes_max:
+            self._evict()
+
+    def remove(self, tail: LogTail) -> None:
+        """Forget a log. Its mentions in the order find it empty later."""
+        self._bytes -= sum(tail.costs)
+        tail.runs.clear()
+        tail.firsts.clear()
+        tail.costs.clear()
+
+    def _evict(self) -> None:
+        tail = self._order.popleft()
+        if tail.runs:
+            self._bytes -= tail.pop_oldest()
+
+
+def within(entries: list[bytes], bytes_max: int, *, first_always: bool = True) -> list[bytes]:
+    """The longest beginning of ``entries`` that fits; the first one even if it does not, when ``first_always``."""
+    ends = list(accumulate(map(len, entries)))
+    if not ends or ends[-1] <= bytes_max:
+        return entries
+    return entries[: max(int(first_always), bisect_right(ends, bytes_max))]
+
+
+def as_log_entries(ledger_id: int, first: int, entries: list[bytes]) -> list[LogEntry]:
+    """Give entries their positions. Built without a Python call per entry: this is on the way of every message."""
+    numbers = range(first, first + len(entries))
+    positions = map(tuple.__new__, repeat(Position), zip(repeat(ledger_id), numbers, strict=False))
+    return list(map(tuple.__new__, repeat(LogEntry), zip(positions, entries, strict=False)))

@@ -1,0 +1,405 @@
+"""One log and the store of all logs, over any journal.
+
+A journal keeps runs of entries per ledger (`SegmentJournal` on disk, `MemoryJournal` in memory). Everything else is
+here: which ledgers a log has, when it rolls, what it has promised. Invariants:
+
+* All of this runs in the event loop. The order of `append` calls is the order of the log.
+* A ledger takes entries only after its id stands durably in the record of its log.
+* A ledger's count is written into the record only when nothing of it is pending any more; a written count is final.
+* Once fenced, a log never acknowledges anything again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from interpulse.model.ids import Position
+from interpulse.storage.api import (
+    LedgerRecord,
+    LogEntry,
+    LogFenced,
+    LogListener,
+    LogNotFound,
+    LogTerminated,
+    MetadataStore,
+)
+from interpulse.storage.ledgers import LedgerList
+from interpulse.storage.tail_cache import LogTail, Run, TailCache, as_log_entries
+from interpulse.storage.topic_records import LedgerIds, TopicRecord, TopicRecords, with_ledgers
+
+__all__ = ["Journal", "JournalClient", "LogConfig", "TopicLog", "TopicLogStore"]
+
+_new_tuple = tuple.__new__  # Position(...) without the generated Python function around it
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """When a ledger ends, and how much is kept in memory. A full ledger ends once it is ``ledger_age_min_ms`` old."""
+
+    ledger_entries_max: int = 50_000  # managedLedgerMaxEntriesPerLedger
+    ledger_bytes_max: int = 2048 * 1024 * 1024  # managedLedgerMaxSizePerLedgerMbytes
+    ledger_age_min_ms: int = 10 * 60_000  # managedLedgerMinLedgerRolloverTimeMinutes
+    ledger_age_max_ms: int = 240 * 60_000  # managedLedgerMaxLedgerRolloverTimeMinutes
+    cache_bytes_max: int = 64 * 1024 * 1024
+
+
+class JournalClient(Protocol):
+    """What a journal needs of a log that has something to write."""
+
+    def take_pending(self) -> list[Run]:
+        """The appended runs that are not yet being written, in order."""
+
+    def committed(self, runs: list[Run]) -> None:
+        """These runs are durable."""
+
+    def failed(self, error: Exception) -> None:
+        """These and later runs are not."""
+
+
+class Journal(Protocol):
+    """Keeps runs of entries, per ledger. Called in the event loop only."""
+
+    def enqueue(self, client: JournalClient) -> None:
+        """Write the client's pending runs with the next group; called once until `JournalClient.take_pending`."""
+
+    def measure(self, ledger_id: int) -> tuple[int, int]:
+        """How many durable entries the ledger has, and their bytes."""
+
+    async def verify(self, name: str, ledgers: Sequence[LedgerRecord]) -> None:
+        """Raise `LogDamaged` if a record of these ledgers is not what was written, or is missing."""
+
+    async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
+        """Durable entries of one ledger from ``first`` on; at least one."""
+
+    async def forget(self, ledger_ids: Iterable[int]) -> None:
+        """Give back the room of ledgers nobody has any more."""
+
+    async def close(self) -> None:
+        """Write what is pending, then give everything back."""
+
+
+class TopicLog:
+    """The entries of one topic. See `interpulse.storage.api.Log`."""
+
+    def __init__(self, name: str, listener: LogListener, record: TopicRecord, store: TopicLogStore) -> None:
+        self._name = name
+        self._listener = listener
+        self._store = store
+        self._journal = store.journal
+        self._ledgers = LedgerList(record.ledgers)
+        self._tail = LogTail()
+        self._terminated = record.terminated is not None
+        self._refusal: Callable[[], LogFenced] | None = (lambda: LogTerminated(name)) if self._terminated else None
+        self._ledger_id, self._entry = self._last_or_current()
+        self._pending: list[bytes] = []
+        self._runs: list[Run] = []  # pending runs of ledgers that were rolled meanwhile
+        self._queued = False
+        self._failure: Exception | None = None
+        self._waiters: list[tuple[Position, asyncio.Future[None]]] = []
+        self._changing = asyncio.Lock()  # one roll, trim or terminate at a time
+        self._rolling: asyncio.Task[None] | None = None
+
+    def _last_or_current(self) -> tuple[int, int]:
+        if self._terminated or not self._ledgers.records:
+            return self._ledgers.last_position()
+        return self._ledgers.records[-1].ledger_id, -1
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def last_position(self) -> Position:
+        return self._ledgers.last_position()
+
+    @property
+    def last_appended(self) -> Position:
+        if self._entry >= 0:
+            return Position(self._ledger_id, self._entry)
+        if self._runs:
+            return Position(self._runs[-1].ledger_id, self._runs[-1].first + len(self._runs[-1].entries) - 1)
+        return self._ledgers.last_position()
+
+    @property
+    def first_position(self) -> Position | None:
+        return self._ledgers.first_position()
+
+    @property
+    def ledgers(self) -> Sequence[LedgerRecord]:
+        return self._ledgers.records
+
+    @property
+    def terminated(self) -> bool:
+        return self._terminated
+
+    def append(self, entry: bytes | memoryview) -> Position:
+        if self._refusal is not None:
+            raise self._refusal()
+        if type(entry) is not bytes:
+            entry = bytes(entry)
+        if not self._queued:
+            self._queued = True
+            self._journal.enqueue(self)
+        self._pending.append(entry)
+        self._entry = number = self._entry + 1
+        return _new_tuple(Position, (self._ledger_id, number))
+
+    def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry] | None:
+        found = self._ledgers.at_or_after(start)
+        if found is None:
+            return []
+        return self._tail.read(found, entries_max, bytes_max)
+
+    async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
+        result: list[LogEntry] = []
+        position = self._ledgers.at_or_after(start)
+        while position is not None and len(result) < entries_max and (bytes_max > 0 or not result):
+            ledger, first = position
+            left = min(entries_max - len(result), self._ledgers.record(ledger).entries - first)
+            entries = await self._journal.read(self._name, ledger, first, left, bytes_max)
+            result += as_log_entries(ledger, first, entries)
+            if len(entries) < left:
+                break
+            bytes_max -= sum(map(len, entries))
+            position = self._ledgers.next_position(result[-1].position)
+        return result
+
+    def next_position(self, after: Position) -> Position | None:
+        return self._ledgers.next_position(after)
+
+    def entries_between(self, after: Position, upto: Position) -> int:
+        return self._ledgers.entries_between(after, upto)
+
+    # what the journal calls
+
+    def take_pending(self) -> list[Run]:
+        self._queued = False
+        runs, self._runs = self._runs, []
+        if self._pending:
+            runs.append(self._pending_run())
+            self._pending = []
+        return runs
+
+    def committed(self, runs: list[Run]) -> None:
+        if self._failure is not None:
+            return
+        for run in runs:
+            size = sum(map(len, run.entries))
+            self._ledgers.extend(run.ledger_id, run.first, len(run.entries), size)
+            self._store.cache.add(self._tail, run, size)
+        last = Position(runs[-1].ledger_id, runs[-1].first + len(runs[-1].entries) - 1)
+        self._release_waiters(last)
+        self._listener.on_durable(last)
+        if self._rolling is None and self._refusal is None and self._is_full(self._ledgers.records[-1]):
+            self._rolling = self._store.spawn(self._roll_in_background())
+
+    def failed(self, error: Exception) -> None:
+        """Fence the log because of a failed write."""
+        if self._failure is not None:
+            return
+        self._failure = error
+        self._drop_pending(str(error))
+        self._listener.on_log_failed(error)
+
+    def fence(self, reason: str) -> None:
+        """Fence the log because its owner asked for it; the listener is not told."""
+        if self._failure is None:
+            self._failure = LogFenced(self._name, reason)
+            self._drop_pending(reason)
+
+    # changes of the ledger list
+
+    async def roll(self) -> None:
+        async with self._changing:
+            self._check_usable()
+            if self._entry < 0:
+                return
+            new = LedgerRecord(await self._store.ids.take(), 0, 0, self._store.now_ms())
+            await self._write_record([*self._final_records(), new])
+            self._check_usable()
+            if self._pending:
+                self._runs.append(self._pending_run())
+                self._pending = []
+            self._ledgers.begin(new.ledger_id, new.created_ms)
+            self._ledger_id, self._entry = new.ledger_id, -1
+
+    async def trim(self, before: Position) -> None:
+        async with self._changing:
+            if self._failure is not None:
+                raise LogFenced(self._name, str(self._failure))
+            current = self._ledgers.records[-1].ledger_id if self._ledgers.records else -1
+            pending = {run.ledger_id for run in self._runs}
+            gone = [each for each in self._ledgers.before(before) if each != current and each not in pending]
+            if not gone:
+                return
+            await self._write_record([row for row in self._final_records() if row.ledger_id not in gone])
+            self._ledgers.drop(gone)
+            await self._journal.forget(gone)
+
+    async def terminate(self) -> Position:
+        if self._terminated:
+            return self.last_position
+        self._check_usable()
+        self._refusal = lambda: LogTerminated(self._name)
+        await self._all_durable()
+        async with self._changing:
+            last = self.last_position
+            rows = self._ledgers.records
+            await self._store.records.change(
+                self._name, lambda record: replace(with_ledgers(record, rows), terminated=last)
+            )
+            self._terminated = True
+        return last
+
+    async def close(self) -> None:
+        if self._failure is None:
+            await self._all_durable()
+        if self._rolling is not None:
+            self._rolling.cancel()
+            await asyncio.wait([self._rolling])
+        self.fence("closed")
+        self._store.closed(self)
+
+    def forget_tail(self) -> None:
+        """Give back the memory of cached entries."""
+        self._store.cache.remove(self._tail)
+
+    # parts
+
+    def _pending_run(self) -> Run:
+        return Run(self._ledger_id, self._entry + 1 - len(self._pending), self._pending)
+
+    def _check_usable(self) -> None:
+        if self._refusal is not None:
+            raise self._refusal()
+
+    def _drop_pending(self, reason: str) -> None:
+        if not self._terminated:
+            self._refusal = lambda: LogFenced(self._name, reason)
+        self._pending = []
+        self._runs = []
+        last = self._ledgers.last_position()
+        self._ledger_id, self._entry = last if last.entry >= 0 else (self._ledger_id, -1)
+        for _, waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(LogFenced(self._name, reason))
+        self._waiters.clear()
+
+    def _release_waiters(self, last: Position) -> None:
+        for position, waiter in self._waiters:
+            if position <= last and not waiter.done():
+                waiter.set_result(None)
+        self._waiters = [(position, waiter) for position, waiter in self._waiters if not waiter.done()]
+
+    async def _all_durable(self) -> None:
+        if self.last_appended > self.last_position:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append((self.last_appended, waiter))
+            await waiter
+
+    def _is_full(self, current: LedgerRecord) -> bool:
+        config = self._store.config
+        age_ms = self._store.now_ms() - current.created_ms
+        large = current.entries >= config.ledger_entries_max or current.size >= config.ledger_bytes_max
+        return (large and age_ms >= config.ledger_age_min_ms) or age_ms >= config.ledger_age_max_ms
+
+    async def _roll_in_background(self) -> None:
+        try:
+            await self.roll()
+        except LogFenced:
+            return  # nothing to roll any more
+        except Exception as error:  # noqa: BLE001 - a ledger that cannot end ends its log, and the listener is told
+            self.failed(error)
+        finally:
+            self._rolling = None
+
+    def _final_records(self) -> list[LedgerRecord]:
+        """The list to write down: counts only where nothing can come any more."""
+        open_ids = {run.ledger_id for run in self._runs} | {self._ledger_id}
+        first_open = min(open_ids)
+        return [
+            row if row.ledger_id < first_open and row.ledger_id not in open_ids else row._replace(entries=0, size=0)
+            for row in self._ledgers.records
+        ]
+
+    async def _write_record(self, rows: Sequence[LedgerRecord]) -> None:
+        await self._store.records.change(self._name, lambda record: with_ledgers(record, rows))
+
+
+class TopicLogStore:
+    """All logs over one journal. See `interpulse.storage.api.LogStore`."""
+
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        journal: Journal,
+        config: LogConfig | None = None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.config = config or LogConfig()
+        self.journal = journal
+        self.now_ms = now_ms
+        self.records = TopicRecords(metadata)
+        self.ids = LedgerIds(metadata)
+        self.cache = TailCache(self.config.cache_bytes_max)
+        self._logs: dict[str, TopicLog] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self, name: str, listener: LogListener, *, create: bool) -> TopicLog:
+        record = await self.records.get(name)
+        if record is None and not create:
+            raise LogNotFound(name)
+        if record is not None:
+            await self.journal.verify(name, record.ledgers)
+        if record is None or record.terminated is None:
+            new = LedgerRecord(await self.ids.take(), 0, 0, self.now_ms())
+            record = await self.records.change(name, lambda old: with_ledgers(old, [*self._measured(old), new]))
+        else:
+            record = with_ledgers(record, self._measured(record))
+        assert name not in self._logs, f"log {name} is open already"
+        log = self._logs[name] = TopicLog(name, listener, record, self)
+        return log
+
+    async def exists(self, name: str) -> bool:
+        return await self.records.exists(name)
+
+    async def delete(self, name: str) -> None:
+        if name in self._logs:
+            log = self._logs[name]
+            log.fence("deleted")
+            self.closed(log)
+        await self.journal.forget(await self.records.delete(name))
+
+    async def close(self) -> None:
+        for log in list(self._logs.values()):
+            try:
+                await log.close()
+            except LogFenced:
+                self.closed(log)  # it failed while we waited, and its listener was told
+        await self.journal.close()
+
+    def closed(self, log: TopicLog) -> None:
+        """Called by a log that is no longer in use."""
+        log.forget_tail()
+        if self._logs.get(log.name) is log:
+            del self._logs[log.name]
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work of a log that nobody awaits; the store keeps it alive."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _measured(self, record: TopicRecord | None) -> list[LedgerRecord]:
+        """The ledgers that hold something, with final counts."""
+        rows = []
+        for row in record.ledgers if record else ():
+            entries, size = (row.entries, row.size) if row.entries else self.journal.measure(row.ledger_id)
+            if entries:
+                rows.append(row._replace(entries=entries, size=size))
+        return rows

@@ -1,0 +1,190 @@
+"""What the metadata store knows about logs.
+
+* ``/managed-ledgers/<log name>`` holds the topic record: its ledgers, properties, and where it was terminated, in
+  Pulsar's JSON. The properties belong to the broker and are kept as they are.
+* ``/ledgers/L<id>`` says which log a ledger belongs to. It comes and goes in one commit with the record, so that what
+  lies in a segment can be told alive or dead without reading every record.
+* ``/ledgers/id-counter`` is the first ledger id that was never reserved. Ids are reserved in blocks *before* one is
+  used, so a crash may leave ids out but never gives one twice.
+
+A record is always written under the version that was read, since the broker creates records and changes properties at
+the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from interpulse.model.ids import Position
+from interpulse.storage.api import (
+    Change,
+    CommitConflict,
+    Delete,
+    LedgerRecord,
+    MetadataStore,
+    MetadataUnavailable,
+    Put,
+    Versioned,
+)
+
+__all__ = ["LEDGER_COUNTER_KEY", "LedgerIds", "TopicRecord", "TopicRecords", "ledger_key", "record_key", "with_ledgers"]
+
+LEDGER_COUNTER_KEY = "/ledgers/id-counter"
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
+_BLOCK = 1000  # one commit per thousand ledgers; a restart skips at most so many ids
+
+
+def record_key(name: str) -> str:
+    """Key of the record of a log."""
+    return f"/managed-ledgers/{name}"
+
+
+def ledger_key(ledger_id: int) -> str:
+    """Key that says which log the ledger belongs to."""
+    return f"/ledgers/L{ledger_id:010d}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """The durable record of a log. A ledger with 0 entries is one whose count was not written down yet."""
+
+    ledgers: tuple[LedgerRecord, ...] = ()
+    terminated: Position | None = None
+    other: dict[str, Any] = field(default_factory=lambda: {"properties": {}})
+
+    @classmethod
+    def decode(cls, value: bytes) -> TopicRecord:
+        """Read the JSON form; raises ValueError, KeyError or TypeError for anything else."""
+        fields = json.loads(value)
+        ledgers = tuple(
+            LedgerRecord(row["ledgerId"], row.get("entries", 0), row.get("size", 0), row.get("timestamp", 0))
+            for row in fields.pop("ledgers", ())
+        )
+        end = fields.pop("terminated", None)
+        return cls(ledgers, Position(end["ledgerId"], end["entryId"]) if end else None, fields)
+
+    def encode(self) -> bytes:
+        """The JSON form."""
+        rows = [
+            {"ledgerId": row.ledger_id, "entries": row.entries, "size": row.size, "timestamp": row.created_ms}
+            for row in self.ledgers
+        ]
+        fields: dict[str, Any] = {"ledgers": rows, **self.other}
+        if self.terminated is not None:
+            fields["terminated"] = {"ledgerId": self.terminated.ledger, "entryId": self.terminated.entry}
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+
+class LedgerIds:
+    """Gives out ledger ids, each once in the life of the metadata store."""
+
+    def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
+        self._next = 1
+        self._end = 1
+        self._reserving = asyncio.Lock()
+
+    async def take(self) -> int:
+        """A ledger id nobody had before."""
+        while self._next == self._end:
+            async with self._reserving:
+                if self._next == self._end:
+                    await self._reserve()
+        self._next += 1
+        return self._next - 1
+
+    async def _reserve(self) -> None:
+        while True:
+            stored = await self._metadata.get(LEDGER_COUNTER_KEY)
+            first = int(stored.value) if stored else 1
+            put = Put(LEDGER_COUNTER_KEY, str(first + _BLOCK).encode())
+            try:
+                await self._metadata.commit([put], {LEDGER_COUNTER_KEY: stored.version if stored else None})
+            except CommitConflict:
+                continue
+            self._next, self._end = first, first + _BLOCK
+            return
+
+
+class TopicRecords:
+    """Reads and changes topic records, together with the owners of their ledgers."""
+
+    def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
+
+    async def exists(self, name: str) -> bool:
+        return await self._metadata.get(record_key(name)) is not None
+
+    async def get(self, name: str) -> TopicRecord | None:
+        """The record as it stands; raises `MetadataUnavailable` if it cannot be understood."""
+        stored = await self._metadata.get(record_key(name))
+        return _decode(name, stored.value) if stored else None
+
+    async def change(self, name: str, step: Callable[[TopicRecord | None], TopicRecord]) -> TopicRecord:
+        """Replace the record by what ``step`` makes of it, trying again if somebody else was faster."""
+        key = record_key(name)
+        while True:
+            stored = await self._metadata.get(key)
+            old = _decode(name, stored.value) if stored else None
+            new = step(old)
+            changes: list[Change] = [Put(key, new.encode()), *_owner_changes(name, old, new)]
+            try:
+                await self._metadata.commit(changes, {key: stored.version if stored else None})
+            except CommitConflict:
+                continue
+            return new
+
+    async def delete(self, name: str) -> list[int]:
+        """Remove the record, everything below it, and the owners of its ledgers; the ids of these ledgers."""
+        key = record_key(name)
+        while True:
+            stored = await self._metadata.get(key)
+            ledgers = [row.ledger_id for row in _decode(name, stored.value).ledgers] if stored else []
+            below = [f"{key}/{child}" for child in await self._metadata.children(key)]
+            keys = [key, *below, *map(ledger_key, ledgers)]
+            if not stored and not below:
+                return []
+            try:
+                await self._metadata.commit([Delete(each) for each in keys], {key: stored.version if stored else None})
+            except CommitConflict:
+                continue
+            return ledgers
+
+    async def living(self, ledger_ids: Iterable[int]) -> dict[int, str]:
+        """Which of these ledgers some log still has, and the name of that log."""
+        owners = await self._metadata.get_many([ledger_key(each) for each in ledger_ids])
+        claims = {int(key.rpartition("L")[2]): owner.value.decode() for key, owner in owners.items()}
+        stored = await self._metadata.get_many([record_key(name) for name in sorted(set(claims.values()))])
+        return {each: name for each, name in claims.items() if _lists(stored.get(record_key(name)), each)}
+
+
+def with_ledgers(record: TopicRecord | None, ledgers: Iterable[LedgerRecord]) -> TopicRecord:
+    """The record with other ledgers; a new one if there was none."""
+    return replace(record or TopicRecord(), ledgers=tuple(ledgers))
+
+
+def _lists(stored: Versioned | None, ledger_id: int) -> bool:
+    if stored is None:
+        return False
+    try:
+        return any(row.ledger_id == ledger_id for row in TopicRecord.decode(stored.value).ledgers)
+    except _UNREADABLE:
+        return True  # the log cannot be opened before somebody mends its record; its entries must still be there then
+
+
+def _owner_changes(name: str, old: TopicRecord | None, new: TopicRecord) -> list[Change]:
+    before = {row.ledger_id for row in old.ledgers} if old else set()
+    after = {row.ledger_id for row in new.ledgers}
+    begun: list[Change] = [Put(ledger_key(each), name.encode()) for each in sorted(after - before)]
+    return begun + [Delete(ledger_key(each)) for each in sorted(before - after)]
+
+
+def _decode(name: str, value: bytes) -> TopicRecord:
+    try:
+        return TopicRecord.decode(value)
+    except _UNREADABLE as error:
+        raise MetadataUnavailable(f"the record of log {name} cannot be understood: {error!r}") from error

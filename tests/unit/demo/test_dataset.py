@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from dataset import DatasetError, read_rows
 
 

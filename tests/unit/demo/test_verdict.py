@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dataset import Row
 from verdict import Ledger, Verdict
 

@@ -22,7 +22,9 @@ from interpulse.wire.errors import RemoteProtocolError
 
 __all__ = [
     "FRAME_BYTES_MAX",
+    "FRAME_OVERHEAD",
     "MESSAGE_BYTES_MAX",
+    "PROTOCOL_VERSION",
     "Frame",
     "FrameDecoder",
     "ParsedEntry",
@@ -37,8 +39,14 @@ __all__ = [
 MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
 """Metadata and payload of one message, unless a broker says otherwise."""
 
-FRAME_BYTES_MAX: Final = MESSAGE_BYTES_MAX + 10 * 1024
-"""One frame: a message and the room that Pulsar leaves for commands and headers."""
+FRAME_OVERHEAD: Final = 10 * 1024
+"""The room that Pulsar leaves in a frame for commands and headers."""
+
+FRAME_BYTES_MAX: Final = MESSAGE_BYTES_MAX + FRAME_OVERHEAD
+"""One frame with the largest message."""
+
+PROTOCOL_VERSION: Final = 21
+"""The newest version of the binary protocol that we speak."""
 
 _CHECKSUM_MAGIC: Final = 0x0E01
 _CHECKSUM_MARK: Final = b"\x0e\x01"

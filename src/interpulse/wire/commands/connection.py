@@ -1,0 +1,95 @@
+"""Greeting, credentials, keep-alive, and the answers that fit any request."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from interpulse.model.errors import PulsarError, ServerError
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands.encoding import encode, error_code
+from interpulse.wire.ids import unsigned
+
+__all__ = [
+    "PING",
+    "PONG",
+    "auth_challenge",
+    "auth_response",
+    "connect",
+    "connected",
+    "error",
+    "error_of",
+    "success",
+    "transactions_refused",
+]
+
+PING: Final = encode(pb.CommandPing())
+PONG: Final = encode(pb.CommandPong())
+
+
+def connect(
+    *,
+    client_version: str,
+    protocol_version: int,
+    feature_flags: pb.FeatureFlags,
+    auth_method: str = "none",
+    auth_data: bytes = b"",
+    proxy_to_broker_url: str | None = None,
+) -> bytes:
+    """``proxy_to_broker_url`` is host:port of the broker behind the address that was connected to."""
+    return encode(
+        pb.CommandConnect(
+            client_version=client_version,
+            protocol_version=protocol_version,
+            auth_method_name=auth_method,
+            auth_data=auth_data or None,
+            feature_flags=feature_flags,
+            proxy_to_broker_url=proxy_to_broker_url,
+        )
+    )
+
+
+def connected(
+    *, server_version: str, protocol_version: int, message_bytes_max: int, feature_flags: pb.FeatureFlags
+) -> bytes:
+    return encode(
+        pb.CommandConnected(
+            server_version=server_version,
+            protocol_version=protocol_version,
+            max_message_size=message_bytes_max,
+            feature_flags=feature_flags,
+        )
+    )
+
+
+def auth_challenge(*, server_version: str, protocol_version: int, auth_method: str, auth_data: bytes) -> bytes:
+    """Only to peers that announced supports_auth_refresh."""
+    challenge = pb.AuthData(auth_method_name=auth_method, auth_data=auth_data)
+    return encode(
+        pb.CommandAuthChallenge(server_version=server_version, challenge=challenge, protocol_version=protocol_version)
+    )
+
+
+def auth_response(*, client_version: str, protocol_version: int, auth_method: str, auth_data: bytes) -> bytes:
+    response = pb.AuthData(auth_method_name=auth_method, auth_data=auth_data)
+    return encode(
+        pb.CommandAuthResponse(client_version=client_version, response=response, protocol_version=protocol_version)
+    )
+
+
+def success(request_id: int) -> bytes:
+    return encode(pb.CommandSuccess(request_id=request_id))
+
+
+def error(request_id: int, code: int, message: str) -> bytes:
+    """``request_id`` -1: not the answer to a request, for example during the handshake."""
+    return encode(pb.CommandError(request_id=unsigned(request_id), error=error_code(code), message=message))
+
+
+def error_of(request_id: int, failure: PulsarError) -> bytes:
+    """The ERROR frame of a failure from the catalogue."""
+    return error(request_id, failure.wire_code, str(failure))
+
+
+def transactions_refused(request_id: int) -> bytes:
+    """The answer to every transaction command while there is no coordinator, worded as clients compare it."""
+    return error(request_id, ServerError.NotAllowedError, "Transactions are not enabled.")

@@ -1,0 +1,252 @@
+"""Subscribing, messages, acknowledgements, positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from interpulse.model.errors import PulsarError
+from interpulse.model.ids import MessageId, Position
+from interpulse.model.schemas import SchemaInfo
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands.encoding import SMALL_VARINTS, encode, error_code, frame, pairs, varint
+from interpulse.wire.ids import UINT64_NONE, message_id_to_wire, unsigned
+from interpulse.wire.schemas import schema_to_wire
+
+__all__ = [
+    "ack",
+    "ack_one",
+    "ack_response",
+    "active_consumer_change",
+    "close_consumer",
+    "consumer_stats",
+    "flow",
+    "get_last_message_id",
+    "get_last_message_id_response",
+    "message",
+    "message_head",
+    "reached_end_of_topic",
+    "redeliver_unacknowledged",
+    "seek",
+    "subscribe",
+    "topic_migrated",
+    "unsubscribe",
+]
+
+
+def subscribe(
+    request_id: int,
+    consumer_id: int,
+    topic: str,
+    subscription: str,
+    *,
+    kind: pb.CommandSubscribe.SubType.ValueType = pb.CommandSubscribe.Exclusive,
+    name: str | None = None,
+    durable: bool = True,
+    start: Position | MessageId | None = None,
+    initial_position: pb.CommandSubscribe.InitialPosition.ValueType = pb.CommandSubscribe.Latest,
+    force_topic_creation: bool = True,
+    read_compacted: bool = False,
+    priority_level: int = 0,
+    schema: SchemaInfo | None = None,
+    key_shared: pb.KeySharedMeta | None = None,
+    properties: Mapping[str, str] | None = None,
+    subscription_properties: Mapping[str, str] | None = None,
+    replicate_state: bool = False,
+    consumer_epoch: int | None = None,
+) -> bytes:
+    """``start`` is for ``durable=False``: the broker begins there, that entry included."""
+    return encode(
+        pb.CommandSubscribe(
+            topic=topic,
+            subscription=subscription,
+            subType=kind,
+            consumer_id=consumer_id,
+            request_id=request_id,
+            consumer_name=name,
+            durable=durable,
+            start_message_id=message_id_to_wire(start) if start is not None else None,
+            initialPosition=initial_position,
+            force_topic_creation=force_topic_creation,
+            read_compacted=read_compacted or None,
+            priority_level=priority_level or None,
+            schema=schema_to_wire(schema) if schema is not None else None,
+            keySharedMeta=key_shared,
+            metadata=pairs(properties or {}),
+            subscription_properties=pairs(subscription_properties or {}),
+            replicate_subscription_state=replicate_state or None,
+            consumer_epoch=consumer_epoch,
+        )
+    )
+
+
+def flow(consumer_id: int, permits: int) -> bytes:
+    """Permits count messages, not entries."""
+    return frame(b"\x08\x0b\x5a", b"\x08%b\x10%b" % (varint(consumer_id), varint(permits)))
+
+
+def message_head(
+    consumer_id: int,
+    ledger: int,
+    entry: int,
+    payload_bytes: int,
+    *,
+    partition: int = -1,
+    redelivery_count: int = 0,
+    ack_set: Sequence[int] = (),
+    consumer_epoch: int | None = None,
+) -> bytes:
+    """A MESSAGE frame up to its stored entry of ``payload_bytes`` bytes, which must follow."""
+    position = b"\x08%b\x10%b" % (varint(ledger), varint(entry))
+    if partition >= 0:
+        position += b"\x18" + varint(partition)
+    content = b"\x08%b\x12%b%b" % (varint(consumer_id), SMALL_VARINTS[len(position)], position)
+    if redelivery_count:
+        content += b"\x18" + varint(redelivery_count)
+    for word in ack_set:
+        content += b"\x20" + varint(word & UINT64_NONE)
+    if consumer_epoch is not None:
+        content += b"\x28" + varint(consumer_epoch)
+    return frame(b"\x08\x09\x4a", content, payload_bytes)
+
+
+def message(
+    consumer_id: int,
+    position: Position,
+    entry: bytes | memoryview,
+    *,
+    partition: int = -1,
+    redelivery_count: int = 0,
+    ack_set: Sequence[int] = (),
+    consumer_epoch: int | None = None,
+) -> bytes:
+    """``entry`` as it was stored."""
+    head = message_head(
+        consumer_id,
+        position.ledger,
+        position.entry,
+        len(entry),
+        partition=partition,
+        redelivery_count=redelivery_count,
+        ack_set=ack_set,
+        consumer_epoch=consumer_epoch,
+    )
+    return b"".join((head, entry))
+
+
+def ack_one(consumer_id: int, ledger: int, entry: int) -> bytes:
+    """The individual acknowledgement of a whole entry, without an answer."""
+    position = b"\x08%b\x10%b" % (varint(ledger & UINT64_NONE), varint(entry & UINT64_NONE))
+    content = b"\x08%b\x10\x00\x1a%b%b" % (varint(consumer_id), SMALL_VARINTS[len(position)], position)
+    return frame(b"\x08\x0a\x52", content)
+
+
+def ack(
+    consumer_id: int,
+    message_ids: Iterable[pb.MessageIdData],
+    *,
+    cumulative: bool = False,
+    request_id: int | None = None,
+    validation_error: pb.CommandAck.ValidationError.ValueType | None = None,
+) -> bytes:
+    """Cumulative takes exactly one id. With ``request_id`` the broker answers ACK_RESPONSE."""
+    return encode(
+        pb.CommandAck(
+            consumer_id=consumer_id,
+            ack_type=pb.CommandAck.Cumulative if cumulative else pb.CommandAck.Individual,
+            message_id=message_ids,
+            request_id=request_id,
+            validation_error=validation_error,
+        )
+    )
+
+
+def ack_response(consumer_id: int, request_id: int, failure: PulsarError | None = None) -> bytes:
+    """Without a failure neither error nor message may be there: some clients take any message for an error."""
+    answer = pb.CommandAckResponse(consumer_id=consumer_id, request_id=request_id)
+    if failure is not None:
+        answer.error = error_code(failure.wire_code)
+        answer.message = str(failure)
+    return encode(answer)
+
+
+def redeliver_unacknowledged(
+    consumer_id: int, message_ids: Iterable[pb.MessageIdData] = (), *, consumer_epoch: int | None = None
+) -> bytes:
+    """No ids: everything that this consumer has not acknowledged."""
+    return encode(
+        pb.CommandRedeliverUnacknowledgedMessages(
+            consumer_id=consumer_id, message_ids=message_ids, consumer_epoch=consumer_epoch
+        )
+    )
+
+
+def active_consumer_change(consumer_id: int, *, active: bool) -> bytes:
+    return encode(pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=active))
+
+
+def reached_end_of_topic(consumer_id: int) -> bytes:
+    """Java only: C++ and Go clients close the connection on it."""
+    return encode(pb.CommandReachedEndOfTopic(consumer_id=consumer_id))
+
+
+def seek(request_id: int, consumer_id: int, target: Position | MessageId | int) -> bytes:
+    """To a position, or (an int) to a publish time in ms since the epoch."""
+    if isinstance(target, int):
+        return encode(pb.CommandSeek(consumer_id=consumer_id, request_id=request_id, message_publish_time=target))
+    position = message_id_to_wire(target)
+    return encode(pb.CommandSeek(consumer_id=consumer_id, request_id=request_id, message_id=position))
+
+
+def unsubscribe(request_id: int, consumer_id: int, *, force: bool = False) -> bytes:
+    return encode(pb.CommandUnsubscribe(consumer_id=consumer_id, request_id=request_id, force=force))
+
+
+def close_consumer(
+    consumer_id: int, request_id: int = -1, *, broker_url: str | None = None, broker_url_tls: str | None = None
+) -> bytes:
+    """From a broker without request id: the client subscribes again, at the given address or by lookup."""
+    return encode(
+        pb.CommandCloseConsumer(
+            consumer_id=consumer_id,
+            request_id=unsigned(request_id),
+            assignedBrokerServiceUrl=broker_url,
+            assignedBrokerServiceUrlTls=broker_url_tls,
+        )
+    )
+
+
+def get_last_message_id(request_id: int, consumer_id: int) -> bytes:
+    return encode(pb.CommandGetLastMessageId(consumer_id=consumer_id, request_id=request_id))
+
+
+def get_last_message_id_response(request_id: int, last: MessageId, mark_delete: Position) -> bytes:
+    """An empty topic: both -1:-1. Clients rely on the second position."""
+    return encode(
+        pb.CommandGetLastMessageIdResponse(
+            request_id=request_id,
+            last_message_id=message_id_to_wire(last),
+            consumer_mark_delete_position=message_id_to_wire(mark_delete),
+        )
+    )
+
+
+def consumer_stats(request_id: int, consumer_id: int) -> bytes:
+    return encode(pb.CommandConsumerStats(consumer_id=consumer_id, request_id=request_id))
+
+
+def topic_migrated(
+    resource_id: int,
+    kind: pb.CommandTopicMigrated.ResourceType.ValueType,
+    *,
+    broker_url: str,
+    broker_url_tls: str | None = None,
+) -> bytes:
+    """Followed by CLOSE_PRODUCER or CLOSE_CONSUMER; the client comes back at the new cluster."""
+    return encode(
+        pb.CommandTopicMigrated(
+            resource_id=resource_id,
+            resource_type=kind,
+            brokerServiceUrl=broker_url,
+            brokerServiceUrlTls=broker_url_tls,
+        )
+    )

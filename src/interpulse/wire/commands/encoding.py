@@ -1,0 +1,62 @@
+"""How a command becomes a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import Struct
+from typing import Final, cast
+
+from google.protobuf.message import Message
+
+from interpulse.wire import pulsar_api_pb2 as pb
+
+__all__ = [
+    "SMALL_VARINTS",
+    "encode",
+    "error_code",
+    "frame",
+    "pack_sizes",
+    "pairs",
+    "varint",
+]
+
+pack_sizes: Final = Struct(">II").pack
+SMALL_VARINTS: Final = [bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7)) for n in range(1 << 14)]
+
+
+def varint(number: int) -> bytes:
+    """A number of 0 to 2^64-1 as protobuf writes it."""
+    if number < 0x4000:
+        return SMALL_VARINTS[number]
+    low = b""
+    while number >= 0x4000:
+        low += bytes((number & 127 | 128, number >> 7 & 127 | 128))
+        number >>= 14
+    return low + SMALL_VARINTS[number]
+
+
+_ENVELOPE: Final[dict[str, bytes]] = {
+    field.message_type.name: b"\x08" + varint(field.number) + varint(field.number << 3 | 2)
+    for field in pb.BaseCommand.DESCRIPTOR.fields
+    if field.message_type is not None
+}
+
+
+def encode(content: Message) -> bytes:
+    """The frame of any command, given its content: ``encode(pb.CommandSuccess(request_id=1))``."""
+    return frame(_ENVELOPE[content.DESCRIPTOR.name], content.SerializeToString())
+
+
+def frame(envelope: bytes, content: bytes, payload_bytes: int = 0) -> bytes:
+    """A frame up to its payload. ``envelope`` is the type of the command and the tag of its content."""
+    head = envelope + varint(len(content))
+    size = len(head) + len(content)
+    return b"%b%b%b" % (pack_sizes(size + 4 + payload_bytes, size), head, content)
+
+
+def error_code(error: int) -> pb.ServerError.ValueType:
+    return cast(pb.ServerError.ValueType, int(error))
+
+
+def pairs(mapping: Mapping[str, str]) -> list[pb.KeyValue]:
+    return [pb.KeyValue(key=key, value=value) for key, value in mapping.items()]

@@ -1,0 +1,195 @@
+"""Partition metadata, lookup, lists of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.commands.encoding import encode, error_code, pairs
+
+__all__ = [
+    "batch_lookup",
+    "batch_lookup_error",
+    "batch_lookup_response",
+    "get_topics_of_namespace",
+    "get_topics_of_namespace_response",
+    "lookup",
+    "lookup_error",
+    "lookup_response",
+    "partitioned_metadata",
+    "partitioned_metadata_error",
+    "partitioned_metadata_response",
+    "watch_topic_list_success",
+    "watch_topic_update",
+]
+
+
+def partitioned_metadata(request_id: int, topic: str, *, create: bool = True) -> bytes:
+    """``create=False`` only to brokers that announced the PIP-344 flag; older ones would create the topic."""
+    return encode(
+        pb.CommandPartitionedTopicMetadata(
+            topic=topic, request_id=request_id, metadata_auto_creation_enabled=None if create else False
+        )
+    )
+
+
+def partitioned_metadata_response(request_id: int, partitions: int) -> bytes:
+    """``partitions`` 0: the topic is not partitioned."""
+    return encode(
+        pb.CommandPartitionedTopicMetadataResponse(
+            request_id=request_id,
+            partitions=partitions,
+            response=pb.CommandPartitionedTopicMetadataResponse.Success,
+        )
+    )
+
+
+def partitioned_metadata_error(request_id: int, code: int, message: str) -> bytes:
+    return encode(
+        pb.CommandPartitionedTopicMetadataResponse(
+            request_id=request_id,
+            response=pb.CommandPartitionedTopicMetadataResponse.Failed,
+            error=error_code(code),
+            message=message,
+        )
+    )
+
+
+def lookup(
+    request_id: int,
+    topic: str,
+    *,
+    authoritative: bool = False,
+    listener_name: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> bytes:
+    return encode(
+        pb.CommandLookupTopic(
+            topic=topic,
+            request_id=request_id,
+            authoritative=authoritative,
+            advertised_listener_name=listener_name,
+            properties=pairs(properties or {}),
+        )
+    )
+
+
+def lookup_response(
+    request_id: int,
+    *,
+    broker_url: str,
+    broker_url_tls: str = "",
+    redirect: bool = False,
+    authoritative: bool = True,
+    proxy_through_service_url: bool = False,
+) -> bytes:
+    """The broker that serves the topic, or with ``redirect`` the one to ask next."""
+    kind = pb.CommandLookupTopicResponse.Redirect if redirect else pb.CommandLookupTopicResponse.Connect
+    return encode(
+        pb.CommandLookupTopicResponse(
+            request_id=request_id,
+            brokerServiceUrl=broker_url,
+            brokerServiceUrlTls=broker_url_tls or None,
+            response=kind,
+            authoritative=authoritative,
+            proxy_through_service_url=proxy_through_service_url,
+        )
+    )
+
+
+def lookup_error(request_id: int, code: int, message: str) -> bytes:
+    return encode(
+        pb.CommandLookupTopicResponse(
+            request_id=request_id,
+            response=pb.CommandLookupTopicResponse.Failed,
+            error=error_code(code),
+            message=message,
+        )
+    )
+
+
+def batch_lookup(
+    request_id: int,
+    topics: Iterable[str],
+    *,
+    authoritative: bool = False,
+    listener_name: str | None = None,
+    create_if_missing: bool = True,
+    expand_partitions: bool = False,
+) -> bytes:
+    """PIP-35. Only to brokers that announced supports_batch_lookup; any other drops the connection."""
+    return encode(
+        pb.CommandBatchLookupTopic(
+            topics=topics,
+            request_id=request_id,
+            authoritative=authoritative,
+            advertised_listener_name=listener_name,
+            create_if_missing=create_if_missing,
+            expand_partitions=expand_partitions,
+        )
+    )
+
+
+def batch_lookup_response(
+    request_id: int,
+    *,
+    groups: Iterable[pb.BatchLookupGroup] = (),
+    failures: Iterable[pb.BatchLookupFailure] = (),
+    partitions: Mapping[str, int] | None = None,
+) -> bytes:
+    """Every requested topic appears once, in a group or in a failure."""
+    counts = [pb.BatchLookupPartitions(topic=topic, partitions=count) for topic, count in (partitions or {}).items()]
+    return encode(
+        pb.CommandBatchLookupTopicResponse(request_id=request_id, groups=groups, failures=failures, partitions=counts)
+    )
+
+
+def batch_lookup_error(request_id: int, code: int, message: str) -> bytes:
+    """The request as a whole is refused."""
+    return encode(pb.CommandBatchLookupTopicResponse(request_id=request_id, error=error_code(code), message=message))
+
+
+def get_topics_of_namespace(
+    request_id: int,
+    namespace: str,
+    *,
+    mode: pb.CommandGetTopicsOfNamespace.Mode.ValueType = pb.CommandGetTopicsOfNamespace.ALL,
+    topics_pattern: str | None = None,
+    topics_hash: str | None = None,
+) -> bytes:
+    return encode(
+        pb.CommandGetTopicsOfNamespace(
+            request_id=request_id,
+            namespace=namespace,
+            mode=mode,
+            topics_pattern=topics_pattern,
+            topics_hash=topics_hash,
+        )
+    )
+
+
+def get_topics_of_namespace_response(
+    request_id: int, topics: Iterable[str], *, topics_hash: str, filtered: bool = False, changed: bool = True
+) -> bytes:
+    """``changed=False``, with no topics: the hash of the request still holds."""
+    return encode(
+        pb.CommandGetTopicsOfNamespaceResponse(
+            request_id=request_id, topics=topics, filtered=filtered, topics_hash=topics_hash, changed=changed
+        )
+    )
+
+
+def watch_topic_list_success(request_id: int, watcher_id: int, topics: Iterable[str], *, topics_hash: str) -> bytes:
+    return encode(
+        pb.CommandWatchTopicListSuccess(
+            request_id=request_id, watcher_id=watcher_id, topic=topics, topics_hash=topics_hash
+        )
+    )
+
+
+def watch_topic_update(watcher_id: int, *, new: Iterable[str], deleted: Iterable[str], topics_hash: str) -> bytes:
+    return encode(
+        pb.CommandWatchTopicUpdate(
+            watcher_id=watcher_id, new_topics=new, deleted_topics=deleted, topics_hash=topics_hash
+        )
+    )

@@ -1,0 +1,92 @@
+"""The four codecs a payload may be compressed with.
+
+LZ4 and SNAPPY are raw blocks, without the headers of their file formats; ZLIB and ZSTD are their usual streams.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
+
+__all__ = ["compress", "decompress"]
+
+
+def _cramjam() -> Any:
+    """Loaded with the first message that needs it: most programs never do."""
+    import cramjam
+
+    return cramjam
+
+
+def _compress_lz4(payload: bytes) -> bytes:
+    return bytes(_cramjam().lz4.compress_block(payload, store_size=False))
+
+
+def _compress_zstd(payload: bytes) -> bytes:
+    return bytes(_cramjam().zstd.compress(payload))
+
+
+def _compress_snappy(payload: bytes) -> bytes:
+    return bytes(_cramjam().snappy.compress_raw(payload))
+
+
+def _decompress_lz4(payload: bytes, size: int) -> bytes:
+    target = bytearray(size)
+    count = _cramjam().lz4.decompress_block_into(payload, target)
+    return bytes(target[:count])
+
+
+def _decompress_zlib(payload: bytes, size: int) -> bytes:
+    stream = zlib.decompressobj()
+    return stream.decompress(payload, size + 1)
+
+
+def _decompress_zstd(payload: bytes, size: int) -> bytes:
+    target = bytearray(size)
+    count = _cramjam().zstd.decompress_into(payload, target)
+    return bytes(target[:count])
+
+
+def _decompress_snappy(payload: bytes, size: int) -> bytes:
+    if _cramjam().snappy.decompress_raw_len(payload) != size:
+        raise ValueError("the block announces another size")
+    return bytes(_cramjam().snappy.decompress_raw(payload))
+
+
+_COMPRESS: Final[dict[int, Callable[[bytes], bytes]]] = {
+    pb.NONE: bytes,
+    pb.LZ4: _compress_lz4,
+    pb.ZLIB: zlib.compress,
+    pb.ZSTD: _compress_zstd,
+    pb.SNAPPY: _compress_snappy,
+}
+_DECOMPRESS: Final[dict[int, Callable[[bytes, int], bytes]]] = {
+    pb.LZ4: _decompress_lz4,
+    pb.ZLIB: _decompress_zlib,
+    pb.ZSTD: _decompress_zstd,
+    pb.SNAPPY: _decompress_snappy,
+}
+
+
+def compress(codec: pb.CompressionType.ValueType, payload: bytes) -> bytes:
+    return _COMPRESS[codec](payload)
+
+
+def decompress(codec: pb.CompressionType.ValueType, payload: bytes | memoryview, uncompressed_size: int) -> bytes:
+    """The payload as it was before; never more than ``uncompressed_size`` bytes are made of it.
+
+    Raises RemoteProtocolError if it cannot be read or has another size: callers bound the size beforehand.
+    """
+    if codec == pb.NONE:
+        return bytes(payload)
+    try:
+        plain = _DECOMPRESS[codec](bytes(payload), uncompressed_size)
+    except Exception as error:  # noqa: BLE001  # every library has errors of its own
+        raise RemoteProtocolError(f"payload that cannot be decompressed: {error}") from None
+    if len(plain) != uncompressed_size:
+        raise RemoteProtocolError(f"payload of {len(plain)} bytes, announced were {uncompressed_size}")
+    return plain

@@ -1,0 +1,79 @@
+"""Hashes that clients and brokers must agree on: partition choice, sticky keys, topic lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from interpulse.wire.checksum import crc32c
+
+__all__ = [
+    "STICKY_SLOTS",
+    "java_string_hash",
+    "murmur3_hash",
+    "murmur3_slowly",
+    "sticky_slot",
+    "topics_hash",
+]
+
+STICKY_SLOTS: Final = 65536
+"""Size of the ring that Key_Shared divides among consumers."""
+
+_POSITIVE: Final = 0x7FFFFFFF
+_U32: Final = 0xFFFFFFFF
+
+
+def java_string_hash(key: str) -> int:
+    """``String.hashCode`` of Java, made non-negative: over UTF-16 units, so letters outside the BMP count as two."""
+    value = 0
+    encoded = key.encode("utf-16-le", "surrogatepass")
+    for low, high in zip(encoded[::2], encoded[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & _U32
+    return value & _POSITIVE
+
+
+def murmur3_slowly(key: bytes) -> int:
+    """MurmurHash3 x86 32-bit with seed 0 without any library; unsigned."""
+    value = 0
+    whole = len(key) & ~3
+    for start in range(0, whole, 4):
+        value ^= _murmur3_mix(int.from_bytes(key[start : start + 4], "little"))
+        value = ((value << 13 | value >> 19) * 5 + 0xE6546B64) & _U32
+    value ^= _murmur3_mix(int.from_bytes(key[whole:], "little"))
+    value ^= len(key)
+    value = ((value ^ value >> 16) * 0x85EBCA6B) & _U32
+    value = ((value ^ value >> 13) * 0xC2B2AE35) & _U32
+    return value ^ value >> 16
+
+
+def _murmur3_mix(block: int) -> int:
+    block = (block * 0xCC9E2D51) & _U32
+    return ((block << 15 | block >> 17) & _U32) * 0x1B873593 & _U32
+
+
+_murmur3: Callable[[bytes], int]
+
+try:
+    import mmh3
+except ImportError:
+    _murmur3 = murmur3_slowly
+else:
+
+    def _murmur3(key: bytes) -> int:
+        return int(mmh3.hash(key, 0, False))
+
+
+def murmur3_hash(key: bytes) -> int:
+    """Murmur3 (x86 32-bit, seed 0) made non-negative, as all Pulsar clients use it."""
+    return _murmur3(key) & _POSITIVE
+
+
+def sticky_slot(key: bytes) -> int:
+    """The place of a key on the ring of Key_Shared: 1 to 65535, never 0."""
+    return murmur3_hash(key) % STICKY_SLOTS or 1
+
+
+def topics_hash(topics: Iterable[str]) -> str:
+    """The hash of a list of topic names in any order, as GET_TOPICS_OF_NAMESPACE carries it."""
+    value: int = crc32c(",".join(sorted(topics)).encode())
+    return value.to_bytes(4, "little").hex()

@@ -1,0 +1,27 @@
+"""Schemas between their value and their form on the wire."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
+
+__all__ = ["schema_from_wire", "schema_to_wire"]
+
+
+def schema_to_wire(schema: SchemaInfo) -> pb.Schema:
+    properties = [pb.KeyValue(key=key, value=value) for key, value in schema.properties.items()]
+    kind = cast(pb.Schema.Type.ValueType, int(schema.type))
+    return pb.Schema(name=schema.name, schema_data=schema.definition, type=kind, properties=properties)
+
+
+def schema_from_wire(schema: pb.Schema) -> SchemaInfo:
+    """Raises RemoteProtocolError for a type this release does not know."""
+    try:
+        kind = SchemaType(schema.type)
+    except ValueError:
+        raise RemoteProtocolError(f"unknown schema type {schema.type}") from None
+    properties = {pair.key: pair.value for pair in schema.properties}
+    return SchemaInfo(kind, schema.schema_data, properties, schema.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -62,6 +63,13 @@ class ClusterData:
                 values[name] = tuple(value) if isinstance(value, list) else value
         return cls(**values)
 
+    def dump(self) -> bytes:
+        return json.dumps(self.to_json()).encode()
+
+    @classmethod
+    def load(cls, raw: bytes) -> ClusterData:
+        return cls.from_json(json.loads(raw))
+
 
 @dataclass(frozen=True, slots=True)
 class TenantInfo:
@@ -76,3 +84,10 @@ class TenantInfo:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TenantInfo:
         return cls(tuple(body.get("adminRoles") or ()), tuple(body.get("allowedClusters") or ()))
+
+    def dump(self) -> bytes:
+        return json.dumps(self.to_json()).encode()
+
+    @classmethod
+    def load(cls, raw: bytes) -> TenantInfo:
+        return cls.from_json(json.loads(raw))

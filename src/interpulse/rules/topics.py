@@ -399,7 +399,7 @@ def decide_delete_partitioned(view: TopicView) -> Decision[int]:
     name = view.name
     if name.is_partition:
         raise PreconditionFailed(f"{name} is a partition; delete {name.base}, or the one topic {name}")
-    _check_namespace(view)
+    _check_namespace_exists(view)
     if not view.partitions:
         if existence(view).kind is TopicKind.NON_PARTITIONED:
             raise Conflict(f"Topic {name} is not a partitioned topic")
@@ -414,7 +414,7 @@ def decide_delete_plain(view: TopicView, *, force: bool = False) -> Decision[Non
 
     ``force`` deletes the plain topic of a name that is plain and partitioned at once, and leaves the partitions alone.
     """
-    _check_namespace(view)
+    _check_namespace_exists(view)
     if view.partitions and not view.name.is_partition and not (force and view.recorded):
         raise Conflict(f"{view.name} is a partitioned topic; delete the partitioned topic instead")
     if not view.recorded:
@@ -431,13 +431,19 @@ def _topic_not_found(view: TopicView) -> PulsarError:
     return TopicNotFound(f"Topic {view.name} not found")
 
 
-def _check_namespace(view: TopicView, *, not_served: type[PulsarError] | None = None) -> None:
-    """Topics live in namespaces that exist; with ``not_served``, also only where the local cluster is one of theirs."""
+def _check_namespace_exists(view: TopicView) -> None:
+    if view.namespace is NamespaceStanding.MISSING and not view.name.namespace_name.is_heartbeat:
+        raise NamespaceNotFound(f"Namespace not found: {view.name.namespace_name}")
+
+
+def _check_namespace(view: TopicView, *, not_served: type[PulsarError]) -> None:
+    """Topics come into being in namespaces that exist, are not being deleted, and list the local cluster."""
     if view.name.namespace_name.is_heartbeat:
         return
-    if view.namespace in (NamespaceStanding.MISSING, NamespaceStanding.DELETED):
-        raise NamespaceNotFound(f"Namespace not found: {view.name.namespace_name}")
-    if not_served and view.namespace is NamespaceStanding.NOT_SERVED:
+    _check_namespace_exists(view)
+    if view.namespace is NamespaceStanding.DELETED:
+        raise NamespaceNotFound(f"Namespace {view.name.namespace_name} is being deleted")
+    if view.namespace is NamespaceStanding.NOT_SERVED:
         raise not_served(
             f"Namespace {view.name.namespace_name} has no replication clusters, or not the local cluster among them"
         )

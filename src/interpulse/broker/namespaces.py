@@ -1,0 +1,128 @@
+"""Namespaces and their policies: read, change, commit if unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from interpulse.broker import keys
+from interpulse.broker.clusters import Clusters
+from interpulse.broker.commits import until_unchanged
+from interpulse.broker.tenants import Tenants
+from interpulse.model.clusters import ClusterData, TenantInfo
+from interpulse.model.errors import AlreadyExists, NamespaceNotFound, PreconditionFailed
+from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.rules.topics import NamespaceStanding
+from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, Versioned
+
+__all__ = ["Namespaces", "bootstrap"]
+
+_ALWAYS_THERE: Final = (PUBLIC_DEFAULT, SYSTEM_NAMESPACE)
+
+
+class Namespaces:
+    """The namespaces of all tenants."""
+
+    def __init__(self, store: MetadataStore, *, local_cluster: str) -> None:
+        self.local_cluster = local_cluster
+        self._store = store
+        self._parsed: dict[NamespaceName, tuple[int, NamespacePolicies]] = {}
+
+    async def list(self, tenant: str) -> list[str]:
+        """``tenant/namespace`` of every namespace of the tenant, sorted."""
+        names = await self._store.children(keys.tenant(tenant))
+        found = await self._store.get_many([keys.namespace_policies(NamespaceName(tenant, name)) for name in names])
+        return [f"{tenant}/{name}" for name in names if keys.namespace_policies(NamespaceName(tenant, name)) in found]
+
+    async def find_policies(self, namespace: NamespaceName) -> NamespacePolicies | None:
+        """The stored policies, None if there is no such namespace."""
+        return self.parsed(namespace, await self._store.get(keys.namespace_policies(namespace)))
+
+    async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        """The stored policies; raises NamespaceNotFound."""
+        policies = await self.find_policies(namespace)
+        if policies is None:
+            raise NamespaceNotFound(f"Namespace {namespace} does not exist")
+        return policies
+
+    async def update_policies(
+        self, namespace: NamespaceName, change: Callable[[NamespacePolicies], NamespacePolicies]
+    ) -> NamespacePolicies:
+        """Store what ``change`` makes of the policies; it may be called again if somebody else was faster.
+
+        Raises NamespaceNotFound, and whatever ``change`` raises; then nothing is stored.
+        """
+        key = keys.namespace_policies(namespace)
+
+        async def attempt() -> NamespacePolicies:
+            stored = await self._store.get(key)
+            policies = self.parsed(namespace, stored)
+            if stored is None or policies is None:
+                raise NamespaceNotFound(f"Namespace {namespace} does not exist")
+            changed = change(policies)
+            if changed != policies:
+                await self._store.commit([Put(key, changed.dump())], {key: stored.version})
+            return changed
+
+        return await until_unchanged(attempt)
+
+    async def create(self, namespace: NamespaceName, policies: NamespacePolicies) -> None:
+        """Create a namespace; without replication clusters it lives on the local one. Raises AlreadyExists.
+
+        Only what concerns the namespace itself is checked; the tenant is the caller's to check, see `Tenants.check`.
+        """
+        key = keys.namespace_policies(namespace)
+        clusters = policies.replication_clusters or (self.local_cluster,)
+        created = policies.changed(replication_clusters=clusters, deleted=False)
+        try:
+            await self._store.commit([Put(key, created.dump())], {key: None})
+        except CommitConflict:
+            raise AlreadyExists(f"Namespace already exists: {namespace}") from None
+
+    async def begin_delete(self, namespace: NamespaceName) -> None:
+        """From now on no topic of the namespace can be created."""
+        if namespace == SYSTEM_NAMESPACE:
+            raise PreconditionFailed(f"Cannot delete the namespace {namespace}: the broker needs it")
+        await self.update_policies(namespace, lambda policies: policies.changed(deleted=True))
+
+    async def give_up_delete(self, namespace: NamespaceName) -> None:
+        """Take the mark back, because the namespace still holds something."""
+        await self.update_policies(namespace, lambda policies: policies.changed(deleted=False))
+
+    async def end_delete(self, namespace: NamespaceName) -> None:
+        """Forget a namespace that holds nothing any more."""
+        await self._store.commit([Delete(keys.namespace_policies(namespace))])
+        self._parsed.pop(namespace, None)
+
+    def parsed(self, namespace: NamespaceName, stored: Versioned | None) -> NamespacePolicies | None:
+        """Read stored policies; parsing is repeated only for a new version."""
+        if stored is None:
+            return None
+        version, policies = self._parsed.get(namespace, (None, None))
+        if policies is None or version != stored.version:
+            policies = NamespacePolicies.load(stored.value)
+            self._parsed[namespace] = (stored.version, policies)
+        return policies
+
+    def standing(self, policies: NamespacePolicies | None) -> NamespaceStanding:
+        """What these policies let topics of this cluster do."""
+        if policies is None:
+            return NamespaceStanding.MISSING
+        if policies.deleted:
+            return NamespaceStanding.DELETED
+        served = self.local_cluster in policies.replication_clusters
+        return NamespaceStanding.SERVED if served else NamespaceStanding.NOT_SERVED
+
+
+async def bootstrap(store: MetadataStore, *, local_cluster: str, cluster: ClusterData) -> None:
+    """Make sure that the cluster, its tenants and namespaces are there, as on a fresh Pulsar standalone.
+
+    The addresses of the local cluster are brought up to date, everything else that exists stays as it is.
+    """
+    await Clusters(store).put(local_cluster, cluster)
+    tenants, namespaces = Tenants(store), Namespaces(store, local_cluster=local_cluster)
+    for namespace in _ALWAYS_THERE:
+        await tenants.ensure(namespace.tenant, TenantInfo(allowed_clusters=(local_cluster,)))
+        if await namespaces.find_policies(namespace) is None:
+            await namespaces.create(namespace, NamespacePolicies())

@@ -1,0 +1,92 @@
+"""Tenants: who owns namespaces, and on which clusters they may lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from interpulse.broker import keys
+from interpulse.broker.clusters import check_entity_name
+from interpulse.broker.commits import until_unchanged
+from interpulse.model.clusters import TenantInfo
+from interpulse.model.errors import AlreadyExists, Forbidden, NotEmpty, PreconditionFailed, TenantNotFound
+from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
+
+__all__ = ["Tenants"]
+
+
+class Tenants:
+    """Reads and changes tenants."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    async def list(self) -> list[str]:
+        """The names of all tenants, sorted."""
+        names = await self._store.children(keys.POLICIES)
+        found = await self._store.get_many([keys.tenant(name) for name in names])
+        return [name for name in names if keys.tenant(name) in found]
+
+    async def get(self, name: str) -> TenantInfo:
+        """Who administers the tenant, and its clusters; raises TenantNotFound."""
+        stored = await self._store.get(keys.tenant(name))
+        if stored is None:
+            raise TenantNotFound(f"Tenant {name} does not exist")
+        return TenantInfo.load(stored.value)
+
+    async def create(self, name: str, tenant: TenantInfo) -> None:
+        """Raises AlreadyExists, and PreconditionFailed for a bad name or a cluster that is not registered."""
+        check_entity_name("Tenant", name)
+        await self._check_clusters(tenant.allowed_clusters)
+        key = keys.tenant(name)
+        try:
+            await self._store.commit([Put(key, tenant.dump())], {key: None})
+        except CommitConflict:
+            raise AlreadyExists(f"Tenant {name} already exists") from None
+
+    async def ensure(self, name: str, tenant: TenantInfo) -> None:
+        """Create the tenant unless it is there, whatever it allows."""
+        key = keys.tenant(name)
+        if await self._store.get(key) is None:
+            await self._store.commit([Put(key, tenant.dump())], {key: None})
+
+    async def update(self, name: str, tenant: TenantInfo) -> None:
+        """Replace roles and clusters; raises TenantNotFound and PreconditionFailed."""
+        await self._check_clusters(tenant.allowed_clusters)
+        key = keys.tenant(name)
+
+        async def attempt() -> None:
+            stored = await self._store.get(key)
+            if stored is None:
+                raise TenantNotFound(f"Tenant {name} does not exist")
+            await self._store.commit([Put(key, tenant.dump())], {key: stored.version})
+
+        await until_unchanged(attempt)
+
+    async def delete(self, name: str) -> None:
+        """Forget a tenant without namespaces; raises TenantNotFound and NotEmpty."""
+        key = keys.tenant(name)
+
+        async def attempt() -> None:
+            stored = await self._store.get(key)
+            if stored is None:
+                raise TenantNotFound(f"Tenant {name} does not exist")
+            if await self._store.children(key):
+                raise NotEmpty(f"The tenant {name} still has active namespaces")
+            await self._store.commit([Delete(key)], {key: stored.version})
+
+        await until_unchanged(attempt)
+
+    async def check(self, name: str, clusters: Iterable[str]) -> None:
+        """Refuse clusters that the tenant may not use; raises TenantNotFound and Forbidden."""
+        allowed = (await self.get(name)).allowed_clusters
+        for cluster in sorted(clusters):
+            if cluster not in allowed:
+                raise Forbidden(f"Cluster [{cluster}] is not in the list of allowed clusters list for tenant [{name}]")
+
+    async def _check_clusters(self, clusters: Iterable[str]) -> None:
+        if not clusters:
+            raise PreconditionFailed("Clusters can not be empty")
+        registered = await self._store.children(keys.CLUSTERS)
+        unknown = sorted(set(clusters) - set(registered))
+        if unknown:
+            raise PreconditionFailed(f"Clusters {unknown} do not exist")

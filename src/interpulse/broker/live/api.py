@@ -147,12 +147,17 @@ class SubscribeRequest:
 
 
 class Delivery(NamedTuple):
-    """One entry on its way to a consumer. ``ack_set``: bit 1 = that message of the batch still waits; () = all."""
+    """One entry on its way to a consumer.
+
+    ``ack_set``: 64-bit words, signed, bit 1 = that message of the batch still waits; () = all of them do.
+    ``message_count`` is what the entry costs in permits.
+    """
 
     position: Position
     entry: bytes
-    redelivery_count: int
-    ack_set: tuple[int, ...]
+    redelivery_count: int = 0
+    ack_set: tuple[int, ...] = ()
+    message_count: int = 1
 
 
 class LastMessage(NamedTuple):
@@ -173,6 +178,9 @@ class ProducerSink(Protocol):
 
     def producer_ready(self, producer_id: int, topic_epoch: int) -> None:
         """A producer that waited for exclusivity has it now."""
+
+    def producer_refused(self, producer_id: int, error: PulsarError) -> None:
+        """A producer that waited for exclusivity will not get it; it is closed. Answers the open request."""
 
     def producer_closed(self, producer_id: int) -> None:
         """The broker closed the producer: the client shall look the topic up and open it again."""
@@ -200,6 +208,9 @@ class ConsumerSink(Protocol):
     def consumer_closed(self, consumer_id: int) -> None:
         """The broker closed the consumer: the client shall look the topic up and subscribe again."""
 
+    async def is_alive(self) -> bool:
+        """Whether the peer still answers; asked when another one wants the exclusive subscription."""
+
 
 class LiveProducer(Protocol):
     """One open producer."""
@@ -211,7 +222,7 @@ class LiveProducer(Protocol):
 
     @property
     def topic_epoch(self) -> int | None:
-        """The epoch of an exclusive producer, None for shared ones and for those that still wait."""
+        """The topic's epoch of exclusive producers; None before there was one, and while this one waits."""
 
     @property
     def last_sequence_id(self) -> int:
@@ -226,7 +237,10 @@ class LiveProducer(Protocol):
         is_chunk: bool = False,
         marker: bool = False,
     ) -> None:
-        """Append one stored entry (checksum part first). The sink gets a receipt or a failure, in call order."""
+        """Append one stored entry (checksum part first). The sink gets a receipt or a failure, in call order.
+
+        ``highest_sequence_id`` is -1 when the client sent none.
+        """
 
     @property
     def pending_count(self) -> int:

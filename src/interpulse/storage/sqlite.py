@@ -1,0 +1,289 @@
+"""`MetadataStore` on the standard library's sqlite3.
+
+One thread writes. It takes every commit that waits, checks and applies them one after another in a single transaction,
+and answers them all after the one sync of that transaction; a conflict fails only its own commit. Reads of single keys
+happen in the event loop, from a bounded memory of recent values or straight from the database (microseconds; readers
+never wait for the writer in WAL mode). Invariants:
+
+* The memory holds only what was read from the database in the event loop, and a commit removes the keys it changed.
+  So a key never appears to go back to an older value.
+* ``counter.version`` grows with every commit and is never set back, so versions never repeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned
+from interpulse.storage.watches import Watches
+
+__all__ = ["SqliteMetadataStore"]
+
+_FORMAT = 1
+_GROUP_MAX = 1000  # commits in one transaction; keeps the wait of the first one short
+_KEYS_PER_QUERY = 500  # below every SQLite's limit of bound variables
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS counter (version INTEGER NOT NULL);
+INSERT INTO counter (version) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM counter);
+"""
+_CHILDREN = """
+SELECT DISTINCT CASE instr(substr(key, :skip), '/') WHEN 0 THEN substr(key, :skip)
+       ELSE substr(key, :skip, instr(substr(key, :skip), '/') - 1) END
+FROM entries WHERE key >= :low AND key < :high
+"""
+
+
+@dataclass(slots=True)
+class _Commit:
+    changes: Sequence[Change]
+    expect: Mapping[str, int | None]
+    done: asyncio.Future[None]
+    error: Exception | None = None
+
+
+class SqliteMetadataStore:
+    """The metadata of one data directory, in one SQLite file. Create it with `open`."""
+
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, cache_entries_max: int) -> None:
+        self._path = path
+        self._loop = loop
+        self._cache_entries_max = cache_entries_max
+        self._cache: dict[str, Versioned | None] = {}
+        self._watches = Watches()
+        self._closed = False
+        self._reader: sqlite3.Connection
+        self._list_reader: sqlite3.Connection  # used in the lister's thread only
+        self._lister = ThreadPoolExecutor(1, thread_name_prefix="metadata-lister")
+        self._writer: _Writer
+
+    @classmethod
+    async def open(cls, path: Path, *, cache_entries_max: int = 50_000) -> SqliteMetadataStore:
+        """Open or create the file; its directory must exist. Raises `MetadataUnavailable`."""
+        loop = asyncio.get_running_loop()
+        store = cls(path, loop, cache_entries_max)
+        try:
+            await loop.run_in_executor(store._lister, _prepare, path)
+        except MetadataUnavailable:
+            store._lister.shutdown()
+            raise
+        store._reader, store._list_reader = _connect(path), _connect(path)
+        store._writer = _Writer(path, lambda group: loop.call_soon_threadsafe(store._finish, group))
+        return store
+
+    async def get(self, key: str) -> Versioned | None:
+        try:
+            return self._cache[key]
+        except KeyError:
+            return self._read([key]).get(key)
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
+        return self._read(keys)
+
+    async def children(self, key: str) -> list[str]:
+        self._check_open()
+        prefix = key.rstrip("/") + "/"
+        return await self._loop.run_in_executor(self._lister, _children, self._list_reader, self._path, prefix)
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        self._check_open()
+        commit = _Commit(tuple(changes), dict(expect), self._loop.create_future())
+        self._writer.submit(commit)
+        await commit.done
+
+    def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
+        return self._watches.add(prefix, callback)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await self._loop.run_in_executor(self._lister, self._writer.stop)
+        self._lister.shutdown()
+        self._cache.clear()
+        self._reader.close()
+        self._list_reader.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise MetadataUnavailable(f"metadata store {self._path} is closed")
+
+    def _read(self, keys: Sequence[str]) -> dict[str, Versioned]:
+        self._check_open()
+        found: dict[str, Versioned] = {}
+        with _as_unavailable(self._path), _transaction(self._reader, "DEFERRED"):
+            for begin in range(0, len(keys), _KEYS_PER_QUERY):
+                part = keys[begin : begin + _KEYS_PER_QUERY]
+                marks = ",".join("?" * len(part))
+                rows = self._reader.execute(f"SELECT key, value, version FROM entries WHERE key IN ({marks})", part)
+                found.update((key, Versioned(value, version)) for key, value, version in rows)
+        for key in keys:
+            self._cache[key] = found.get(key)
+        while len(self._cache) > self._cache_entries_max:
+            del self._cache[next(iter(self._cache))]
+        return found
+
+    def _finish(self, group: list[_Commit]) -> None:
+        """Answer commits whose transaction is over."""
+        for commit in group:
+            if commit.error is None:
+                for change in commit.changes:
+                    self._cache.pop(change.key, None)
+            if not commit.done.done():  # its caller may have been cancelled
+                _answer(commit)
+        for commit in group:
+            if commit.error is None:
+                self._watches.announce(change.key for change in commit.changes)
+
+
+def _answer(commit: _Commit) -> None:
+    if commit.error is None:
+        commit.done.set_result(None)
+    else:
+        commit.done.set_exception(commit.error)
+
+
+class _Writer:
+    """The one thread that writes."""
+
+    def __init__(self, path: Path, finish: Callable[[list[_Commit]], object]) -> None:
+        self._path = path
+        self._finish = finish
+        self._waiting: queue.SimpleQueue[_Commit | None] = queue.SimpleQueue()
+        self._connection = _connect(path)
+        self._thread = threading.Thread(target=self._run, name="metadata-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, commit: _Commit) -> None:
+        self._waiting.put(commit)
+
+    def stop(self) -> None:
+        """Finish what was submitted; returns when the thread has ended."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        running = True
+        while running:
+            group, running = self._next_group()
+            if group:
+                self._write(group)
+                self._finish(group)
+        self._connection.close()
+
+    def _next_group(self) -> tuple[list[_Commit], bool]:
+        group: list[_Commit] = []
+        item = self._waiting.get()
+        while item is not None:
+            group.append(item)
+            if len(group) == _GROUP_MAX or self._waiting.empty():
+                return group, True
+            item = self._waiting.get()
+        return group, False
+
+    def _write(self, group: list[_Commit]) -> None:
+        try:
+            with _as_unavailable(self._path), _transaction(self._connection, "IMMEDIATE"):
+                _apply_all(self._connection, group)
+        except (MetadataUnavailable, UnicodeError) as error:
+            self._write_apart(group, error)
+
+    def _write_apart(self, group: list[_Commit], error: Exception) -> None:
+        """One of them cannot be stored: find out which, so that the others are."""
+        if len(group) == 1:
+            group[0].error = error
+            return
+        for commit in group:
+            commit.error = None
+            self._write([commit])
+
+
+def _apply_all(connection: sqlite3.Connection, group: list[_Commit]) -> None:
+    (version,) = connection.execute("SELECT version FROM counter").fetchone()
+    for commit in group:
+        key = _first_conflict(connection, commit.expect)
+        if key is not None:
+            commit.error = CommitConflict(key)
+            continue
+        version += 1
+        for change in commit.changes:
+            if isinstance(change, Put):
+                row = (change.key, change.value, version)
+                connection.execute("INSERT OR REPLACE INTO entries (key, value, version) VALUES (?, ?, ?)", row)
+            else:
+                connection.execute("DELETE FROM entries WHERE key = ?", (change.key,))
+    connection.execute("UPDATE counter SET version = ?", (version,))
+
+
+def _first_conflict(connection: sqlite3.Connection, expect: Mapping[str, int | None]) -> str | None:
+    for key, version in expect.items():
+        row = connection.execute("SELECT version FROM entries WHERE key = ?", (key,)).fetchone()
+        if (row[0] if row else None) != version:
+            return key
+    return None
+
+
+def _prepare(path: Path) -> None:
+    """Create the tables, and make the file itself durable."""
+    with _as_unavailable(path):
+        connection = _connect(path)
+        try:
+            (found,) = connection.execute("PRAGMA user_version").fetchone()
+            if found > _FORMAT:
+                raise MetadataUnavailable(f"metadata store {path} has format {found}, this program knows {_FORMAT}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(_SCHEMA)
+            connection.execute(f"PRAGMA user_version = {_FORMAT}")
+        finally:
+            connection.close()
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    with _as_unavailable(path):
+        # Every connection stays with one thread, though not with the one that creates it.
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+
+def _children(connection: sqlite3.Connection, path: Path, prefix: str) -> list[str]:
+    bounds = {"low": prefix, "high": prefix[:-1] + "0", "skip": len(prefix) + 1}  # "0" follows "/"
+    with _as_unavailable(path):
+        return sorted(name for (name,) in connection.execute(_CHILDREN, bounds))
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+@contextmanager
+def _as_unavailable(path: Path) -> Iterator[None]:
+    """Say what failed in the words of our seam, with the name of the file."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, OverflowError) as error:
+        raise MetadataUnavailable(f"metadata store {path}: {error}") from error

@@ -1,0 +1,89 @@
+"""Whatever a peer sends: frames, or RemoteProtocolError, and the same however it is cut."""
+
+import itertools
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import unpack_batch
+from interpulse.wire.compression import decompress
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import FrameDecoder, build_entry, parse_entry, verify_checksum
+from interpulse.wire.server import ServerProtocol
+
+ENTRY = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1).SerializeToString(), b"hi")
+GREETING = commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags())
+GOOD_FRAMES = st.sampled_from(
+    [
+        commands.PING,
+        GREETING,
+        commands.flow(1, 1000),
+        commands.send(1, 7, ENTRY),
+        commands.ack_one(1, 2, 3),
+        commands.subscribe(1, 2, "t", "s"),
+        commands.producer(1, 2, "t"),
+        commands.batch_lookup(1, ["a"]),
+    ]
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """Good frames with a few bytes changed, lost or put in."""
+    data = bytearray(b"".join(draw(st.lists(GOOD_FRAMES, min_size=1, max_size=4))))
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, max(len(data) - 1, 0)))
+        data[place : place + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
+    return bytes(data)
+
+
+STREAMS = st.binary(max_size=200) | damaged()
+
+
+def outcome(receive: Callable[[bytes], list], data: bytes, cuts: list[int]) -> list[object]:  # type: ignore[type-arg]
+    """What comes out of ``data`` cut at ``cuts``: the frames, then whether the peer was at fault."""
+    seen: list[object] = []
+    borders = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+    try:
+        for start, end in itertools.pairwise(borders):
+            seen += [(frame.command, frame.payload) for frame in receive(data[start:end])]
+    except RemoteProtocolError:
+        return ["error"]
+    return seen
+
+
+@given(STREAMS, st.lists(st.integers(0, 1000), max_size=5))
+def test_any_bytes_when_cut_differently_then_decode_the_same(data: bytes, cuts: list[int]) -> None:
+    whole = outcome(FrameDecoder(10_000).feed, data, [])
+    assert outcome(FrameDecoder(10_000).feed, data, cuts) == whole
+    assert outcome(FrameDecoder(10_000).feed, data, list(range(len(data)))) == whole
+
+
+@given(STREAMS)
+def test_any_bytes_when_sent_to_a_broker_then_frames_or_remote_protocol_error(data: bytes) -> None:
+    server = ServerProtocol(server_version="v", feature_flags=pb.FeatureFlags(), now=0.0)
+    outcome(server.receive_data, GREETING + data, [])
+    server.data_to_send()
+
+
+@given(st.binary(max_size=60) | st.binary(max_size=30).map(lambda tail: ENTRY[:-2] + tail))
+def test_any_bytes_when_taken_for_an_entry_then_parsed_or_refused(data: bytes) -> None:
+    verify_checksum(data)
+    try:
+        entry = parse_entry(data)
+        unpack_batch(entry.payload, 3)
+    except RemoteProtocolError:
+        return
+
+
+@given(st.sampled_from([pb.LZ4, pb.ZLIB, pb.ZSTD, pb.SNAPPY]), st.binary(max_size=60), st.integers(0, 10_000))
+def test_any_bytes_when_decompressed_then_read_or_refused(
+    codec: pb.CompressionType.ValueType, data: bytes, size: int
+) -> None:
+    try:
+        assert len(decompress(codec, data, size)) == size
+    except RemoteProtocolError:
+        return

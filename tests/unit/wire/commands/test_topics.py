@@ -1,0 +1,38 @@
+"""Answers whose ``response`` must be there, and the PIP-344 and PIP-35 fields."""
+
+from collections.abc import Callable
+
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+
+Read = Callable[[bytes], pb.BaseCommand]
+
+
+def test_answers_always_carry_response(read: Read) -> None:
+    metadata = read(commands.partitioned_metadata_response(1, 0)).partitionMetadataResponse
+    assert metadata.HasField("response")
+    assert metadata.HasField("partitions")
+    redirect = read(commands.lookup_response(1, broker_url="pulsar://a:1", redirect=True)).lookupTopicResponse
+    assert redirect.HasField("response")
+    assert redirect.response == pb.CommandLookupTopicResponse.Redirect
+    failed = read(commands.lookup_error(1, 6, "later")).lookupTopicResponse
+    assert (failed.response, failed.error) == (pb.CommandLookupTopicResponse.Failed, pb.ServiceNotReady)
+    failure = read(commands.partitioned_metadata_error(1, 11, "")).partitionMetadataResponse
+    assert failure.response == pb.CommandPartitionedTopicMetadataResponse.Failed
+    assert failure.HasField("message")
+
+
+def test_metadata_request_when_it_may_create_then_looks_like_an_old_client(read: Read) -> None:
+    assert not read(commands.partitioned_metadata(1, "t")).partitionMetadata.HasField("metadata_auto_creation_enabled")
+    request = read(commands.partitioned_metadata(1, "t", create=False)).partitionMetadata
+    assert request.metadata_auto_creation_enabled is False
+
+
+def test_batch_lookup_and_its_answers_survive_the_wire(read: Read) -> None:
+    request = read(commands.batch_lookup(3, ["a", "b"], expand_partitions=True)).batchLookupTopic
+    assert (list(request.topics), request.expand_partitions, request.create_if_missing) == (["a", "b"], True, True)
+    group = pb.BatchLookupGroup(brokerServiceUrl="pulsar://a:1", topicname=["a"])
+    answer = read(commands.batch_lookup_response(3, groups=[group], partitions={"b": 2})).batchLookupTopicResponse
+    assert answer.groups[0].topicname == ["a"]
+    assert (answer.partitions[0].topic, answer.partitions[0].partitions) == ("b", 2)
+    assert read(commands.batch_lookup_error(3, 14, "full")).batchLookupTopicResponse.error == pb.TooManyRequests

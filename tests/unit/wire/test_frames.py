@@ -1,0 +1,170 @@
+"""Framing against golden bytes of real clients, and against everything a peer may get wrong."""
+
+import struct
+
+import pytest
+
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import (
+    FRAME_BYTES_MAX,
+    Frame,
+    FrameDecoder,
+    build_entry,
+    encode_command,
+    encode_with_payload,
+    parse_entry,
+    seal_entry,
+    verify_checksum,
+)
+
+PING = bytes.fromhex("00000009000000050812920100")
+PONG = bytes.fromhex("000000090000000508139a0100")
+GOLDEN_ENTRY = bytes.fromhex("0e0168943508000000070a01701007180168656c6c6f")
+GOLDEN_SEND = bytes.fromhex("00000022000000080806320408011007") + GOLDEN_ENTRY
+
+
+def feed_all(data: bytes, chunk: int = 0) -> list[Frame]:
+    decoder = FrameDecoder()
+    step = chunk or len(data)
+    return [frame for start in range(0, len(data), step) for frame in decoder.feed(data[start : start + step])]
+
+
+def raw_frame(command: bytes, payload: bytes = b"") -> bytes:
+    return struct.pack(">II", 4 + len(command) + len(payload), len(command)) + command + payload
+
+
+def test_ping_and_pong_when_encoded_then_are_the_golden_bytes() -> None:
+    assert commands.PING == PING
+    assert commands.PONG == PONG
+    assert encode_command(pb.BaseCommand(type=pb.BaseCommand.PING, ping=pb.CommandPing())) == PING
+
+
+def test_send_when_encoded_then_is_the_golden_frame() -> None:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1).SerializeToString()
+    entry = build_entry(metadata, b"hello")
+    assert entry == GOLDEN_ENTRY
+    assert commands.send(1, 7, entry) == GOLDEN_SEND
+    command = pb.BaseCommand(type=pb.BaseCommand.SEND, send=pb.CommandSend(producer_id=1, sequence_id=7))
+    assert encode_with_payload(command, entry) == GOLDEN_SEND
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 2, 3, 5, 7, 13, 100])
+def test_stream_when_cut_anywhere_then_gives_the_same_frames(chunk: int) -> None:
+    frames = feed_all((PING + GOLDEN_SEND) * 3 + PONG, chunk)
+    kinds = [frame.command.type for frame in frames]
+    assert kinds == [pb.BaseCommand.PING, pb.BaseCommand.SEND] * 3 + [pb.BaseCommand.PONG]
+    assert frames[0].payload is None
+    assert bytes(frames[1].payload or b"") == GOLDEN_ENTRY
+
+
+def test_large_frame_when_it_comes_in_pieces_then_is_joined_once() -> None:
+    entry = build_entry(GOLDEN_ENTRY[10:17], bytes(1_000_000))
+    (frame,) = feed_all(commands.send(1, 7, entry), 65536)
+    assert frame.payload == entry
+
+
+@pytest.mark.parametrize(
+    ("data", "case"),
+    [
+        (struct.pack(">I", 2**31), "size-2^31"),
+        (struct.pack(">I", FRAME_BYTES_MAX + 1), "size-above-limit"),
+        (struct.pack(">I", 3), "size-below-command-size"),
+        (struct.pack(">II", 9, 6), "command-longer-than-frame"),
+        (raw_frame(b""), "empty-command"),
+        (raw_frame(b"\xff\xff\xff\xff"), "garbage"),
+        (raw_frame(bytes.fromhex("08d20f")), "unknown-type"),
+        (
+            raw_frame(
+                bytes.fromhex("08d20f")
+                + pb.BaseCommand(
+                    type=pb.BaseCommand.CONNECT, connect=pb.CommandConnect(client_version="x")
+                ).SerializeToString()[2:]
+            ),
+            "unknown-type-beside-a-connect",
+        ),
+        (raw_frame(bytes.fromhex("0806")), "type-without-content"),
+        (raw_frame(bytes.fromhex("0806320208 01".replace(" ", ""))), "send-without-sequence-id"),
+        (raw_frame(bytes.fromhex("080b5a020801")), "flow-without-permits"),
+        (raw_frame(bytes.fromhex("080a52020801")), "ack-without-type"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_decoder_when_the_peer_breaks_the_rules_then_remote_protocol_error(data: bytes, case: str) -> None:
+    with pytest.raises(RemoteProtocolError):
+        feed_all(data)
+    with pytest.raises(RemoteProtocolError):
+        feed_all(data, 1)
+
+
+def test_decoder_when_a_frame_is_cut_off_then_waits_and_says_so() -> None:
+    decoder = FrameDecoder()
+    assert decoder.feed(GOLDEN_SEND[:-1]) == []
+    assert decoder.bytes_pending == len(GOLDEN_SEND) - 1
+    assert len(decoder.feed(GOLDEN_SEND[-1:])) == 1
+    assert decoder.bytes_pending == 0
+
+
+def test_decoder_when_the_limit_is_raised_then_takes_larger_frames() -> None:
+    decoder = FrameDecoder(100)
+    large = commands.send(1, 7, bytes(200))
+    with pytest.raises(RemoteProtocolError):
+        decoder.feed(large)
+    decoder = FrameDecoder(100)
+    decoder.raise_limit(1000)
+    assert len(decoder.feed(large)) == 1
+
+
+def test_entry_when_parsed_then_gives_metadata_and_payload() -> None:
+    entry = parse_entry(GOLDEN_ENTRY)
+    assert (entry.metadata.producer_name, entry.metadata.sequence_id) == ("p", 7)
+    assert entry.metadata_bytes == GOLDEN_ENTRY[10:17]
+    assert bytes(entry.payload) == b"hello"
+    assert entry.broker_metadata is None
+    assert (entry.is_batch, entry.message_count) == (False, 1)
+
+
+def test_entry_when_the_count_is_present_then_is_a_batch_even_of_one() -> None:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1, num_messages_in_batch=1)
+    assert parse_entry(build_entry(metadata.SerializeToString(), b"")).is_batch
+
+
+def test_entry_when_a_broker_put_metadata_in_front_then_both_are_read() -> None:
+    broker = pb.BrokerEntryMetadata(broker_timestamp=5, index=9).SerializeToString()
+    data = b"\x0e\x02" + struct.pack(">I", len(broker)) + broker + GOLDEN_ENTRY
+    entry = parse_entry(data)
+    assert entry.broker_metadata is not None
+    assert entry.broker_metadata.index == 9
+    assert bytes(entry.payload) == b"hello"
+    assert verify_checksum(data)
+    assert not verify_checksum(data[:-1] + b"x")
+
+
+def test_entry_when_without_checksum_then_passes_and_can_be_sealed() -> None:
+    bare = GOLDEN_ENTRY[6:]
+    assert verify_checksum(bare)
+    assert bytes(parse_entry(bare).payload) == b"hello"
+    assert seal_entry(bare) == GOLDEN_ENTRY
+    assert seal_entry(GOLDEN_ENTRY) is GOLDEN_ENTRY
+
+
+def test_checksum_when_a_byte_changes_then_does_not_fit() -> None:
+    assert verify_checksum(GOLDEN_ENTRY)
+    for index in range(2, len(GOLDEN_ENTRY)):
+        broken = bytearray(GOLDEN_ENTRY)
+        broken[index] ^= 1
+        assert not verify_checksum(bytes(broken))
+
+
+@pytest.mark.parametrize("size", range(17))
+def test_entry_when_cut_off_then_is_refused(size: int) -> None:
+    with pytest.raises(RemoteProtocolError):
+        parse_entry(GOLDEN_ENTRY[:size])
+    if size >= 2:
+        assert not verify_checksum(GOLDEN_ENTRY[:size])
+
+
+def test_entry_when_required_metadata_is_missing_then_is_refused() -> None:
+    with pytest.raises(RemoteProtocolError):
+        parse_entry(build_entry(b"\x0a\x01p", b"hello"))

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-__all__ = ["SchemaInfo", "SchemaType", "version_from_bytes", "version_to_bytes"]
+__all__ = [
+    "SchemaInfo",
+    "SchemaType",
+    "definition_from_text",
+    "definition_to_text",
+    "version_from_bytes",
+    "version_to_bytes",
+]
 
 
 class SchemaType(IntEnum):
@@ -56,3 +64,39 @@ def version_from_bytes(raw: bytes) -> int:
     if len(raw) != 8:
         raise ValueError(f"a schema version has 8 bytes, got {len(raw)}")
     return int.from_bytes(raw, "big", signed=True)
+
+
+def definition_to_text(schema: SchemaInfo) -> str:
+    """The form a definition takes over REST; the two parts of a KEY_VALUE definition become a JSON object."""
+    if schema.type is not SchemaType.KEY_VALUE:
+        return schema.definition.decode()
+    key, rest = _cut_part(schema.definition)
+    value, _ = _cut_part(rest)
+    return json.dumps({"key": _part_to_json(key), "value": _part_to_json(value)}, separators=(",", ":"))
+
+
+def definition_from_text(schema_type: SchemaType, text: str) -> bytes:
+    """The inverse of :func:`definition_to_text`; raises ValueError for a KEY_VALUE text that is no such object."""
+    if schema_type is not SchemaType.KEY_VALUE:
+        return text.encode()
+    body = json.loads(text)
+    if not isinstance(body, dict) or not {"key", "value"} <= body.keys():
+        raise ValueError("a KEY_VALUE definition is a JSON object with key and value")
+    parts = (_part_from_json(body["key"]), _part_from_json(body["value"]))
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+def _cut_part(raw: bytes) -> tuple[bytes, bytes]:
+    """Each part of a KEY_VALUE definition is its length in four bytes, then that many bytes."""
+    length = int.from_bytes(raw[:4], "big")
+    if len(raw) < 4 + length:
+        raise ValueError("the KEY_VALUE definition is cut short")
+    return raw[4 : 4 + length], raw[4 + length :]
+
+
+def _part_to_json(part: bytes) -> object:
+    return json.loads(part) if part.startswith(b"{") else part.decode()
+
+
+def _part_from_json(part: object) -> bytes:
+    return part.encode() if isinstance(part, str) else json.dumps(part, separators=(",", ":")).encode()

@@ -1,0 +1,64 @@
+"""The admin client: everything a broker offers over REST, one method per operation.
+
+::
+
+    async with AdminClient("http://127.0.0.1:8080") as admin:
+        await admin.topics.create_partitioned("persistent://demo/flights/departures", 4)
+        print(await admin.topics.list("demo/flights"))
+
+Works against Apache Pulsar of any current line and against our own broker. Names are given as text or as the values of
+``interpulse.model.names``. Answers are the values of ``interpulse.model`` where there is one, else decoded JSON.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from interpulse.client.admin_brokers import BrokersAdmin, LookupAdmin
+from interpulse.client.admin_clusters import ClustersAdmin, TenantsAdmin
+from interpulse.client.admin_namespaces import NamespacesAdmin
+from interpulse.client.admin_schemas import SchemasAdmin
+from interpulse.client.admin_topics import TopicsAdmin
+from interpulse.client.auth import Credentials
+from interpulse.client.http import HttpSession, TlsOptions
+
+__all__ = ["AdminClient"]
+
+
+class AdminClient:
+    """Administration of one cluster. Use it as an async context manager, or call :meth:`close`.
+
+    ``web_url`` may name several hosts (``http://a:8080,b:8080``). Every method raises a class of
+    ``interpulse.model.errors``: what the broker answered, or NotConnected and OperationTimeout. The constructor
+    raises ValueError for a URL that is none; it opens nothing.
+    """
+
+    def __init__(
+        self,
+        web_url: str,
+        *,
+        credentials: Credentials | None = None,
+        timeout_ms: int = 30_000,
+        tls: TlsOptions | None = None,
+    ) -> None:
+        self.web_url = web_url
+        self._http = HttpSession(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
+        self.clusters = ClustersAdmin(self._http)
+        self.tenants = TenantsAdmin(self._http)
+        self.namespaces = NamespacesAdmin(self._http)
+        self.topics = TopicsAdmin(self._http)
+        self.schemas = SchemasAdmin(self._http)
+        self.brokers = BrokersAdmin(self._http)
+        self.lookup = LookupAdmin(self._http)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.close()

@@ -1,0 +1,68 @@
+"""Admin calls about brokers, their configuration, and who serves a topic."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from interpulse.client.http import HttpSession
+from interpulse.model.names import TopicName
+
+__all__ = ["BrokersAdmin", "LookupAdmin"]
+
+Names = list[str]
+
+_CONFIGURATION = "/admin/v2/brokers/configuration"
+
+
+class BrokersAdmin:
+    """The brokers of the cluster and their configuration. All values of configuration are text."""
+
+    def __init__(self, http: HttpSession) -> None:
+        self._http = http
+
+    async def list(self, cluster: str | None = None) -> Names:
+        """The active brokers, of ``cluster`` or of the cluster that is asked."""
+        path = "/admin/v2/brokers" if cluster is None else f"/admin/v2/brokers/{quote(cluster, safe='')}"
+        return list(await self._http.get(path, kind="cluster"))
+
+    async def health(self) -> str:
+        """``ok``, or an error saying what is wrong."""
+        return str(await self._http.get("/admin/v2/brokers/health", kind="broker"))
+
+    async def runtime_configuration(self) -> dict[str, str]:
+        """Every key with the value in force."""
+        return dict(await self._http.get(f"{_CONFIGURATION}/runtime", kind="broker"))
+
+    async def dynamic_configuration_names(self) -> Names:
+        """The keys that can be changed while the broker runs."""
+        return list(await self._http.get(_CONFIGURATION, kind="broker"))
+
+    async def dynamic_configuration(self) -> dict[str, str]:
+        """The keys that were changed at run time."""
+        return dict(await self._http.get(f"{_CONFIGURATION}/values", kind="broker"))
+
+    async def set_dynamic_configuration(self, name: str, value: str) -> None:
+        """Raises PreconditionFailed for a key that is unknown or cannot be changed at run time."""
+        await self._http.post(f"{_CONFIGURATION}/{quote(name, safe='')}/{quote(value, safe='')}", kind="broker")
+
+    async def delete_dynamic_configuration(self, name: str) -> None:
+        """Back to the value of the start-up file."""
+        await self._http.delete(f"{_CONFIGURATION}/{quote(name, safe='')}", kind="broker")
+
+
+class LookupAdmin:
+    """Which broker serves a topic. Asking never creates one."""
+
+    def __init__(self, http: HttpSession) -> None:
+        self._http = http
+
+    async def topic(self, topic: TopicName | str) -> dict[str, Any]:
+        """The addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and their kin. Raises TopicNotFound."""
+        name = TopicName.parse(str(topic))
+        return dict(await self._http.get(f"/lookup/v2/topic/{name.rest_path}", kind="topic"))
+
+    async def bundle_range(self, topic: TopicName | str) -> str:
+        """The hash range of the topic's bundle, such as ``0x40000000_0x80000000``."""
+        name = TopicName.parse(str(topic))
+        return str(await self._http.get(f"/lookup/v2/topic/{name.rest_path}/bundle", kind="topic"))

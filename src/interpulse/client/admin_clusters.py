@@ -1,0 +1,73 @@
+"""Admin calls about clusters and tenants."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from interpulse.client.http import HttpSession
+from interpulse.model.clusters import ClusterData, TenantInfo
+
+__all__ = ["ClustersAdmin", "TenantsAdmin"]
+
+Names = list[str]
+
+
+class ClustersAdmin:
+    """The clusters this cluster knows, itself included."""
+
+    def __init__(self, http: HttpSession) -> None:
+        self._http = http
+
+    async def list(self) -> Names:
+        return list(await self._http.get("/admin/v2/clusters", kind="cluster"))
+
+    async def get(self, name: str) -> ClusterData:
+        return ClusterData.from_json(await self.get_json(name))
+
+    async def get_json(self, name: str) -> dict[str, Any]:
+        """As :meth:`get`, with every field as the broker sent it."""
+        return dict(await self._http.get(_cluster(name), kind="cluster"))
+
+    async def create(self, name: str, cluster: ClusterData) -> None:
+        """Raises AlreadyExists."""
+        await self._http.put(_cluster(name), cluster.to_json(), kind="cluster")
+
+    async def update(self, name: str, cluster: ClusterData) -> None:
+        """Replaces the whole record: fields that are None are unset."""
+        await self._http.post(_cluster(name), cluster.to_json(), kind="cluster")
+
+    async def delete(self, name: str) -> None:
+        await self._http.delete(_cluster(name), kind="cluster")
+
+
+class TenantsAdmin:
+    """Tenants: who administers them and on which clusters they may have namespaces."""
+
+    def __init__(self, http: HttpSession) -> None:
+        self._http = http
+
+    async def list(self) -> Names:
+        return list(await self._http.get("/admin/v2/tenants", kind="tenant"))
+
+    async def get(self, name: str) -> TenantInfo:
+        return TenantInfo.from_json(await self._http.get(_tenant(name), kind="tenant"))
+
+    async def create(self, name: str, tenant: TenantInfo) -> None:
+        """Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered."""
+        await self._http.put(_tenant(name), tenant.to_json(), kind="tenant")
+
+    async def update(self, name: str, tenant: TenantInfo) -> None:
+        await self._http.post(_tenant(name), tenant.to_json(), kind="tenant")
+
+    async def delete(self, name: str, *, force: bool = False) -> None:
+        """Raises Conflict if it still has namespaces and is not forced."""
+        await self._http.delete(_tenant(name), kind="tenant", query={"force": force})
+
+
+def _cluster(name: str) -> str:
+    return f"/admin/v2/clusters/{quote(name, safe='')}"
+
+
+def _tenant(name: str) -> str:
+    return f"/admin/v2/tenants/{quote(name, safe='')}"

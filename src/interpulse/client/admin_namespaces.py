@@ -1,0 +1,205 @@
+"""Admin calls about namespaces and their policies.
+
+Reading a policy that is not set answers None, whichever way the broker says it: with 204, or with 200 and no body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from interpulse.client.http import HttpSession
+from interpulse.model.names import NamespaceName
+from interpulse.model.policies import AutoTopicCreation, NamespacePolicies, RetentionPolicies
+
+__all__ = ["NamespacesAdmin", "TopicMode"]
+
+Names = list[str]
+Records = list[dict[str, Any]]
+
+TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
+
+
+class NamespacesAdmin:
+    """Namespaces, given as ``tenant/namespace``."""
+
+    def __init__(self, http: HttpSession) -> None:
+        self._http = http
+
+    async def list(self, tenant: str) -> Names:
+        """Complete names. Raises TenantNotFound."""
+        return list(await self._http.get(f"/admin/v2/namespaces/{tenant}", kind="tenant"))
+
+    async def topics(
+        self, namespace: NamespaceName | str, *, mode: TopicMode = "ALL", system_included: bool = False
+    ) -> Names:
+        query = {"mode": mode, "includeSystemTopic": system_included}
+        return list(await self._http.get(_path(namespace, "topics"), kind="namespace", query=query))
+
+    async def create(
+        self,
+        namespace: NamespaceName | str,
+        *,
+        clusters: Iterable[str] | None = None,
+        bundles: int | None = None,
+    ) -> None:
+        """Create a namespace, on the local cluster unless told otherwise. Raises AlreadyExists."""
+        body: dict[str, Any] = {}
+        if clusters is not None:
+            body["replication_clusters"] = list(clusters)
+        if bundles:
+            body["bundles"] = {"numBundles": bundles}
+        await self._http.put(_path(namespace), body or None, kind="tenant")
+
+    async def delete(self, namespace: NamespaceName | str, *, force: bool = False) -> None:
+        """Raises Conflict if topics are left and it is not forced."""
+        await self._http.delete(_path(namespace), kind="namespace", query={"force": force})
+
+    async def policies(self, namespace: NamespaceName | str) -> NamespacePolicies:
+        return NamespacePolicies.from_json(await self.policies_json(namespace))
+
+    async def policies_json(self, namespace: NamespaceName | str) -> dict[str, Any]:
+        """As :meth:`policies`, with every field as the broker sent it."""
+        return dict(await self._http.get(_path(namespace), kind="namespace"))
+
+    # Replication
+
+    async def replication_clusters(self, namespace: NamespaceName | str) -> Names:
+        return list(await self._get(namespace, "replication"))
+
+    async def set_replication_clusters(
+        self,
+        namespace: NamespaceName | str,
+        clusters: Iterable[str],
+        *,
+        partitions_compared: bool | None = None,
+    ) -> None:
+        """Replicate the namespace to ``clusters``, the local one included.
+
+        With ``partitions_compared`` the broker first compares topics and policies with every cluster that is new in
+        the list and raises Conflict naming the differences (PIP-433); None leaves that to the broker.
+        """
+        query = {"compareTopicPartitions": partitions_compared}
+        await self._http.post(_path(namespace, "replication"), list(clusters), kind="namespace", query=query)
+
+    async def allowed_clusters(self, namespace: NamespaceName | str) -> Names:
+        return list(await self._get(namespace, "allowedClusters"))
+
+    async def set_allowed_clusters(self, namespace: NamespaceName | str, clusters: Iterable[str]) -> None:
+        await self._post(namespace, "allowedClusters", list(clusters))
+
+    async def replication_status(self, namespace: NamespaceName | str) -> Records:
+        """One record per topic and remote cluster. Raises NotSupported if the broker is not ours."""
+        return list(await self._get(namespace, "replication/status"))
+
+    # Creation by asking
+
+    async def auto_topic_creation(self, namespace: NamespaceName | str) -> AutoTopicCreation | None:
+        """The override of the namespace; None if the broker's settings apply."""
+        body = await self._get(namespace, "autoTopicCreation")
+        return None if body is None else AutoTopicCreation.from_json(body)
+
+    async def set_auto_topic_creation(self, namespace: NamespaceName | str, policy: AutoTopicCreation) -> None:
+        """Raises PreconditionFailed if type and count do not fit together."""
+        await self._post(namespace, "autoTopicCreation", policy.to_json())
+
+    async def remove_auto_topic_creation(self, namespace: NamespaceName | str) -> None:
+        await self._delete(namespace, "autoTopicCreation")
+
+    async def auto_subscription_creation(self, namespace: NamespaceName | str) -> bool | None:
+        body = await self._get(namespace, "autoSubscriptionCreation")
+        return None if body is None else bool(body["allowAutoSubscriptionCreation"])
+
+    async def set_auto_subscription_creation(self, namespace: NamespaceName | str, allowed: bool) -> None:
+        await self._post(namespace, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": allowed})
+
+    async def remove_auto_subscription_creation(self, namespace: NamespaceName | str) -> None:
+        await self._delete(namespace, "autoSubscriptionCreation")
+
+    # Keeping messages
+
+    async def deduplication(self, namespace: NamespaceName | str) -> bool | None:
+        value = await self._get(namespace, "deduplication")
+        return None if value is None else bool(value)
+
+    async def set_deduplication(self, namespace: NamespaceName | str, enabled: bool) -> None:
+        await self._post(namespace, "deduplication", enabled)
+
+    async def remove_deduplication(self, namespace: NamespaceName | str) -> None:
+        await self._delete(namespace, "deduplication")
+
+    async def retention(self, namespace: NamespaceName | str) -> RetentionPolicies | None:
+        body = await self._get(namespace, "retention")
+        return None if body is None else RetentionPolicies.from_json(body)
+
+    async def set_retention(self, namespace: NamespaceName | str, policy: RetentionPolicies) -> None:
+        await self._post(namespace, "retention", policy.to_json())
+
+    async def remove_retention(self, namespace: NamespaceName | str) -> None:
+        await self._delete(namespace, "retention")
+
+    async def message_ttl(self, namespace: NamespaceName | str) -> int | None:
+        """Seconds; 0 = messages do not expire."""
+        value = await self._get(namespace, "messageTTL")
+        return None if value is None else int(value)
+
+    async def set_message_ttl(self, namespace: NamespaceName | str, ttl_seconds: int) -> None:
+        await self._post(namespace, "messageTTL", ttl_seconds)
+
+    async def remove_message_ttl(self, namespace: NamespaceName | str) -> None:
+        await self._delete(namespace, "messageTTL")
+
+    # Limits
+
+    async def max_topics(self, namespace: NamespaceName | str) -> int | None:
+        """How many topics the namespace may have; 0 = no limit, None = the broker decides."""
+        value = await self._get(namespace, "maxTopicsPerNamespace")
+        return None if value is None else int(value)
+
+    async def set_max_topics(self, namespace: NamespaceName | str, count: int) -> None:
+        await self._post(namespace, "maxTopicsPerNamespace", count)
+
+    async def remove_max_topics(self, namespace: NamespaceName | str) -> None:
+        await self._delete(namespace, "maxTopicsPerNamespace")
+
+    # Schemas
+
+    async def auto_update_schema_allowed(self, namespace: NamespaceName | str) -> bool:
+        """Whether producers may bring new schemas; the broker's setting if the namespace has none."""
+        return bool(await self._get(namespace, "isAllowAutoUpdateSchema"))
+
+    async def set_auto_update_schema_allowed(
+        self, namespace: NamespaceName | str, allowed: bool, *, with_replicator: bool | None = None
+    ) -> None:
+        """``with_replicator`` says whether replicators may although ``allowed`` is false; None leaves it as it is."""
+        query = {"allowAutoUpdateSchemaWithReplicator": with_replicator}
+        await self._http.post(_path(namespace, "isAllowAutoUpdateSchema"), allowed, kind="namespace", query=query)
+
+    async def schema_compatibility_strategy(self, namespace: NamespaceName | str) -> str:
+        """``UNDEFINED`` if the broker's strategy applies."""
+        return str(await self._get(namespace, "schemaCompatibilityStrategy"))
+
+    async def set_schema_compatibility_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
+        await self._http.put(_path(namespace, "schemaCompatibilityStrategy"), strategy, kind="namespace")
+
+    async def schema_validation_enforced(self, namespace: NamespaceName | str, *, applied: bool = False) -> bool:
+        """Whether producers need a schema on a topic that has one."""
+        query = {"applied": applied}
+        return bool(await self._http.get(_path(namespace, "schemaValidationEnforced"), kind="namespace", query=query))
+
+    async def set_schema_validation_enforced(self, namespace: NamespaceName | str, enforced: bool) -> None:
+        await self._post(namespace, "schemaValidationEnforced", enforced)
+
+    async def _get(self, namespace: NamespaceName | str, policy: str) -> Any:
+        return await self._http.get(_path(namespace, policy), kind="namespace")
+
+    async def _post(self, namespace: NamespaceName | str, policy: str, value: object) -> None:
+        await self._http.post(_path(namespace, policy), value, kind="namespace")
+
+    async def _delete(self, namespace: NamespaceName | str, policy: str) -> None:
+        await self._http.delete(_path(namespace, policy), kind="namespace")
+
+
+def _path(namespace: NamespaceName | str, last: str = "") -> str:
+    root = f"/admin/v2/namespaces/{NamespaceName.parse(str(namespace))}"
+    return f"{root}/{last}" if last else root

@@ -1,0 +1,269 @@
+"""Admin calls about topics and their subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from interpulse.client.http import HttpSession
+from interpulse.model.ids import EARLIEST, LATEST, MessageId
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, encode_local_name
+from interpulse.model.topics import PartitionedTopicMetadata
+
+__all__ = ["TopicsAdmin"]
+
+Names = list[str]
+Records = list[dict[str, Any]]
+
+_METADATA_JSON = "application/vnd.partitioned-topic-metadata+json"
+_BOTH_DOMAINS: tuple[Domain, ...] = (PERSISTENT, NON_PERSISTENT)
+
+
+class TopicsAdmin:
+    """Topics, partitioned topics and subscriptions. Topics are given by complete or short names."""
+
+    def __init__(self, http: HttpSession) -> None:
+        self._http = http
+
+    # Lists
+
+    async def list(
+        self,
+        namespace: NamespaceName | str,
+        *,
+        domains: Iterable[Domain] = _BOTH_DOMAINS,
+        system_included: bool = False,
+    ) -> Names:
+        """Complete names of the topics that have storage or are loaded, partitions included."""
+        return await self._list(namespace, "", domains, system_included)
+
+    async def list_partitioned(
+        self,
+        namespace: NamespaceName | str,
+        *,
+        domains: Iterable[Domain] = _BOTH_DOMAINS,
+        system_included: bool = False,
+    ) -> Names:
+        """Complete base names of the partitioned topics."""
+        return await self._list(namespace, "/partitioned", domains, system_included)
+
+    async def _list(
+        self, namespace: NamespaceName | str, suffix: str, domains: Iterable[Domain], system_included: bool
+    ) -> Names:
+        name = NamespaceName.parse(str(namespace))
+        query = {"includeSystemTopic": system_included}
+        topics: Names = []
+        for domain in domains:
+            path = f"/admin/v2/{domain}/{name}{suffix}"
+            topics += await self._http.get(path, kind="namespace", query=query)
+        return topics
+
+    # Existence and shape
+
+    async def create(self, topic: TopicName | str, properties: Mapping[str, str] | None = None) -> None:
+        """Create a non-partitioned topic. Raises AlreadyExists."""
+        await self._http.put(_path(topic), dict(properties or {}), kind="namespace")
+
+    async def create_partitioned(
+        self,
+        topic: TopicName | str,
+        partitions: int,
+        *,
+        properties: Mapping[str, str] | None = None,
+        local_only: bool = False,
+    ) -> None:
+        """Create a partitioned topic and all its partitions.
+
+        ``local_only`` keeps the request from being passed on to the clusters of the namespace. With it a real broker
+        accepts a topic that exists already with the same or a larger count: ask for the count afterwards.
+        """
+        query = {"createLocalTopicOnly": local_only}
+        path = _path(topic, "partitions")
+        if not properties:
+            await self._http.put(path, partitions, kind="namespace", query=query)
+            return
+        body = {"partitions": partitions, "properties": dict(properties)}
+        await self._http.request("PUT", path, kind="namespace", query=query, body=body, content_type=_METADATA_JSON)
+
+    async def expand(
+        self, topic: TopicName | str, partitions: int, *, local_only: bool = False, force: bool = False
+    ) -> None:
+        """Let a partitioned topic grow to ``partitions``. Raises Conflict if it is not one."""
+        query = {"updateLocalTopicOnly": local_only, "force": force}
+        await self._http.post(_path(topic, "partitions"), partitions, kind="topic", query=query)
+
+    async def create_missed_partitions(self, topic: TopicName | str) -> None:
+        """Create the partitions that the metadata counts but that have no storage."""
+        await self._http.post(_path(topic, "createMissedPartitions"), kind="topic")
+
+    async def partitioned_metadata(self, topic: TopicName | str, *, create: bool = False) -> PartitionedTopicMetadata:
+        """The shape of a topic; ``partitions == 0`` means it is not partitioned. Raises TopicNotFound.
+
+        With ``create`` a missing topic is created where the policies of the cluster allow it (PIP-344).
+        """
+        query = {"checkAllowAutoCreation": create}
+        body = await self._http.get(_path(topic, "partitions"), kind="topic", query=query)
+        return PartitionedTopicMetadata.from_json(body)
+
+    async def delete(self, topic: TopicName | str, *, force: bool = False, schema_deleted: bool = True) -> None:
+        """Delete one topic or one partition. Raises PreconditionFailed if it is in use and not forced."""
+        query = {"force": force, "deleteSchema": schema_deleted}
+        await self._http.delete(_path(topic), kind="topic", query=query)
+
+    async def delete_partitioned(
+        self, topic: TopicName | str, *, force: bool = False, schema_deleted: bool = True
+    ) -> None:
+        """Delete a partitioned topic with all its partitions."""
+        query = {"force": force, "deleteSchema": schema_deleted}
+        await self._http.delete(_path(topic, "partitions"), kind="topic", query=query)
+
+    async def unload(self, topic: TopicName | str) -> None:
+        """Close the topic in its broker; clients reconnect and load it again."""
+        await self._http.put(_path(topic, "unload"), kind="topic")
+
+    async def terminate(self, topic: TopicName | str) -> MessageId:
+        """Let the topic take no more messages; the answer is its last one."""
+        return _message_id(await self._http.post(_path(topic, "terminate"), kind="topic"))
+
+    async def terminate_partitioned(self, topic: TopicName | str) -> dict[int, MessageId]:
+        """As :meth:`terminate` for every partition, by partition index."""
+        body = await self._http.post(_path(topic, "terminate/partitions"), kind="topic")
+        return {int(index): _message_id(last) for index, last in body.items()}
+
+    # What is inside
+
+    async def stats(
+        self,
+        topic: TopicName | str,
+        *,
+        precise_backlog: bool = False,
+        backlog_size: bool = True,
+        earliest_time_in_backlog: bool = False,
+    ) -> dict[str, Any]:
+        query = _stats_query(precise_backlog, backlog_size, earliest_time_in_backlog)
+        return dict(await self._http.get(_path(topic, "stats"), kind="topic", query=query))
+
+    async def partitioned_stats(
+        self,
+        topic: TopicName | str,
+        *,
+        per_partition: bool = True,
+        precise_backlog: bool = False,
+        backlog_size: bool = True,
+        earliest_time_in_backlog: bool = False,
+    ) -> dict[str, Any]:
+        query = _stats_query(precise_backlog, backlog_size, earliest_time_in_backlog) | {"perPartition": per_partition}
+        return dict(await self._http.get(_path(topic, "partitioned-stats"), kind="topic", query=query))
+
+    async def internal_stats(self, topic: TopicName | str, *, metadata: bool = False) -> dict[str, Any]:
+        """Ledgers and cursors."""
+        query = {"metadata": metadata}
+        return dict(await self._http.get(_path(topic, "internalStats"), kind="topic", query=query))
+
+    async def last_message_id(self, topic: TopicName | str) -> MessageId:
+        return _message_id(await self.last_message_id_json(topic))
+
+    async def last_message_id_json(self, topic: TopicName | str) -> dict[str, Any]:
+        """As :meth:`last_message_id`, with every field as the broker sent it."""
+        return dict(await self._http.get(_path(topic, "lastMessageId"), kind="topic"))
+
+    # Subscriptions
+
+    async def subscriptions(self, topic: TopicName | str) -> Names:
+        return list(await self._http.get(_path(topic, "subscriptions"), kind="topic"))
+
+    async def create_subscription(
+        self,
+        topic: TopicName | str,
+        subscription: str,
+        position: MessageId | None = None,
+        *,
+        replicated: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create a subscription at ``position``, by default after the last message. Raises AlreadyExists."""
+        body = _reset_position(position or _LATEST_ID)
+        if properties:
+            body["properties"] = dict(properties)
+        path = _subscription(topic, subscription)
+        await self._http.put(path, body, kind="topic", query={"replicated": replicated})
+
+    async def delete_subscription(self, topic: TopicName | str, subscription: str, *, force: bool = False) -> None:
+        """Raises PreconditionFailed if a consumer is connected and not forced."""
+        await self._http.delete(_subscription(topic, subscription), kind="subscription", query={"force": force})
+
+    async def reset_cursor_to_time(self, topic: TopicName | str, subscription: str, time_ms: int) -> None:
+        """Continue with the first message published at or after ``time_ms`` (milliseconds since 1970)."""
+        await self._http.post(_subscription(topic, subscription, f"resetcursor/{time_ms}"), kind="subscription")
+
+    async def reset_cursor_to_message(
+        self, topic: TopicName | str, subscription: str, position: MessageId, *, excluded: bool = False
+    ) -> None:
+        """Continue with the message at ``position``, or after it if ``excluded``."""
+        body = _reset_position(position) | {"isExcluded": excluded}
+        await self._http.post(_subscription(topic, subscription, "resetcursor"), body, kind="subscription")
+
+    async def skip(self, topic: TopicName | str, subscription: str, count: int) -> None:
+        """Acknowledge the next ``count`` messages of the subscription."""
+        await self._http.post(_subscription(topic, subscription, f"skip/{count}"), kind="subscription")
+
+    async def skip_all(self, topic: TopicName | str, subscription: str) -> None:
+        """Acknowledge the whole backlog of the subscription."""
+        await self._http.post(_subscription(topic, subscription, "skip_all"), kind="subscription")
+
+    # Replication
+
+    async def replication_clusters(self, topic: TopicName | str, *, applied: bool = False) -> Names | None:
+        """The clusters set for this topic; None if the namespace decides. ``applied`` asks for those in force."""
+        answer = await self._http.get(_path(topic, "replication"), kind="topic", query={"applied": applied})
+        return None if answer is None else list(answer)
+
+    async def set_replication_clusters(self, topic: TopicName | str, clusters: Iterable[str]) -> None:
+        await self._http.post(_path(topic, "replication"), list(clusters), kind="topic")
+
+    async def remove_replication_clusters(self, topic: TopicName | str) -> None:
+        await self._http.delete(_path(topic, "replication"), kind="topic")
+
+    async def replication_status(self, topic: TopicName | str) -> Records:
+        """How far each remote cluster is, and why it is held. Raises NotSupported if the broker is not ours."""
+        return list(await self._http.get(_path(topic, "replication/status"), kind="topic"))
+
+
+_LATEST_ID = MessageId(LATEST.ledger, LATEST.entry)
+_EARLIEST_ID = MessageId(EARLIEST.ledger, EARLIEST.entry)
+
+
+def _path(topic: TopicName | str, last: str = "") -> str:
+    root = f"/admin/v2/{TopicName.parse(str(topic)).rest_path}"
+    return f"{root}/{last}" if last else root
+
+
+def _subscription(topic: TopicName | str, subscription: str, last: str = "") -> str:
+    path = _path(topic, f"subscription/{encode_local_name(subscription)}")
+    return f"{path}/{last}" if last else path
+
+
+def _stats_query(precise_backlog: bool, backlog_size: bool, earliest_time_in_backlog: bool) -> dict[str, object]:
+    return {
+        "getPreciseBacklog": precise_backlog,
+        "subscriptionBacklogSize": backlog_size,
+        "getEarliestTimeInBacklog": earliest_time_in_backlog,
+    }
+
+
+def _reset_position(position: MessageId) -> dict[str, Any]:
+    return {
+        "ledgerId": position.ledger,
+        "entryId": position.entry,
+        "partitionIndex": position.partition,
+        "batchIndex": position.batch_index,
+    }
+
+
+def _message_id(body: Mapping[str, Any]) -> MessageId:
+    return MessageId(
+        int(body["ledgerId"]),
+        int(body["entryId"]),
+        int(body.get("partitionIndex", -1)),
+        int(body.get("batchIndex", -1)),
+    )

@@ -1,0 +1,117 @@
+"""Who a client says it is: tokens and user names, read from where Pulsar's configuration files point to.
+
+A :class:`Credentials` value holds the *source* of the secret, not the secret: it can be sent to another process, and a
+token file that is renewed is read again for every new connection.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+__all__ = ["Credentials"]
+
+_TOKEN_NAMES = frozenset({"token", "AuthenticationToken"})
+_BASIC_NAMES = frozenset({"basic", "AuthenticationBasic"})
+_DISABLED_NAMES = frozenset({"none", "AuthenticationDisabled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """One way to authenticate, over the binary protocol and over HTTP.
+
+    ``method`` is the name that travels in CONNECT. ``source`` is, for a token, ``token:...``, ``file:...``,
+    ``env:NAME`` or the token itself; for basic authentication it is ``user:password``.
+    """
+
+    method: Literal["token", "basic"]
+    source: str = field(repr=False)
+
+    @classmethod
+    def token(cls, source: str) -> Credentials:
+        return cls("token", source)
+
+    @classmethod
+    def basic(cls, user: str, password: str) -> Credentials:
+        return cls("basic", f"{user}:{password}")
+
+    @classmethod
+    def from_plugin(cls, plugin: str | None, params: str | None) -> Credentials | None:
+        """Read the pair ``authPlugin`` and ``authParams`` of Pulsar's configuration; None if there is no plug-in.
+
+        Java class names are understood by their last part. Raises ValueError for a plug-in that is not supported and
+        for parameters that cannot be read.
+        """
+        name = (plugin or "").rpartition(".")[2]
+        if not name or name in _DISABLED_NAMES:
+            return None
+        if name in _TOKEN_NAMES:
+            return cls.token(_token_source(params or ""))
+        if name in _BASIC_NAMES:
+            return cls("basic", _user_and_password(params or ""))
+        raise ValueError(
+            f"authentication plug-in {plugin} is not supported, only AuthenticationToken and AuthenticationBasic are"
+        )
+
+    def secret(self) -> str:
+        """The secret as it is now. Raises ValueError if its file or environment variable cannot be read."""
+        if self.method == "basic":
+            return self.source
+        kind, separator, rest = self.source.partition(":")
+        if separator and kind == "token":
+            return rest
+        if separator and kind == "file":
+            return _read_token_file(self.source)
+        if separator and kind == "env":
+            return _read_environment(rest)
+        return self.source
+
+    def http_header(self) -> str:
+        """The value of the ``Authorization`` header."""
+        if self.method == "basic":
+            return "Basic " + base64.b64encode(self.secret().encode()).decode("ascii")
+        return f"Bearer {self.secret()}"
+
+
+def _token_source(params: str) -> str:
+    if not params:
+        raise ValueError("the token is missing: give token:..., file:... or env:... as authentication parameters")
+    if params.startswith("{"):
+        return "token:" + _json_field(params, "token")
+    return params
+
+
+def _user_and_password(params: str) -> str:
+    if params.startswith("{"):
+        return f"{_json_field(params, 'userId')}:{_json_field(params, 'password')}"
+    if ":" not in params:
+        raise ValueError('basic authentication needs {"userId":"...","password":"..."} as authentication parameters')
+    return params
+
+
+def _json_field(params: str, name: str) -> str:
+    try:
+        value = json.loads(params)[name]
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"the authentication parameters hold no readable {name}") from error
+    return str(value)
+
+
+def _read_token_file(source: str) -> str:
+    path = Path(urlsplit(source).path)
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ValueError(f"the token file {path} cannot be read: {error.strerror}") from error
+
+
+def _read_environment(name: str) -> str:
+    value = os.environ.get(name)
+    if value is None:
+        raise ValueError(f"the environment variable {name}, which should hold the token, is not set")
+    return value.strip()

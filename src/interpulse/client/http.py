@@ -1,0 +1,256 @@
+"""REST calls: one keep-alive session, credentials, JSON, redirects, and errors as the house knows them.
+
+This is the only module of the client that knows an HTTP library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlencode, urlsplit
+
+import aiohttp
+from yarl import URL
+
+from interpulse.client.auth import Credentials
+from interpulse.client.http_errors import HttpAnswer, Kind, error_for_response
+from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError, UnknownError
+
+__all__ = ["HttpSession", "TlsOptions", "parse_web_urls"]
+
+JSON: Final = "application/json"
+_REDIRECTS_MAX = 10
+_CONNECT_TIMEOUT_MS = 10_000
+_REDIRECT_STATUSES = frozenset({301, 302, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class TlsOptions:
+    """How to check the certificate of an ``https`` address. The defaults check everything."""
+
+    trust_certs_path: str | None = None
+    insecure_allowed: bool = False
+    hostname_verified: bool = True
+
+    def context(self) -> ssl.SSLContext:
+        """Raises OSError if the file of trusted certificates cannot be read."""
+        context = ssl.create_default_context(cafile=self.trust_certs_path)
+        if self.insecure_allowed or not self.hostname_verified:
+            context.check_hostname = False
+        if self.insecure_allowed:
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+class _Unreachable(Exception):
+    """No connection could be made, so nothing was sent: another address may be tried."""
+
+
+def parse_web_urls(text: str) -> tuple[str, ...]:
+    """Split ``http://a:8080,b:8080`` into one root per host; raises ValueError if it is not such a list."""
+    scheme, separator, rest = text.partition("://")
+    if not separator or scheme not in ("http", "https"):
+        raise ValueError(f"not a web service URL: {text!r}, expected http://host:port or https://host:port")
+    roots = tuple(f"{scheme}://{part.strip().strip('/')}" for part in rest.split(",") if part.strip().strip("/"))
+    if not roots or not all(_has_host(root) for root in roots):
+        raise ValueError(f"not a web service URL: {text!r}, a host is missing or its port is not a number")
+    return roots
+
+
+def _has_host(root: str) -> bool:
+    parts = urlsplit(root)
+    try:
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
+class HttpSession:
+    """Requests to one cluster. Use it as an async context manager or call :meth:`close`.
+
+    With several hosts in the URL, the one that answered last is asked first; another is tried only when no connection
+    could be made, so that no request is ever sent twice.
+    """
+
+    def __init__(
+        self,
+        web_url: str,
+        *,
+        credentials: Credentials | None = None,
+        timeout_ms: int = 30_000,
+        tls: TlsOptions | None = None,
+    ) -> None:
+        self._roots = parse_web_urls(web_url)
+        self._preferred = 0
+        self._credentials = credentials
+        self._timeout_ms = timeout_ms
+        self._tls = tls or TlsOptions()
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._session is not None:
+            await self._session.close()
+
+    async def get(self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None) -> Any:
+        return await self.request("GET", path, kind=kind, query=query)
+
+    async def put(
+        self, path: str, body: object = None, *, kind: Kind, query: Mapping[str, object] | None = None
+    ) -> Any:
+        return await self.request("PUT", path, kind=kind, query=query, body=body)
+
+    async def post(
+        self, path: str, body: object = None, *, kind: Kind, query: Mapping[str, object] | None = None
+    ) -> Any:
+        return await self.request("POST", path, kind=kind, query=query, body=body)
+
+    async def delete(self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None) -> Any:
+        return await self.request("DELETE", path, kind=kind, query=query)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        kind: Kind,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        content_type: str = JSON,
+    ) -> Any:
+        """Send one request and return the decoded answer; None if it is empty.
+
+        ``path`` is already encoded. ``query`` values that are None are left out. ``body`` is sent as JSON unless None.
+        ``kind`` says what the request is about, see :func:`error_for_response`. Raises NotConnected naming the
+        address, OperationTimeout, or the error the broker answered.
+        """
+        target = path + _query_string(query)
+        payload = None if body is None else json.dumps(body).encode()
+        answer = await self._ask_hosts(method, target, payload, content_type)
+        if answer.status >= 400:
+            raise error_for_response(answer, f"{method} {path}", kind)
+        return _decode(answer.text)
+
+    async def _ask_hosts(self, method: str, target: str, payload: bytes | None, content_type: str) -> HttpAnswer:
+        failures = []
+        for index in self._host_order():
+            try:
+                answer = await self._follow(method, self._roots[index] + target, payload, content_type)
+            except _Unreachable as failure:
+                failures.append(str(failure))
+                continue
+            self._preferred = index
+            return answer
+        raise NotConnected("; ".join(failures))
+
+    def _host_order(self) -> Iterator[int]:
+        count = len(self._roots)
+        return ((self._preferred + step) % count for step in range(count))
+
+    async def _follow(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
+        """Redirects go to the broker that owns the topic; it wants the same body and the same credentials."""
+        first = url
+        for _ in range(_REDIRECTS_MAX):
+            answer = await self._send(method, url, payload, content_type)
+            if answer.status not in _REDIRECT_STATUSES:
+                return answer
+            url = _redirect_target(url, answer.location)
+        raise UnknownError(f"{first} redirects more than {_REDIRECTS_MAX} times")
+
+    async def _send(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
+        headers = {"Accept": JSON}
+        if payload is not None or method in ("PUT", "POST"):
+            headers["Content-Type"] = content_type
+        if self._credentials is not None:
+            headers["Authorization"] = self._credentials.http_header()
+        try:
+            request = self._open().request(
+                method, URL(url, encoded=True), data=payload, headers=headers, allow_redirects=False
+            )
+            async with request as response:
+                text = await response.text(errors="replace")
+        except aiohttp.ConnectionTimeoutError as error:
+            raise _Unreachable(f"Cannot reach {_root(url)}: no connection within {_CONNECT_TIMEOUT_MS} ms") from error
+        except TimeoutError as error:
+            raise OperationTimeout(f"{_root(url)} did not answer within {self._timeout_ms} ms") from error
+        except aiohttp.ClientConnectorError as error:
+            raise _Unreachable(f"Cannot reach {_root(url)}: {_cause(error)}") from error
+        except aiohttp.ClientError as error:
+            raise NotConnected(f"The connection to {_root(url)} failed: {error}") from error
+        return HttpAnswer(
+            response.status, response.reason or "", response.content_type, response.headers.get("Location"), text
+        )
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise AlreadyClosed("the admin client is closed")
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(
+                total=self._timeout_ms / 1000, sock_connect=min(self._timeout_ms, _CONNECT_TIMEOUT_MS) / 1000
+            )
+            self._session = aiohttp.ClientSession(
+                timeout=timeout, connector=aiohttp.TCPConnector(ssl=self._ssl()), skip_auto_headers=("Content-Type",)
+            )
+        return self._session
+
+    def _ssl(self) -> ssl.SSLContext | bool:
+        if not self._roots[0].startswith("https"):
+            return True
+        try:
+            return self._tls.context()
+        except OSError as error:
+            raise PulsarError(f"cannot use the trusted certificates {self._tls.trust_certs_path}: {error}") from error
+
+
+def _query_string(query: Mapping[str, object] | None) -> str:
+    pairs = [(key, _query_value(value)) for key, value in (query or {}).items() if value is not None]
+    return "?" + urlencode(pairs) if pairs else ""
+
+
+def _query_value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _decode(text: str) -> Any:
+    """JSON where it is JSON; brokers send bare words such as ``ok`` with the content type of JSON too."""
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _redirect_target(url: str, location: str | None) -> str:
+    if not location:
+        raise UnknownError(f"{url} redirects without saying where to")
+    target = str(URL(url, encoded=True).join(URL(location, encoded=True)))
+    if url.startswith("https:") and not target.startswith("https:"):
+        raise UnknownError(f"{url} redirects to {target}, which is not encrypted")
+    return target
+
+
+def _root(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _cause(error: aiohttp.ClientConnectorError) -> str:
+    cause = error.os_error
+    if isinstance(cause, ConnectionError) and cause.errno:
+        return os.strerror(cause.errno)
+    return cause.strerror or str(cause)

@@ -1,0 +1,116 @@
+"""From an HTTP answer of 400 and above to the failure it means.
+
+Brokers explain themselves as JSON with a ``reason`` (or, from the web server below them, a ``message``), as plain text,
+as an HTML page or in the status line alone, depending on how far the request came; this is the one place that reads
+them all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from typing import Literal, NamedTuple
+
+from interpulse.model import errors
+from interpulse.model.errors import PulsarError, error_for_http_status
+
+__all__ = ["HttpAnswer", "Kind", "error_for_response"]
+
+Kind = Literal["topic", "subscription", "schema", "namespace", "tenant", "cluster", "policy", "broker"]
+
+_NOT_FOUND: dict[str, type[PulsarError]] = {
+    "topic": errors.TopicNotFound,
+    "partitioned": errors.TopicNotFound,
+    "subscription": errors.SubscriptionNotFound,
+    "schema": errors.SchemaNotFound,
+    "namespace": errors.NamespaceNotFound,
+    "tenant": errors.TenantNotFound,
+    "cluster": errors.ClusterNotFound,
+    "policy": errors.PolicyNotFound,
+}
+_SPECIFIC: tuple[tuple[int, re.Pattern[str], type[PulsarError]], ...] = (
+    (409, re.compile("already exist", re.IGNORECASE), errors.AlreadyExists),
+    (409, re.compile("incompatible", re.IGNORECASE), errors.IncompatibleSchema),
+    (409, re.compile("not empty|still has|active topics", re.IGNORECASE), errors.NotEmpty),
+    (409, re.compile("partition(ed)? metadata|illegal topic partition", re.IGNORECASE), errors.TopicInconsistent),
+    (412, re.compile("^invalid (topic|namespace) name", re.IGNORECASE), errors.InvalidTopicName),
+)
+_OTHER_STATUS: dict[int, type[PulsarError]] = {
+    405: errors.NotAllowed,
+    408: errors.OperationTimeout,
+    429: errors.TooManyRequests,
+    502: errors.ServiceNotReady,
+    504: errors.ServiceNotReady,
+}
+_HTML_MESSAGE = re.compile(r"<th>MESSAGE:</th><td>(.*?)</td>", re.DOTALL)
+_STACK_TRACE_MESSAGE = re.compile(r"^Message: (.+)$", re.MULTILINE)
+_PLAIN_TEXT_MAX = 2_000
+
+
+class HttpAnswer(NamedTuple):
+    """What came back for one request."""
+
+    status: int
+    phrase: str
+    content_type: str
+    location: str | None
+    text: str
+
+
+def error_for_response(answer: HttpAnswer, request: str, kind: Kind) -> PulsarError:
+    """The error to raise for an answer of 400 and above to ``request``, which is method and path.
+
+    ``kind`` says what the request was about: it decides what a 404 did not find when the reason does not say it. The
+    error carries the status line as a note.
+    """
+    reason = _reason(answer.content_type, answer.text) or answer.phrase
+    error = _error(answer.status, reason, request, kind, unexplained=reason == answer.phrase)
+    error.add_note(f"HTTP {answer.status} {answer.phrase}".rstrip())
+    return error
+
+
+def _error(status: int, reason: str, request: str, kind: Kind, *, unexplained: bool) -> PulsarError:
+    if status in (404, 405) and unexplained:
+        return errors.NotSupported(f"The broker does not offer {request}")
+    cause = _specific_class(status, reason, kind)
+    return cause(reason) if cause else error_for_http_status(status, reason)
+
+
+def _specific_class(status: int, reason: str, kind: Kind) -> type[PulsarError] | None:
+    """What the status alone does not tell; None if the status says it all."""
+    if status == 404:
+        return _not_found_class(reason, kind)
+    for number, pattern, cause in _SPECIFIC:
+        if status == number and pattern.search(reason):
+            return cause
+    if status == 409 and kind == "schema":
+        return errors.IncompatibleSchema
+    return _OTHER_STATUS.get(status)
+
+
+def _not_found_class(reason: str, kind: Kind) -> type[PulsarError]:
+    first_word = reason.split(maxsplit=1)[0].lower().rstrip("s:,")
+    return _NOT_FOUND.get(first_word) or _NOT_FOUND.get(kind, errors.NotFound)
+
+
+def _reason(content_type: str, text: str) -> str:
+    """The sentence meant for people, or an empty string if there is none."""
+    if "html" in content_type:
+        message = _HTML_MESSAGE.search(text)
+        return unescape(message.group(1)).strip() if message else ""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return text.strip()[:_PLAIN_TEXT_MAX]
+    if not isinstance(body, dict):
+        return ""
+    reason = body.get("reason") or body.get("message")
+    return _without_stack_trace(str(reason)) if reason else ""
+
+
+def _without_stack_trace(reason: str) -> str:
+    if "Stacktrace:" not in reason:
+        return reason.strip()
+    message = _STACK_TRACE_MESSAGE.search(reason)
+    return message.group(1).strip() if message else reason.partition("Stacktrace:")[0].strip()

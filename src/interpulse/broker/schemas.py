@@ -17,7 +17,8 @@ from typing import Any, Final, Protocol
 
 from interpulse.broker import keys
 from interpulse.broker.clock import Clock
-from interpulse.model.errors import IncompatibleSchema, MetadataError, SchemaNotFound
+from interpulse.broker.commits import until_unchanged
+from interpulse.model.errors import IncompatibleSchema, SchemaNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
@@ -29,12 +30,10 @@ from interpulse.rules.schemas import (
     find_equal,
     live_versions,
 )
-from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
+from interpulse.storage.api import Delete, MetadataStore, Put
 
 __all__ = ["PolicySource", "SchemaSettings", "Schemas"]
 
-# Losing this many races in a row means something else than other registrations is wrong.
-_ATTEMPTS_MAX: Final = 20
 _LEGACY_STRATEGIES: Final = {
     "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
     "AlwaysCompatible": "ALWAYS_COMPATIBLE",
@@ -89,15 +88,13 @@ class Schemas:
         policies = await self._policies.get_policies(topic.namespace_name)
         strategy = self._strategy(topic, policies)
         may_update = by is Requester.ADMIN or self._may_update(topic, policies, by)
-        for _ in range(_ATTEMPTS_MAX):
+
+        async def attempt() -> int:
             history, stored_version = await self._read(topic)
             known = decide_registration(history, schema, strategy=strategy, may_update=may_update)
-            if known is not None:
-                return known
-            appended = await self._append(topic, history, stored_version, schema)
-            if appended is not None:
-                return appended
-        raise MetadataError(f"The schemas of {topic.base} keep changing, try again")
+            return await self._append(topic, history, stored_version, schema) if known is None else known
+
+        return await until_unchanged(attempt)
 
     async def admit_producer(self, topic: TopicName, schema: SchemaInfo | None, *, by: Requester) -> int | None:
         """The schema version a new producer writes with; None if it brings no schema. Raises IncompatibleSchema."""
@@ -154,15 +151,15 @@ class Schemas:
 
     async def delete(self, topic: TopicName, *, force: bool = False) -> int:
         """Hide the history behind a deletion marker and give the marker's version; ``force`` erases it and gives -1."""
-        for _ in range(_ATTEMPTS_MAX):
+        if force:
+            await self._store.commit([Delete(keys.schema(topic))])
+            return -1
+
+        async def attempt() -> int:
             history, stored_version = await self._read(topic)
-            if force:
-                await self._store.commit([Delete(keys.schema(topic))] if stored_version is not None else [])
-                return -1
-            appended = await self._append(topic, history, stored_version, None)
-            if appended is not None:
-                return appended
-        raise MetadataError(f"The schemas of {topic.base} keep changing, try again")
+            return await self._append(topic, history, stored_version, None)
+
+        return await until_unchanged(attempt)
 
     def _strategy(self, topic: TopicName, policies: NamespacePolicies) -> str:
         settings = self._settings()
@@ -192,15 +189,12 @@ class Schemas:
 
     async def _append(
         self, topic: TopicName, history: Sequence[SchemaVersion], stored_version: int | None, schema: SchemaInfo | None
-    ) -> int | None:
-        """Store one more version; None if somebody else was faster."""
+    ) -> int:
+        """Store one more version; raises CommitConflict if somebody else was faster."""
         key = keys.schema(topic)
         version = history[-1].version + 1 if history else 0
         grown = [*history, SchemaVersion(version, schema, self._clock.now_ms())]
-        try:
-            await self._store.commit([Put(key, _dump(grown))], expect={key: stored_version})
-        except CommitConflict:
-            return None
+        await self._store.commit([Put(key, _dump(grown))], {key: stored_version})
         return version
 
 

@@ -1,0 +1,291 @@
+"""One client: socket <-> ServerProtocol <-> handlers.
+
+Invariants kept here:
+
+* commands are started in the order they came in; those that need no waiting are also finished in that order;
+* one error boundary: a failure answers the request it belongs to, a broken conversation closes this connection and
+  nothing else;
+* what a client can make us hold is bounded: above the limits for pending publishes or waiting output we stop reading
+  from it, and a consumer whose output waits gets no more entries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from interpulse.broker.binary.failures import refusal, request_id_of
+from interpulse.broker.binary.handlers import AWAITING, INLINE
+from interpulse.broker.binary.open import OpenConsumer, OpenProducer
+from interpulse.broker.binary.output import Output
+from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
+from interpulse.model.errors import PulsarError, UnknownError
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import Frame
+from interpulse.wire.server import ServerProtocol
+
+__all__ = ["ClientConnection"]
+
+_logger = logging.getLogger(__name__)
+
+# A consumer gets no more entries while this much waits for its socket.
+_OUTPUT_BYTES_HIGH: Final = 4 * 1024 * 1024
+_OUTPUT_BYTES_LOW: Final = 1024 * 1024
+# A client that sends requests but never reads the answers is not read from above this.
+_OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024
+# What a client has not read by then, after we closed its connection, it will not read any more.
+_CLOSING_SECONDS_MAX: Final = 3.0
+
+
+class ClientConnection(asyncio.Protocol):
+    """The broker's side of one client's connection. Handlers reach the rooms of the broker through it."""
+
+    output: Output
+
+    def __init__(
+        self,
+        rooms: Rooms,
+        limits: ConnectionLimits,
+        new_protocol: Callable[[float], ServerProtocol],
+        on_made: Callable[[ClientConnection], None],
+        on_lost: Callable[[ClientConnection], None],
+    ) -> None:
+        self.rooms = rooms
+        self.limits = limits
+        self.loop = asyncio.get_running_loop()
+        self.address = ""
+        self.lost = False
+        self.producers: dict[int, OpenProducer] = {}
+        self.consumers: dict[int, OpenConsumer] = {}
+        self.opening_producers: dict[int, asyncio.Task[None]] = {}
+        self.opening_consumers: dict[int, asyncio.Task[None]] = {}
+        self._protocol = new_protocol(self.loop.time())
+        self._on_made = on_made
+        self._on_lost = on_lost
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed_producers: dict[int, float] = {}
+        self._transport: asyncio.Transport
+        self._pending_publishes = 0
+        self._pending_bytes = 0
+        self._held_by_publishes = False
+        self._held_by_output = False
+        self._output_high = False
+        self._sign_of_life: asyncio.Future[None] | None = None
+        self._keep_alive_timer: asyncio.TimerHandle | None = None
+
+    # The transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=_OUTPUT_BYTES_HIGH, low=_OUTPUT_BYTES_LOW)
+        self.output = Output(self.loop, transport)
+        peer = transport.get_extra_info("peername")
+        self.address = f"/{peer[0]}:{peer[1]}" if peer else ""
+        self._keep_alive_timer = self.loop.call_at(self._protocol.next_tick, self._tick)
+        self._on_made(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self.lost:
+            return
+        if self._sign_of_life is not None:
+            self._sign_of_life.set_result(None)
+            self._sign_of_life = None
+        try:
+            for frame in self._protocol.receive_data(data):
+                handler = INLINE.get(frame.command.type)
+                if handler is None:
+                    self._handle_slowly(frame)
+                else:
+                    handler(self, frame)
+            self._send_own()
+        except RemoteProtocolError as error:
+            self._send_own()
+            self.drop(str(error))
+        except Exception:  # a fault of ours: its owner is this connection, the broker lives on
+            _logger.exception("connection failed address=%s", self.address)
+            self.drop("fault of the broker")
+        if self.output.bytes_collected > _OUTPUT_BYTES_HIGH:
+            self.output.flush()
+
+    def pause_writing(self) -> None:
+        self._output_high = True
+        if self._transport.get_write_buffer_size() > _OUTPUT_BYTES_MAX:
+            self._held_by_output = True
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._output_high = False
+        if self._held_by_output:
+            self._held_by_output = False
+            self._read_again()
+        for open_consumer in list(self.consumers.values()):
+            open_consumer.consumer.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+        if self._keep_alive_timer is not None:
+            self._keep_alive_timer.cancel()
+        if self._sign_of_life is not None:
+            self._sign_of_life.set_exception(ConnectionResetError())
+            self._sign_of_life = None
+        producers, self.producers = self.producers, {}
+        consumers, self.consumers = self.consumers, {}
+        for open_producer in producers.values():
+            open_producer.producer.close()
+        for open_consumer in consumers.values():
+            open_consumer.consumer.close()
+        _logger.debug("connection closed address=%s cause=%s", self.address, exc)
+        self._on_lost(self)
+
+    # Handlers and sinks call.
+
+    @property
+    def client_version(self) -> str:
+        return self._protocol.connect.client_version
+
+    @property
+    def is_java(self) -> bool:
+        """C++ and Go clients drop the connection on commands that only Java knows."""
+        return self.client_version.startswith("Pulsar-Java")
+
+    @property
+    def writable(self) -> bool:
+        """False while so much output waits that no more entries shall be read for this client."""
+        return not self._output_high and self.output.bytes_collected < _OUTPUT_BYTES_HIGH
+
+    @property
+    def accepts_closing(self) -> bool:
+        return self._protocol.accepts_closing
+
+    def greet(self) -> None:
+        """Let the client in, then handle what it sent without waiting for that."""
+        self._protocol.accept()
+        self._send_own()
+        self.loop.call_soon(self.data_received, b"")
+
+    def publish_begun(self, size: int) -> None:
+        """Count one entry that will be answered later."""
+        self._pending_publishes += 1
+        self._pending_bytes += size
+        if (
+            self._pending_publishes >= self.limits.pending_publishes_max
+            or self._pending_bytes >= self.limits.pending_publish_bytes_max
+        ) and not self._held_by_publishes:
+            self._held_by_publishes = True
+            self._transport.pause_reading()
+
+    def publish_answered(self, size: int) -> None:
+        """The inverse of :meth:`publish_begun`."""
+        self._pending_publishes -= 1
+        self._pending_bytes -= size
+        if (
+            self._held_by_publishes
+            and self._pending_publishes <= self.limits.pending_publishes_max // 2
+            and self._pending_bytes <= self.limits.pending_publish_bytes_max // 2
+        ):
+            self._held_by_publishes = False
+            self._read_again()
+
+    def forget_producer(self, producer_id: int) -> None:
+        """The producer is closed; sends that are still on their way to it are ignored for a while."""
+        if self.producers.pop(producer_id, None) is not None:
+            now = self.loop.time()
+            horizon = now - self.limits.keep_alive_seconds
+            self._closed_producers = {key: at for key, at in self._closed_producers.items() if at > horizon}
+            self._closed_producers[producer_id] = now
+
+    def lately_closed(self, producer_id: int) -> bool:
+        """Whether a send to this unknown producer may have crossed its closing."""
+        closed_at = self._closed_producers.get(producer_id)
+        return closed_at is not None and closed_at > self.loop.time() - self.limits.keep_alive_seconds
+
+    async def is_alive(self) -> bool:
+        """Ask the client for a sign of life; drop it if there is none."""
+        if self.lost:
+            return False
+        if self._sign_of_life is None:
+            self._sign_of_life = self.loop.create_future()
+            self._protocol.ping()
+            self._send_own()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._sign_of_life), self.limits.liveness_check_seconds)
+        except TimeoutError:
+            self.drop("no sign of life when another client asked for the name of its producer")
+            return False
+        except ConnectionResetError:
+            return False
+        return True
+
+    def drop(self, reason: str) -> None:
+        """Close this connection because of ``reason``, after what was answered so far went out."""
+        if not self.lost:
+            _logger.warning("connection dropped address=%s reason=%s", self.address, reason)
+            self.close()
+
+    def close(self) -> None:
+        """Write what is waiting, then close the socket."""
+        self.lost = True
+        self.output.flush()
+        self._transport.close()
+        self.loop.call_later(_CLOSING_SECONDS_MAX, self._transport.abort)
+
+    async def tasks_done(self) -> None:
+        """Wait until no request is being worked on."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # Inside.
+
+    def _handle_slowly(self, frame: Frame) -> None:
+        command = frame.command
+        entry = AWAITING.get(command.type)
+        if entry is None:
+            raise RemoteProtocolError(f"{pb.BaseCommand.Type.Name(command.type)} is not for a broker to receive")
+        field, handler = entry
+        self._start(command, handler(self, getattr(command, field)))
+
+    def _start(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
+        task = self.loop.create_task(self._answered(command, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answered(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
+        """The error boundary of requests: whatever goes wrong is an answer to this one."""
+        try:
+            await work
+        except PulsarError as error:
+            self.answer_failure(command, error)
+        except RemoteProtocolError as error:
+            self.drop(str(error))
+        except Exception:  # a fault of ours must not take the client's other requests down
+            _logger.exception("request failed address=%s type=%s", self.address, command.type)
+            self.answer_failure(command, UnknownError(f"The broker failed, request {request_id_of(command)}"))
+
+    def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
+        """Send the failure in the form that answers this command."""
+        _logger.debug("request refused address=%s type=%s reason=%s", self.address, command.type, error)
+        self.output.send(refusal(command, error))
+
+    def _read_again(self) -> None:
+        if not (self._held_by_publishes or self._held_by_output) and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _send_own(self) -> None:
+        """What the protocol itself says: CONNECTED, PING, PONG."""
+        data = self._protocol.data_to_send()
+        if data:
+            self.output.send(data)
+
+    def _tick(self) -> None:
+        reading = not (self._held_by_publishes or self._held_by_output)
+        try:
+            self._protocol.tick(self.loop.time(), reading=reading)
+        except RemoteProtocolError as error:
+            self.drop(str(error))
+            return
+        self._send_own()
+        self._keep_alive_timer = self.loop.call_at(self._protocol.next_tick, self._tick)

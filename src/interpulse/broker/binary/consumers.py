@@ -1,0 +1,218 @@
+"""SUBSCRIBE and everything an open consumer can ask."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from interpulse.broker.binary.open import ConsumerOutlet, OpenConsumer
+from interpulse.broker.binary.schemas import requested_schema
+from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, LiveTopic, SubscribeRequest, SubType
+from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
+from interpulse.model.ids import MessageId
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Requester
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import Frame
+from interpulse.wire.ids import message_id_from_wire, position_from_wire
+
+if TYPE_CHECKING:
+    from interpulse.broker.binary.connection import ClientConnection
+
+__all__ = [
+    "on_ack",
+    "on_close_consumer",
+    "on_consumer_stats",
+    "on_flow",
+    "on_get_last_message_id",
+    "on_redeliver",
+    "on_seek",
+    "on_subscribe",
+    "on_unsubscribe",
+]
+
+
+def on_flow(connection: ClientConnection, frame: Frame) -> None:
+    flow = frame.command.flow
+    opened = connection.consumers.get(flow.consumer_id)
+    if opened is not None:
+        opened.consumer.flow(flow.messagePermits)
+
+
+def on_ack(connection: ClientConnection, frame: Frame) -> None:
+    ack = frame.command.ack
+    opened = connection.consumers.get(ack.consumer_id)
+    failure = ConsumerNotFound("Consumer not found") if opened is None else _acknowledge(opened, ack)
+    if ack.HasField("request_id"):
+        connection.output.send(commands.ack_response(ack.consumer_id, ack.request_id, failure))
+
+
+def on_redeliver(connection: ClientConnection, frame: Frame) -> None:
+    request = frame.command.redeliverUnacknowledgedMessages
+    opened = connection.consumers.get(request.consumer_id)
+    if opened is not None:
+        epoch = request.consumer_epoch if request.HasField("consumer_epoch") else None
+        opened.consumer.redeliver([position_from_wire(message_id) for message_id in request.message_ids], epoch)
+
+
+async def on_subscribe(connection: ClientConnection, request: pb.CommandSubscribe) -> None:
+    consumer_id = request.consumer_id
+    if consumer_id in connection.consumers:
+        connection.output.send(commands.success(request.request_id))
+        return
+    if consumer_id in connection.opening_consumers:
+        raise ServiceNotReady("Consumer is already being created on this connection")
+    task = asyncio.current_task()
+    assert task is not None
+    connection.opening_consumers[consumer_id] = task
+    try:
+        await _open(connection, request)
+    finally:
+        del connection.opening_consumers[consumer_id]
+
+
+async def on_close_consumer(connection: ClientConnection, request: pb.CommandCloseConsumer) -> None:
+    opening = connection.opening_consumers.get(request.consumer_id)
+    if opening is not None:
+        await asyncio.wait([opening])
+    opened = connection.consumers.pop(request.consumer_id, None)
+    if opened is not None:
+        opened.consumer.close()
+    connection.output.send(commands.success(request.request_id))
+
+
+async def on_unsubscribe(connection: ClientConnection, request: pb.CommandUnsubscribe) -> None:
+    opened = _opened(connection, request.consumer_id)
+    await opened.consumer.unsubscribe(request.force)
+    connection.consumers.pop(request.consumer_id, None)
+    connection.output.send(commands.success(request.request_id))
+
+
+async def on_seek(connection: ClientConnection, request: pb.CommandSeek) -> None:
+    opened = _opened(connection, request.consumer_id)
+    if request.HasField("message_id"):
+        await opened.consumer.seek(message_id_from_wire(request.message_id), tuple(request.message_id.ack_set))
+    elif request.HasField("message_publish_time"):
+        await opened.consumer.seek_to_time(request.message_publish_time)
+    else:
+        raise MetadataError("Message id and message publish time were not present")
+    connection.output.send(commands.success(request.request_id))
+
+
+async def on_get_last_message_id(connection: ClientConnection, request: pb.CommandGetLastMessageId) -> None:
+    opened = _opened(connection, request.consumer_id)
+    last = await opened.topic.last_message()
+    mark_delete = opened.topic.mark_delete_position(opened.consumer.subscription_name)
+    last_id = MessageId(*last.position, opened.topic.name.partition_index, last.batch_index)
+    connection.output.send(commands.get_last_message_id_response(request.request_id, last_id, mark_delete))
+
+
+async def on_consumer_stats(connection: ClientConnection, request: pb.CommandConsumerStats) -> None:
+    opened = _opened(connection, request.consumer_id)
+    stats = opened.consumer.stats()
+    subscription = opened.topic.stats()["subscriptions"].get(opened.consumer.subscription_name, {})
+    answer = pb.CommandConsumerStatsResponse(
+        request_id=request.request_id,
+        msgRateOut=stats.get("msgRateOut", 0.0),
+        msgThroughputOut=stats.get("msgThroughputOut", 0.0),
+        msgRateRedeliver=stats.get("msgRateRedeliver", 0.0),
+        consumerName=stats.get("consumerName", ""),
+        availablePermits=max(stats.get("availablePermits", 0), 0),
+        unackedMessages=stats.get("unackedMessages", 0),
+        blockedConsumerOnUnackedMsgs=stats.get("blockedConsumerOnUnackedMsgs", False),
+        address=stats.get("address", connection.address),
+        connectedSince=stats.get("connectedSince", ""),
+        type=subscription.get("type", ""),
+        msgRateExpired=subscription.get("msgRateExpired", 0.0),
+        msgBacklog=subscription.get("msgBacklog", 0),
+        messageAckRate=stats.get("messageAckRate", 0.0),
+    )
+    connection.output.send(commands.encode(answer))
+
+
+def _acknowledge(opened: OpenConsumer, ack: pb.CommandAck) -> PulsarError | None:
+    consumer = opened.consumer
+    try:
+        if ack.ack_type == pb.CommandAck.Cumulative:
+            for message_id in ack.message_id:
+                consumer.acknowledge_cumulative(position_from_wire(message_id), message_id.ack_set)
+        else:
+            for message_id in ack.message_id:
+                consumer.acknowledge(position_from_wire(message_id), message_id.ack_set)
+    except PulsarError as error:
+        return error
+    return None
+
+
+def _opened(connection: ClientConnection, consumer_id: int) -> OpenConsumer:
+    opened = connection.consumers.get(consumer_id)
+    if opened is None:
+        raise _consumer_unknown()
+    return opened
+
+
+def _consumer_unknown() -> PulsarError:
+    # Real Pulsar answers with the metadata error here, not with ConsumerNotFound.
+    return MetadataError("Consumer not found")
+
+
+async def _open(connection: ClientConnection, request: pb.CommandSubscribe) -> None:
+    topic = TopicName.parse(request.topic)
+    rooms = connection.rooms
+    live = await rooms.registry.open(topic, by=Requester.CLIENT, create=request.force_topic_creation)
+    schema = requested_schema(request.schema) if request.HasField("schema") else None
+    if schema is not None:
+        await rooms.schemas.admit_consumer(topic, schema, topic_active=_is_active(live, rooms.replicator_prefix))
+    epoch_wanted = request.HasField("consumer_epoch")
+    outlet = ConsumerOutlet(connection, topic.partition_index, epoch_wanted=epoch_wanted)
+    consumer = await live.subscribe(_live_request(connection, request), outlet)
+    outlet.consumer = consumer
+    if connection.lost:
+        consumer.close()
+        return
+    connection.consumers[request.consumer_id] = OpenConsumer(consumer, live)
+    connection.output.send(commands.success(request.request_id))
+    outlet.subscribed()
+
+
+def _is_active(live: LiveTopic, replicator_prefix: str) -> bool:
+    """Whether the topic holds messages, or anybody but a replicator uses it: then its bytes mean something already."""
+    stats = live.stats()
+    if stats.get("msgInCounter", 0) or stats.get("storageSize", 0):
+        return True
+    if any(not publisher["producerName"].startswith(replicator_prefix) for publisher in stats["publishers"]):
+        return True
+    return any(subscription["consumers"] for subscription in stats["subscriptions"].values())
+
+
+def _live_request(connection: ClientConnection, request: pb.CommandSubscribe) -> SubscribeRequest:
+    start = message_id_from_wire(request.start_message_id) if request.HasField("start_message_id") else None
+    return SubscribeRequest(
+        consumer_id=request.consumer_id,
+        subscription=request.subscription,
+        sub_type=SubType(request.subType),
+        consumer_name=request.consumer_name,
+        priority_level=request.priority_level,
+        durable=request.durable,
+        start_message_id=start,
+        start_rollback_seconds=request.start_message_rollback_duration_sec,
+        initial_position=InitialPosition(request.initialPosition),
+        read_compacted=request.read_compacted,
+        replicate_state=request.replicate_subscription_state,
+        properties=_pairs(request.subscription_properties),
+        metadata=_pairs(request.metadata),
+        key_sharing=_key_sharing(request.keySharedMeta) if request.HasField("keySharedMeta") else KeySharing(),
+        epoch=request.consumer_epoch,
+        address=connection.address,
+        client_version=connection.client_version,
+    )
+
+
+def _key_sharing(meta: pb.KeySharedMeta) -> KeySharing:
+    ranges = tuple(KeyRange(item.start, item.end) for item in meta.hashRanges)
+    return KeySharing(ranges if meta.keySharedMode == pb.STICKY else (), meta.allowOutOfOrderDelivery)
+
+
+def _pairs(wire: Any) -> dict[str, str]:
+    return {pair.key: pair.value for pair in wire}

@@ -1,0 +1,44 @@
+"""Which frame tells a client that its request failed: the answer type follows the request type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from interpulse.model.errors import PulsarError
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+
+__all__ = ["refusal", "request_id_of"]
+
+_CONTENT_FIELDS: Final = {
+    field.number: field.name for field in pb.BaseCommand.DESCRIPTOR.fields if field.message_type is not None
+}
+
+
+def request_id_of(command: pb.BaseCommand) -> int:
+    """The request id that the answer must repeat, -1 for commands that have none."""
+    content = getattr(command, _CONTENT_FIELDS[command.type])
+    request_id: int = getattr(content, "request_id", -1)
+    return request_id
+
+
+def refusal(command: pb.BaseCommand, error: PulsarError) -> bytes:
+    """The frame that answers ``command`` with ``error``."""
+    answer = _TYPED.get(command.type, commands.error)
+    return answer(request_id_of(command), error.wire_code, str(error))
+
+
+def _consumer_stats_error(request_id: int, code: int, message: str) -> bytes:
+    answer = pb.CommandConsumerStatsResponse(request_id=request_id, error_message=message)
+    answer.error_code = code  # type: ignore[assignment]  # the numbers are the same
+    return commands.encode(answer)
+
+
+_TYPED: Final[dict[int, Callable[[int, int, str], bytes]]] = {
+    pb.BaseCommand.PARTITIONED_METADATA: commands.partitioned_metadata_error,
+    pb.BaseCommand.LOOKUP: commands.lookup_error,
+    pb.BaseCommand.CONSUMER_STATS: _consumer_stats_error,
+    pb.BaseCommand.GET_SCHEMA: commands.get_schema_error,
+    pb.BaseCommand.GET_OR_CREATE_SCHEMA: commands.get_or_create_schema_error,
+}

@@ -1,0 +1,94 @@
+"""Which function handles which command.
+
+``INLINE`` handlers never wait, so their order is the order of the frames. ``AWAITING`` ones run as a task each, started
+in the order of the frames; they come with the name of the field that holds their request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from interpulse.broker.binary import consumers, lookup, producers, schemas, topics
+from interpulse.model.errors import NotAllowed, UnsupportedVersion
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import Frame
+
+if TYPE_CHECKING:
+    from interpulse.broker.binary.connection import ClientConnection
+
+    Inline = Callable[[ClientConnection, Frame], None]
+    Awaiting = Callable[[ClientConnection, Any], Coroutine[Any, Any, None]]
+
+__all__ = ["AWAITING", "INLINE"]
+
+_TYPES: Final = pb.BaseCommand
+
+
+def on_connect(connection: ClientConnection, frame: Frame) -> None:
+    """Everybody is let in while authentication is off, also through a proxy and with an unknown method."""
+    connection.greet()
+
+
+def on_auth_response(connection: ClientConnection, frame: Frame) -> None:
+    """Nobody was asked for credentials, so an answer changes nothing."""
+
+
+def on_transaction(connection: ClientConnection, frame: Frame) -> None:
+    connection.answer_failure(frame.command, NotAllowed("Transactions are not enabled."))
+
+
+def on_unsupported(connection: ClientConnection, frame: Frame) -> None:
+    name = _TYPES.Type.Name(frame.command.type)
+    connection.answer_failure(frame.command, UnsupportedVersion(f"{name} is not supported by this broker"))
+
+
+_TRANSACTIONS: Final = (
+    _TYPES.NEW_TXN,
+    _TYPES.ADD_PARTITION_TO_TXN,
+    _TYPES.ADD_SUBSCRIPTION_TO_TXN,
+    _TYPES.END_TXN,
+    _TYPES.END_TXN_ON_PARTITION,
+    _TYPES.END_TXN_ON_SUBSCRIPTION,
+    _TYPES.TC_CLIENT_CONNECT_REQUEST,
+)
+# Commands that a client sends only after the broker announced them; this one does not.
+_UNSUPPORTED: Final = (
+    _TYPES.WATCH_TOPIC_LIST,
+    _TYPES.WATCH_TOPIC_LIST_CLOSE,
+    _TYPES.SCALABLE_TOPIC_LOOKUP,
+    _TYPES.SCALABLE_TOPIC_CLOSE,
+    _TYPES.SCALABLE_TOPIC_SUBSCRIBE,
+    _TYPES.WATCH_SCALABLE_TOPICS,
+    _TYPES.WATCH_SCALABLE_TOPICS_CLOSE,
+    _TYPES.WATCH_TC_ASSIGNMENTS,
+    _TYPES.WATCH_TC_ASSIGNMENTS_CLOSE,
+    _TYPES.BATCH_LOOKUP,
+)
+
+INLINE: Final[dict[int, Inline]] = {
+    _TYPES.SEND: producers.on_send,
+    _TYPES.ACK: consumers.on_ack,
+    _TYPES.FLOW: consumers.on_flow,
+    _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES: consumers.on_redeliver,
+    _TYPES.CONNECT: on_connect,
+    _TYPES.AUTH_RESPONSE: on_auth_response,
+    **dict.fromkeys(_TRANSACTIONS, on_transaction),
+    **dict.fromkeys(_UNSUPPORTED, on_unsupported),
+}
+
+AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
+    _TYPES.PARTITIONED_METADATA: ("partitionMetadata", topics.on_partitioned_metadata),
+    _TYPES.LOOKUP: ("lookupTopic", lookup.on_lookup),
+    _TYPES.GET_TOPICS_OF_NAMESPACE: ("getTopicsOfNamespace", topics.on_get_topics_of_namespace),
+    _TYPES.PRODUCER: ("producer", producers.on_producer),
+    _TYPES.CLOSE_PRODUCER: ("close_producer", producers.on_close_producer),
+    _TYPES.SUBSCRIBE: ("subscribe", consumers.on_subscribe),
+    _TYPES.CLOSE_CONSUMER: ("close_consumer", consumers.on_close_consumer),
+    _TYPES.UNSUBSCRIBE: ("unsubscribe", consumers.on_unsubscribe),
+    _TYPES.SEEK: ("seek", consumers.on_seek),
+    _TYPES.GET_LAST_MESSAGE_ID: ("getLastMessageId", consumers.on_get_last_message_id),
+    _TYPES.CONSUMER_STATS: ("consumerStats", consumers.on_consumer_stats),
+    _TYPES.GET_SCHEMA: ("getSchema", schemas.on_get_schema),
+    _TYPES.GET_OR_CREATE_SCHEMA: ("getOrCreateSchema", schemas.on_get_or_create_schema),
+}

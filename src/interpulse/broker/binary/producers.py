@@ -1,0 +1,115 @@
+"""PRODUCER, SEND, CLOSE_PRODUCER."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from interpulse.broker.binary.open import OpenProducer, ProducerOutlet
+from interpulse.broker.binary.schemas import requested_schema
+from interpulse.broker.live.api import AccessMode, ProducerRequest
+from interpulse.model.errors import ChecksumError, ServiceNotReady
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import version_to_bytes
+from interpulse.model.topics import Requester
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import Frame, seal_entry, verify_checksum
+
+if TYPE_CHECKING:
+    from interpulse.broker.binary.connection import ClientConnection
+
+__all__ = ["on_close_producer", "on_producer", "on_send"]
+
+
+def on_send(connection: ClientConnection, frame: Frame) -> None:
+    send, entry = frame.command.send, frame.payload
+    producer_id = send.producer_id
+    opened = connection.producers.get(producer_id)
+    if opened is None:
+        if connection.lately_closed(producer_id):
+            return
+        raise RemoteProtocolError(f"SEND for producer {producer_id}, which is not open")
+    if entry is None:
+        raise RemoteProtocolError("SEND without an entry")
+    sequence_id = send.sequence_id
+    highest_sequence_id = send.highest_sequence_id or -1
+    outlet = opened.outlet
+    outlet.expect(len(entry))
+    if not verify_checksum(entry):
+        error = ChecksumError("Checksum failed on the broker")
+        outlet.send_failed(producer_id, max(sequence_id, highest_sequence_id), error)
+        return
+    opened.producer.publish(
+        sequence_id, highest_sequence_id, send.num_messages, seal_entry(entry), send.is_chunk, send.marker
+    )
+
+
+async def on_producer(connection: ClientConnection, request: pb.CommandProducer) -> None:
+    producer_id = request.producer_id
+    opened = connection.producers.get(producer_id)
+    if opened is None:
+        if producer_id in connection.opening_producers:
+            raise ServiceNotReady("Producer is already being created on this connection")
+        connection.opening_producers[producer_id] = _this_task()
+        try:
+            opened = await _open(connection, request)
+        finally:
+            del connection.opening_producers[producer_id]
+    connection.output.send(opened.success(request.request_id))
+
+
+async def on_close_producer(connection: ClientConnection, request: pb.CommandCloseProducer) -> None:
+    producer_id = request.producer_id
+    opening = connection.opening_producers.get(producer_id)
+    if opening is not None:
+        await asyncio.wait([opening])
+    opened = connection.producers.get(producer_id)
+    if opened is not None:
+        await opened.outlet.drained()
+        connection.forget_producer(producer_id)
+        opened.producer.close()
+    connection.output.send(commands.success(request.request_id))
+
+
+async def _open(connection: ClientConnection, request: pb.CommandProducer) -> OpenProducer:
+    topic = TopicName.parse(request.topic)
+    rooms = connection.rooms
+    replicator = request.producer_name.startswith(rooms.replicator_prefix)
+    requester = Requester.REPLICATOR if replicator else Requester.CLIENT
+    live = await rooms.registry.open(topic, by=requester, create=True)
+    schema = requested_schema(request.schema) if request.HasField("schema") else None
+    version = await rooms.schemas.admit_producer(topic, schema, by=requester)
+    if request.initial_subscription_name and topic.is_persistent:
+        await rooms.registry.create_initial_subscription(live, request.initial_subscription_name)
+    outlet = ProducerOutlet(connection, request.request_id, topic.partition_index)
+    producer = await live.add_producer(_live_request(connection, request, replicator), outlet)
+    opened = OpenProducer(producer, live, outlet, b"" if version is None else version_to_bytes(version))
+    if connection.lost:
+        producer.close()
+    else:
+        connection.producers[request.producer_id] = opened
+    return opened
+
+
+def _live_request(connection: ClientConnection, request: pb.CommandProducer, replicator: bool) -> ProducerRequest:
+    return ProducerRequest(
+        producer_id=request.producer_id,
+        name=request.producer_name or None,
+        user_provided_name=request.user_provided_producer_name,
+        epoch=request.epoch,
+        access_mode=AccessMode(request.producer_access_mode),
+        topic_epoch=request.topic_epoch if request.HasField("topic_epoch") else None,
+        encrypted=request.encrypted,
+        metadata={pair.key: pair.value for pair in request.metadata},
+        address=connection.address,
+        client_version=connection.client_version,
+        remote=replicator,
+    )
+
+
+def _this_task() -> asyncio.Task[None]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task

@@ -1,0 +1,67 @@
+"""GET_SCHEMA, GET_OR_CREATE_SCHEMA, and the schemas inside PRODUCER and SUBSCRIBE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from interpulse.model.errors import IncompatibleSchema, TopicNotFound
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType, version_from_bytes, version_to_bytes
+from interpulse.model.topics import Requester, TopicKind
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.schemas import schema_from_wire
+
+if TYPE_CHECKING:
+    from interpulse.broker.binary.connection import ClientConnection
+
+__all__ = ["on_get_or_create_schema", "on_get_schema", "requested_schema"]
+
+# Go sends None for bytes, and readers send AutoConsume for "whatever there is".
+_NO_SCHEMA: Final = frozenset({SchemaType.NONE, SchemaType.AUTO_CONSUME})
+
+
+def requested_schema(wire: pb.Schema) -> SchemaInfo | None:
+    """The schema a command carries; None if it stands for "no schema"."""
+    schema = schema_from_wire(wire)
+    return None if schema.type in _NO_SCHEMA else schema
+
+
+async def on_get_schema(connection: ClientConnection, request: pb.CommandGetSchema) -> None:
+    topic = TopicName.parse(request.topic)
+    version = _version(request.schema_version) if request.HasField("schema_version") else None
+    schema, found = await connection.rooms.schemas.get(topic, version)
+    connection.output.send(commands.get_schema_response(request.request_id, schema, version_to_bytes(found)))
+
+
+async def on_get_or_create_schema(connection: ClientConnection, request: pb.CommandGetOrCreateSchema) -> None:
+    topic = TopicName.parse(request.topic)
+    rooms = connection.rooms
+    if (await rooms.lifecycle.existence(topic)).kind is TopicKind.ABSENT:
+        raise TopicNotFound(f"Topic not found: {topic}")
+    schema = requested_schema(request.schema)
+    if schema is None:
+        raise IncompatibleSchema("A schema of type None cannot be registered")
+    by = _requester(connection, topic, request.producerName)
+    version = await rooms.schemas.register(topic, schema, by=by)
+    connection.output.send(commands.get_or_create_schema_response(request.request_id, version_to_bytes(version)))
+
+
+def _requester(connection: ClientConnection, topic: TopicName, producer_name: str) -> Requester:
+    """Replicators are known by the name of their producer; older ones do not send it with this command."""
+    names = [producer_name] if producer_name else _own_producers(connection, topic)
+    prefix = connection.rooms.replicator_prefix
+    return Requester.REPLICATOR if any(name.startswith(prefix) for name in names) else Requester.CLIENT
+
+
+def _own_producers(connection: ClientConnection, topic: TopicName) -> list[str]:
+    return [opened.producer.name for opened in connection.producers.values() if opened.topic.name.base == topic.base]
+
+
+def _version(raw: bytes) -> int:
+    if not raw:
+        raise IncompatibleSchema("Empty schema version")
+    try:
+        return version_from_bytes(raw)
+    except ValueError as error:
+        raise IncompatibleSchema(f"Invalid schema version: {error}") from None

@@ -1,0 +1,74 @@
+"""The binary door: its listening socket and the connections that came through it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import Final
+
+from interpulse import __version__
+from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.server import ServerProtocol
+
+__all__ = ["BinaryServer"]
+
+_logger = logging.getLogger(__name__)
+
+# Pulsar's clients show the version and some read numbers from it; the name in front tells who we are.
+_SERVER_VERSION: Final = f"Pulsar Server interpulse-{__version__}"
+_BACKLOG: Final = 1024
+
+
+class BinaryServer:
+    """Accepts clients of Pulsar's binary protocol on one socket."""
+
+    def __init__(self, rooms: Rooms, limits: ConnectionLimits) -> None:
+        self._rooms = rooms
+        self._limits = limits
+        self._flags = pb.FeatureFlags(
+            supports_auth_refresh=False,
+            supports_broker_entry_metadata=False,
+            supports_get_partitioned_metadata_without_auto_creation=True,
+        )
+        self._connections: set[ClientConnection] = set()
+        self._server: asyncio.Server | None = None
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    async def start(self, bound: socket.socket) -> None:
+        """Listen on a bound socket, which is ours from now on."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._new_connection, sock=bound, backlog=_BACKLOG)
+
+    def stop_accepting(self) -> None:
+        """Let nobody in any more; who is in stays."""
+        if self._server is not None:
+            self._server.close()
+
+    async def close(self) -> None:
+        """Finish what is being worked on, send what is waiting, and hang up."""
+        self.stop_accepting()
+        connections = list(self._connections)
+        for connection in connections:
+            connection.close()
+        for connection in connections:
+            await connection.tasks_done()
+
+    def _new_connection(self) -> ClientConnection:
+        return ClientConnection(
+            self._rooms, self._limits, self._new_protocol, self._connections.add, self._connections.discard
+        )
+
+    def _new_protocol(self, now: float) -> ServerProtocol:
+        return ServerProtocol(
+            server_version=_SERVER_VERSION,
+            feature_flags=self._flags,
+            now=now,
+            keep_alive_interval=self._limits.keep_alive_seconds,
+            message_bytes_max=self._limits.message_bytes_max,
+        )

@@ -1,0 +1,56 @@
+"""PARTITIONED_METADATA and GET_TOPICS_OF_NAMESPACE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from interpulse.model.errors import NamespaceNotFound
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.hashing import topics_hash
+
+if TYPE_CHECKING:
+    from interpulse.broker.binary.connection import ClientConnection
+
+__all__ = ["on_get_topics_of_namespace", "on_partitioned_metadata"]
+
+_DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
+    pb.CommandGetTopicsOfNamespace.PERSISTENT: (PERSISTENT,),
+    pb.CommandGetTopicsOfNamespace.NON_PERSISTENT: (NON_PERSISTENT,),
+    pb.CommandGetTopicsOfNamespace.ALL: (PERSISTENT, NON_PERSISTENT),
+}
+
+
+async def on_partitioned_metadata(connection: ClientConnection, request: pb.CommandPartitionedTopicMetadata) -> None:
+    """PIP-344: ``metadata_auto_creation_enabled`` is true unless the client says otherwise."""
+    topic = TopicName.parse(request.topic)
+    with connection.rooms.permits.taken():
+        partitions = await connection.rooms.lifecycle.partitions(topic, create=request.metadata_auto_creation_enabled)
+        connection.output.send(commands.partitioned_metadata_response(request.request_id, partitions))
+
+
+async def on_get_topics_of_namespace(connection: ClientConnection, request: pb.CommandGetTopicsOfNamespace) -> None:
+    """The whole list, unfiltered; only "nothing changed" when the client's hash still holds.
+
+    A namespace that does not exist has no topics.
+    """
+    topics = await _topics(connection, NamespaceName.parse(request.namespace), _DOMAINS_BY_MODE[request.mode])
+    current = topics_hash(topics)
+    changed = request.topics_hash != current
+    connection.output.send(
+        commands.get_topics_of_namespace_response(
+            request.request_id, topics if changed else (), topics_hash=current, changed=changed
+        )
+    )
+
+
+async def _topics(connection: ClientConnection, namespace: NamespaceName, domains: tuple[Domain, ...]) -> list[str]:
+    names: list[str] = []
+    try:
+        for domain in domains:
+            listed = await connection.rooms.lifecycle.list_topics(namespace, domain, include_system=False)
+            names += map(str, listed)
+    except NamespaceNotFound:
+        return []
+    return names

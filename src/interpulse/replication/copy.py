@@ -1,0 +1,123 @@
+"""From an entry of the source cluster to the entry written on the target: skip rules and marks.
+
+Entries pass through opaque: a batch stays one batch, compressed and encrypted as it was. Only the metadata grows. In
+protobuf the last occurrence of a scalar field wins and repeated fields add up, so the marks are appended to the raw
+metadata without re-encoding it. Only transactional entries are parsed and written anew, because fields have to go.
+
+What is appended, and why: the broker rebuilds its de-duplication state from the *stored* producer name and highest
+sequence id while live checks use those of the SEND command, so both must say the same, or repeats slip through after
+a topic was reloaded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interpulse.model.ids import Position
+from interpulse.wire import pulsar_api_pb2 as pb
+
+__all__ = [
+    "ORIGINAL_PRODUCER",
+    "ORIGINAL_SEQUENCE",
+    "SKIP_MARKER",
+    "SKIP_NOT_ADDRESSED",
+    "SKIP_REPLICATED",
+    "SOURCE_POSITION",
+    "EntryMarker",
+    "skip_reason",
+    "source_position_of",
+]
+
+SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
+"""Property with ``ledger:entry`` of the source; the key Pulsar's own replicators write."""
+ORIGINAL_PRODUCER = "__interpulse_producer"
+ORIGINAL_SEQUENCE = "__interpulse_seq"
+
+SKIP_REPLICATED = "replicated"
+SKIP_NOT_ADDRESSED = "not-addressed"
+SKIP_MARKER = "marker"
+
+
+def skip_reason(metadata: pb.MessageMetadata, target_cluster: str) -> str | None:
+    """Why this entry is not copied to ``target_cluster``; None if it is.
+
+    In a full mesh an entry that came from another cluster is never sent on (Pulsar's rule against loops); a message
+    may name the clusters it is meant for; markers belong to the cluster that wrote them.
+    """
+    if metadata.HasField("marker_type"):
+        return SKIP_MARKER
+    if metadata.replicated_from:
+        return SKIP_REPLICATED
+    addressed = metadata.replicate_to
+    return SKIP_NOT_ADDRESSED if addressed and target_cluster not in addressed else None
+
+
+def source_position_of(metadata: pb.MessageMetadata) -> Position | None:
+    """Where a copied entry lies on its source cluster; None for an entry that was not copied."""
+    for item in metadata.properties:
+        if item.key == SOURCE_POSITION:
+            return Position.parse(item.value)
+    return None
+
+
+class EntryMarker:
+    """Appends the marks of one lane: origin cluster, lane name, sequence id, source position."""
+
+    def __init__(self, lane_name: str, source_cluster: str) -> None:
+        self._lane_name = lane_name
+        self._source_cluster = source_cluster
+        self._constant = _text_field(1, lane_name) + _text_field(5, source_cluster)
+
+    def mark(
+        self,
+        raw: bytes,
+        metadata: pb.MessageMetadata,
+        position: Position,
+        sequence_id: int,
+        schema_version: bytes | None = None,
+    ) -> bytes:
+        """The metadata to write; ``metadata`` is ``raw`` parsed. ``schema_version`` replaces the one inside."""
+        if metadata.HasField("txnid_least_bits") or metadata.HasField("txnid_most_bits"):
+            raw = _without_transaction(raw)
+        number = _varint(sequence_id)
+        parts = [
+            raw,
+            self._constant,
+            b"\x10",
+            number,
+            _property(SOURCE_POSITION, f"{position.ledger}:{position.entry}"),
+            _property(ORIGINAL_PRODUCER, metadata.producer_name),
+            _property(ORIGINAL_SEQUENCE, str(metadata.sequence_id)),
+            b"\xc0\x01",
+            number,
+        ]
+        if schema_version is not None:
+            parts += (b"\x82\x01", _varint(len(schema_version)), schema_version)
+        return b"".join(parts)
+
+
+def _without_transaction(raw: bytes) -> bytes:
+    metadata = pb.MessageMetadata.FromString(raw)
+    metadata.ClearField("txnid_least_bits")
+    metadata.ClearField("txnid_most_bits")
+    cleared: Any = metadata.SerializePartialToString()
+    return bytes(cleared)
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _text_field(number: int, text: str) -> bytes:
+    encoded = text.encode()
+    return _varint(number << 3 | 2) + _varint(len(encoded)) + encoded
+
+
+def _property(key: str, value: str) -> bytes:
+    pair = _text_field(1, key) + _text_field(2, value)
+    return b"\x22" + _varint(len(pair)) + pair

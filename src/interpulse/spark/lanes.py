@@ -1,0 +1,173 @@
+"""Lanes: one source topic-partition written in order, exactly once, into one target topic-partition.
+
+A lane has a producer name of its own, and every entry in it a sequence id made of its source position. The broker
+drops ids it has seen under that name. That alone is not enough, for two reasons: when one of several pipelined sends
+fails while later ones are stored, a plain resend of the failed one is taken for a repeat and lost; and the broker
+forgets names after a while. Hence the rule of this module: whenever the broker's last sequence id is not the one of
+the last committed batch, the target is read back and decides.
+
+Pure: the lane file is text in, text out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from interpulse.model.ids import EARLIEST, Position
+
+__all__ = [
+    "NO_SEQUENCE",
+    "UNTOUCHED",
+    "LaneState",
+    "Opening",
+    "Settlement",
+    "decide_opening",
+    "dump_lanes",
+    "is_overrun",
+    "lane_name",
+    "load_lanes",
+    "pack_sequence",
+    "replicator_lane_name",
+    "settle",
+    "starting_lane",
+    "unpack_sequence",
+]
+
+NO_SEQUENCE = -1
+_LEDGER_MAX = 2**31
+_ENTRY_MAX = 2**32
+
+
+def pack_sequence(position: Position) -> int:
+    """The sequence id of a source position: rises strictly along a topic, because its ledger ids only grow."""
+    ledger, entry = position
+    if not (0 <= ledger < _LEDGER_MAX and 0 <= entry < _ENTRY_MAX):
+        raise ValueError(
+            f"position {position} does not fit a sequence id: ledger below 2^31 and entry below 2^32 needed"
+        )
+    return ledger << 32 | entry
+
+
+def unpack_sequence(sequence_id: int) -> Position:
+    """The inverse of :func:`pack_sequence`; NO_SEQUENCE gives EARLIEST."""
+    if sequence_id == NO_SEQUENCE:
+        return EARLIEST
+    return Position(sequence_id >> 32, sequence_id & (_ENTRY_MAX - 1))
+
+
+def lane_name(pipeline: str, source: str, target: str, epoch: int = 0) -> str:
+    """The producer name of a pipeline's lanes."""
+    return f"interpulse.{pipeline}.{source}-->{target}.e{epoch}"
+
+
+def replicator_lane_name(source: str, target: str, epoch: int = 0) -> str:
+    """The producer name Pulsar's own replicator has: brokers treat its schemas as a replicator's, and the two exclude
+    each other on a topic."""
+    name = f"pulsar.repl.{source}-->{target}"
+    return name if epoch == 0 else f"{name}.e{epoch}"
+
+
+class LaneState(NamedTuple):
+    """Where a lane stood at its last commit: highest sequence id, and the place on the target it had reached.
+
+    ``claimed``: ids up to here were written under this name before a checkpoint was lost; they are ours although no
+    commit tells of them.
+    """
+
+    sequence_id: int
+    target: Position
+    claimed: int = NO_SEQUENCE
+
+
+UNTOUCHED = LaneState(NO_SEQUENCE, EARLIEST)
+"""A lane nothing is known of: reading back begins at the earliest entry of the target."""
+
+
+def starting_lane(broker_sequence: int, cursor: Position, target_end: Position) -> LaneState:
+    """The state to record for a lane before its first range, from the broker's last sequence id and the source cursor.
+
+    A fresh lane reads back from the present end of the target. A lane with a past (the checkpoint was lost) whose
+    entries all lie at or before the source cursor is simply continued; entries behind the cursor may have been
+    written or not, so then the whole target is the evidence.
+    """
+    if broker_sequence == NO_SEQUENCE:
+        return LaneState(NO_SEQUENCE, target_end)
+    if unpack_sequence(broker_sequence) <= cursor:
+        return LaneState(broker_sequence, target_end)
+    return LaneState(NO_SEQUENCE, EARLIEST, claimed=broker_sequence)
+
+
+class Opening(Enum):
+    """What to do when a lane is opened for a range."""
+
+    SEND_ALL = "send all"
+    READ_BACK = "read the target back first"
+    IN_USE = "numbers that are not ours"
+
+
+def decide_opening(state: LaneState, broker: int, first: int) -> Opening:
+    """Decide from the lane's last commit, the broker's last id, and the first id to write.
+
+    ===========================  ================================================================
+    broker == committed          normal: send all
+    broker == claimed < first    everything older is behind us: send all
+    broker < committed           the broker lost its state: read back
+    first <= broker              a retry, or somebody else: read back, the target decides
+    committed < broker < first   somebody else writes under this name
+    ===========================  ================================================================
+    """
+    if broker == state.sequence_id or (broker == state.claimed and broker < first):
+        return Opening.SEND_ALL
+    if broker < state.sequence_id or first <= broker:
+        return Opening.READ_BACK
+    return Opening.IN_USE
+
+
+def is_overrun(state: LaneState, broker: int, last: int) -> bool:
+    """After the last id of a range: does the broker know ids under this name that nobody here has written?"""
+    return broker > max(last, state.claimed, state.sequence_id)
+
+
+class Settlement(NamedTuple):
+    """What a read-back says about a range: ids to send, ids found stored, ids the broker would drop though absent."""
+
+    send: frozenset[int]
+    stored: frozenset[int]
+    holes: tuple[int, ...]
+
+
+def settle(sequence_ids: Sequence[int], broker: int, found: Collection[int]) -> Settlement:
+    """Compare a range with what the target holds; ``broker`` is the broker's last sequence id of the lane."""
+    stored = frozenset(sequence_ids) & frozenset(found)
+    send = frozenset(number for number in sequence_ids if number > broker and number not in stored)
+    holes = tuple(number for number in sequence_ids if number <= broker and number not in stored)
+    return Settlement(send, stored, holes)
+
+
+def _line_of(topic: str, state: LaneState) -> str:
+    body: dict[str, object] = {"topic": topic, "sequenceId": state.sequence_id, "target": str(state.target)}
+    if state.claimed != NO_SEQUENCE:
+        body["claimed"] = state.claimed
+    return json.dumps(body) + "\n"
+
+
+def _state_of(line: str) -> tuple[str, LaneState]:
+    body = json.loads(line)
+    state = LaneState(int(body["sequenceId"]), Position.parse(body["target"]), int(body.get("claimed", NO_SEQUENCE)))
+    return body["topic"], state
+
+
+def dump_lanes(lanes: Mapping[str, LaneState]) -> str:
+    """The lane file: one JSON line per target topic-partition."""
+    return "".join(_line_of(topic, lanes[topic]) for topic in sorted(lanes))
+
+
+def load_lanes(text: str) -> dict[str, LaneState]:
+    """Read a lane file; raises ValueError for anything else."""
+    try:
+        return dict(_state_of(line) for line in text.split("\n") if line)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a lane file: {error!r}") from error

@@ -1,0 +1,224 @@
+"""Positions, stream offsets, admission and packing: what the driver plans, without IO.
+
+A position in an offset means "everything up to and including this entry is done"; a range is ``(after, upto]``.
+Offsets are plain dictionaries because Spark stores them as text and compares them as text: the same positions always
+give the same value.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.model.names import TopicName
+
+__all__ = [
+    "OFFSET_VERSION",
+    "StartPoint",
+    "StreamOffset",
+    "TopicRange",
+    "entries_between",
+    "pack_ranges",
+    "parse_offsets",
+    "plan_end",
+    "ranges_between",
+    "share_limit",
+]
+
+OFFSET_VERSION = 1
+
+StartPoint = Position
+"""A place to start after: EARLIEST, LATEST or the position of the last entry that is *not* read."""
+
+
+class TopicRange(NamedTuple):
+    """The entries ``(after, upto]`` of one topic-partition, with a guess of their size in bytes."""
+
+    topic: str
+    after: Position
+    upto: Position
+    bytes_estimate: int = 0
+
+
+@dataclass(frozen=True)
+class StreamOffset:
+    """Where a stream stands: one position per topic-partition.
+
+    ``tasks`` is the number of tasks the batch was planned with. ``begins`` says after which position a topic is read
+    that appears for the first time, where that is not its earliest entry; it is read from the end offset of a batch,
+    so a replay repeats it. ``initial`` marks the value of ``initialOffset``, which Spark does not store.
+    """
+
+    positions: Mapping[str, Position] = field(default_factory=dict)
+    tasks: int = 1
+    initial: bool = False
+    begins: Mapping[str, Position] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Version 1: grouped by namespace so that keys repeat less, keys sorted."""
+        body: dict[str, Any] = {"n": self.tasks, "o": _grouped(self.positions), "v": OFFSET_VERSION}
+        if self.begins:
+            body = {"b": _grouped(self.begins), **body}
+        return {"init": True, **body} if self.initial else body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> StreamOffset:
+        """Read a stored offset; raises ValueError for another version, which is never reinterpreted."""
+        version = body.get("v")
+        if version != OFFSET_VERSION:
+            raise ValueError(
+                f"the checkpoint holds offsets of version {version!r}, this interpulse reads version {OFFSET_VERSION}; "
+                f"continue with the interpulse release that wrote it"
+            )
+        return cls(
+            _flat(body["o"]),
+            int(body.get("n", 1)),
+            initial=bool(body.get("init", False)),
+            begins=_flat(body.get("b", {})),
+        )
+
+    def anchored(self) -> StreamOffset:
+        """The same positions as a value that Spark stores."""
+        return StreamOffset(self.positions, self.tasks)
+
+
+def _grouped(positions: Mapping[str, Position]) -> dict[str, dict[str, str]]:
+    groups: dict[str, dict[str, str]] = {}
+    for topic in sorted(positions):
+        namespace, _, local = topic.rpartition("/")
+        groups.setdefault(namespace, {})[local] = str(positions[topic])
+    return groups
+
+
+def _flat(groups: Mapping[str, Mapping[str, str]]) -> dict[str, Position]:
+    return {
+        f"{namespace}/{local}": Position.parse(text)
+        for namespace, group in groups.items()
+        for local, text in group.items()
+    }
+
+
+def entries_between(after: Position, upto: Position) -> int:
+    """How many entries ``(after, upto]`` holds as far as two positions tell.
+
+    Exact inside one ledger, because entry ids are dense; across ledgers the known part, the entries of the last one.
+    """
+    if upto <= after:
+        return 0
+    return upto.entry - after.entry if upto.ledger == after.ledger else upto.entry + 1
+
+
+def share_limit(available: Mapping[str, int], limit: int, turn: int) -> dict[str, int]:
+    """Share an entry limit over partitions in proportion to what each has to offer.
+
+    Every partition that takes part gets at least one; with more partitions than the limit has entries only ``limit``
+    of them take part, chosen by ``turn`` so that over several batches none starves. The sum never exceeds the limit.
+    """
+    waiting = sorted(topic for topic, count in available.items() if count > 0)
+    total = sum(available[topic] for topic in waiting)
+    if total <= limit:
+        return {topic: available[topic] for topic in waiting}
+    if len(waiting) >= limit:
+        first = turn * limit % len(waiting)
+        return {waiting[(first + step) % len(waiting)]: 1 for step in range(limit)}
+    shares = {topic: max(1, available[topic] * limit // total) for topic in waiting}
+    excess = sum(shares.values()) - limit
+    for topic in sorted(waiting, key=lambda name: -shares[name]):
+        cut = min(max(excess, 0), shares[topic] - 1)
+        shares[topic] -= cut
+        excess -= cut
+    return shares
+
+
+def plan_end(after: Position, last: Position, *, following: Position, count: int) -> Position:
+    """The end of a range of at most ``count`` entries after ``after``, where ``following`` is the next entry.
+
+    The ledger's length need not be known: a position beyond its end compares rightly all the same. Never beyond
+    ``last``, never before ``following``.
+    """
+    assert after < following <= last, (after, following, last)
+    assert count >= 1, count
+    return min(Position(following.ledger, following.entry + count - 1), last)
+
+
+def ranges_between(
+    start: StreamOffset, end: StreamOffset, bytes_per_entry: Mapping[str, int] | None = None
+) -> list[TopicRange]:
+    """The ranges of a batch. Raises ValueError naming every topic that went backwards.
+
+    A topic that only ``end`` knows begins where ``end`` says, else at its earliest entry; one that only ``start`` knows
+    is gone.
+    """
+    if start.initial:
+        return []
+    sizes = bytes_per_entry or {}
+    ranges: list[TopicRange] = []
+    backwards: list[str] = []
+    for topic, upto in sorted(end.positions.items()):
+        after = start.positions.get(topic, end.begins.get(topic, EARLIEST))
+        if upto < after:
+            backwards.append(f"{topic} ({after} -> {upto})")
+        elif upto > after:
+            estimate = entries_between(after, upto) * sizes.get(topic, 1024)
+            ranges.append(TopicRange(topic, after, upto, estimate))
+    if backwards:
+        raise ValueError(f"positions went backwards: {', '.join(backwards)}; was the source cluster rebuilt?")
+    return ranges
+
+
+def pack_ranges(ranges: Sequence[TopicRange], tasks: int, mode: str = "balanced") -> list[list[TopicRange]]:
+    """Put ranges into at most ``tasks`` lists; a topic-partition never spans two.
+
+    ``balanced``: the largest first into the least loaded. ``stable``: by hash of the name, so that the same ranges
+    give the same lists in every run.
+    """
+    assert tasks >= 1, tasks
+    packed: list[list[TopicRange]] = [[] for _ in range(tasks)]
+    if mode == "stable":
+        for item in sorted(ranges):
+            packed[zlib.crc32(item.topic.encode()) % tasks].append(item)
+        return [task for task in packed if task]
+    loads = [(0, index) for index in range(tasks)]
+    for item in sorted(ranges, key=lambda item: (-item.bytes_estimate, item.topic)):
+        load, index = heapq.heappop(loads)
+        packed[index].append(item)
+        heapq.heappush(loads, (load + max(1, item.bytes_estimate), index))
+    return [sorted(task) for task in packed if task]
+
+
+def parse_offsets(text: str, *, inclusive_start: bool) -> Position | dict[str, Position]:
+    """Read ``startingOffsets`` or ``endingOffsets``: one word for all topics, or JSON per topic or partition.
+
+    Values are ``earliest``, ``latest``, -2, -1 or ``ledger:entry``. A start names the first entry that is read, so
+    the result is the entry before it; an end names the last one. Raises ValueError that says what is wrong.
+    """
+    if not text.lstrip().startswith("{"):
+        return _parse_point(text.strip(), inclusive_start=inclusive_start)
+    body = json.loads(text)
+    points: dict[str, Position] = {}
+    for name, value in body.items():
+        topic = TopicName.parse(name)
+        if isinstance(value, Mapping):
+            for index, point in value.items():
+                points[str(topic.partition(int(index)))] = _parse_point(point, inclusive_start=inclusive_start)
+        else:
+            points[str(topic)] = _parse_point(value, inclusive_start=inclusive_start)
+    return points
+
+
+def _parse_point(value: object, *, inclusive_start: bool) -> Position:
+    named = {"earliest": EARLIEST, "latest": LATEST, -2: EARLIEST, -1: LATEST}
+    if isinstance(value, str | int) and value in named:
+        return named[value]
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is neither earliest, latest nor ledger:entry")
+    try:
+        position = Position.parse(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is neither earliest, latest nor ledger:entry") from None
+    return Position(position.ledger, position.entry - 1) if inclusive_start else position

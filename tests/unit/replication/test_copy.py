@@ -1,0 +1,108 @@
+"""What a copied entry carries, and which entries are not copied."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interpulse.model.ids import Position
+from interpulse.replication.copy import (
+    ORIGINAL_PRODUCER,
+    ORIGINAL_SEQUENCE,
+    SKIP_MARKER,
+    SKIP_NOT_ADDRESSED,
+    SKIP_REPLICATED,
+    SOURCE_POSITION,
+    EntryMarker,
+    skip_reason,
+    source_position_of,
+)
+from interpulse.wire import pulsar_api_pb2 as pb
+
+
+def metadata(**values):
+    return pb.MessageMetadata(**{"producer_name": "app", "sequence_id": 7, "publish_time": 1, **values})
+
+
+HERE = Position(12, 845)
+
+
+def marked(source, position=HERE, sequence_id=12 << 32 | 845, **values):
+    raw = source.SerializeToString()
+    return pb.MessageMetadata.FromString(EntryMarker("lane", "east").mark(raw, source, position, sequence_id, **values))
+
+
+def test_mark_sets_origin_lane_and_position():
+    copy = marked(metadata(properties=[pb.KeyValue(key="k", value="v")]))
+    assert (copy.producer_name, copy.sequence_id, copy.highest_sequence_id) == ("lane", 12 << 32 | 845, 12 << 32 | 845)
+    assert copy.replicated_from == "east"
+    assert {item.key: item.value for item in copy.properties} == {
+        "k": "v",
+        SOURCE_POSITION: "12:845",
+        ORIGINAL_PRODUCER: "app",
+        ORIGINAL_SEQUENCE: "7",
+    }
+    assert source_position_of(copy) == Position(12, 845)
+
+
+@given(
+    st.text(max_size=300),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 2**32 - 1),
+    st.dictionaries(st.text(max_size=5), st.text(max_size=200), max_size=3),
+)
+def test_everything_else_stays(producer, sequence, ledger, entry, properties):
+    source = metadata(
+        producer_name=producer,
+        sequence_id=sequence,
+        properties=[pb.KeyValue(key=key, value=value) for key, value in properties.items()],
+        partition_key="key",
+        event_time=5,
+        replicate_to=["west"],
+        num_messages_in_batch=10,
+        compression=pb.ZSTD,
+        uncompressed_size=100,
+        schema_version=b"\0" * 8,
+        uuid="u",
+        deliver_at_time=9,
+    )
+    copy = marked(source, Position(ledger, entry), ledger << 32 | entry)
+    assert source_position_of(copy) == Position(ledger, entry)
+    for name in ("replicated_from", "highest_sequence_id"):
+        copy.ClearField(name)
+    copy.producer_name, copy.sequence_id = producer, sequence
+    del copy.properties[len(properties) :]
+    assert copy == source
+
+
+def test_schema_version_is_replaced_when_one_is_given():
+    assert (
+        marked(metadata(schema_version=b"\0" * 8), schema_version=b"\0" * 7 + b"\x05").schema_version
+        == b"\0" * 7 + b"\x05"
+    )
+
+
+def test_transaction_marks_are_removed():
+    copy = marked(metadata(txnid_least_bits=1, txnid_most_bits=2, partition_key="key"))
+    assert not copy.HasField("txnid_least_bits")
+    assert not copy.HasField("txnid_most_bits")
+    assert copy.partition_key == "key"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, None),
+        ({"replicated_from": "north"}, SKIP_REPLICATED),
+        ({"replicate_to": ["west"]}, None),
+        ({"replicate_to": ["north"]}, SKIP_NOT_ADDRESSED),
+        ({"replicate_to": ["__local__"]}, SKIP_NOT_ADDRESSED),
+        ({"marker_type": 10}, SKIP_MARKER),
+    ],
+)
+def test_skip_rules(values, expected):
+    assert skip_reason(metadata(**values), "west") == expected
+
+
+def test_source_position_of_an_ordinary_entry_is_none():
+    assert source_position_of(metadata()) is None

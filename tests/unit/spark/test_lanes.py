@@ -1,0 +1,116 @@
+"""Sequence ids, opening a lane, settling a retry, the lane file."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.spark.lanes import (
+    NO_SEQUENCE,
+    UNTOUCHED,
+    LaneState,
+    Opening,
+    decide_opening,
+    dump_lanes,
+    is_overrun,
+    lane_name,
+    load_lanes,
+    pack_sequence,
+    replicator_lane_name,
+    settle,
+    starting_lane,
+    unpack_sequence,
+)
+
+positions = st.builds(Position, st.integers(0, 2**31 - 1), st.integers(0, 2**32 - 1))
+
+
+@given(positions, positions)
+def test_sequence_ids_rise_as_positions_do(one, other):
+    assert (pack_sequence(one) < pack_sequence(other)) == (one < other)
+    assert unpack_sequence(pack_sequence(one)) == one
+    assert pack_sequence(one) < 2**63
+
+
+@pytest.mark.parametrize("position", [Position(2**31, 0), Position(0, 2**32), Position(-1, -1), Position(3, -1)])
+def test_sequence_id_of_a_position_that_does_not_fit_is_refused(position):
+    with pytest.raises(ValueError, match="does not fit"):
+        pack_sequence(position)
+
+
+@pytest.mark.parametrize(
+    ("committed", "claimed", "broker", "expected"),
+    [
+        (NO_SEQUENCE, NO_SEQUENCE, NO_SEQUENCE, Opening.SEND_ALL),
+        (9, NO_SEQUENCE, 9, Opening.SEND_ALL),
+        (9, NO_SEQUENCE, 5, Opening.READ_BACK),
+        (9, NO_SEQUENCE, NO_SEQUENCE, Opening.READ_BACK),
+        (9, NO_SEQUENCE, 10, Opening.READ_BACK),
+        (9, NO_SEQUENCE, 20, Opening.READ_BACK),
+        (NO_SEQUENCE, NO_SEQUENCE, 12, Opening.READ_BACK),
+        (5, NO_SEQUENCE, 9, Opening.IN_USE),
+        (NO_SEQUENCE, 500, 500, Opening.READ_BACK),
+        (NO_SEQUENCE, 9, 9, Opening.SEND_ALL),
+    ],
+)
+def test_opening_a_lane_for_ids_from_ten(committed, claimed, broker, expected):
+    assert decide_opening(LaneState(committed, EARLIEST, claimed), broker, 10) is expected
+
+
+@pytest.mark.parametrize(
+    ("claimed", "broker", "expected"),
+    [(NO_SEQUENCE, 20, False), (NO_SEQUENCE, 21, True), (500, 500, False), (500, 501, True)],
+)
+def test_ids_beyond_the_range_ten_to_twenty_are_not_ours_unless_claimed(claimed, broker, expected):
+    assert is_overrun(LaneState(9, EARLIEST, claimed), broker, 20) is expected
+
+
+@given(st.sets(st.integers(0, 60), min_size=1), st.integers(-1, 60), st.sets(st.integers(0, 60)))
+def test_settling_accounts_for_every_id_once(ids, broker, found):
+    result = settle(sorted(ids), broker, found)
+    assert result.send | result.stored | set(result.holes) == ids
+    assert len(result.send) + len(result.stored) + len(result.holes) == len(ids)
+    assert result.stored <= found
+    assert all(number <= broker for number in result.holes)
+    assert all(number > broker for number in result.send)
+
+
+def test_settling_when_a_send_failed_and_a_later_one_was_stored_then_it_is_a_hole():
+    assert settle([10, 11, 12, 13], 12, {10, 12}) == (frozenset({13}), frozenset({10, 12}), (11,))
+
+
+def test_starting_lane_of_a_fresh_lane_reads_back_from_the_end_of_the_target():
+    assert starting_lane(NO_SEQUENCE, Position(3, 4), Position(8, 9)) == LaneState(NO_SEQUENCE, Position(8, 9))
+
+
+def test_starting_lane_when_everything_written_lies_behind_the_cursor_then_it_goes_on():
+    written = pack_sequence(Position(3, 4))
+    assert starting_lane(written, Position(3, 4), Position(8, 9)) == LaneState(written, Position(8, 9))
+
+
+def test_starting_lane_when_the_cursor_trails_then_the_whole_target_is_read_back():
+    written = pack_sequence(Position(3, 5))
+    assert starting_lane(written, Position(3, 4), Position(8, 9)) == LaneState(NO_SEQUENCE, EARLIEST, written)
+    assert LaneState(NO_SEQUENCE, EARLIEST) == UNTOUCHED
+
+
+def test_lane_names():
+    assert lane_name("p", "east", "west", 2) == "interpulse.p.east-->west.e2"
+    assert replicator_lane_name("east", "west") == "pulsar.repl.east-->west"
+    assert replicator_lane_name("east", "west", 1) == "pulsar.repl.east-->west.e1"
+
+
+lanes = st.dictionaries(
+    st.text(), st.builds(LaneState, st.integers(-1, 2**63 - 1), positions, st.integers(-1, 2**63 - 1))
+)
+
+
+@given(lanes)
+def test_lane_file_survives_writing_and_reading(states):
+    assert load_lanes(dump_lanes(states)) == states
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"topic": "a"}'])
+def test_lane_file_that_is_none_is_refused(text):
+    with pytest.raises(ValueError):  # noqa: PT011 - the texts differ
+        load_lanes(text)

@@ -1,0 +1,118 @@
+"""Options: names without case, aliases, all problems at once."""
+
+import pytest
+
+from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.spark.options import (
+    OptionError,
+    Purpose,
+    documented_options,
+    parse_duration_ms,
+    parse_read_options,
+    parse_size,
+    parse_write_options,
+)
+
+URL = {"service.url": "pulsar://127.0.0.1:6650"}
+
+
+def test_keys_are_found_in_any_letter_case():
+    options = parse_read_options({"SERVICE.URL": "pulsar://a:1", "TOPIC": "x", "maxentriespertrigger": "5"})
+    assert options.service_url == "pulsar://a:1"
+    assert options.topics == ("persistent://public/default/x",)
+    assert options.max_entries_per_trigger == 5
+
+
+def test_unknown_key_is_refused_with_the_nearest_names():
+    with pytest.raises(OptionError, match="unknown option 'startingOffset'; did you mean startingOffsets"):
+        parse_read_options({**URL, "topic": "x", "startingOffset": "earliest"})
+
+
+def test_spark_keys_are_left_alone():
+    parse_read_options({**URL, "topic": "x", "path": "p", "checkpointLocation": "c"})
+
+
+def test_all_problems_are_reported_together():
+    with pytest.raises(OptionError) as caught:
+        parse_read_options({"mode": "x", "maxPartitions": "0", "pollTimeoutMs": "soon", "nonsense": "1"})
+    text = str(caught.value)
+    for part in (
+        "mode",
+        "maxPartitions",
+        "pollTimeoutMs",
+        "nonsense",
+        "exactly one of topics",
+        "service.url is required",
+    ):
+        assert part in text
+
+
+def test_aliases_with_different_values_are_refused():
+    with pytest.raises(OptionError, match=r"service\.url and serviceUrl are the same and have different values"):
+        parse_read_options({**URL, "serviceUrl": "pulsar://b:1", "topic": "x"})
+    assert parse_read_options({**URL, "serviceUrl": URL["service.url"], "topic": "x"}).service_url == URL["service.url"]
+
+
+def test_batch_only_options_are_refused_in_streams():
+    with pytest.raises(OptionError, match="endingOffsets does not apply to streams"):
+        parse_read_options({**URL, "topic": "x", "endingOffsets": "latest"}, Purpose.STREAM_READ)
+
+
+def test_offsets_of_reads():
+    options = parse_read_options(
+        {**URL, "topic": "x", "startingOffsets": '{"x": "3:4"}', "endingOffsets": '{"x": "9:9"}'}
+    )
+    assert options.starting_offsets == {"persistent://public/default/x": Position(3, 3)}
+    assert options.ending_offsets == {"persistent://public/default/x": Position(9, 9)}
+    assert parse_read_options({**URL, "topic": "x", "startingOffsets": "earliest"}).starting_offsets == EARLIEST
+    assert parse_read_options({**URL, "topic": "x"}).ending_offsets == LATEST
+
+
+def test_start_at_a_subscription_needs_one():
+    with pytest.raises(OptionError, match="needs predefinedSubscription"):
+        parse_read_options({**URL, "topic": "x", "startingOffsets": "subscription"}, Purpose.STREAM_READ)
+
+
+@pytest.mark.parametrize(
+    ("extra", "problem"),
+    [
+        ({}, "exactly one of topics"),
+        ({"topic": "a", "topicsPattern": "b"}, "exactly one of topics"),
+        ({"topicsPattern": "("}, "not a regular expression"),
+        ({"topic": "a/b"}, "Invalid topic name"),
+    ],
+)
+def test_selection_must_be_one_and_valid(extra, problem):
+    with pytest.raises(OptionError, match=problem):
+        parse_read_options({**URL, **extra})
+
+
+def test_exactly_once_asks_for_what_it_needs():
+    with pytest.raises(OptionError) as caught:
+        parse_write_options({**URL, "deliveryGuarantee": "exactly-once"})
+    for part in ("mode=entry", "producerName", "replicatedFrom", "targetCluster"):
+        assert part in str(caught.value)
+
+
+def test_write_options_have_sober_defaults():
+    options = parse_write_options({**URL, "topic": "x"})
+    assert options.dedup == "none"
+    assert not options.exactly_once
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("500", 500), ("500ms", 500), ("30s", 30_000), ("15m", 900_000), ("-1", -1)]
+)
+def test_durations(text, expected):
+    assert parse_duration_ms(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [("10", 10), ("64k", 65536), ("64m", 64 << 20), ("1g", 1 << 30)])
+def test_sizes(text, expected):
+    assert parse_size(text) == expected
+
+
+def test_every_option_is_documented():
+    rows = documented_options()
+    assert len({row[0] for row in rows}) == len(rows)
+    assert all(row[4] for row in rows)

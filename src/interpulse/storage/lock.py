@@ -1,0 +1,75 @@
+"""One process per data directory: an advisory lock that ends with its process, however that ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
+
+__all__ = ["DirectoryLock"]
+
+_FILE_NAME = "lock"
+_PROBE_NAME = ".writable"
+
+
+class DirectoryLock:
+    """Holds ``<data directory>/lock``. The file names the process that holds it and stays behind, unlocked."""
+
+    def __init__(self, directory: Path, descriptor: int) -> None:
+        self.directory = directory
+        self._descriptor: int | None = descriptor
+
+    @classmethod
+    def acquire(cls, directory: Path) -> DirectoryLock:
+        """Create the directory if needed and take it.
+
+        Raises `DataDirectoryInUse` if another process has it, `DataDirectoryUnusable` if it cannot be written.
+        """
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            _probe(directory)
+            descriptor = os.open(directory / _FILE_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise DataDirectoryUnusable(str(directory), error.strerror or str(error)) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise DataDirectoryInUse(str(directory), owner) from error
+        _write_owner(directory, descriptor)
+        return cls(directory, descriptor)
+
+    def release(self) -> None:
+        """Let others have the directory."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def _probe(directory: Path) -> None:
+    """Find out now, rather than at the first message, whether files can be made here."""
+    probe = directory / _PROBE_NAME
+    probe.touch()
+    probe.unlink()
+
+
+def _write_owner(directory: Path, descriptor: int) -> None:
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+    except OSError as error:
+        os.close(descriptor)
+        raise DataDirectoryUnusable(str(directory), error.strerror or str(error)) from error

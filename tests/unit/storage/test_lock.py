@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
+from interpulse.storage.lock import DirectoryLock
+
+HOLDER = """
+import sys
+from pathlib import Path
+from interpulse.storage.lock import DirectoryLock
+lock = DirectoryLock.acquire(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_acquire_when_another_process_holds_it_then_refused_naming_directory_and_process(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(DataDirectoryInUse) as refused:
+            DirectoryLock.acquire(tmp_path)
+        assert str(tmp_path) in str(refused.value)
+        assert str(holder.pid) in str(refused.value)
+        holder.kill()
+        holder.wait()
+    DirectoryLock.acquire(tmp_path).release()
+
+
+def test_acquire_when_held_in_this_process_then_refused_until_released(tmp_path: Path) -> None:
+    with DirectoryLock.acquire(tmp_path / "new" / "deep") as lock, pytest.raises(DataDirectoryInUse):
+        DirectoryLock.acquire(lock.directory)
+    DirectoryLock.acquire(lock.directory).release()
+    lock.release()
+
+
+def test_acquire_when_path_is_a_file_then_unusable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataDirectoryUnusable, match="file"):
+        DirectoryLock.acquire(tmp_path / "file")
+
+
+@pytest.mark.skipif(os.getuid() == 0 and not Path("/proc/self").exists(), reason="root may write everywhere else")
+def test_acquire_when_directory_takes_no_files_then_unusable() -> None:
+    with pytest.raises(DataDirectoryUnusable, match="/proc/self"):
+        DirectoryLock.acquire(Path("/proc/self"))
+
+
+def test_errors_when_pickled_then_keep_their_fields() -> None:
+    in_use = pickle.loads(pickle.dumps(DataDirectoryInUse("/d", "7")))
+    assert (in_use.directory, in_use.owner) == ("/d", "7")
+    unusable = pickle.loads(pickle.dumps(DataDirectoryUnusable("/d", "full")))
+    assert (unusable.directory, unusable.reason) == ("/d", "full")

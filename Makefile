@@ -20,9 +20,9 @@ help:
 setup:
 	@tools/setup.sh
 
+# INPUT, KEY, MESSAGES and ONCE reach the demonstration as environment variables.
 run: setup
-	@$(WITH_JAVA) $(BIN)/python demo/two_clusters.py $(if $(INPUT),--input "$(INPUT)") $(if $(KEY),--key "$(KEY)") \
-	  $(if $(MESSAGES),--messages "$(MESSAGES)") $(if $(filter-out 0,$(ONCE)),--once)
+	@$(WITH_JAVA) $(BIN)/python demo/two_clusters.py
 
 test: setup
 	$(WITH_JAVA) $(BIN)/pytest -q -m 'not slow' $(ARGS)
@@ -41,7 +41,7 @@ check: setup
 	$(BIN)/lint-imports
 
 bench: setup
-	$(WITH_JAVA) $(BIN)/python benchmarks/end_to_end.py $(ARGS)
+	$(WITH_JAVA) $(BIN)/python -m benchmarks.end_to_end $(ARGS)
 
 SOAK_MINUTES ?= 30
 soak: setup

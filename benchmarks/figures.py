@@ -1,0 +1,260 @@
+"""What is measured: each function puts one kind of load on one broker and returns its figures by name."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+
+import pulsar
+
+from benchmarks.contenders import Contender, cpu_seconds, pss_bytes
+from benchmarks.http_load import Request, run_requests
+from benchmarks.raw_load import (
+    RawConnection,
+    drain,
+    encode_flow,
+    encode_sends,
+    fan_out,
+    latencies,
+    look_up_pipelined,
+    publish,
+)
+from interpulse.wire import pulsar_api_pb2 as pb
+
+PAYLOAD_BYTES = 100
+MESSAGES = 200_000
+KEPT_MESSAGES = 1_000_000
+PARTITIONS = 1000
+LATENCY_SAMPLES = 1000
+LATENCY_SAMPLES_PER_SECOND = 200
+CREATED_TOPICS = 400
+ADMIN_GETS = 20_000
+SUBSCRIPTIONS = 10
+IDLE_SECONDS = 5
+HTTP_CONNECTIONS = 8
+QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: what a figure is called, its unit, and which end of it is better."""
+
+    title: str
+    unit: str
+    higher_is_better: bool = False
+
+
+ROWS: Mapping[str, Row] = {
+    "start": Row("start to admin API", "s"),
+    "memory": Row("memory after 5 s idle (PSS)", "MB"),
+    "restart": Row("kill -9 with 1,000,000 messages to first message", "s"),
+    "raw_publish": Row("raw durable publish, 100 B, not batched", "messages/s", True),
+    "raw_drain": Row("raw drain", "messages/s", True),
+    "shared_acks": Row("official client, Shared, every message acknowledged", "messages/s", True),
+    "fan_out": Row("ten subscriptions on one topic, in sum", "messages/s", True),
+    "batched_publish": Row("official client, batched publish", "messages/s", True),
+    "batched_consume": Row("official client, batched consume", "messages/s", True),
+    "receipt": Row("publish to receipt, p50", "ms"),
+    "receive": Row("publish to receive, p50", "ms"),
+    "open_producer": Row("first open of a 1000-partition topic, producer", "s"),
+    "open_consumer": Row("then open of a consumer on it", "s"),
+    "lookups": Row("1000 pipelined lookups", "ms"),
+    "creations": Row("topic creations", "topics/s", True),
+    "admin_get": Row("admin GET", "requests/s", True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One measured value, and the broker's processor time in microseconds per message where messages are counted."""
+
+    value: float
+    cpu_us: float | None = None
+
+
+Samples = dict[str, Sample]
+
+
+class _Cost:
+    """Processor time that the broker used inside a `with` block, per message."""
+
+    us_per_message = 0.0
+
+
+@contextmanager
+def _cost_of(contender: Contender, messages: int) -> Iterator[_Cost]:
+    cost = _Cost()
+    before = cpu_seconds(contender)
+    yield cost
+    cost.us_per_message = (cpu_seconds(contender) - before) / messages * 1e6
+
+
+@cache
+def _frames() -> bytes:
+    return encode_sends(MESSAGES, PAYLOAD_BYTES)
+
+
+def _topic(name: str, round_number: int) -> str:
+    return f"persistent://public/default/{name}-{round_number}"
+
+
+def keep_everything(contender: Contender) -> None:
+    """Sets unlimited retention, so that a topic can be drained after it was written."""
+    body = b'{"retentionTimeInMinutes":-1,"retentionSizeInMB":-1}'
+    run_requests(
+        contender.web_url, [Request("POST", "/admin/v2/namespaces/public/default/retention", body)], connections=1
+    )
+
+
+def measure_start(contender: Contender, round_number: int) -> Samples:
+    """Starts the broker on an empty directory and looks at it while it is idle."""
+    seconds = contender.start()
+    try:
+        time.sleep(IDLE_SECONDS)
+        return {"start": Sample(seconds), "memory": Sample(pss_bytes(contender) / 1e6)}
+    finally:
+        contender.stop()
+
+
+def measure_restart(contender: Contender, round_number: int) -> Samples:
+    """Kills the broker with a million messages in one topic; from its start to the first of them at a reader."""
+    topic = _topic("kept", round_number)
+    contender.start()
+    try:
+        keep_everything(contender)
+        for _ in range(KEPT_MESSAGES // MESSAGES):
+            publish(contender.service_url, topic, _frames(), MESSAGES)
+        contender.kill()
+        started = time.perf_counter()
+        contender.start()
+        with RawConnection(contender.service_url) as connection:
+            connection.subscribe(topic, "first", durable=False)
+            connection.socket.sendall(encode_flow(1, 1))
+            connection.count(pb.BaseCommand.MESSAGE, 1)
+        return {"restart": Sample(time.perf_counter() - started)}
+    finally:
+        contender.stop()
+
+
+def measure_raw(contender: Contender, round_number: int) -> Samples:
+    """Raw publish to one topic, then what was published read in three ways."""
+    topic = _topic("raw", round_number)
+    samples = {}
+    with _cost_of(contender, MESSAGES) as cost:
+        seconds = publish(contender.service_url, topic, _frames(), MESSAGES)
+    samples["raw_publish"] = Sample(MESSAGES / seconds, cost.us_per_message)
+    with _cost_of(contender, MESSAGES) as cost:
+        seconds = drain(contender.service_url, topic, MESSAGES)
+    samples["raw_drain"] = Sample(MESSAGES / seconds, cost.us_per_message)
+    with _cost_of(contender, MESSAGES * SUBSCRIPTIONS) as cost:
+        seconds = fan_out(contender.service_url, topic, SUBSCRIPTIONS, MESSAGES)
+    samples["fan_out"] = Sample(MESSAGES * SUBSCRIPTIONS / seconds, cost.us_per_message)
+    samples["shared_acks"] = _consume(contender, topic, pulsar.ConsumerType.Shared, acknowledge=True)
+    return samples
+
+
+def measure_official(contender: Contender, round_number: int) -> Samples:
+    """The official client publishes and consumes in batches."""
+    topic = _topic("batched", round_number)
+    client = pulsar.Client(contender.service_url, logger=QUIET)
+    try:
+        producer = client.create_producer(
+            topic,
+            batching_enabled=True,
+            batching_max_messages=1000,
+            block_if_queue_full=True,
+            max_pending_messages=10_000,
+        )
+        payload = b"x" * PAYLOAD_BYTES
+        with _cost_of(contender, MESSAGES) as cost:
+            started = time.perf_counter()
+            for _ in range(MESSAGES):
+                producer.send_async(payload, None)
+            producer.flush()
+            seconds = time.perf_counter() - started
+    finally:
+        client.close()
+    published = Sample(MESSAGES / seconds, cost.us_per_message)
+    consumed = _consume(contender, topic, pulsar.ConsumerType.Exclusive, acknowledge=False)
+    return {"batched_publish": published, "batched_consume": consumed}
+
+
+def _consume(contender: Contender, topic: str, consumer_type: pulsar.ConsumerType, *, acknowledge: bool) -> Sample:
+    client = pulsar.Client(contender.service_url, logger=QUIET)
+    try:
+        with _cost_of(contender, MESSAGES) as cost:
+            started = time.perf_counter()
+            consumer = client.subscribe(
+                topic, "official", consumer_type=consumer_type, initial_position=pulsar.InitialPosition.Earliest
+            )
+            for _ in range(MESSAGES):
+                message = consumer.receive(60_000)
+                if acknowledge:
+                    consumer.acknowledge(message)
+            seconds = time.perf_counter() - started
+        return Sample(MESSAGES / seconds, cost.us_per_message)
+    finally:
+        client.close()
+
+
+def measure_latency(contender: Contender, round_number: int) -> Samples:
+    """Single messages at a low rate."""
+    topic = _topic("latency", round_number)
+    pairs = list(latencies(contender.service_url, topic, LATENCY_SAMPLES, LATENCY_SAMPLES_PER_SECOND))
+    receipts, received = zip(*pairs, strict=True)
+    return {
+        "receipt": Sample(statistics.median(receipts) * 1e3),
+        "receive": Sample(statistics.median(received) * 1e3),
+    }
+
+
+def measure_many_partitions(contender: Contender, round_number: int) -> Samples:
+    """A topic with a thousand partitions, opened for the first time by the official client."""
+    name = f"wide-{round_number}"
+    path = f"/admin/v2/persistent/public/default/{name}/partitions"
+    run_requests(contender.web_url, [Request("PUT", path, str(PARTITIONS).encode())], connections=1)
+    topic = f"persistent://public/default/{name}"
+    client = pulsar.Client(contender.service_url, logger=QUIET, operation_timeout_seconds=120)
+    try:
+        started = time.perf_counter()
+        client.create_producer(topic)
+        opened = time.perf_counter()
+        client.subscribe(topic, "wide")
+        subscribed = time.perf_counter()
+    finally:
+        client.close()
+    partitions = [f"{topic}-partition-{number}" for number in range(PARTITIONS)]
+    fastest = min(look_up_pipelined(contender.service_url, partitions) for _ in range(5))
+    return {
+        "open_producer": Sample(opened - started),
+        "open_consumer": Sample(subscribed - opened),
+        "lookups": Sample(fastest * 1e3),
+    }
+
+
+def measure_admin(contender: Contender, round_number: int) -> Samples:
+    """Creating topics, and reading one policy, over the admin API."""
+    paths = [f"/admin/v2/persistent/public/default/created-{round_number}-{n}" for n in range(CREATED_TOPICS)]
+    creating = run_requests(contender.web_url, [Request("PUT", path) for path in paths], connections=HTTP_CONNECTIONS)
+    get = Request("GET", "/admin/v2/namespaces/public/default/retention")
+    with _cost_of(contender, ADMIN_GETS) as cost:
+        getting = run_requests(contender.web_url, [get] * ADMIN_GETS, connections=HTTP_CONNECTIONS)
+    return {
+        "creations": Sample(CREATED_TOPICS / creating),
+        "admin_get": Sample(ADMIN_GETS / getting, cost.us_per_message),
+    }
+
+
+Measure = Callable[[Contender, int], Samples]
+
+# On a broker of their own, started by the measurement; then on one broker that stays up and warms up.
+ON_FRESH_BROKER: Mapping[str, Measure] = {"start": measure_start, "restart": measure_restart}
+ON_WARM_BROKER: Mapping[str, Measure] = {
+    "raw": measure_raw,
+    "official": measure_official,
+    "latency": measure_latency,
+    "partitions": measure_many_partitions,
+    "admin": measure_admin,
+}

@@ -1,0 +1,310 @@
+"""Load from plain sockets: frames encoded beforehand go out in large pieces, answers are only counted.
+
+A client that builds and parses every message would be the limit of most measurements, and it shares the machine's cores
+with the broker. Here one message costs the generator a fraction of a microsecond: the broker is what is measured.
+"""
+
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Self
+from urllib.parse import urlsplit
+
+import crc32c
+
+from interpulse.wire import pulsar_api_pb2 as pb
+
+PERMITS = 1000  # what official clients ask for at first, and refill by half
+SILENCE_SECONDS_MAX = 60
+RECEIVE_BYTES = 1 << 20
+
+SEND_RECEIPT = pb.BaseCommand.SEND_RECEIPT
+MESSAGE = pb.BaseCommand.MESSAGE
+
+
+class Refused(Exception):
+    """The broker answered with an error, or not at all."""
+
+
+def encode(command: pb.BaseCommand) -> bytes:
+    """One frame without payload."""
+    body = command.SerializeToString()
+    return struct.pack(">II", len(body) + 4, len(body)) + body
+
+
+def encode_send(sequence_id: int, payload: bytes, *, producer_name: str = "raw") -> bytes:
+    """One SEND frame of producer 1 with one message that is not batched."""
+    metadata = pb.MessageMetadata(
+        producer_name=producer_name, sequence_id=sequence_id, publish_time=1
+    ).SerializeToString()
+    part = struct.pack(">I", len(metadata)) + metadata + payload
+    entry = struct.pack(">HI", 0x0E01, crc32c.crc32c(part)) + part
+    send = pb.CommandSend(producer_id=1, sequence_id=sequence_id, num_messages=1)
+    body = pb.BaseCommand(type=pb.BaseCommand.SEND, send=send).SerializeToString()
+    return struct.pack(">II", 4 + len(body) + len(entry), len(body)) + body + entry
+
+
+def encode_sends(count: int, payload_bytes: int) -> bytes:
+    """`count` SEND frames with ascending sequence ids, joined."""
+    payload = b"x" * payload_bytes
+    return b"".join(encode_send(sequence_id, payload) for sequence_id in range(count))
+
+
+def encode_flow(consumer_id: int, permits: int) -> bytes:
+    """One FLOW frame."""
+    return encode(
+        pb.BaseCommand(type=pb.BaseCommand.FLOW, flow=pb.CommandFlow(consumer_id=consumer_id, messagePermits=permits))
+    )
+
+
+class FrameCounter:
+    """Counts the frames of one type in a stream of bytes, without parsing them."""
+
+    def __init__(self, command_type: int) -> None:
+        self.count = 0
+        self._command_type = command_type
+        self._rest = b""
+
+    def feed(self, received: bytes) -> int:
+        """Takes what the socket gave, returns how many wanted frames it completed."""
+        stream = self._rest + received if self._rest else received
+        position, end, found = 0, len(stream), 0
+        wanted = self._command_type
+        unpack = struct.Struct(">I").unpack_from
+        while position + 4 <= end:
+            after = position + 4 + unpack(stream, position)[0]
+            if after > end:
+                break
+            # A command starts with the tag and the value of its type; both fit one byte for all that is counted here.
+            if stream[position + 9] == wanted:
+                found += 1
+            position = after
+        self._rest = stream[position:]
+        self.count += found
+        return found
+
+
+class RawConnection:
+    """One blocking connection after its handshake. Requests wait for their answer; loads bypass the parser."""
+
+    def __init__(self, service_url: str) -> None:
+        target = urlsplit(service_url)
+        self.socket = socket.create_connection((target.hostname, target.port), timeout=SILENCE_SECONDS_MAX)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = b""
+        self._request_id = 0
+        connect = pb.CommandConnect(client_version="interpulse-raw-load", protocol_version=20)
+        self.ask(pb.BaseCommand(type=pb.BaseCommand.CONNECT, connect=connect), pb.BaseCommand.CONNECTED)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def ask(self, command: pb.BaseCommand, answer_type: int) -> pb.BaseCommand:
+        """Sends a request and returns its answer; other commands that arrive meanwhile are passed over."""
+        self.socket.sendall(encode(command))
+        while True:
+            answer = self.read_command()
+            if answer.type == answer_type:
+                return answer
+            if answer.type == pb.BaseCommand.ERROR:
+                raise Refused(str(answer.error))
+
+    def read_command(self) -> pb.BaseCommand:
+        """The next command from the broker; PING is answered here."""
+        while True:
+            command = self._next_command()
+            if command.type != pb.BaseCommand.PING:
+                return command
+            self.socket.sendall(encode(pb.BaseCommand(type=pb.BaseCommand.PONG, pong=pb.CommandPong())))
+
+    def look_up(self, topic: str) -> None:
+        """Makes the broker own the topic's bundle, as every client does before it opens a topic."""
+        lookup = pb.CommandLookupTopic(topic=topic, request_id=self.next_request_id())
+        answer = self.ask(
+            pb.BaseCommand(type=pb.BaseCommand.LOOKUP, lookupTopic=lookup), pb.BaseCommand.LOOKUP_RESPONSE
+        ).lookupTopicResponse
+        if answer.response == pb.CommandLookupTopicResponse.Failed:
+            raise Refused(str(answer))
+
+    def create_producer(self, topic: str) -> None:
+        """Opens producer 1."""
+        self.look_up(topic)
+        producer = pb.CommandProducer(topic=topic, producer_id=1, request_id=self.next_request_id())
+        self.ask(pb.BaseCommand(type=pb.BaseCommand.PRODUCER, producer=producer), pb.BaseCommand.PRODUCER_SUCCESS)
+
+    def subscribe(self, topic: str, subscription: str, *, earliest: bool = True, durable: bool = True) -> None:
+        """Opens the exclusive consumer 1 without giving it permits."""
+        self.look_up(topic)
+        subscribe = pb.CommandSubscribe(
+            topic=topic,
+            subscription=subscription,
+            subType=pb.CommandSubscribe.Exclusive,
+            consumer_id=1,
+            request_id=self.next_request_id(),
+            durable=durable,
+            initialPosition=pb.CommandSubscribe.Earliest if earliest else pb.CommandSubscribe.Latest,
+        )
+        if not durable:
+            past_the_end = (1 << 63) - 1
+            ledger_id = 0 if earliest else past_the_end
+            subscribe.start_message_id.CopyFrom(pb.MessageIdData(ledgerId=ledger_id, entryId=ledger_id))
+        self.ask(pb.BaseCommand(type=pb.BaseCommand.SUBSCRIBE, subscribe=subscribe), pb.BaseCommand.SUCCESS)
+
+    def next_request_id(self) -> int:
+        """A request id not used before on this connection."""
+        self._request_id += 1
+        return self._request_id
+
+    def count(self, command_type: int, total: int, *, on_some: Callable[[int], None] | None = None) -> None:
+        """Receives until `total` frames of a type have come; `on_some(n)` is told of every n that came together."""
+        counter = FrameCounter(command_type)
+        found = counter.feed(self._received)
+        self._received = b""
+        while counter.count < total:
+            received = self.socket.recv(RECEIVE_BYTES)
+            if not received:
+                raise Refused(f"connection closed after {counter.count} of {total}")
+            found = counter.feed(received)
+            if found and on_some is not None:
+                on_some(found)
+
+    def _next_command(self) -> pb.BaseCommand:
+        while True:
+            if len(self._received) >= 8:
+                total, size = struct.unpack_from(">II", self._received)
+                if len(self._received) >= 4 + total:
+                    raw = self._received[8 : 8 + size]
+                    self._received = self._received[4 + total :]
+                    return pb.BaseCommand.FromString(raw)
+            received = self.socket.recv(RECEIVE_BYTES)
+            if not received:
+                raise Refused("connection closed by the broker")
+            self._received += received
+
+
+def publish(service_url: str, topic: str, frames: bytes, count: int) -> float:
+    """Publishes `count` encoded SEND frames as fast as they are taken; returns the seconds to the last receipt."""
+    with RawConnection(service_url) as connection:
+        connection.create_producer(topic)
+        started = time.perf_counter()
+        sender = threading.Thread(target=connection.socket.sendall, args=(frames,), daemon=True)
+        sender.start()
+        connection.count(SEND_RECEIPT, count)
+        seconds = time.perf_counter() - started
+        sender.join()
+        return seconds
+
+
+def drain(service_url: str, topic: str, count: int) -> float:
+    """Reads `count` messages from the beginning with a reader's subscription; returns the seconds to the last one."""
+    refill = encode_flow(1, PERMITS // 2)
+    with RawConnection(service_url) as connection:
+        connection.subscribe(topic, "raw-drain", durable=False)
+        owed = 0
+
+        def give_permits(found: int) -> None:
+            nonlocal owed
+            owed += found
+            while owed >= PERMITS // 2:
+                owed -= PERMITS // 2
+                connection.socket.sendall(refill)
+
+        started = time.perf_counter()
+        connection.socket.sendall(encode_flow(1, PERMITS))
+        connection.count(MESSAGE, count, on_some=give_permits)
+        return time.perf_counter() - started
+
+
+def fan_out(service_url: str, topic: str, subscriptions: int, count: int) -> float:
+    """Drains one topic through several subscriptions at once; returns the seconds until each had `count` messages."""
+    refill = encode_flow(1, PERMITS // 2)
+    with ExitStack() as stack:
+        connections = [stack.enter_context(RawConnection(service_url)) for _ in range(subscriptions)]
+        for number, connection in enumerate(connections):
+            connection.subscribe(topic, f"raw-{number}")
+        poller = select.epoll()
+        stack.callback(poller.close)
+        counters = {connection.socket.fileno(): (connection, FrameCounter(MESSAGE)) for connection in connections}
+        owed = dict.fromkeys(counters, 0)
+        started = time.perf_counter()
+        for descriptor, (connection, _) in counters.items():
+            poller.register(descriptor, select.EPOLLIN)
+            connection.socket.sendall(encode_flow(1, PERMITS))
+        left = subscriptions
+        while left:
+            events = poller.poll(SILENCE_SECONDS_MAX)
+            if not events:
+                raise Refused("no message for a minute")
+            for descriptor, _ in events:
+                connection, counter = counters[descriptor]
+                before = counter.count
+                owed[descriptor] += counter.feed(connection.socket.recv(RECEIVE_BYTES))
+                while owed[descriptor] >= PERMITS // 2:
+                    owed[descriptor] -= PERMITS // 2
+                    connection.socket.sendall(refill)
+                left -= before < count <= counter.count
+        return time.perf_counter() - started
+
+
+def look_up_pipelined(service_url: str, topics: Sequence[str]) -> float:
+    """Sends one LOOKUP per topic without waiting; returns the seconds to the last answer."""
+    lookups = b"".join(
+        encode(
+            pb.BaseCommand(
+                type=pb.BaseCommand.LOOKUP, lookupTopic=pb.CommandLookupTopic(topic=topic, request_id=request_id)
+            )
+        )
+        for request_id, topic in enumerate(topics, 1000)
+    )
+    with RawConnection(service_url) as connection:
+        started = time.perf_counter()
+        connection.socket.sendall(lookups)
+        connection.count(pb.BaseCommand.LOOKUP_RESPONSE, len(topics))
+        return time.perf_counter() - started
+
+
+def latencies(service_url: str, topic: str, samples: int, per_second: int) -> Iterator[tuple[float, float]]:
+    """Publishes single messages at a low rate beside a waiting reader: seconds to the receipt and to the reader."""
+    payload = b"x" * 100
+    with RawConnection(service_url) as producer, RawConnection(service_url) as consumer:
+        producer.create_producer(topic)
+        consumer.subscribe(topic, "raw-latency", earliest=False, durable=False)
+        consumer.socket.sendall(encode_flow(1, samples * 2))
+        poller = select.epoll()
+        for connection in (producer, consumer):
+            poller.register(connection.socket.fileno(), select.EPOLLIN)
+        try:
+            for sequence_id in range(samples):
+                yield _one_latency(poller, producer, consumer, encode_send(sequence_id, payload))
+                time.sleep(1 / per_second)
+        finally:
+            poller.close()
+
+
+def _one_latency(
+    poller: select.epoll, producer: RawConnection, consumer: RawConnection, frame: bytes
+) -> tuple[float, float]:
+    waited = {
+        producer.socket.fileno(): (producer, FrameCounter(SEND_RECEIPT)),
+        consumer.socket.fileno(): (consumer, FrameCounter(MESSAGE)),
+    }
+    seconds: dict[int, float] = {}
+    started = time.perf_counter()
+    producer.socket.sendall(frame)
+    while len(seconds) < len(waited):
+        events = poller.poll(SILENCE_SECONDS_MAX)
+        now = time.perf_counter()
+        if not events:
+            raise Refused("no receipt or message for a minute")
+        for descriptor, _ in events:
+            connection, counter = waited[descriptor]
+            if counter.feed(connection.socket.recv(RECEIVE_BYTES)):
+                seconds[descriptor] = now - started
+    return seconds[producer.socket.fileno()], seconds[consumer.socket.fileno()]

@@ -8,56 +8,28 @@ counts, because a JVM needs the first ones to warm up. A complete run is kept in
 """
 
 import argparse
-import json
 import platform
 import random
-import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-import psutil
 import pulsar
 
 from benchmarks.contenders import Contender, DidNotStart, Interpulse, Pulsar
-from benchmarks.figures import ON_FRESH_BROKER, ON_WARM_BROKER, ROWS, Measure, Sample, Samples, keep_everything
+from benchmarks.figures import ON_FRESH_BROKER, ON_WARM_BROKER, Measure, keep_everything
 from benchmarks.http_load import Request, fetch
 from benchmarks.raw_load import Refused
+from benchmarks.report import OURS, REAL, Results, table, write
 from tests.interop.real_pulsar import DidNotStart as RealDidNotStart
 from tests.interop.real_pulsar import Unavailable
 
-RESULTS = Path(__file__).with_name("results")
-CONTENDERS: Mapping[str, Callable[[Path], Contender]] = {"interpulse": Interpulse, "pulsar": Pulsar}
+CONTENDERS: Mapping[str, Callable[[Path], Contender]] = {OURS: Interpulse, REAL: Pulsar}
 FAILURES = (Refused, DidNotStart, RealDidNotStart, OSError, pulsar.PulsarException)
-
-
-class Results:
-    """All samples of the run by contender and figure, and what failed."""
-
-    def __init__(self, contenders: Sequence[str]) -> None:
-        self.contenders = contenders
-        self.samples: dict[str, dict[str, list[Sample]]] = {name: {} for name in contenders}
-        self.failures: list[str] = []
-
-    def add(self, contender: str, samples: Samples) -> None:
-        """Keeps what one measurement gave."""
-        for figure, sample in samples.items():
-            self.samples[contender].setdefault(figure, []).append(sample)
-            print(f"  {contender:<12}{ROWS[figure].title:<56}{_with_cpu(sample)} {ROWS[figure].unit}", flush=True)
-
-    def best(self, contender: str, figure: str) -> Sample | None:
-        """The best value and the lowest processor time seen; they need not come from one round."""
-        samples = self.samples[contender].get(figure)
-        if not samples:
-            return None
-        choose = max if ROWS[figure].higher_is_better else min
-        costs = [sample.cpu_us for sample in samples if sample.cpu_us is not None]
-        return Sample(choose(sample.value for sample in samples), min(costs, default=None))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -71,9 +43,10 @@ def main(arguments: Sequence[str]) -> int:
         except (Unavailable, DidNotStart, RealDidNotStart) as missing:
             print(missing, file=sys.stderr)
             return 2
-    print(_table(results))
+    print(table(results))
     if {*options.only} == {*ON_FRESH_BROKER, *ON_WARM_BROKER} and {*options.contenders} == {*CONTENDERS}:
-        _write(results, versions, arguments)
+        command = " ".join(["python -m benchmarks.end_to_end", *arguments])
+        print(f"kept as {write(results, versions, command)}")
     return 1 if results.failures else 0
 
 
@@ -142,83 +115,6 @@ def _measure(results: Results, measure: Measure, contender: Contender, round_num
         what = f"{contender.name}: {measure.__name__}, round {round_number + 1}: {type(failure).__name__}: {failure}"
         results.failures.append(what)
         print(f"  FAILED {what}", file=sys.stderr, flush=True)
-
-
-def _with_cpu(sample: Sample | None) -> str:
-    if sample is None:
-        return "-"
-    value = f"{sample.value:,.0f}" if sample.value >= 1000 else f"{sample.value:.3g}"
-    return value if sample.cpu_us is None else f"{value} ({sample.cpu_us:.2f})"
-
-
-def _write(results: Results, versions: Mapping[str, str], arguments: Sequence[str]) -> None:
-    machine = _machine()
-    now = datetime.now(UTC)
-    command = " ".join(["python -m benchmarks.end_to_end", *arguments])
-    known = ", ".join(f"{name} {number}" for name, number in versions.items())
-    lines = [f"# {now:%Y-%m-%d}, {machine}", "", f"`{command}`", "", f"Versions: {known}.", ""]
-    lines += [
-        "Best of all rounds; in brackets the lowest broker CPU in microseconds per message (or request).",
-        "",
-        table,
-    ]
-    lines += (
-        ["", "Failed:", "", *(f"* {failure.splitlines()[0]}" for failure in results.failures)]
-        if results.failures
-        else []
-    )
-    RESULTS.mkdir(exist_ok=True)
-    stem = RESULTS / f"{now:%Y-%m-%d}-{re.sub('[^a-z0-9]+', '-', machine.lower()).strip('-')}"
-    stem.with_suffix(".md").write_text("\n".join([*lines, ""]))
-    stem.with_suffix(".json").write_text(json.dumps(_as_json(results, versions, command), indent=1) + "\n")
-    print(f"written to {stem}.md and .json")
-
-
-def _table(results: Results) -> str:
-    lines = ["| figure | unit | " + " | ".join(results.contenders) + " | ratio |"]
-    lines.append("| --- | --- | " + "--- | " * (len(results.contenders) + 1))
-    for figure, row in ROWS.items():
-        best = [results.best(name, figure) for name in results.contenders]
-        if any(best):
-            cells = [row.title, row.unit, *(_with_cpu(sample) for sample in best), _ratio(results, figure)]
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _ratio(results: Results, figure: str) -> str:
-    """How many times better than the real one we are, in the value and, in brackets, in processor time."""
-    ours, real = (results.best(name, figure) if name in results.contenders else None for name in CONTENDERS)
-    if ours is None or real is None or not ours.value or not real.value:
-        return "-"
-    better = ours.value / real.value if ROWS[figure].higher_is_better else real.value / ours.value
-    if not ours.cpu_us or not real.cpu_us:
-        return f"{better:.2f}x"
-    return f"{better:.2f}x ({real.cpu_us / ours.cpu_us:.2f}x)"
-
-
-def _machine() -> str:
-    cpu = platform.machine()
-    known = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*: (.*)", known.read_text()) if known.exists() else None
-    if found:
-        cpu = re.sub(r"\(R\)|\(TM\)|CPU|@.*|Processor", "", found[1])
-    return f"{' '.join(cpu.split())}, {psutil.cpu_count()} cores"
-
-
-def _as_json(results: Results, versions: Mapping[str, str], command: str) -> dict[str, object]:
-    samples = {
-        name: {figure: [[sample.value, sample.cpu_us] for sample in taken] for figure, taken in figures.items()}
-        for name, figures in results.samples.items()
-    }
-    units = {figure: row.unit for figure, row in ROWS.items()}
-    return {
-        "command": command,
-        "machine": _machine(),
-        "versions": dict(versions),
-        "units": units,
-        "samples": samples,
-        "failures": results.failures,
-    }
 
 
 if __name__ == "__main__":

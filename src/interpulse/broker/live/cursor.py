@@ -1,0 +1,304 @@
+"""What a subscription has acknowledged. Pure: it asks the log which entries exist, and writes nothing.
+
+State: the *mark-delete position* (it and everything before it is acknowledged), ranges of entries acknowledged beyond
+it, and for batches that are acknowledged in part the messages that still wait. Invariants:
+
+* no range begins directly after the mark-delete position, it would have been absorbed;
+* ranges of one ledger are disjoint, not adjacent and sorted;
+* a batch that is acknowledged in part is neither before the mark-delete position nor in a range.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Protocol
+
+from interpulse.model.ids import EARLIEST, Position
+
+__all__ = ["Cursor", "CursorRecord", "EntryNumbers", "Ledgers", "mask_of", "words_of"]
+
+RANGES_PERSISTED_MAX = 10_000
+"""Ranges beyond this many are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""
+
+_WORD = (1 << 64) - 1
+
+
+class Ledgers(Protocol):
+    """What a cursor has to know of its log."""
+
+    def next_position(self, after: Position) -> Position | None: ...
+
+    def entries_between(self, after: Position, upto: Position) -> int: ...
+
+
+def mask_of(ack_set: Sequence[int]) -> int:
+    """The words of an ``ack_set`` as one number: bit i is 1 while message i waits."""
+    mask = 0
+    for index, word in enumerate(ack_set):
+        mask |= (word & _WORD) << (64 * index)
+    return mask
+
+
+def words_of(mask: int) -> tuple[int, ...]:
+    """The inverse of :func:`mask_of`; words are signed, as the wire has them."""
+    words = []
+    while mask:
+        word = mask & _WORD
+        words.append(word - (1 << 64) if word >> 63 else word)
+        mask >>= 64
+    return tuple(words)
+
+
+class EntryNumbers:
+    """A set of entry numbers of one ledger, kept as ranges with both ends included."""
+
+    __slots__ = ("ends", "starts")
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+
+    def __contains__(self, entry: int) -> bool:
+        index = bisect_right(self.starts, entry) - 1
+        return index >= 0 and entry <= self.ends[index]
+
+    def __bool__(self) -> bool:
+        return bool(self.starts)
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        return zip(self.starts, self.ends, strict=True)
+
+    def count(self) -> int:
+        return sum(self.ends) - sum(self.starts) + len(self.starts)
+
+    def add(self, entry: int) -> bool:
+        """False if it was there already."""
+        starts, ends = self.starts, self.ends
+        index = bisect_right(starts, entry)
+        if index and entry <= ends[index - 1]:
+            return False
+        after_left = index > 0 and ends[index - 1] == entry - 1
+        before_right = index < len(starts) and starts[index] == entry + 1
+        if after_left and before_right:
+            ends[index - 1] = ends[index]
+            del starts[index], ends[index]
+        elif after_left:
+            ends[index - 1] = entry
+        elif before_right:
+            starts[index] = entry
+        else:
+            starts.insert(index, entry)
+            ends.insert(index, entry)
+        return True
+
+    def remove_through(self, entry: int) -> int:
+        """Drop everything up to ``entry``; how many numbers that were."""
+        starts, ends = self.starts, self.ends
+        index = bisect_right(starts, entry)
+        if index == 0:
+            return 0
+        removed = sum(ends[: index - 1]) - sum(starts[: index - 1]) + index - 1
+        last_end = ends[index - 1]
+        removed += min(last_end, entry) - starts[index - 1] + 1
+        if last_end > entry:
+            index -= 1
+            starts[index] = entry + 1
+        del starts[:index], ends[:index]
+        return removed
+
+
+@dataclass(frozen=True, slots=True)
+class CursorRecord:
+    """The durable form of a cursor, JSON below the record of its topic.
+
+    The default stands before every entry: it is the record of a subscription on a partition that is created later.
+    """
+
+    mark_delete: Position = EARLIEST
+    ranges: tuple[tuple[int, int, int], ...] = ()
+    batches: tuple[tuple[Position, tuple[int, ...]], ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    replicate_state: bool = False
+
+    def dump(self) -> bytes:
+        body: dict[str, Any] = {"markDeletePosition": str(self.mark_delete)}
+        if self.ranges:
+            body["individuallyDeletedMessages"] = [list(each) for each in self.ranges]
+        if self.batches:
+            body["batchedEntryDeletionIndexInfo"] = {str(position): list(words) for position, words in self.batches}
+        if self.properties:
+            body["cursorProperties"] = dict(self.properties)
+        if self.replicate_state:
+            body["replicated"] = True
+        return json.dumps(body, separators=(",", ":")).encode()
+
+    @classmethod
+    def load(cls, raw: bytes) -> CursorRecord:
+        """Raises ValueError, KeyError or TypeError if this is no cursor record."""
+        body = json.loads(raw)
+        return cls(
+            mark_delete=Position.parse(body["markDeletePosition"]),
+            ranges=tuple((ledger, start, end) for ledger, start, end in body.get("individuallyDeletedMessages", ())),
+            batches=tuple(
+                (Position.parse(text), tuple(words))
+                for text, words in body.get("batchedEntryDeletionIndexInfo", {}).items()
+            ),
+            properties=dict(body.get("cursorProperties") or {}),
+            replicate_state=bool(body.get("replicated", False)),
+        )
+
+
+class Cursor:
+    """The acknowledgements of one subscription."""
+
+    __slots__ = ("_acked_beyond", "_batches", "_ledgers", "_ranges", "changes", "mark_delete")
+
+    def __init__(self, ledgers: Ledgers, mark_delete: Position) -> None:
+        self._ledgers = ledgers
+        self.mark_delete = mark_delete
+        self._ranges: dict[int, EntryNumbers] = {}
+        self._batches: dict[Position, int] = {}
+        self._acked_beyond = 0
+        self.changes = 0
+        """Grows with every change of the state; tells whether a stored record is still right."""
+
+    @classmethod
+    def restore(cls, ledgers: Ledgers, record: CursorRecord) -> Cursor:
+        cursor = cls(ledgers, record.mark_delete)
+        for ledger, start, end in record.ranges:
+            numbers = cursor._ranges.setdefault(ledger, EntryNumbers())
+            numbers.starts.append(start)
+            numbers.ends.append(end)
+            cursor._acked_beyond += end - start + 1
+        cursor._batches = {position: mask_of(words) for position, words in record.batches}
+        cursor._absorb()
+        return cursor
+
+    def record(self, properties: Mapping[str, str], *, replicate_state: bool = False) -> CursorRecord:
+        return CursorRecord(
+            self.mark_delete,
+            tuple(islice(self.ranges(), RANGES_PERSISTED_MAX)),
+            tuple((position, words_of(mask)) for position, mask in self._batches.items()),
+            properties,
+            replicate_state,
+        )
+
+    # --- questions
+
+    @property
+    def contiguous(self) -> bool:
+        """Nothing beyond the mark-delete position is acknowledged, not even in part."""
+        return not self._ranges and not self._batches
+
+    def is_acknowledged(self, position: Position) -> bool:
+        if position <= self.mark_delete:
+            return True
+        numbers = self._ranges.get(position.ledger)
+        return numbers is not None and position.entry in numbers
+
+    def waiting_mask(self, position: Position) -> int:
+        """Bit i is 1 while message i of this batch waits; 0 = nothing of it was acknowledged yet."""
+        return self._batches.get(position, 0)
+
+    def ranges(self) -> Iterator[tuple[int, int, int]]:
+        """What is acknowledged beyond the mark-delete position: ledger, first entry, last entry; in order."""
+        for ledger in sorted(self._ranges):
+            for start, end in self._ranges[ledger].ranges():
+                yield ledger, start, end
+
+    def backlog(self, last: Position) -> int:
+        """How many entries up to ``last`` are not acknowledged."""
+        return max(0, self._ledgers.entries_between(self.mark_delete, last) - self._acked_beyond)
+
+    # --- changes
+
+    def acknowledge(self, position: Position) -> bool:
+        """Acknowledge one entry; False if it was already."""
+        mark = self.mark_delete
+        if position <= mark or position.entry < 0:
+            return False
+        if self._batches:
+            self._batches.pop(position, None)
+        if position.entry == mark.entry + 1 and position.ledger == mark.ledger:
+            self.mark_delete = position
+            if self._ranges:
+                self._absorb()
+        elif not self._add(position):
+            return False
+        self.changes += 1
+        return True
+
+    def acknowledge_part(self, position: Position, mask: int) -> bool:
+        """Keep only those messages of a batch waiting whose bit is 1 in ``mask``; True if none is left."""
+        if self.is_acknowledged(position) or position.entry < 0:
+            return False
+        waiting = self._batches.get(position, -1) & mask
+        if waiting == 0:
+            return self.acknowledge(position)
+        self._batches[position] = waiting
+        self.changes += 1
+        return False
+
+    def acknowledge_upto(self, position: Position) -> bool:
+        """Acknowledge this entry and everything before it; False if it was already."""
+        if position <= self.mark_delete:
+            return False
+        self._move(position)
+        if self._ranges:
+            self._absorb()
+        self.changes += 1
+        return True
+
+    def reset(self, mark_delete: Position) -> None:
+        """Forget everything and stand behind ``mark_delete``."""
+        self.mark_delete = mark_delete
+        self._ranges.clear()
+        self._batches.clear()
+        self._acked_beyond = 0
+        self.changes += 1
+
+    # --- parts
+
+    def _add(self, position: Position) -> bool:
+        numbers = self._ranges.get(position.ledger)
+        if numbers is None:
+            numbers = self._ranges[position.ledger] = EntryNumbers()
+        if not numbers.add(position.entry):
+            return False
+        self._acked_beyond += 1
+        if position.ledger != self.mark_delete.ledger:
+            self._absorb()  # the mark may stand at the end of the ledger before
+        return True
+
+    def _absorb(self) -> None:
+        """Move the mark over ranges that follow it without a gap."""
+        while self._ranges:
+            following = self._ledgers.next_position(self.mark_delete)
+            if following is None:
+                return
+            numbers = self._ranges.get(following.ledger)
+            if numbers is None or numbers.starts[0] > following.entry:
+                return
+            if following.entry > numbers.ends[0]:  # numbers of entries that never existed
+                self._move(Position(following.ledger, following.entry - 1))
+                continue
+            self._move(Position(following.ledger, numbers.ends[0]))
+
+    def _move(self, position: Position) -> None:
+        """Set the mark forward, and forget what lies behind it."""
+        self.mark_delete = position
+        for ledger in [each for each in self._ranges if each <= position.ledger]:
+            numbers = self._ranges[ledger]
+            if ledger < position.ledger:
+                self._acked_beyond -= numbers.count()
+                del self._ranges[ledger]
+                continue
+            self._acked_beyond -= numbers.remove_through(position.entry)
+            if not numbers:
+                del self._ranges[ledger]
+        if self._batches:
+            self._batches = {each: mask for each, mask in self._batches.items() if each > position}

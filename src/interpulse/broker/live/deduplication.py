@@ -1,0 +1,133 @@
+"""Which entries of a topic were published before. Pure.
+
+Per producer name two numbers are kept: the highest sequence id *pushed* (given to the log) and the highest
+*persisted* (durable). A new entry is judged by its first sequence id:
+
+* above everything pushed: it is new;
+* not above what is persisted: it is a repeat, and is answered as stored with the position -1:-1;
+* between the two: the first attempt is still on its way and may fail, so the producer has to try again.
+
+The numbers survive a restart: a snapshot of the persisted ones lies beside the cursors of the topic, and the entries
+after it are read again. Both sides must see the same numbers, so a stored entry counts by the name and the larger of
+``sequence_id`` and ``highest_sequence_id`` in its own metadata.
+Of a chunked message only the last chunk counts, markers never do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from interpulse.model.ids import EARLIEST, Position
+
+__all__ = ["DEDUPLICATION_CURSOR", "Deduplication", "DeduplicationSnapshot", "SequenceState", "Verdict"]
+
+DEDUPLICATION_CURSOR = "pulsar.dedup"
+"""The name under which the snapshot lies among the cursors of a topic."""
+
+NAMES_PERSISTED_MAX = 10_000
+"""More names are not written down, the longest silent are left out (brokerDeduplicationMaxNumberOfProducers)."""
+
+
+class Verdict(Enum):
+    """What to do with an entry."""
+
+    NEW = "new"
+    REPEAT = "repeat"
+    IN_FLIGHT = "in flight"
+
+
+class SequenceState:
+    """The sequence ids of one producer name, -1 = none."""
+
+    __slots__ = ("active_ms", "persisted", "pushed")
+
+    def __init__(self, persisted: int = -1, active_ms: int = 0) -> None:
+        self.pushed = persisted
+        self.persisted = persisted
+        self.active_ms = active_ms
+
+    def judge(self, first: int, last: int) -> Verdict:
+        """Decide about an entry that holds the sequence ids ``first`` to ``last``; a new one counts as pushed."""
+        if first > self.pushed:
+            self.pushed = last if last > first else first
+            return Verdict.NEW
+        return Verdict.REPEAT if first <= self.persisted else Verdict.IN_FLIGHT
+
+    def confirm(self, last: int) -> None:
+        """What was pushed up to ``last`` is durable."""
+        if last > self.persisted:
+            self.persisted = last
+
+
+@dataclass(frozen=True, slots=True)
+class DeduplicationSnapshot:
+    """The persisted sequence ids after all entries up to ``position``. The default knows nothing of any entry."""
+
+    position: Position = EARLIEST
+    sequences: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Per producer name: highest persisted sequence id, and when it was last active in ms."""
+
+    def dump(self) -> bytes:
+        body: dict[str, Any] = {
+            "markDeletePosition": str(self.position),
+            "sequences": {name: list(value) for name, value in self.sequences.items()},
+        }
+        return json.dumps(body, separators=(",", ":")).encode()
+
+    @classmethod
+    def load(cls, raw: bytes) -> DeduplicationSnapshot:
+        """Raises ValueError, KeyError or TypeError if this is no snapshot."""
+        body = json.loads(raw)
+        sequences = {name: (int(last), int(active)) for name, (last, active) in body.get("sequences", {}).items()}
+        return cls(Position.parse(body["markDeletePosition"]), sequences)
+
+
+class Deduplication:
+    """The sequence ids of all producer names of one topic."""
+
+    def __init__(self, snapshot: DeduplicationSnapshot) -> None:
+        self._states = {
+            name: SequenceState(persisted, active_ms) for name, (persisted, active_ms) in snapshot.sequences.items()
+        }
+        self.snapshot_position = snapshot.position
+        """Where the last stored snapshot stands; entries up to here need not be kept for a restart."""
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def state(self, producer_name: str) -> SequenceState:
+        """The live state of a name, which the caller may keep while the name is in use."""
+        state = self._states.get(producer_name)
+        if state is None:
+            state = self._states[producer_name] = SequenceState()
+        return state
+
+    def last_sequence_id(self, producer_name: str) -> int:
+        """The highest persisted sequence id, -1 if the name is not known."""
+        state = self._states.get(producer_name)
+        return state.persisted if state else -1
+
+    def replay(self, producer_name: str, last: int, now_ms: int) -> None:
+        """Count an entry that was found in the log after the snapshot."""
+        state = self.state(producer_name)
+        state.active_ms = now_ms
+        state.confirm(last)
+        state.pushed = max(state.pushed, last)
+
+    def snapshot(self, position: Position) -> DeduplicationSnapshot:
+        """What to write down when everything up to ``position``, and nothing else, is durable."""
+        known = [(name, state) for name, state in self._states.items() if state.persisted >= 0]
+        if len(known) > NAMES_PERSISTED_MAX:
+            known = sorted(known, key=lambda each: each[1].active_ms)[-NAMES_PERSISTED_MAX:]
+        return DeduplicationSnapshot(position, {name: (state.persisted, state.active_ms) for name, state in known})
+
+    def forget_inactive(self, before_ms: int, connected: Container[str]) -> int:
+        """Drop names without a producer that were last active before ``before_ms``; how many."""
+        gone = [name for name, state in self._states.items() if name not in connected and state.active_ms < before_ms]
+        for name in gone:
+            del self._states[name]
+        return len(gone)

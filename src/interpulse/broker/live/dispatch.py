@@ -1,0 +1,154 @@
+"""Who gets which entries. Pure: it counts permits and names receivers, and sends nothing.
+
+One permit is one message. An entry goes to a receiver that has at least one permit left, so a batch may overdraw.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter, itemgetter
+from typing import Protocol, TypeVar
+
+from interpulse.broker.live.api import Delivery, KeyRange
+from interpulse.model.errors import ConsumerAssignError
+from interpulse.wire.hashing import STICKY_SLOTS, murmur3_hash
+
+__all__ = ["KeyRing", "Receiver", "check_ranges", "choose_active", "covered_by", "message_total", "share_out"]
+
+TURN_ENTRIES_MAX = 20
+"""Entries a receiver gets before it is the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
+
+_POINTS_PER_RECEIVER = 100
+"""Points of a receiver on the ring of keys (subscriptionKeySharedConsistentHashingReplicaPoints)."""
+
+_message_count = itemgetter(4)
+
+
+class Receiver(Protocol):
+    """What the choice looks at."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def permits(self) -> int: ...
+
+    @property
+    def priority_level(self) -> int: ...
+
+
+R = TypeVar("R", bound=Receiver)
+
+
+def message_total(batch: Iterable[Delivery]) -> int:
+    """How many permits these entries cost together."""
+    return sum(map(_message_count, batch))
+
+
+def covered_by(batch: Sequence[Delivery], permits: int) -> int:
+    """How many entries from the beginning of ``batch`` may be sent for ``permits``; the last may overdraw."""
+    if permits <= 0:
+        return 0
+    if message_total(batch) <= permits:
+        return len(batch)
+    for number, delivery in enumerate(batch, 1):
+        permits -= delivery.message_count
+        if permits <= 0:
+            return number
+    return len(batch)
+
+
+def choose_active(receivers: Sequence[R], topic: str, partition_index: int) -> R | None:
+    """The one that gets the entries of a Failover subscription.
+
+    Among the lowest priority level, the partitions of a topic are dealt out in the order of consumer names. For a
+    topic without partitions the choice depends on the topic's name, so that many topics spread over the consumers, and
+    it changes only when the chosen one leaves or a newcomer outbids it.
+    """
+    if not receivers:
+        return None
+    level = min(map(attrgetter("priority_level"), receivers))
+    candidates = sorted((each for each in receivers if each.priority_level == level), key=attrgetter("name"))
+    if partition_index >= 0:
+        return candidates[partition_index % len(candidates)]
+    return max(candidates, key=lambda each: murmur3_hash(f"{each.name}@{topic}".encode()))
+
+
+def share_out(
+    batch: Sequence[Delivery], receivers: Sequence[R], turn: int
+) -> tuple[list[tuple[R, list[Delivery]]], int]:
+    """Deal entries out among receivers that have permits, lowest priority level first, some entries each in turn.
+
+    Gives the parts, and the turn to begin the next round with. What nobody has permits for is in no part; it is always
+    the end of the batch.
+    """
+    budgets = [each.permits for each in receivers]
+    parts: list[list[Delivery]] = [[] for _ in receivers]
+    done = 0
+    while done < len(batch):
+        index = _next_in_turn(receivers, budgets, turn)
+        if index < 0:
+            break
+        turn = index + 1
+        piece = batch[done : done + TURN_ENTRIES_MAX]
+        number = covered_by(piece, budgets[index])
+        taken = piece[:number]
+        parts[index] += taken
+        budgets[index] -= message_total(taken)
+        done += number
+    return [(each, part) for each, part in zip(receivers, parts, strict=True) if part], turn
+
+
+def _next_in_turn(receivers: Sequence[R], budgets: Sequence[int], turn: int) -> int:
+    """The index of the next receiver with permits, of the lowest level that has any; -1 = none."""
+    best = -1
+    count = len(receivers)
+    for step in range(count):
+        index = (turn + step) % count
+        if budgets[index] <= 0:
+            continue
+        if best < 0 or receivers[index].priority_level < receivers[best].priority_level:
+            best = index
+    return best
+
+
+class KeyRing:
+    """Which consumer of a Key_Shared subscription a slot belongs to.
+
+    Consumers that take their share of all keys stand at many points of the ring, so that one joining or leaving moves
+    few keys; consumers with ranges of their own (sticky) get exactly these.
+    """
+
+    def __init__(self, sharers: Iterable[str], sticky: Mapping[str, Sequence[KeyRange]]) -> None:
+        """``sharers`` and the keys of ``sticky`` identify consumers."""
+        points = [
+            (murmur3_hash(f"{sharer}#{point}".encode()) % STICKY_SLOTS, sharer)
+            for sharer in sharers
+            for point in range(_POINTS_PER_RECEIVER)
+        ]
+        self._points = sorted(points)
+        self._ranges = sorted((each.start, each.end, owner) for owner, ranges in sticky.items() for each in ranges)
+
+    def owner(self, slot: int) -> str | None:
+        """None if no consumer takes this slot."""
+        for start, end, owner in self._ranges:
+            if start <= slot <= end:
+                return owner
+        if not self._points:
+            return None
+        return self._points[bisect_left(self._points, (slot, "")) % len(self._points)][1]
+
+
+def check_ranges(wanted: Sequence[KeyRange], taken: Iterable[KeyRange]) -> None:
+    """Raises ConsumerAssignError unless the wanted ranges are valid and free."""
+    used = list(taken)
+    for each in wanted:
+        if not 0 <= each.start <= each.end < STICKY_SLOTS:
+            raise ConsumerAssignError(f"Invalid hash range: [{each.start}, {each.end}]")
+        for other in used:
+            if each.start <= other.end and other.start <= each.end:
+                raise ConsumerAssignError(
+                    f"Range conflict with consumer: [{each.start}, {each.end}] and [{other.start}, {other.end}]"
+                )
+        used.append(each)

@@ -1,0 +1,115 @@
+"""What the broker wants to know of an entry before it sends it: how many messages, a marker, a chunk, its key. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import NamedTuple
+
+from interpulse.model.errors import PersistenceError
+from interpulse.model.ids import Position
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import parse_entry
+from interpulse.wire.hashing import sticky_slot
+
+__all__ = ["MARKER", "ORDINARY", "EntryFacts", "FactsCache", "facts_of", "metadata_of", "sticky_slot_of"]
+
+_CACHED_MAX = 50_000
+
+
+class EntryFacts(NamedTuple):
+    """``chunk_uuid`` is "" unless the entry is one chunk of a message; ``last_chunk`` ends that message."""
+
+    message_count: int = 1
+    is_marker: bool = False
+    chunk_uuid: str = ""
+    last_chunk: bool = False
+
+
+ORDINARY = EntryFacts()
+"""A single message that fits into one entry."""
+
+MARKER = EntryFacts(is_marker=True)
+"""An entry of the replicated-subscription or transaction machinery; consumers never see it."""
+
+
+def metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
+    """The metadata of a stored entry; raises PersistenceError if it holds none."""
+    try:
+        return parse_entry(entry).metadata
+    except RemoteProtocolError as error:
+        raise PersistenceError(f"a stored entry cannot be understood: {error}") from error
+
+
+def facts_of(entry: bytes | memoryview) -> EntryFacts:
+    """Read the facts from the metadata of a stored entry."""
+    metadata = metadata_of(entry)
+    if metadata.HasField("marker_type"):
+        return MARKER
+    if metadata.num_chunks_from_msg > 1:
+        last = metadata.chunk_id == metadata.num_chunks_from_msg - 1
+        return EntryFacts(1, chunk_uuid=metadata.uuid, last_chunk=last)
+    if metadata.num_messages_in_batch <= 1:
+        return ORDINARY
+    return EntryFacts(metadata.num_messages_in_batch)
+
+
+def sticky_slot_of(entry: bytes) -> int:
+    """The slot that decides which Key_Shared consumer gets the entry: ordering key, else partition key."""
+    metadata = metadata_of(entry)
+    if metadata.ordering_key:
+        return sticky_slot(metadata.ordering_key)
+    if metadata.HasField("partition_key"):
+        return sticky_slot(_partition_key(metadata))
+    if metadata.producer_name:
+        return sticky_slot(f"{metadata.producer_name}-{metadata.sequence_id}".encode())
+    return sticky_slot(b"NONE_KEY")
+
+
+def _partition_key(metadata: pb.MessageMetadata) -> bytes:
+    key = metadata.partition_key.encode()
+    if not metadata.partition_key_b64_encoded:
+        return key
+    try:
+        return base64.b64decode(key, validate=True)
+    except binascii.Error:
+        return key
+
+
+class FactsCache:
+    """The facts of recent entries of one topic, so that many subscriptions share one look at each.
+
+    Entries published since ``known_from`` are remembered only when they are not ordinary; others are parsed once and
+    kept for a while.
+    """
+
+    __slots__ = ("_known_from", "_parsed", "_published")
+
+    def __init__(self, known_from: Position) -> None:
+        self._known_from = known_from
+        self._published: dict[Position, EntryFacts] = {}
+        self._parsed: dict[Position, EntryFacts] = {}
+
+    def all_ordinary_since(self, position: Position) -> bool:
+        """Whether every entry from ``position`` on is known to be ordinary."""
+        return not self._published and position >= self._known_from
+
+    def published(self, position: Position, facts: EntryFacts) -> None:
+        """Remember the facts of an entry that is not ordinary; all others since ``known_from`` are."""
+        self._published[position] = facts
+        if len(self._published) > _CACHED_MAX:
+            oldest = list(self._published)[: _CACHED_MAX // 2]
+            for each in oldest:
+                del self._published[each]
+            self._known_from = Position(oldest[-1].ledger, oldest[-1].entry + 1)
+
+    def facts(self, position: Position, entry: bytes) -> EntryFacts:
+        if position >= self._known_from:
+            return self._published.get(position, ORDINARY)
+        facts = self._parsed.get(position)
+        if facts is None:
+            if len(self._parsed) >= _CACHED_MAX:
+                self._parsed.clear()
+            facts = self._parsed[position] = facts_of(entry)
+        return facts

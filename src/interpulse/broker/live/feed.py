@@ -1,0 +1,149 @@
+"""Reads the log ahead of one subscription, and turns entries into deliveries.
+
+The feed stands *behind* the last entry that was handed over. Entries in memory are handed out at once; others are read
+in a reader thread, one read at a time, and the dispatcher is called back when they are there. Entries that no consumer
+may see are acknowledged here, entries that are acknowledged already are left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import repeat
+from operator import itemgetter
+from typing import Any, Protocol
+
+from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.cursor import Cursor, words_of
+from interpulse.broker.live.entries import FactsCache
+from interpulse.model.errors import PulsarError
+from interpulse.model.ids import Position
+from interpulse.storage.api import Log, LogEntry
+
+__all__ = ["READ_BYTES_MAX", "READ_ENTRIES_MAX", "EntryFeed", "FeedSource"]
+
+log = logging.getLogger(__name__)
+
+READ_ENTRIES_MAX = 1000
+"""Entries of one look into the log; consumers grant 1000 permits by default."""
+
+READ_BYTES_MAX = 5 * 1024 * 1024
+"""Bytes of one look into the log (dispatcherMaxReadSizeBytes)."""
+
+_new = tuple.__new__
+_position, _payload = itemgetter(0), itemgetter(1)
+
+
+class FeedSource(Protocol):
+    """What a feed needs of its topic."""
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def facts(self) -> FactsCache: ...
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work that ends with the topic."""
+
+
+class EntryFeed:
+    """See the module."""
+
+    def __init__(self, source: FeedSource, cursor: Cursor, on_ready: Callable[[], None]) -> None:
+        self._source = source
+        self._cursor = cursor
+        self._on_ready = on_ready
+        self.after = cursor.mark_delete
+        self._ahead: list[LogEntry] = []
+        self._reading = False
+        self._round = 0
+        """Grows with every rewind, so that a read begun before it is recognised."""
+        self._skipped_upto: Position | None = None
+
+    @property
+    def reading(self) -> bool:
+        """A read is under way; the dispatcher will be called back."""
+        return self._reading
+
+    def peek(self, entries_max: int) -> list[Delivery]:
+        """The next entries to deliver, in order; nothing at the end of the log, and while they are being read."""
+        while True:
+            raw = self._raw(min(entries_max, READ_ENTRIES_MAX))
+            if not raw:
+                return []
+            deliveries = self._deliveries(raw)
+            if deliveries:
+                last = raw[-1].position
+                self._skipped_upto = last if last > deliveries[-1].position else None
+                return deliveries
+            self._move(raw[-1].position)
+
+    def consumed(self, batch: Sequence[Delivery], number: int) -> None:
+        """The first ``number`` of what `peek` gave were taken."""
+        if number == len(batch) and self._skipped_upto is not None:
+            self._move(self._skipped_upto)
+        elif number:
+            self._move(batch[number - 1].position)
+        self._skipped_upto = None
+
+    def rewind(self, after: Position) -> None:
+        """Begin again behind ``after``."""
+        self.after = after
+        self._ahead = []
+        self._skipped_upto = None
+        self._round += 1
+
+    def _move(self, to: Position) -> None:
+        self.after = to
+        if self._ahead:
+            self._ahead = [each for each in self._ahead if each.position > to]
+
+    def _raw(self, entries_max: int) -> list[LogEntry]:
+        if self._ahead:
+            return self._ahead[:entries_max]
+        if self._reading:
+            return []
+        start = Position(self.after.ledger, self.after.entry + 1)
+        found = self._source.log.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
+        if found is None:
+            self._reading = True
+            self._source.spawn(self._read(start, self._round))
+            return []
+        return found
+
+    async def _read(self, start: Position, round_: int) -> None:
+        found: list[LogEntry] = []
+        try:
+            found = await self._source.log.read(start, entries_max=READ_ENTRIES_MAX, bytes_max=READ_BYTES_MAX)
+        except PulsarError as error:
+            log.error("read failed topic=%s position=%s error=%s", self._source.log.name, start, error)
+            return
+        finally:
+            self._reading = False
+        if round_ == self._round:
+            self._ahead = found
+        self._on_ready()
+
+    def _deliveries(self, raw: Sequence[LogEntry]) -> list[Delivery]:
+        if self._cursor.contiguous and self._source.facts.all_ordinary_since(raw[0].position):
+            rows = zip(map(_position, raw), map(_payload, raw), repeat(0), repeat(()), repeat(1), strict=False)
+            return list(map(_new, repeat(Delivery), rows))
+        return [each for each in map(self._delivery, raw) if each is not None]
+
+    def _delivery(self, found: LogEntry) -> Delivery | None:
+        position, payload = found
+        cursor = self._cursor
+        facts = self._source.facts.facts(position, payload)
+        if facts.is_marker:
+            cursor.acknowledge(position)
+            return None
+        if cursor.contiguous:
+            return None if position <= cursor.mark_delete else Delivery(position, payload, 0, (), facts.message_count)
+        if cursor.is_acknowledged(position):
+            return None
+        mask = cursor.waiting_mask(position)
+        if not mask:
+            return Delivery(position, payload, 0, (), facts.message_count)
+        waiting = mask & ((1 << facts.message_count) - 1)
+        return Delivery(position, payload, 0, words_of(waiting), waiting.bit_count())

@@ -204,10 +204,13 @@ def decide_partitions(view: TopicView, *, create: bool) -> Decision[int]:
         return Decision(found.partitions)
     if not (create and may_create(view)):
         raise _topic_not_found(view)
+    _check_namespace(view, not_served=MetadataError)
     partitions = _shape_of_new_topic(view)
     if partitions == 0:
         return Decision(0)
-    return Decision(partitions, _partitioned_on_demand(view, partitions))
+    _check_partition_count(view, partitions)
+    _check_topic_limit(view, partitions)
+    return Decision(partitions, (CreatePartitionedMetadata(view.name, partitions),))
 
 
 def _shape_of_new_topic(view: TopicView) -> int:
@@ -217,13 +220,6 @@ def _shape_of_new_topic(view: TopicView) -> int:
     if view.remote_shape is not None:
         return view.remote_shape.partitions
     return view.auto_creation.partitions if view.auto_creation.partitioned else 0
-
-
-def _partitioned_on_demand(view: TopicView, partitions: int) -> tuple[Change, ...]:
-    _check_namespace(view, not_served=MetadataError)
-    _check_partition_count(view, partitions)
-    _check_topic_limit(view, partitions)
-    return (CreatePartitionedMetadata(view.name, partitions),)
 
 
 def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[None]:

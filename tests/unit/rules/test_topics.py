@@ -218,6 +218,12 @@ class TestPartitions:
         assert outcome(decide_partitions, view, create=True) == creating
         assert outcome(decide_partitions, view, create=False) == asking
 
+    @pytest.mark.parametrize("policy", [PLAIN, PARTITIONED_2])
+    @pytest.mark.parametrize("name", ["x", "x-partition-1"])
+    def test_partitions_when_the_namespace_is_missing(self, name: str, policy: EffectiveAutoCreation) -> None:
+        view = view_of(name, auto_creation=policy, namespace=NamespaceStanding.MISSING)
+        assert outcome(decide_partitions, view, create=True) is NamespaceNotFound
+
     @pytest.mark.parametrize(
         ("facts", "refusal"),
         [

@@ -1,0 +1,191 @@
+"""The loop: read, decide, commit if unchanged, over a metadata store in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from interpulse.broker import keys
+from interpulse.broker.lifecycle import TopicLifecycle, TopicSettings
+from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import (
+    AlreadyExists,
+    NamespaceNotFound,
+    TopicInconsistent,
+    TopicLimitReached,
+    TopicNotFound,
+)
+from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
+from interpulse.model.policies import PARTITIONED, AutoTopicCreation
+from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
+from interpulse.storage.api import Change, Put
+from interpulse.storage.memory import MemoryMetadataStore
+
+PARTITIONED_4 = TopicSettings(AutoTopicCreation(True, PARTITIONED, 4))
+X = TopicName.parse("x")
+
+
+class Broker:
+    """A lifecycle over a bootstrapped store; ``settings`` may be replaced while it runs."""
+
+    def __init__(self, store: MemoryMetadataStore) -> None:
+        self.store = store
+        self.settings = TopicSettings()
+        self.loaded: set[TopicName] = set()
+        self.namespaces = Namespaces(store, local_cluster="east")
+        self.lifecycle = TopicLifecycle(store, self.namespaces, lambda: self.settings, loaded=self.loaded)
+
+
+class Interloper(MemoryMetadataStore):
+    """A store in which somebody else commits something right before our first commit."""
+
+    def __init__(self, intrusion: Sequence[Change]) -> None:
+        super().__init__()
+        self.intrusion = intrusion
+        self.armed = False
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        if self.armed:
+            self.armed = False
+            await super().commit(self.intrusion)
+        await super().commit(changes, expect)
+
+
+@pytest.fixture
+async def broker() -> Broker:
+    return await start(MemoryMetadataStore())
+
+
+async def start(store: MemoryMetadataStore) -> Broker:
+    await bootstrap(store, local_cluster="east", cluster=ClusterData())
+    return Broker(store)
+
+
+async def test_partitions_when_created_on_demand_are_remembered(broker: Broker) -> None:
+    broker.settings = PARTITIONED_4
+    assert await broker.lifecycle.partitions(X, create=True) == 4
+    assert await broker.lifecycle.partitions(X, create=False) == 4
+    assert await broker.lifecycle.metadata(X) == PartitionedTopicMetadata(4)
+    assert await broker.lifecycle.list_topics(PUBLIC_DEFAULT, "persistent", include_system=False) == []
+
+
+async def test_partitions_when_the_race_is_lost_are_those_of_the_winner() -> None:
+    winner = Put(keys.partitioned_topic(X), PartitionedTopicMetadata(7).dump())
+    store = Interloper([winner])
+    broker = await start(store)
+    broker.settings, store.armed = PARTITIONED_4, True
+    assert await broker.lifecycle.partitions(X, create=True) == 7
+
+
+async def test_open_when_the_namespace_is_deleted_meanwhile_leaves_nothing_behind() -> None:
+    store = Interloper([])
+    broker = await start(store)
+    policies = await broker.namespaces.get_policies(PUBLIC_DEFAULT)
+    store.intrusion = [Put(keys.namespace_policies(PUBLIC_DEFAULT), policies.changed(deleted=True).dump())]
+    store.armed = True
+    with pytest.raises(TopicNotFound):
+        await broker.lifecycle.open(X, by=Requester.CLIENT, create=True)
+    assert await store.get(keys.topic_record(X)) is None
+
+
+async def test_open_creates_the_record_once(broker: Broker) -> None:
+    await asyncio.gather(*(broker.lifecycle.open(X, by=Requester.CLIENT, create=True) for _ in range(20)))
+    assert await broker.lifecycle.existence(X) == Existence(TopicKind.NON_PARTITIONED)
+    assert await broker.lifecycle.list_topics(PUBLIC_DEFAULT, "persistent", include_system=False) == [X]
+
+
+async def test_create_partitioned_stores_metadata_records_and_properties(broker: Broker) -> None:
+    await broker.lifecycle.create_partitioned(X, 2, properties={"k": "v"})
+    assert await broker.lifecycle.properties(X) == {"k": "v"}
+    assert await broker.lifecycle.list_partitioned(PUBLIC_DEFAULT, "persistent", include_system=False) == [X]
+    topics = await broker.lifecycle.list_topics(PUBLIC_DEFAULT, "persistent", include_system=False)
+    assert topics == [X.partition(0), X.partition(1)]
+    with pytest.raises(TopicInconsistent):
+        await broker.lifecycle.open(X, by=Requester.CLIENT, create=True)
+
+
+async def test_create_partitioned_when_a_partition_appears_meanwhile_keeps_it() -> None:
+    store = Interloper([Put(keys.topic_record(X.partition(1)), b'{"ledgers": [], "properties": {"mine": "1"}}')])
+    broker = await start(store)
+    store.armed = True
+    await broker.lifecycle.create_partitioned(X, 3)
+    assert await broker.lifecycle.properties(X.partition(1)) == {"mine": "1"}
+
+
+async def test_create_plain_keeps_names_that_need_encoding(broker: Broker) -> None:
+    name = TopicName.parse("public/default/a b+c%ü")
+    await broker.lifecycle.create_plain(name, properties={"k": "v"})
+    assert await broker.lifecycle.list_topics(PUBLIC_DEFAULT, "persistent", include_system=False) == [name]
+    assert await broker.lifecycle.properties(name) == {"k": "v"}
+    with pytest.raises(AlreadyExists):
+        await broker.lifecycle.create_plain(name)
+
+
+async def test_expand_gives_new_partitions_the_subscriptions_of_the_first(broker: Broker) -> None:
+    await broker.lifecycle.create_partitioned(X, 1)
+    await broker.store.commit([Put(f"{keys.topic_record(X.partition(0))}/sub", b"somewhere")])
+    await broker.lifecycle.expand(X, 3, new_cursor=b"at the start")
+    assert await broker.lifecycle.partitions(X, create=False) == 3
+    for index in (1, 2):
+        cursor = await broker.store.get(f"{keys.topic_record(X.partition(index))}/sub")
+        assert cursor is not None
+        assert cursor.value == b"at the start"
+
+
+async def test_topic_limit_counts_stored_topics_of_the_namespace(broker: Broker) -> None:
+    await broker.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(max_topics_per_namespace=2))
+    await broker.lifecycle.create_plain(TopicName.parse("a"))
+    with pytest.raises(TopicLimitReached):
+        await broker.lifecycle.create_partitioned(X, 2)
+    await broker.lifecycle.create_partitioned(X, 1)
+
+
+async def test_deletion_of_a_partitioned_topic_keeps_partitions_from_coming_back(broker: Broker) -> None:
+    await broker.lifecycle.create_partitioned(X, 2)
+    assert await broker.lifecycle.begin_delete_partitioned(X) == 2
+    await broker.store.commit([])
+    metadata = await broker.lifecycle.metadata(X)
+    assert metadata is not None
+    assert metadata.deleted
+    await broker.lifecycle.give_up_delete_partitioned(X)
+    assert await broker.lifecycle.metadata(X) == PartitionedTopicMetadata(2)
+    await broker.lifecycle.begin_delete_partitioned(X)
+    await broker.lifecycle.end_delete_partitioned(X)
+    assert await broker.lifecycle.metadata(X) is None
+
+
+async def test_non_persistent_topic_exists_while_it_is_loaded(broker: Broker) -> None:
+    name = TopicName.parse("non-persistent://public/default/x")
+    await broker.lifecycle.open(name, by=Requester.CLIENT, create=True)
+    with pytest.raises(TopicNotFound):
+        await broker.lifecycle.partitions(name, create=False)
+    broker.loaded.add(name)
+    assert await broker.lifecycle.partitions(name, create=False) == 0
+    assert await broker.lifecycle.list_topics(PUBLIC_DEFAULT, "non-persistent", include_system=False) == [name]
+
+
+async def test_set_properties_keeps_the_rest_of_the_record(broker: Broker) -> None:
+    await broker.store.commit([Put(keys.topic_record(X), b'{"ledgers": [{"ledgerId": 3}], "properties": {"a": "1"}}')])
+    await broker.lifecycle.set_properties(X, lambda old: old | {"b": "2"})
+    record = await broker.store.get(keys.topic_record(X))
+    assert record is not None
+    assert record.value == b'{"ledgers": [{"ledgerId": 3}], "properties": {"a": "1", "b": "2"}}'
+
+
+async def test_system_topics_are_listed_only_when_asked_for(broker: Broker) -> None:
+    system = TopicName.parse("__change_events")
+    await broker.lifecycle.open(system, by=Requester.CLIENT, create=True)
+    assert await broker.lifecycle.list_topics(PUBLIC_DEFAULT, "persistent", include_system=False) == []
+    assert await broker.lifecycle.list_topics(PUBLIC_DEFAULT, "persistent", include_system=True) == [system]
+
+
+async def test_a_namespace_that_does_not_exist_is_named(broker: Broker) -> None:
+    name = TopicName.parse("persistent://public/nowhere/x")
+    with pytest.raises(NamespaceNotFound, match="public/nowhere"):
+        await broker.lifecycle.partitions(name, create=True)
+    assert (
+        await broker.lifecycle.list_topics(NamespaceName("public", "nowhere"), "persistent", include_system=True) == []
+    )

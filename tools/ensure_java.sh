@@ -18,7 +18,7 @@ home_of() {
   version=$(sed -n 's/^ *java\.specification\.version = //p' <<<"$settings")
   home=$(sed -n 's/^ *java\.home = //p' <<<"$settings")
   [[ $version =~ ^[0-9]+$ ]] && [ "$version" -ge "$java_min" ] || return 0
-  if [ "$compiler_needed" = yes ] && ! "$home/bin/java" --list-modules 2>/dev/null | grep -q '^jdk\.compiler'; then return 0; fi
+  if [ "$compiler_needed" = yes ] && [[ "$("$home/bin/java" --list-modules 2>/dev/null)" != *jdk.compiler* ]]; then return 0; fi
   printf '%s\n' "$home"
 }
 

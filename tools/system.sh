@@ -19,11 +19,11 @@ can_install() {
 install_first_of() {
   local package
   can_install || return 1
-  as_root apt-get update -qq >&2 || return 1
+  as_root apt-get update -qq >/dev/null || return 1
   for package in "$@"; do
-    apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [0-9]' || continue
+    [[ "$(apt-cache policy "$package" 2>/dev/null)" == *"Candidate: "[0-9]* ]] || continue
     say "installing $package"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >&2 && return 0
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null && return 0
   done
   return 1
 }

@@ -1,0 +1,1 @@
+"""The control side of replication, for the broker's admin door and the Spark job alike."""

@@ -1,0 +1,1 @@
+"""The binary protocol without IO: bytes in, frames out, and back."""

@@ -1,0 +1,1 @@
+"""What is loaded right now: topics with their producers, subscriptions and cursors."""

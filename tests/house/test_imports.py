@@ -1,0 +1,77 @@
+"""What an import or a command's help may cost: applications pay it at every start, and Spark in every worker."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(sys.executable).with_name("interpulse")
+HELP_SECONDS_MAX = 0.150
+
+OBSERVE = """
+import json, sys, threading
+before = set(sys.modules)
+import {module}
+loaded = sorted({{name.split(".")[0] for name in set(sys.modules) - before}})
+rooms = sorted(".".join(name.split(".")[:2]) for name in sys.modules if name.startswith("interpulse."))
+print(json.dumps({{"loaded": loaded, "rooms": rooms, "threads": threading.active_count()}}))
+"""
+
+
+def observe_import(module: str) -> dict[str, list[str] | int]:
+    """What a fresh interpreter has loaded and started after importing the module."""
+    done = subprocess.run(
+        [sys.executable, "-c", OBSERVE.format(module=module)], capture_output=True, text=True, check=True, timeout=60
+    )
+    observed: dict[str, list[str] | int] = json.loads(done.stdout)
+    return observed
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("interpulse", {"asyncio", "aiohttp", "google", "pyspark", "pulsar", "cramjam", "fastavro"}),
+        ("interpulse.client", {"pyspark", "pyarrow", "pulsar", "uvloop"}),
+        ("interpulse.sync", {"pyspark", "pyarrow", "pulsar", "uvloop"}),
+        ("interpulse.broker.app", {"pyspark", "pyarrow", "pulsar"}),
+        ("interpulse.cli.main", {"asyncio", "aiohttp", "google", "pyspark", "pulsar"}),
+        ("pyspark_interpulse", {"aiohttp", "pulsar", "uvloop"}),
+    ],
+)
+def test_import_when_fresh_then_loads_nothing_unneeded_and_starts_nothing(module: str, unwanted: set[str]) -> None:
+    observed = observe_import(module)
+    assert isinstance(observed["loaded"], list)
+    assert unwanted.isdisjoint(observed["loaded"])
+    assert observed["threads"] == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "closed_rooms"),
+    [
+        ("interpulse.client", {"interpulse.broker", "interpulse.storage", "interpulse.cli", "interpulse.spark"}),
+        ("pyspark_interpulse", {"interpulse.broker", "interpulse.storage", "interpulse.cli"}),
+        ("interpulse.broker.app", {"interpulse.spark", "interpulse.cli"}),
+    ],
+)
+def test_import_when_fresh_then_stays_out_of_other_rooms(module: str, closed_rooms: set[str]) -> None:
+    observed = observe_import(module)
+    assert isinstance(observed["rooms"], list)
+    assert closed_rooms.isdisjoint(observed["rooms"])
+
+
+def test_help_when_asked_then_costs_less_than_150_ms() -> None:
+    """Processor time, so that a busy machine does not decide; the best of several counts, as files may be cold."""
+    assert min(_help_seconds() for _ in range(5)) < HELP_SECONDS_MAX
+
+
+def _help_seconds() -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True, timeout=60, env=environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert "standalone" in done.stdout
+    return (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)

@@ -43,7 +43,8 @@ class ProducerOutlet:
             await self._drained
 
     def receipt(self, producer_id: int, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int) -> None:
-        self._send(commands.send_receipt(producer_id, sequence_id, highest_sequence_id, ledger, entry, self._partition))
+        highest = highest_sequence_id if highest_sequence_id > 0 else 0
+        self._send(commands.send_receipt(producer_id, sequence_id, highest, ledger, entry, self._partition))
         self._answered()
 
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:

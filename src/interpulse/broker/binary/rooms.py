@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from interpulse.broker.binary.permits import LookupPermits
-from interpulse.broker.lifecycle import TopicLifecycle
-from interpulse.broker.live.registry import TopicRegistry
-from interpulse.broker.namespaces import Namespaces
-from interpulse.broker.schemas import Schemas
 from interpulse.wire.frames import MESSAGE_BYTES_MAX
+
+if TYPE_CHECKING:
+    from interpulse.broker.binary.permits import LookupPermits
+    from interpulse.broker.lifecycle import TopicLifecycle
+    from interpulse.broker.live.registry import TopicRegistry
+    from interpulse.broker.namespaces import Namespaces
+    from interpulse.broker.schemas import Schemas
 
 __all__ = ["ConnectionLimits", "Rooms"]
 

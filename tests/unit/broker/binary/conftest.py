@@ -1,0 +1,302 @@
+"""A connection without a socket, in front of rooms that only remember what they were asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.permits import LookupPermits
+from interpulse.broker.binary.rooms import ConnectionLimits
+from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
+from interpulse.model.errors import NamespaceNotFound, PulsarError, SchemaNotFound, TopicNotFound
+from interpulse.model.ids import MessageId, Position
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topics import Existence, TopicKind
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import Frame, FrameDecoder
+from interpulse.wire.server import ServerProtocol
+
+TOPIC = "persistent://public/default/t-partition-3"
+
+
+class FakeTransport(asyncio.Transport):
+    """Remembers what was written and whether it is read from."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 5)})
+        self.written: list[bytes] = []
+        self.reading = True
+        self.closed = False
+        self.buffer_size = 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self.high = high
+
+    def get_write_buffer_size(self) -> int:
+        return self.buffer_size
+
+    def write(self, data: Any) -> None:
+        self.written.append(bytes(data))
+
+    def writelines(self, list_of_data: Any) -> None:
+        self.written.append(b"".join(list_of_data))
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = close
+
+
+class FakeProducer:
+    def __init__(self, request: ProducerRequest, sink: Any) -> None:
+        self.producer_id = request.producer_id
+        self.request, self.sink = request, sink
+        self.name = request.name or "standalone-0-1"
+        self.ready, self.topic_epoch, self.last_sequence_id = True, None, -1
+        self.published: list[tuple[Any, ...]] = []
+        self.closed = False
+
+    def publish(self, *arguments: Any) -> None:
+        self.published.append(arguments)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeConsumer:
+    subscription_name = "s"
+
+    def __init__(self, request: SubscribeRequest, sink: Any) -> None:
+        self.consumer_id, self.name, self.epoch = request.consumer_id, "c", request.epoch
+        self.request, self.sink = request, sink
+        self.calls: list[tuple[Any, ...]] = []
+        self.failure: PulsarError | None = None
+        self.closed = False
+
+    def _note(self, *call: Any) -> None:
+        self.calls.append(call)
+        if self.failure is not None:
+            raise self.failure
+
+    def flow(self, permits: int) -> None:
+        self._note("flow", permits)
+
+    def resume(self) -> None:
+        self._note("resume")
+
+    def acknowledge(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        self._note("ack", position, tuple(ack_set))
+
+    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        self._note("ack_cumulative", position, tuple(ack_set))
+
+    def redeliver(self, positions: Sequence[Position] = (), epoch: int | None = None) -> None:
+        self._note("redeliver", tuple(positions), epoch)
+
+    async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
+        self.sink.consumer_closed(self.consumer_id)
+        self._note("seek", position, tuple(ack_set))
+
+    async def seek_to_time(self, publish_time_ms: int) -> None:
+        self._note("seek_to_time", publish_time_ms)
+
+    async def unsubscribe(self, force: bool = False) -> None:
+        self._note("unsubscribe", force)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def stats(self) -> dict[str, Any]:
+        return {"msgRateOut": 2.5, "consumerName": "c", "availablePermits": 7, "unackedMessages": 3}
+
+
+class FakeTopic:
+    def __init__(self, name: TopicName) -> None:
+        self.name = name
+        self.producers: list[FakeProducer] = []
+        self.consumers: list[FakeConsumer] = []
+        self.failure: PulsarError | None = None
+        self.gate: asyncio.Event | None = None
+        self.ready = True
+        self.early_active: bool | None = None
+
+    async def add_producer(self, request: ProducerRequest, sink: Any) -> FakeProducer:
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+        producer = FakeProducer(request, sink)
+        producer.ready = self.ready
+        self.producers.append(producer)
+        return producer
+
+    async def subscribe(self, request: SubscribeRequest, sink: Any) -> FakeConsumer:
+        if self.failure is not None:
+            raise self.failure
+        consumer = FakeConsumer(request, sink)
+        self.consumers.append(consumer)
+        if self.early_active is not None:
+            sink.active_changed(request.consumer_id, self.early_active)
+        return consumer
+
+    async def last_message(self) -> LastMessage:
+        return LastMessage(Position(-1, -1), -1)
+
+    def mark_delete_position(self, subscription: str) -> Position:
+        return Position(4, -1)
+
+    def stats(self) -> dict[str, Any]:
+        return {"publishers": [], "subscriptions": {"s": {"type": "Shared", "msgBacklog": 9, "consumers": []}}}
+
+
+class FakeRooms:
+    """All rooms in one: the registry, the lifecycle, the namespaces and the schemas of a small broker."""
+
+    replicator_prefix = "pulsar.repl"
+    service_url = "pulsar://127.0.0.1:6650"
+
+    def __init__(self) -> None:
+        self.registry = self.lifecycle = self.namespaces = self.schemas = self
+        self.permits = LookupPermits(lambda: self.permits_max)
+        self.permits_max = 10
+        self.topic = FakeTopic(TopicName.parse(TOPIC))
+        self.opened: list[tuple[Any, ...]] = []
+        self.registered: list[tuple[Any, ...]] = []
+        self.failure: Exception | None = None
+        self.listed = ["persistent://public/default/a", "persistent://public/default/b"]
+
+    async def open(self, name: TopicName, *, by: Any, create: bool) -> FakeTopic:
+        self.opened.append((name, by, create))
+        if self.failure is not None:
+            raise self.failure
+        return self.topic
+
+    async def partitions(self, name: TopicName, *, create: bool) -> int:
+        if not create:
+            raise TopicNotFound("")
+        return 4
+
+    async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        if namespace.tenant != "public":
+            raise NamespaceNotFound(f"Namespace {namespace} does not exist")
+        return NamespacePolicies()
+
+    async def list_topics(self, namespace: NamespaceName, domain: str, *, include_system: bool) -> list[str]:
+        return self.listed if domain == "persistent" and namespace.tenant == "public" else []
+
+    async def existence(self, name: TopicName) -> Existence:
+        return Existence(TopicKind.ABSENT if name.local_name == "missing" else TopicKind.NON_PARTITIONED)
+
+    async def admit_producer(self, topic: TopicName, schema: SchemaInfo | None, *, by: Any) -> int | None:
+        return None if schema is None else 5
+
+    async def admit_consumer(self, topic: TopicName, schema: SchemaInfo, *, topic_active: bool) -> None:
+        self.registered.append((topic, schema, topic_active))
+
+    async def register(self, topic: TopicName, schema: SchemaInfo, *, by: Any) -> int:
+        self.registered.append((topic, schema, by))
+        return 6
+
+    async def get(self, topic: TopicName, version: int | None = None) -> tuple[SchemaInfo, int]:
+        if version == 9:
+            raise SchemaNotFound("Topic not found or no-schema")
+        return SchemaInfo(SchemaType.STRING), version or 0
+
+
+class Client:
+    """The far end of a connection: sends commands, sees what comes back."""
+
+    def __init__(self, rooms: FakeRooms, limits: ConnectionLimits) -> None:
+        self.rooms = rooms
+        self.transport = FakeTransport()
+        self.connection = ClientConnection(
+            rooms,  # type: ignore[arg-type]
+            limits,
+            lambda now: ServerProtocol(server_version="Pulsar Server", feature_flags=pb.FeatureFlags(), now=now),
+            lambda _: None,
+            lambda _: None,
+        )
+        self.connection.connection_made(self.transport)
+        self._decoder = FrameDecoder()
+        self._frames_read = 0
+
+    def send(self, *frames: bytes) -> None:
+        self.connection.data_received(b"".join(frames))
+
+    async def greet(self, client_version: str = "Pulsar-CPP-v4.2.0", protocol_version: int = 20) -> None:
+        flags = pb.FeatureFlags()
+        self.send(
+            commands.connect(client_version=client_version, protocol_version=protocol_version, feature_flags=flags)
+        )
+        assert [answer.command.type for answer in await self.answers()] == [pb.BaseCommand.CONNECTED]
+
+    async def answers(self) -> list[Frame]:
+        """What was written since the last call, after everything that is ready to run has run."""
+        for _ in range(10):
+            await asyncio.sleep(0)
+        written, self.transport.written = b"".join(self.transport.written), []
+        return self._decoder.feed(written)
+
+    async def ask(self, *frames: bytes) -> Any:
+        """Send, and give the content of the single answer."""
+        self.send(*frames)
+        (answer,) = await self.answers()
+        _, content = answer.command.ListFields()[1]
+        return content
+
+    async def open_producer(self, producer_id: int = 1, **options: Any) -> FakeProducer:
+        await self.ask(commands.producer(1, producer_id, TOPIC, **options))
+        return self.rooms.topic.producers[-1]
+
+    async def subscribe(self, consumer_id: int = 1, **options: Any) -> FakeConsumer:
+        await self.ask(commands.subscribe(1, consumer_id, TOPIC, "s", **options))
+        return self.rooms.topic.consumers[-1]
+
+    def end(self) -> None:
+        """As the loop does when the socket is gone."""
+        self.connection.connection_lost(None)
+
+
+@pytest.fixture
+def rooms() -> FakeRooms:
+    return FakeRooms()
+
+
+@pytest.fixture
+async def dial(rooms: FakeRooms) -> Any:
+    """Make connections; they are ended after the test."""
+    clients: list[Client] = []
+
+    def make(**limits: Any) -> Client:
+        clients.append(Client(rooms, ConnectionLimits(**limits)))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.end()
+
+
+@pytest.fixture
+async def client(dial: Callable[..., Client]) -> Client:
+    """A client that was let in."""
+    client = dial()
+    await client.greet()
+    return client

@@ -1,0 +1,165 @@
+"""The connection itself: greeting, error boundary, back-pressure, signs of life."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from interpulse.model.errors import ServerError
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import build_entry
+
+ENTRY = build_entry(
+    pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"x" * 100
+)
+
+
+async def test_connect_when_first_then_connected_and_what_follows_is_answered(dial: Any) -> None:
+    client = dial()
+    flags = pb.FeatureFlags()
+    greeting = commands.connect(client_version="Pulsar-Go", protocol_version=20, feature_flags=flags)
+    client.send(greeting + commands.partitioned_metadata(7, "a/b/c"))
+    connected, answer = await client.answers()
+    assert connected.command.connected.server_version == "Pulsar Server"
+    assert connected.command.connected.protocol_version == 20
+    assert answer.command.partitionMetadataResponse.partitions == 4
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"GET / HTTP/1.1\r\n\r\n", b"\x7f\xff\xff\xff\x00\x00\x00\x05", b"\x00" * 64, commands.PING],
+    ids=["http", "huge", "zeros", "before-connect"],
+)
+async def test_bytes_when_no_greeting_then_closed_without_an_answer(dial: Any, garbage: bytes) -> None:
+    client = dial()
+    client.send(garbage)
+    assert await client.answers() == []
+    assert client.transport.closed
+
+
+async def test_command_when_its_type_is_unknown_then_closed(client: Any) -> None:
+    client.send(bytes.fromhex("0000000700000003" + "08ff01"))
+    assert await client.answers() == []
+    assert client.transport.closed
+
+
+async def test_command_when_meant_for_clients_then_closed(client: Any) -> None:
+    client.send(commands.success(1))
+    await client.answers()
+    assert client.transport.closed
+
+
+async def test_ping_when_connected_then_pong(client: Any) -> None:
+    client.send(commands.PING)
+    (answer,) = await client.answers()
+    assert answer.command.type == pb.BaseCommand.PONG
+
+
+@pytest.mark.parametrize("number", [50, 52, 54, 56, 62])
+async def test_transaction_when_asked_for_then_refused_in_pulsars_words(client: Any, number: int) -> None:
+    contents = {
+        50: pb.CommandNewTxn(request_id=5),
+        52: pb.CommandAddPartitionToTxn(request_id=5),
+        54: pb.CommandAddSubscriptionToTxn(request_id=5),
+        56: pb.CommandEndTxn(request_id=5),
+        62: pb.CommandTcClientConnectRequest(request_id=5, tc_id=0),
+    }
+    error = await client.ask(commands.encode(contents[number]))
+    assert (error.request_id, error.error) == (5, ServerError.NotAllowedError)
+    assert error.message == "Transactions are not enabled."
+
+
+async def test_command_when_known_but_not_offered_then_unsupported_version(client: Any) -> None:
+    watch = pb.CommandWatchTopicList(request_id=6, watcher_id=1, namespace="a/b", topics_pattern=".*")
+    error = await client.ask(commands.encode(watch))
+    assert (error.request_id, error.error) == (6, ServerError.UnsupportedVersionError)
+    assert not client.transport.closed
+
+
+async def test_request_when_broker_code_fails_then_unknown_error_and_connection_stays(client: Any) -> None:
+    client.rooms.failure = ZeroDivisionError("a fault")
+    error = await client.ask(commands.producer(8, 1, "a/b/c"))
+    assert (error.request_id, error.error) == (8, ServerError.UnknownError)
+    assert "a fault" not in error.message
+    assert not client.transport.closed
+
+
+async def test_publishes_when_limit_is_reached_then_reading_stops_until_half_is_answered(dial: Any) -> None:
+    client = dial(pending_publishes_max=4)
+    await client.greet()
+    producer = await client.open_producer()
+    for sequence_id in range(4):
+        assert client.transport.reading
+        client.send(commands.send(1, sequence_id, ENTRY))
+    assert not client.transport.reading
+    producer.sink.receipt(1, 0, -1, 3, 0)
+    assert not client.transport.reading
+    producer.sink.receipt(1, 1, -1, 3, 1)
+    assert client.transport.reading
+
+
+async def test_publishes_when_byte_limit_is_reached_then_reading_stops(dial: Any) -> None:
+    client = dial(pending_publish_bytes_max=2 * len(ENTRY))
+    await client.greet()
+    producer = await client.open_producer()
+    client.send(commands.send(1, 0, ENTRY), commands.send(1, 1, ENTRY))
+    assert not client.transport.reading
+    producer.sink.receipt(1, 0, -1, 3, 0)
+    assert client.transport.reading
+
+
+async def test_output_when_client_does_not_read_then_reading_stops_and_consumers_wait(client: Any) -> None:
+    consumer = await client.subscribe()
+    assert consumer.sink.writable
+    client.transport.buffer_size = 64 * 1024 * 1024
+    client.connection.pause_writing()
+    assert not consumer.sink.writable
+    assert not client.transport.reading
+    client.connection.resume_writing()
+    assert client.transport.reading
+    assert consumer.calls == [("resume",)]
+    assert consumer.sink.writable
+
+
+async def test_sign_of_life_when_client_answers_then_alive(client: Any) -> None:
+    asking = asyncio.ensure_future(client.connection.is_alive())
+    (ping,) = await client.answers()
+    assert ping.command.type == pb.BaseCommand.PING
+    client.send(commands.PONG)
+    assert await asking
+    assert not client.transport.closed
+
+
+async def test_sign_of_life_when_client_is_silent_then_dropped(dial: Any) -> None:
+    client = dial(liveness_check_seconds=0.01)
+    await client.greet()
+    assert not await client.connection.is_alive()
+    assert client.transport.closed
+
+
+async def test_sign_of_life_when_connection_ends_meanwhile_then_dead(client: Any) -> None:
+    asking = asyncio.ensure_future(client.connection.is_alive())
+    await client.answers()
+    client.end()
+    assert not await asking
+
+
+async def test_connection_when_lost_then_producers_and_consumers_are_closed(client: Any) -> None:
+    producer, consumer = await client.open_producer(), await client.subscribe()
+    client.end()
+    assert producer.closed
+    assert consumer.closed
+
+
+async def test_connection_when_lost_while_a_producer_opens_then_it_is_closed(client: Any) -> None:
+    topic = client.rooms.topic
+    topic.gate = asyncio.Event()
+    client.send(commands.producer(1, 1, "a/b/c"))
+    await client.answers()
+    client.end()
+    topic.gate.set()
+    await client.connection.tasks_done()
+    assert topic.producers[0].closed

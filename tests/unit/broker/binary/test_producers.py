@@ -1,0 +1,210 @@
+"""Opening producers, sends, receipts, closing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.api import AccessMode
+from interpulse.model.errors import PersistenceError, ProducerBusy, ProducerFenced, ServerError, TopicNotFound
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topics import Requester
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import build_entry
+
+METADATA = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString()
+ENTRY = build_entry(METADATA, b"hello")
+TOPIC = "persistent://public/default/t-partition-3"
+
+
+async def test_producer_when_opened_then_request_reaches_the_topic(client: Any) -> None:
+    opening = commands.producer(
+        9,
+        2,
+        TOPIC,
+        name="me",
+        epoch=3,
+        access_mode=pb.Exclusive,
+        topic_epoch=0,
+        encrypted=True,
+        properties={"a": "b"},
+    )
+    success = await client.ask(opening)
+    assert (success.request_id, success.producer_name, success.last_sequence_id) == (9, "me", -1)
+    assert success.producer_ready
+    request = client.rooms.topic.producers[0].request
+    assert (request.name, request.epoch, request.access_mode) == ("me", 3, AccessMode.EXCLUSIVE)
+    assert (request.topic_epoch, request.encrypted, request.metadata) == (0, True, {"a": "b"})
+    assert (request.address, request.client_version) == ("/127.0.0.1:5", "Pulsar-CPP-v4.2.0")
+    assert client.rooms.opened == [(TopicName.parse(TOPIC), Requester.CLIENT, True)]
+
+
+async def test_producer_when_named_like_a_replicator_then_opened_as_one(client: Any) -> None:
+    producer = await client.open_producer(name="pulsar.repl.east-->west")
+    assert producer.request.remote
+    assert client.rooms.opened[0][1] is Requester.REPLICATOR
+
+
+async def test_producer_when_schema_is_given_then_its_version_is_told(client: Any) -> None:
+    schema = SchemaInfo(SchemaType.STRING)
+    success = await client.ask(commands.producer(1, 1, TOPIC, schema=schema))
+    assert success.schema_version == b"\0\0\0\0\0\0\0\5"
+    success = await client.ask(commands.producer(2, 2, TOPIC, schema=SchemaInfo(SchemaType.NONE)))
+    assert success.schema_version == b""
+
+
+async def test_producer_when_already_open_then_success_again(client: Any) -> None:
+    await client.open_producer()
+    success = await client.ask(commands.producer(5, 1, TOPIC))
+    assert success.request_id == 5
+    assert len(client.rooms.topic.producers) == 1
+
+
+async def test_producer_when_still_being_opened_then_service_not_ready(client: Any) -> None:
+    client.rooms.topic.gate = asyncio.Event()
+    client.send(commands.producer(1, 1, TOPIC))
+    error = await client.ask(commands.producer(2, 1, TOPIC))
+    assert (error.request_id, error.error) == (2, ServerError.ServiceNotReady)
+    client.rooms.topic.gate.set()
+    (answer,) = await client.answers()
+    assert answer.command.producer_success.request_id == 1
+
+
+@pytest.mark.parametrize("failure", [ProducerBusy("taken"), TopicNotFound("")])
+async def test_producer_when_refused_then_error_with_its_code(client: Any, failure: Any) -> None:
+    client.rooms.failure = failure
+    error = await client.ask(commands.producer(3, 1, TOPIC))
+    assert (error.request_id, error.error, error.message) == (3, failure.wire_code, str(failure))
+
+
+async def test_producer_when_name_is_invalid_then_code_17(client: Any) -> None:
+    error = await client.ask(commands.producer(3, 1, "a/b"))
+    assert error.error == ServerError.InvalidTopicName
+    assert error.message.startswith("Invalid topic name")
+
+
+async def test_producer_when_it_waits_for_exclusivity_then_a_second_success_follows(client: Any) -> None:
+    client.rooms.topic.ready = False
+    success = await client.ask(commands.producer(4, 1, TOPIC, access_mode=pb.WaitForExclusive))
+    assert not success.producer_ready
+    producer = client.rooms.topic.producers[0]
+    producer.ready, producer.topic_epoch = True, 7
+    producer.sink.producer_ready(1, 7)
+    (answer,) = await client.answers()
+    success = answer.command.producer_success
+    assert (success.request_id, success.producer_ready, success.topic_epoch) == (4, True, 7)
+
+
+async def test_producer_when_waiting_ends_in_refusal_then_error_for_the_open_request(client: Any) -> None:
+    client.rooms.topic.ready = False
+    await client.ask(commands.producer(4, 1, TOPIC, access_mode=pb.WaitForExclusive))
+    client.rooms.topic.producers[0].sink.producer_refused(1, ProducerFenced("newer"))
+    (answer,) = await client.answers()
+    assert (answer.command.error.request_id, answer.command.error.error) == (4, ServerError.ProducerFenced)
+
+
+async def test_send_when_stored_then_receipt_repeats_its_ids(client: Any) -> None:
+    producer = await client.open_producer()
+    client.send(commands.send(1, 7, ENTRY, num_messages=3, highest_sequence_id=9, is_chunk=True))
+    sequence_id, highest, count, entry, is_chunk, marker = producer.published[0]
+    assert (sequence_id, highest, count, bytes(entry), is_chunk, marker) == (7, 9, 3, ENTRY, True, False)
+    producer.sink.receipt(1, 7, 9, 11, 12)
+    (answer,) = await client.answers()
+    receipt = answer.command.send_receipt
+    assert (receipt.sequence_id, receipt.highest_sequence_id) == (7, 9)
+    assert (receipt.message_id.ledgerId, receipt.message_id.entryId, receipt.message_id.partition) == (11, 12, 3)
+
+
+async def test_send_when_no_highest_id_then_published_with_minus_one_and_receipt_has_none(client: Any) -> None:
+    producer = await client.open_producer()
+    client.send(commands.send(1, 0, ENTRY))
+    assert producer.published[0][:3] == (0, -1, 1)
+    producer.sink.receipt(1, 0, -1, -1, -1)
+    (answer,) = await client.answers()
+    receipt = answer.command.send_receipt
+    assert receipt.highest_sequence_id == 0
+    assert (receipt.message_id.ledgerId, receipt.message_id.entryId) == (2**64 - 1, 2**64 - 1)
+
+
+async def test_send_when_checksum_is_wrong_then_checksum_error_and_nothing_published(client: Any) -> None:
+    producer = await client.open_producer()
+    damaged = ENTRY[:-1] + b"!"
+    error = await client.ask(commands.send(1, 7, damaged, highest_sequence_id=8))
+    assert (error.producer_id, error.sequence_id, error.error) == (1, 8, ServerError.ChecksumError)
+    assert producer.published == []
+
+
+async def test_send_when_checksum_is_left_out_then_added(client: Any) -> None:
+    producer = await client.open_producer()
+    client.send(commands.send(1, 7, ENTRY[6:]))
+    assert producer.published[0][3] == ENTRY
+
+
+async def test_send_when_it_fails_then_send_error(client: Any) -> None:
+    producer = await client.open_producer()
+    client.send(commands.send(1, 7, ENTRY))
+    producer.sink.send_failed(1, 7, PersistenceError("disk full"))
+    (answer,) = await client.answers()
+    error = answer.command.send_error
+    assert (error.sequence_id, error.error, error.message) == (7, ServerError.PersistenceError, "disk full")
+
+
+async def test_send_when_producer_is_unknown_then_closed(client: Any) -> None:
+    client.send(commands.send(1, 7, ENTRY))
+    await client.answers()
+    assert client.transport.closed
+
+
+async def test_send_when_entry_is_missing_then_closed(client: Any) -> None:
+    await client.open_producer()
+    client.send(commands.encode(pb.CommandSend(producer_id=1, sequence_id=1)))
+    await client.answers()
+    assert client.transport.closed
+
+
+async def test_send_when_producer_was_closed_just_now_then_ignored(client: Any) -> None:
+    producer = await client.open_producer()
+    producer.sink.producer_closed(1)
+    client.send(commands.send(1, 7, ENTRY))
+    (answer,) = await client.answers()
+    assert answer.command.close_producer.request_id == 2**64 - 1
+    assert producer.published == []
+    assert not client.transport.closed
+
+
+async def test_close_by_broker_when_client_is_too_old_then_connection_is_closed(dial: Any) -> None:
+    client = dial()
+    await client.greet(protocol_version=4)
+    producer = await client.open_producer()
+    producer.sink.producer_closed(1)
+    assert client.transport.closed
+
+
+async def test_close_when_sends_are_pending_then_success_after_their_receipts(client: Any) -> None:
+    producer = await client.open_producer()
+    client.send(commands.send(1, 7, ENTRY), commands.close_producer(1, 3))
+    assert await client.answers() == []
+    producer.sink.receipt(1, 7, -1, 1, 1)
+    receipt, success = await client.answers()
+    assert receipt.command.type == pb.BaseCommand.SEND_RECEIPT
+    assert success.command.success.request_id == 3
+    assert producer.closed
+
+
+async def test_close_when_producer_is_unknown_then_success(client: Any) -> None:
+    assert (await client.ask(commands.close_producer(8, 3))).request_id == 3
+
+
+async def test_close_when_producer_is_being_opened_then_closed_afterwards(client: Any) -> None:
+    client.rooms.topic.gate = asyncio.Event()
+    client.send(commands.producer(1, 1, TOPIC), commands.close_producer(1, 2))
+    await client.answers()
+    client.rooms.topic.gate.set()
+    opened, closed = await client.answers()
+    assert opened.command.producer_success.request_id == 1
+    assert closed.command.success.request_id == 2
+    assert client.rooms.topic.producers[0].closed

@@ -1,0 +1,88 @@
+"""Partition metadata, lookup, topic lists: answers and typed refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.model.errors import ServerError
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+
+FAILED = pb.CommandPartitionedTopicMetadataResponse.Failed
+
+
+async def test_metadata_when_flag_is_absent_then_asked_with_creation(client: Any) -> None:
+    answer = await client.ask(commands.partitioned_metadata(3, "a/b/c"))
+    assert (answer.request_id, answer.response, answer.partitions) == (3, 0, 4)
+
+
+async def test_metadata_when_creation_is_off_then_typed_topic_not_found(client: Any) -> None:
+    answer = await client.ask(commands.partitioned_metadata(3, "a/b/c", create=False))
+    assert (answer.request_id, answer.response, answer.error) == (3, FAILED, ServerError.TopicNotFound)
+    assert answer.message == ""
+
+
+@pytest.mark.parametrize("name", ["a/b", "persistent://a/b/c/d", "-partition-3"])
+async def test_metadata_when_name_is_invalid_then_typed_17(client: Any, name: str) -> None:
+    answer = await client.ask(commands.partitioned_metadata(3, name))
+    assert (answer.response, answer.error) == (FAILED, ServerError.InvalidTopicName)
+    assert answer.message.startswith("Invalid topic name: ")
+
+
+async def test_metadata_when_no_permit_is_left_then_too_many_requests(client: Any) -> None:
+    client.rooms.permits_max = 0
+    answer = await client.ask(commands.partitioned_metadata(3, "a/b/c"))
+    assert answer.error == ServerError.TooManyRequests
+    assert answer.message == "Failed due to too many pending lookup requests"
+
+
+async def test_permits_when_requests_fail_then_given_back(client: Any) -> None:
+    client.rooms.permits_max = 1
+    for _ in range(3):
+        answer = await client.ask(commands.partitioned_metadata(3, "a/b/c", create=False))
+        assert answer.error == ServerError.TopicNotFound
+    assert (await client.ask(commands.partitioned_metadata(3, "a/b/c"))).partitions == 4
+
+
+async def test_lookup_when_namespace_exists_then_this_broker(client: Any) -> None:
+    answer = await client.ask(commands.lookup(3, "persistent://public/default/x", listener_name=""))
+    assert answer.response == pb.CommandLookupTopicResponse.Connect
+    assert (answer.request_id, answer.brokerServiceUrl) == (3, "pulsar://127.0.0.1:6650")
+    assert answer.authoritative
+    assert not answer.proxy_through_service_url
+
+
+async def test_lookup_when_namespace_is_missing_then_typed_11(client: Any) -> None:
+    answer = await client.ask(commands.lookup(3, "persistent://nobody/default/x"))
+    assert (answer.response, answer.error) == (pb.CommandLookupTopicResponse.Failed, ServerError.TopicNotFound)
+
+
+async def test_lookup_when_listener_is_unknown_then_refused_in_words_that_clients_know(client: Any) -> None:
+    answer = await client.ask(commands.lookup(3, "persistent://public/default/x", listener_name="test"))
+    assert answer.error == ServerError.ServiceNotReady
+    assert "the broker do not have test listener" in answer.message
+
+
+async def test_topic_list_when_hash_is_new_then_whole_list_unfiltered(client: Any) -> None:
+    answer = await client.ask(commands.get_topics_of_namespace(3, "public/default", topics_pattern=".*a"))
+    assert list(answer.topics) == ["persistent://public/default/a", "persistent://public/default/b"]
+    assert (answer.topics_hash, answer.changed, answer.filtered) == ("c7559e98", True, False)
+
+
+async def test_topic_list_when_hash_still_holds_then_unchanged_and_empty(client: Any) -> None:
+    answer = await client.ask(commands.get_topics_of_namespace(3, "public/default", topics_hash="c7559e98"))
+    assert list(answer.topics) == []
+    assert not answer.changed
+
+
+async def test_topic_list_when_namespace_is_missing_then_empty(client: Any) -> None:
+    mode = pb.CommandGetTopicsOfNamespace.NON_PERSISTENT
+    answer = await client.ask(commands.get_topics_of_namespace(3, "no/such", mode=mode))
+    assert (list(answer.topics), answer.topics_hash, answer.changed) == ([], "00000000", True)
+
+
+async def test_topic_list_when_namespace_is_invalid_then_error(client: Any) -> None:
+    answer = await client.ask(commands.get_topics_of_namespace(3, "oops"))
+    assert (answer.request_id, answer.error) == (3, ServerError.InvalidTopicName)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from interpulse.broker import keys
 from interpulse.broker.commits import until_unchanged
+from interpulse.broker.config import BrokerConfig
 from interpulse.broker.namespaces import Namespaces
 from interpulse.model.changes import (
     Change,
@@ -33,7 +34,7 @@ from interpulse.rules.policies import effective_auto_creation, effective_topics_
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import Delete, MetadataStore, Put, Versioned
 
-__all__ = ["TopicLifecycle", "TopicSettings"]
+__all__ = ["LifecycleSettings", "TopicLifecycle"]
 
 A = TypeVar("A")
 _NO_PROPERTIES: Mapping[str, str] = {}
@@ -41,7 +42,7 @@ _PULSARS_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIO
 
 
 @dataclass(frozen=True, slots=True)
-class TopicSettings:
+class LifecycleSettings:
     """The broker's own word on topics where the namespace says nothing."""
 
     auto_creation: AutoTopicCreation = _PULSARS_AUTO_CREATION
@@ -50,6 +51,18 @@ class TopicSettings:
     persistent_enabled: bool = True
     non_persistent_enabled: bool = True
     system_topics_enabled: bool = True
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> LifecycleSettings:
+        """The part of the broker's settings that rules of topics look at."""
+        return cls(
+            config.auto_topic_creation,
+            partitions_max=config.max_num_partitions_per_partitioned_topic,
+            topics_max=config.max_topics_per_namespace,
+            persistent_enabled=config.enable_persistent_topics,
+            non_persistent_enabled=config.enable_non_persistent_topics,
+            system_topics_enabled=config.system_topic_enabled,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,7 @@ class TopicLifecycle:
         self,
         store: MetadataStore,
         namespaces: Namespaces,
-        settings: Callable[[], TopicSettings],
+        settings: Callable[[], LifecycleSettings],
         *,
         loaded: Collection[TopicName] = (),
     ) -> None:
@@ -264,7 +277,7 @@ class TopicLifecycle:
         return frozenset(each.partition_index for each in names if each.is_partition and each.base == name)
 
     async def _topics_left(
-        self, namespace: NamespaceName, policies: NamespacePolicies | None, settings: TopicSettings
+        self, namespace: NamespaceName, policies: NamespacePolicies | None, settings: LifecycleSettings
     ) -> int | None:
         topics_max = effective_topics_max(policies, settings.topics_max)
         if topics_max <= 0:

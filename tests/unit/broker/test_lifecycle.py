@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from interpulse.broker import keys
-from interpulse.broker.lifecycle import TopicLifecycle, TopicSettings
+from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (
@@ -24,7 +24,7 @@ from interpulse.model.topics import Existence, PartitionedTopicMetadata, Request
 from interpulse.storage.api import Change, Put
 from interpulse.storage.memory import MemoryMetadataStore
 
-PARTITIONED_4 = TopicSettings(AutoTopicCreation(True, PARTITIONED, 4))
+PARTITIONED_4 = LifecycleSettings(AutoTopicCreation(True, PARTITIONED, 4))
 X = TopicName.parse("x")
 
 
@@ -33,7 +33,7 @@ class Broker:
 
     def __init__(self, store: MemoryMetadataStore) -> None:
         self.store = store
-        self.settings = TopicSettings()
+        self.settings = LifecycleSettings()
         self.loaded: set[TopicName] = set()
         self.namespaces = Namespaces(store, local_cluster="east")
         self.lifecycle = TopicLifecycle(store, self.namespaces, lambda: self.settings, loaded=self.loaded)

@@ -1,0 +1,107 @@
+"""Settings from all sources, and what is said about those that cannot be used."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from interpulse.broker.config import BrokerConfig, ConfigError, dynamic_keys, load_config, settings_by_key
+from interpulse.broker.config_keys import BROKER_KEYS, PULSAR_KEYS
+
+OURS = {"dataDir", "replicationJob", "replicationJobDriverMemory", "replicationJobSparkMaster"}
+
+
+def test_every_key_is_pulsars_or_declared_ours() -> None:
+    assert {key for key in settings_by_key() if key not in BROKER_KEYS} == OURS
+
+
+def test_every_setting_is_described() -> None:
+    for item in fields(BrokerConfig):
+        assert item.metadata["text"].endswith("."), item.name
+
+
+def test_sources_when_all_speak_the_last_one_wins() -> None:
+    loaded = load_config(
+        file_text="defaultNumPartitions=2\nmaxTopicsPerNamespace=2\nclusterName=file\nmaxMessageSize=2000\n",
+        environment={
+            "maxTopicsPerNamespace": "3",
+            "PULSAR_PREFIX_clusterName": "environment",
+            "maxMessageSize": "3000",
+        },
+        settings=["clusterName=set", "maxMessageSize=4000"],
+        options={"maxMessageSize": "5000"},
+    )
+    config = loaded.config
+    assert loaded.warnings == ()
+    assert (config.default_num_partitions, config.max_topics_per_namespace) == (2, 3)
+    assert (config.cluster_name, config.max_message_size) == ("set", 5000)
+
+
+def test_file_is_read_like_a_broker_conf() -> None:
+    text = "# one\n\n! two\n allowAutoTopicCreation = FALSE \nadvertisedAddress=\nreplicationJobSparkMaster=local[*]"
+    config = load_config(file_text=text).config
+    assert config.allow_auto_topic_creation is False
+    assert config.advertised_host == "127.0.0.1"
+    assert config.replication_job_spark_master == "local[*]"
+
+
+def test_problems_are_reported_together() -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load_config(
+            file_text="brokerServicePort=99999\nno separator\n",
+            file_name="my.conf",
+            environment={"defaultNumPartitions": "0"},
+            settings=[
+                "alowAutoTopicCreation=true",
+                "allowAutoTopicCreationType=many",
+                "lonely",
+                "systemTopicEnabled=1",
+            ],
+        )
+    assert sorted(refusal.value.problems) == [
+        "allowAutoTopicCreationType=many: must be one of non-partitioned, partitioned",
+        "alowAutoTopicCreation is not a known setting; the nearest is allowAutoTopicCreation",
+        "environment: defaultNumPartitions=0: must be at least 1",
+        "expected key=value, found 'lonely'",
+        "my.conf, line 2: expected key=value, found 'no separator'",
+        "my.conf: brokerServicePort=99999: must be at most 65535",
+        "systemTopicEnabled=1: must be true or false",
+    ]
+
+
+def test_key_of_pulsar_that_is_not_supported_gives_one_warning() -> None:
+    loaded = load_config(
+        file_text="zookeeperServers=a:2181\nzookeeperServers=a:2181\nmetadataStoreUrl=\njournalSyncData=true"
+    )
+    assert loaded.warnings == (
+        "broker.conf: zookeeperServers is a setting of Pulsar that is not supported here; it has no effect",
+        "broker.conf: journalSyncData is a setting of Pulsar that is not supported here; it has no effect",
+    )
+
+
+def test_key_of_a_part_not_built_yet_gives_a_warning() -> None:
+    assert "not built yet" in load_config(settings=["supportsBatchLookup=false"]).warnings[0]
+
+
+def test_unrelated_environment_is_none_of_our_business() -> None:
+    assert load_config(environment={"PATH": "/bin", "HOME": "/"}).config == BrokerConfig()
+
+
+@pytest.mark.parametrize("number", ["1_0", " 1 0", "\u0661", "1.0", "0x10", ""])
+def test_number_when_it_is_not_one_is_refused_or_left_out(number: str) -> None:
+    if not number:
+        assert load_config(settings=["defaultNumPartitions="]).config == BrokerConfig()
+        return
+    with pytest.raises(ConfigError, match="whole number"):
+        load_config(settings=[f"defaultNumPartitions={number}"])
+
+
+def test_text_form_can_be_read_back() -> None:
+    config = BrokerConfig(allow_auto_topic_creation=False, default_num_partitions=7, cluster_name="east")
+    text = "\n".join(f"{key}={value}" for key, value in config.as_text().items())
+    assert load_config(file_text=text).config == config
+
+
+def test_dynamic_keys_are_keys() -> None:
+    assert set(dynamic_keys()) < set(settings_by_key()) & PULSAR_KEYS

@@ -94,9 +94,15 @@ class NamespacesAdmin:
 
     # Creation by asking
 
-    async def auto_topic_creation(self, namespace: NamespaceName | str) -> AutoTopicCreation | None:
-        """The override of the namespace; None if the broker's settings apply."""
-        body = await self._get(namespace, "autoTopicCreation")
+    async def auto_topic_creation(
+        self, namespace: NamespaceName | str, *, applied: bool = False
+    ) -> AutoTopicCreation | None:
+        """The override of the namespace; None if the broker's settings apply.
+
+        With ``applied`` our broker answers what is in force; a real one ignores that and answers the override.
+        """
+        query = {"applied": True if applied else None}
+        body = await self._http.get(_path(namespace, "autoTopicCreation"), kind="namespace", query=query)
         return None if body is None else AutoTopicCreation.from_json(body)
 
     async def set_auto_topic_creation(self, namespace: NamespaceName | str, policy: AutoTopicCreation) -> None:

@@ -30,6 +30,7 @@ _NOT_FOUND: dict[str, type[PulsarError]] = {
     "policy": errors.PolicyNotFound,
 }
 _SPECIFIC: tuple[tuple[int, re.Pattern[str], type[PulsarError]], ...] = (
+    (403, re.compile("cluster", re.IGNORECASE), errors.Forbidden),
     (409, re.compile("already exist", re.IGNORECASE), errors.AlreadyExists),
     (409, re.compile("incompatible", re.IGNORECASE), errors.IncompatibleSchema),
     (409, re.compile("not empty|still has|active topics", re.IGNORECASE), errors.NotEmpty),
@@ -64,7 +65,7 @@ def error_for_response(answer: HttpAnswer, request: str, kind: Kind) -> PulsarEr
     ``kind`` says what the request was about: it decides what a 404 did not find when the reason does not say it. The
     error carries the status line as a note.
     """
-    reason = _reason(answer.content_type, answer.text) or answer.phrase
+    reason = _reason(answer.content_type, answer.text) or answer.phrase or f"HTTP status {answer.status}"
     error = _error(answer.status, reason, request, kind, unexplained=reason == answer.phrase)
     error.add_note(f"HTTP {answer.status} {answer.phrase}".rstrip())
     return error

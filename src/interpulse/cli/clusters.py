@@ -1,0 +1,86 @@
+"""``clusters``: the clusters this cluster knows, itself included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from interpulse.cli.output import print_json, print_lines
+from interpulse.cli.running import admin_command
+from interpulse.model.clusters import ClusterData
+
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
+
+__all__ = ["clusters"]
+
+
+@click.group()
+def clusters() -> None:
+    """Operations about clusters."""
+
+
+def _cluster_fields(command: Callable[..., Any]) -> Callable[..., Any]:
+    options = (
+        click.option("--url", "service_url", help="Web service URL."),
+        click.option("--url-secure", "service_url_tls", help="Web service URL with TLS."),
+        click.option("--broker-url", "broker_service_url", help="Broker service URL."),
+        click.option("--broker-url-secure", "broker_service_url_tls", help="Broker service URL with TLS."),
+        click.option("--proxy-url", "proxy_service_url", help="Proxy service URL."),
+        click.option("--proxy-protocol", help="How the proxy routes, for example SNI."),
+        click.option("--auth-plugin", "authentication_plugin", help="Authentication plug-in for this cluster."),
+        click.option("--auth-parameters", "authentication_parameters", help="Parameters of the plug-in."),
+        click.option("--tls-enable", "broker_client_tls_enabled", is_flag=True, help="Connect with TLS."),
+        click.option("--tls-allow-insecure", "tls_allow_insecure_connection", is_flag=True, help="Trust any server."),
+        click.option("--tls-trust-certs-filepath", "broker_client_trust_certs_file_path", help="Trusted certificates."),
+        click.option("--listener-name", help="Listener to use for connections to this cluster."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@clusters.command("list")
+@click.option("-c", "--current", is_flag=True, help="Mark the cluster that was asked with (*).")
+@admin_command
+async def list_clusters(admin: AdminClient, current: bool) -> None:
+    """List the registered clusters."""
+    names = await admin.clusters.list()
+    own = (await admin.brokers.runtime_configuration()).get("clusterName") if current else None
+    print_lines(f"{name}(*)" if name == own else name for name in names)
+
+
+@clusters.command("get")
+@click.argument("cluster")
+@admin_command
+async def get_cluster(admin: AdminClient, cluster: str) -> None:
+    """Print how a cluster is reached."""
+    print_json(await admin.clusters.get_json(cluster))
+
+
+@clusters.command("create")
+@click.argument("cluster")
+@_cluster_fields
+@admin_command
+async def create_cluster(admin: AdminClient, /, cluster: str, **values: Any) -> None:
+    """Register a cluster."""
+    await admin.clusters.create(cluster, ClusterData(**values))
+
+
+@clusters.command("update")
+@click.argument("cluster")
+@_cluster_fields
+@admin_command
+async def update_cluster(admin: AdminClient, /, cluster: str, **values: Any) -> None:
+    """Replace the record of a cluster."""
+    await admin.clusters.update(cluster, ClusterData(**values))
+
+
+@clusters.command("delete")
+@click.argument("cluster")
+@admin_command
+async def delete_cluster(admin: AdminClient, cluster: str) -> None:
+    """Forget a cluster."""
+    await admin.clusters.delete(cluster)

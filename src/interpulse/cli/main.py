@@ -1,0 +1,32 @@
+"""Entry points: ``interpulse`` with everything, ``interpulse-admin`` with the administration alone."""
+
+from __future__ import annotations
+
+import click
+
+from interpulse import __version__
+from interpulse.cli.lazy import LazyCommand, LazyGroup
+
+__all__ = ["admin_main", "main"]
+
+_COMMANDS = {
+    "admin": LazyCommand("interpulse.cli.admin:admin", "Administer a cluster, with the commands of pulsar-admin"),
+    "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them"),
+    "metadata": LazyCommand("interpulse.cli.metadata:metadata", "Look into the metadata of a stopped broker"),
+    "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages"),
+    "replicate": LazyCommand("interpulse.cli.replicate:replicate", "Run the geo-replication job on Spark"),
+    "standalone": LazyCommand("interpulse.cli.standalone:standalone", "Run a broker in this process"),
+}
+
+
+@click.group(cls=LazyGroup, lazy_commands=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(version)s")
+def main() -> None:
+    """The topic plane of Apache Pulsar: broker, client, administration, geo-replication on Spark."""
+
+
+def admin_main() -> None:
+    """Run ``interpulse-admin``."""
+    from interpulse.cli.admin import admin
+
+    admin(prog_name="interpulse-admin")

@@ -1,0 +1,138 @@
+"""``namespaces``: creating them, replicating them, and the policies of their topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from interpulse.cli.namespace_policies import POLICY_COMMANDS
+from interpulse.cli.output import print_json, print_lines
+from interpulse.cli.params import NAMESPACE, STRINGS
+from interpulse.cli.running import admin_command
+from interpulse.model.names import NamespaceName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
+
+__all__ = ["namespaces"]
+
+_MODES = {
+    "persistent": "PERSISTENT",
+    "non-persistent": "NON_PERSISTENT",
+    "non_persistent": "NON_PERSISTENT",
+    "all": "ALL",
+}
+_namespace = click.argument("namespace", type=NAMESPACE)
+_clusters = click.option("-c", "--clusters", type=STRINGS, required=True, help="Cluster names, separated by commas.")
+
+
+@click.group()
+def namespaces() -> None:
+    """Operations about namespaces."""
+
+
+for command in POLICY_COMMANDS:
+    namespaces.add_command(command)
+
+
+@namespaces.command("list")
+@click.argument("tenant")
+@admin_command
+async def list_namespaces(admin: AdminClient, tenant: str) -> None:
+    """List the namespaces of a tenant."""
+    print_lines(await admin.namespaces.list(tenant))
+
+
+@namespaces.command("topics")
+@_namespace
+@click.option(
+    "-m", "--mode", type=click.Choice(sorted(_MODES), case_sensitive=False), help="Which topics; all by default."
+)
+@click.option("-ist", "--include-system-topic", "system_included", is_flag=True, help="List system topics too.")
+@admin_command
+async def list_topics(admin: AdminClient, namespace: NamespaceName, mode: str | None, system_included: bool) -> None:
+    """List the topics of a namespace."""
+    wanted = _MODES[(mode or "all").lower()]
+    print_lines(await admin.namespaces.topics(namespace, mode=wanted, system_included=system_included))  # type: ignore[arg-type]
+
+
+@namespaces.command("policies")
+@_namespace
+@admin_command
+async def get_policies(admin: AdminClient, namespace: NamespaceName) -> None:
+    """Print all policies of a namespace."""
+    print_json(await admin.namespaces.policies_json(namespace))
+
+
+@namespaces.command("create")
+@_namespace
+@click.option("-c", "--clusters", type=STRINGS, multiple=True, help="Clusters that hold it; the local one by default.")
+@click.option("-b", "--bundles", type=click.IntRange(min=0), default=0, help="Number of bundles.")
+@admin_command
+async def create_namespace(
+    admin: AdminClient, namespace: NamespaceName, clusters: tuple[list[str], ...], bundles: int
+) -> None:
+    """Create a namespace."""
+    names = [name for part in clusters for name in part]
+    await admin.namespaces.create(namespace, clusters=names or None, bundles=bundles or None)
+
+
+@namespaces.command("delete")
+@_namespace
+@click.option("-f", "--force", is_flag=True, help="Delete its topics too.")
+@admin_command
+async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: bool) -> None:
+    """Delete a namespace."""
+    await admin.namespaces.delete(namespace, force=force)
+
+
+@namespaces.command("set-clusters")
+@_namespace
+@_clusters
+@click.option(
+    "--skipCompareTopicPartitions",
+    "--skip-compare-topic-partitions",
+    "comparison_skipped",
+    is_flag=True,
+    help="Do not compare topics and policies with the clusters that are new in the list.",
+)
+@admin_command
+async def set_clusters(
+    admin: AdminClient, namespace: NamespaceName, clusters: list[str], comparison_skipped: bool
+) -> None:
+    """Replicate a namespace to clusters."""
+    await admin.namespaces.set_replication_clusters(namespace, clusters, partitions_compared=not comparison_skipped)
+
+
+@namespaces.command("get-clusters")
+@_namespace
+@admin_command
+async def get_clusters(admin: AdminClient, namespace: NamespaceName) -> None:
+    """List the clusters a namespace is replicated to."""
+    print_lines(await admin.namespaces.replication_clusters(namespace))
+
+
+@namespaces.command("set-allowed-clusters")
+@_namespace
+@_clusters
+@admin_command
+async def set_allowed_clusters(admin: AdminClient, namespace: NamespaceName, clusters: list[str]) -> None:
+    """Say which clusters a namespace may be replicated to."""
+    await admin.namespaces.set_allowed_clusters(namespace, clusters)
+
+
+@namespaces.command("get-allowed-clusters")
+@_namespace
+@admin_command
+async def get_allowed_clusters(admin: AdminClient, namespace: NamespaceName) -> None:
+    """List the clusters a namespace may be replicated to."""
+    print_lines(await admin.namespaces.allowed_clusters(namespace))
+
+
+@namespaces.command("replication-status")
+@_namespace
+@admin_command
+async def replication_status(admin: AdminClient, namespace: NamespaceName) -> None:
+    """Print how far each topic is on each remote cluster, and why it is held."""
+    print_json(await admin.namespaces.replication_status(namespace))

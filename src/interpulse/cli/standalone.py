@@ -1,0 +1,146 @@
+"""``interpulse standalone``: a broker in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from interpulse.cli.logs import LogFormat, configure_logging
+
+if TYPE_CHECKING:
+    from interpulse.broker.app import BrokerApp
+    from interpulse.broker.config import BrokerConfig, LoadedConfig
+
+__all__ = ["standalone"]
+
+_logger = logging.getLogger(__name__)
+
+_EXIT_CANNOT_START: Final = 2
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+class CannotStart(click.ClickException):
+    """One sentence on standard error, exit code 2."""
+
+    exit_code = _EXIT_CANNOT_START
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--cluster-name", help="Name of the cluster this broker is.  [default: standalone]")
+@click.option("--port", type=int, help="Port of the binary protocol, 0 = a free one.  [default: 6650]")
+@click.option("--http-port", type=int, help="Port of the admin API, 0 = a free one.  [default: 8080]")
+@click.option("--bind", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--data-dir", help="Directory for everything durable; created if missing.  [default: ./data]")
+@click.option("--config", "config_file", metavar="FILE", help="A broker.conf: key=value lines with Pulsar's keys.")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
+@click.option("--log-level", type=click.Choice(_LEVELS, case_sensitive=False), default="INFO", show_default=True)
+@click.option("--log-format", type=click.Choice(("console", "json")), default="console", show_default=True)
+def standalone(
+    cluster_name: str | None,
+    port: int | None,
+    http_port: int | None,
+    bind: str | None,
+    data_dir: str | None,
+    config_file: str | None,
+    settings: tuple[str, ...],
+    log_level: str,
+    log_format: LogFormat,
+) -> None:
+    """Run a broker in this process.
+
+    Flags are stronger than --set, that is stronger than the environment, and that than the configuration file.
+    The line "ready" on standard output says that clients can publish.
+    """
+    given = {
+        "clusterName": cluster_name,
+        "brokerServicePort": port,
+        "webServicePort": http_port,
+        "bindAddress": bind,
+        "dataDir": data_dir,
+    }
+    options = {key: str(value) for key, value in given.items() if value is not None}
+    loaded = _load(config_file, settings, options)
+    configure_logging(log_level.upper(), log_format)
+    for warning in loaded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    _run(_serve(loaded.config))
+
+
+def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str, str]) -> LoadedConfig:
+    from interpulse.broker.config import ConfigError, load_config
+
+    text = ""
+    if config_file is not None:
+        try:
+            text = Path(config_file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise CannotStart(f"configuration file {config_file} cannot be read: {reason}") from error
+    try:
+        return load_config(
+            file_text=text,
+            file_name=config_file or "broker.conf",
+            environment=os.environ,
+            settings=settings,
+            options=options,
+        )
+    except ConfigError as error:
+        raise CannotStart("; ".join(error.problems)) from error
+
+
+async def _serve(config: BrokerConfig) -> None:
+    """Start, say where, wait for a signal, stop."""
+    from interpulse.broker.app import BrokerApp, CannotServe
+    from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
+
+    app = BrokerApp(config)
+    stopping = _stop_signal()
+    try:
+        await app.start()
+    except (CannotServe, DataDirectoryInUse, DataDirectoryUnusable) as error:
+        raise CannotStart(str(error)) from error
+    try:
+        _announce(app)
+        await stopping.wait()
+        _logger.info("stopping")
+    finally:
+        await app.stop()
+    _logger.info("stopped")
+
+
+def _announce(app: BrokerApp) -> None:
+    lines = (
+        f"binary service: {app.service_url}",
+        f"web service: {app.web_url}",
+        f"data directory: {app.data_dir}",
+        "ready",
+    )
+    # Whoever started us may have closed the pipe after reading what it wanted; the broker serves all the same.
+    with contextlib.suppress(BrokenPipeError):
+        click.echo("\n".join(lines))
+    _logger.info("ready binary=%s web=%s data_dir=%s", app.service_url, app.web_url, app.data_dir)
+
+
+def _stop_signal() -> asyncio.Event:
+    event = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, event.set)
+    return event
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    """Run on uvloop where it is installed: lower latency for small requests, the same throughput in bulk."""
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with contextlib.suppress(ImportError):
+        from uvloop import new_event_loop as new_loop
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(main)

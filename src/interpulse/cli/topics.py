@@ -1,0 +1,267 @@
+"""``topics``: their existence, shape and content. Subscriptions are in ``topic_subscriptions``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from interpulse.cli.output import print_json, print_lines, print_pairs
+from interpulse.cli.params import NAMESPACE, PAIRS, STRINGS, TOPIC, joined_pairs
+from interpulse.cli.running import admin_command
+from interpulse.cli.topic_subscriptions import SUBSCRIPTION_COMMANDS
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
+
+__all__ = ["topics"]
+
+_DOMAINS: dict[str, tuple[Domain, ...]] = {
+    "persistent": (PERSISTENT,),
+    "non-persistent": (NON_PERSISTENT,),
+    "non_persistent": (NON_PERSISTENT,),
+}
+_BOTH_DOMAINS: tuple[Domain, ...] = (PERSISTENT, NON_PERSISTENT)
+_topic = click.argument("topic", type=TOPIC)
+_force = click.option("-f", "--force", is_flag=True, help="Close producers and consumers first.")
+_metadata = click.option("-m", "--metadata", type=PAIRS, multiple=True, help="Properties of the topic: a=b,c=d.")
+_system = click.option(
+    "-ist", "--include-system-topic", "system_included", is_flag=True, help="List system topics too."
+)
+
+
+@click.group()
+def topics() -> None:
+    """Operations about topics."""
+
+
+for command in SUBSCRIPTION_COMMANDS:
+    topics.add_command(command)
+
+
+@topics.command("list")
+@click.argument("namespace", type=NAMESPACE)
+@click.option("-td", "--topic-domain", type=click.Choice(list(_DOMAINS)), help="Only topics of this domain.")
+@_system
+@admin_command
+async def list_topics(
+    admin: AdminClient, namespace: NamespaceName, topic_domain: str | None, system_included: bool
+) -> None:
+    """List the topics of a namespace, partitions one by one."""
+    domains = _DOMAINS[topic_domain] if topic_domain else _BOTH_DOMAINS
+    print_lines(await admin.topics.list(namespace, domains=domains, system_included=system_included))
+
+
+@topics.command("list-partitioned-topics")
+@click.argument("namespace", type=NAMESPACE)
+@_system
+@admin_command
+async def list_partitioned_topics(admin: AdminClient, namespace: NamespaceName, system_included: bool) -> None:
+    """List the partitioned topics of a namespace."""
+    print_lines(await admin.topics.list_partitioned(namespace, system_included=system_included))
+
+
+@topics.command("create")
+@_topic
+@_metadata
+@admin_command
+async def create_topic(admin: AdminClient, topic: TopicName, metadata: tuple[dict[str, str], ...]) -> None:
+    """Create a non-partitioned topic."""
+    await admin.topics.create(topic, joined_pairs(metadata))
+
+
+@topics.command("create-partitioned-topic")
+@_topic
+@click.option("-p", "--partitions", type=int, required=True, help="Number of partitions.")
+@_metadata
+@admin_command
+async def create_partitioned_topic(
+    admin: AdminClient, topic: TopicName, partitions: int, metadata: tuple[dict[str, str], ...]
+) -> None:
+    """Create a partitioned topic, or restore the metadata of one whose partitions are still there."""
+    await admin.topics.create_partitioned(topic, partitions, properties=joined_pairs(metadata))
+
+
+@topics.command("update-partitioned-topic")
+@_topic
+@click.option("-p", "--partitions", type=int, required=True, help="New number of partitions.")
+@click.option("-ulo", "--update-local-only", "local_only", is_flag=True, help="Leave other clusters as they are.")
+@click.option("-f", "--force", is_flag=True, help="Do not look for stray partitions first.")
+@admin_command
+async def update_partitioned_topic(
+    admin: AdminClient, topic: TopicName, partitions: int, local_only: bool, force: bool
+) -> None:
+    """Let a partitioned topic grow."""
+    await admin.topics.expand(topic, partitions, local_only=local_only, force=force)
+
+
+@topics.command("create-missed-partitions")
+@_topic
+@admin_command
+async def create_missed_partitions(admin: AdminClient, topic: TopicName) -> None:
+    """Create the partitions that are counted but not there."""
+    await admin.topics.create_missed_partitions(topic)
+
+
+@topics.command("get-partitioned-topic-metadata")
+@_topic
+@admin_command
+async def get_partitioned_topic_metadata(admin: AdminClient, topic: TopicName) -> None:
+    """Print the number of partitions, 0 for a non-partitioned topic. Never creates one."""
+    print_json((await admin.topics.partitioned_metadata(topic)).to_json())
+
+
+@topics.command("delete")
+@_topic
+@_force
+@admin_command
+async def delete_topic(admin: AdminClient, topic: TopicName, force: bool) -> None:
+    """Delete a topic or a single partition."""
+    await admin.topics.delete(topic, force=force)
+
+
+@topics.command("delete-partitioned-topic")
+@_topic
+@_force
+@admin_command
+async def delete_partitioned_topic(admin: AdminClient, topic: TopicName, force: bool) -> None:
+    """Delete a partitioned topic with all its partitions."""
+    await admin.topics.delete_partitioned(topic, force=force)
+
+
+@topics.command("unload")
+@_topic
+@admin_command
+async def unload_topic(admin: AdminClient, topic: TopicName) -> None:
+    """Close a topic in its broker; it is loaded again when it is needed."""
+    await admin.topics.unload(topic)
+
+
+@topics.command("terminate")
+@_topic
+@admin_command
+async def terminate_topic(admin: AdminClient, topic: TopicName) -> None:
+    """Let a topic take no more messages."""
+    print_lines([f"Topic successfully terminated at {await admin.topics.terminate(topic)}"])
+
+
+@topics.command("lookup")
+@_topic
+@admin_command
+async def lookup_topic(admin: AdminClient, topic: TopicName) -> None:
+    """Print the address of the broker that serves a topic."""
+    print_lines([(await admin.lookup.topic(topic))["brokerUrl"]])
+
+
+@topics.command("partitioned-lookup")
+@_topic
+@click.option("-s", "--sort-by-broker", is_flag=True, help="List the partitions of each broker.")
+@admin_command
+async def lookup_partitioned_topic(admin: AdminClient, topic: TopicName, sort_by_broker: bool) -> None:
+    """Print the address of the broker that serves each partition."""
+    count = (await admin.topics.partitioned_metadata(topic)).partitions
+    if count == 0:
+        raise click.UsageError(f"{topic} is not a partitioned topic")
+    partitions = [topic.partition(index) for index in range(count)]
+    brokers = {str(partition): (await admin.lookup.topic(partition))["brokerUrl"] for partition in partitions}
+    print_pairs(_by_broker(brokers) if sort_by_broker else brokers)
+
+
+def _by_broker(brokers: dict[str, str]) -> dict[str, str]:
+    grouped: dict[str, list[str]] = {}
+    for partition, broker in brokers.items():
+        grouped.setdefault(broker, []).append(partition)
+    return {broker: f"[{', '.join(partitions)}]" for broker, partitions in grouped.items()}
+
+
+@topics.command("bundle-range")
+@_topic
+@admin_command
+async def bundle_range(admin: AdminClient, topic: TopicName) -> None:
+    """Print the hash range of the bundle that holds a topic."""
+    print_lines([await admin.lookup.bundle_range(topic)])
+
+
+@topics.command("last-message-id")
+@_topic
+@admin_command
+async def last_message_id(admin: AdminClient, topic: TopicName) -> None:
+    """Print the position of the last message."""
+    print_json(await admin.topics.last_message_id_json(topic))
+
+
+_precise = click.option("-gpb", "--get-precise-backlog", "precise", is_flag=True, help="Count the backlog exactly.")
+_earliest = click.option(
+    "-etb", "--get-earliest-time-in-backlog", "earliest", is_flag=True, help="Find the oldest message of each backlog."
+)
+
+
+@topics.command("stats")
+@_topic
+@_precise
+@_earliest
+@admin_command
+async def topic_stats(admin: AdminClient, topic: TopicName, precise: bool, earliest: bool) -> None:
+    """Print rates, producers, subscriptions and backlogs."""
+    print_json(await admin.topics.stats(topic, precise_backlog=precise, earliest_time_in_backlog=earliest))
+
+
+@topics.command("partitioned-stats")
+@_topic
+@click.option("--per-partition", is_flag=True, help="Print each partition too.")
+@_precise
+@_earliest
+@admin_command
+async def partitioned_stats(
+    admin: AdminClient, topic: TopicName, per_partition: bool, precise: bool, earliest: bool
+) -> None:
+    """Print the sums over all partitions."""
+    print_json(
+        await admin.topics.partitioned_stats(
+            topic, per_partition=per_partition, precise_backlog=precise, earliest_time_in_backlog=earliest
+        )
+    )
+
+
+@topics.command("stats-internal")
+@_topic
+@click.option("-m", "--metadata", is_flag=True, help="Print the metadata of each ledger too.")
+@admin_command
+async def internal_stats(admin: AdminClient, topic: TopicName, metadata: bool) -> None:
+    """Print ledgers and cursors."""
+    print_json(await admin.topics.internal_stats(topic, metadata=metadata))
+
+
+@topics.command("set-replication-clusters")
+@_topic
+@click.option("-c", "--clusters", type=STRINGS, required=True, help="Cluster names, separated by commas.")
+@admin_command
+async def set_replication_clusters(admin: AdminClient, topic: TopicName, clusters: list[str]) -> None:
+    """Replicate one topic to clusters, whatever its namespace says."""
+    await admin.topics.set_replication_clusters(topic, clusters)
+
+
+@topics.command("get-replication-clusters")
+@_topic
+@click.option("-ap", "--applied", is_flag=True, help="What is in force, the namespace's policy included.")
+@admin_command
+async def get_replication_clusters(admin: AdminClient, topic: TopicName, applied: bool) -> None:
+    """Print the clusters of one topic, null if the namespace decides."""
+    print_json(await admin.topics.replication_clusters(topic, applied=applied))
+
+
+@topics.command("remove-replication-clusters")
+@_topic
+@admin_command
+async def remove_replication_clusters(admin: AdminClient, topic: TopicName) -> None:
+    """Let the namespace decide again."""
+    await admin.topics.remove_replication_clusters(topic)
+
+
+@topics.command("replication-status")
+@_topic
+@admin_command
+async def replication_status(admin: AdminClient, topic: TopicName) -> None:
+    """Print how far each remote cluster is, and why it is held."""
+    print_json(await admin.topics.replication_status(topic))

@@ -119,7 +119,7 @@ def decide_opening(state: LaneState, broker: int, first: int) -> Opening:
     committed < broker < first   somebody else writes under this name
     ===========================  ================================================================
     """
-    if broker == state.sequence_id or (broker == state.claimed and broker < first):
+    if broker == state.sequence_id or NO_SEQUENCE < broker == state.claimed < first:
         return Opening.SEND_ALL
     if broker < state.sequence_id or first <= broker:
         return Opening.READ_BACK

@@ -1,0 +1,266 @@
+"""Writes entries of entry mode: marks them, sends them in order per lane, settles retries against the target.
+
+Runs on the executor inside one event loop. A lane is opened when its first entry is to be written and closed at the
+end of the task; its producer name keeps a second writer out meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from interpulse.model.errors import NotAllowed, ProducerBusy, PulsarError
+from interpulse.model.ids import Position
+from interpulse.replication.copy import EntryMarker, skip_reason
+from interpulse.spark.lanes import (
+    NO_SEQUENCE,
+    UNTOUCHED,
+    LaneState,
+    Opening,
+    decide_opening,
+    is_overrun,
+    unpack_sequence,
+)
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import build_entry
+
+__all__ = ["EntryRows", "HolesFound", "LaneInUse", "LaneReport", "LaneSender", "LaneWriter", "Target"]
+
+_parse = pb.MessageMetadata.FromString
+
+
+class HolesFound(NotAllowed):
+    """Entries that the target's broker takes for repeats although they are not stored."""
+
+
+class LaneInUse(NotAllowed):
+    """Somebody else writes under the lane's producer name."""
+
+
+class EntryRows(NamedTuple):
+    """Rows of entry mode as columns."""
+
+    topics: Sequence[str]
+    ledgers: Sequence[int]
+    entries: Sequence[int]
+    metadata: Sequence[bytes]
+    payloads: Sequence[bytes]
+
+
+class LaneSender(Protocol):
+    """A named producer that sends whole entries."""
+
+    last_sequence_id: int
+    """Highest sequence id the broker knows under the name; -1 if none."""
+
+    def send(self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool) -> None:
+        """Put one entry on its way; the sequence id is also the highest one."""
+
+    async def room(self) -> None:
+        """Return when more may be sent; raises what stopped the sender."""
+
+    async def drain(self) -> None:
+        """Return when every receipt is there; raises what stopped the sender."""
+
+    @property
+    def last_position(self) -> Position | None:
+        """Where the last entry with a receipt was stored."""
+
+    @property
+    def refused(self) -> Sequence[int]:
+        """Sequence ids answered with the position of a repeat."""
+
+    async def close(self) -> None: ...
+
+
+class Target(Protocol):
+    """The cluster written to."""
+
+    async def open_lane(self, topic: str, producer_name: str) -> LaneSender:
+        """Raises ProducerBusy while another connection holds the name."""
+
+    async def read_back(self, topic: str, after: Position, producer_name: str) -> dict[int, Position]:
+        """Sequence ids stored under a name behind a position, and where."""
+
+    async def schema_version(self, topic: str, version: bytes) -> bytes | None:
+        """The version on the target for one of the source; None: leave the entry's own."""
+
+
+@dataclass
+class LaneReport:
+    """What one task did in one lane."""
+
+    topic: str
+    state: LaneState
+    entries: int = 0
+    messages: int = 0
+    bytes: int = 0
+    replays: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class _OpenLane:
+    topic: str
+    sender: LaneSender
+    before: LaneState
+    report: LaneReport
+    stored: Mapping[int, Position] = field(default_factory=dict)
+    settled_upto: int = NO_SEQUENCE
+    last: int = NO_SEQUENCE
+    holes: list[int] = field(default_factory=list)
+
+
+class LaneWriter:
+    """All lanes of one task. Use as: ``write`` for every Arrow batch, ``finish``, and ``close`` in any case."""
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        producer_name: str,
+        source_cluster: str,
+        target_cluster: str,
+        states: Mapping[str, LaneState],
+        takeover_timeout_ms: int,
+    ) -> None:
+        self._target = target
+        self._producer_name = producer_name
+        self._target_cluster = target_cluster
+        self._marker = EntryMarker(producer_name, source_cluster)
+        self._states = states
+        self._takeover_timeout = takeover_timeout_ms / 1000
+        self._lanes: dict[str, _OpenLane] = {}
+        self._reports: dict[str, LaneReport] = {}
+
+    async def write(self, rows: EntryRows) -> None:
+        """Send the rows, in order. Raises the first failure; nothing is sent after it."""
+        topic = ""
+        report = lane = None
+        for topic_of_row, ledger, entry, raw, payload in zip(*rows, strict=True):
+            if topic_of_row != topic:
+                topic, lane = topic_of_row, self._lanes.get(topic_of_row)
+                report = self._report(topic)
+            assert report is not None
+            metadata = _parse(raw)
+            reason = skip_reason(metadata, self._target_cluster)
+            if reason is not None:
+                report.skipped[reason] += 1
+                continue
+            sequence_id = ledger << 32 | entry
+            if lane is None:
+                lane = await self._open(topic, sequence_id)
+            await self._write_one(lane, Position(ledger, entry), sequence_id, raw, metadata, payload)
+
+    async def _write_one(
+        self,
+        lane: _OpenLane,
+        position: Position,
+        sequence_id: int,
+        raw: bytes,
+        metadata: pb.MessageMetadata,
+        payload: bytes,
+    ) -> None:
+        lane.last = sequence_id
+        if sequence_id <= lane.settled_upto:
+            self._settle(lane, sequence_id)
+            return
+        version = None
+        if metadata.HasField("schema_version"):
+            version = await self._target.schema_version(lane.topic, metadata.schema_version)
+        stored = build_entry(self._marker.mark(raw, metadata, position, sequence_id, version), payload)
+        count = metadata.num_messages_in_batch
+        lane.sender.send(sequence_id, count, stored, is_chunk=metadata.num_chunks_from_msg > 1)
+        report = lane.report
+        report.entries += 1
+        report.messages += count
+        report.bytes += len(stored)
+        if not report.entries & 63:
+            await lane.sender.room()
+
+    def _settle(self, lane: _OpenLane, sequence_id: int) -> None:
+        """An id the broker would drop as a repeat: it is one if the target holds it, else it is a hole."""
+        if sequence_id in lane.stored:
+            lane.report.replays += 1
+        else:
+            lane.holes.append(sequence_id)
+
+    def _report(self, topic: str) -> LaneReport:
+        report = self._reports.get(topic)
+        if report is None:
+            report = self._reports[topic] = LaneReport(topic, self._states.get(topic, UNTOUCHED))
+        return report
+
+    async def _open(self, topic: str, first: int) -> _OpenLane:
+        before = self._states.get(topic, UNTOUCHED)
+        sender = await self._open_sender(topic)
+        lane = _OpenLane(topic, sender, before, self._report(topic))
+        self._lanes[topic] = lane
+        opening = decide_opening(before, sender.last_sequence_id, first)
+        if opening is Opening.IN_USE:
+            raise LaneInUse(self._in_use_text(lane))
+        if opening is Opening.READ_BACK:
+            lane.stored = await self._target.read_back(topic, before.target, self._producer_name)
+            lane.settled_upto = max([sender.last_sequence_id, *lane.stored])
+        return lane
+
+    def _in_use_text(self, lane: _OpenLane) -> str:
+        return (
+            f"{lane.topic}: producer {self._producer_name} has written up to source position "
+            f"{unpack_sequence(lane.sender.last_sequence_id)} there, which this job did not; another job uses the "
+            f"name. Choose another pipeline name or lane epoch"
+        )
+
+    async def _open_sender(self, topic: str) -> LaneSender:
+        """An earlier attempt may still hold the name: wait for it to end."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._takeover_timeout
+        pause = 0.05
+        while True:
+            try:
+                return await self._target.open_lane(topic, self._producer_name)
+            except ProducerBusy:
+                if loop.time() + pause > deadline:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 2.0)
+
+    async def finish(self) -> list[LaneReport]:
+        """Wait for all receipts and report. Raises HolesFound or LaneInUse when the target tells another story."""
+        for lane in self._lanes.values():
+            await lane.sender.drain()
+            lane.holes.extend(number for number in lane.sender.refused if number not in lane.stored)
+            if lane.holes:
+                raise HolesFound(_holes_text(lane))
+            if is_overrun(lane.before, lane.sender.last_sequence_id, lane.last):
+                raise LaneInUse(self._in_use_text(lane))
+            lane.report.state = _state_after(lane)
+        return list(self._reports.values())
+
+    async def close(self) -> None:
+        """Give the producer names back."""
+        lanes, self._lanes = self._lanes, {}
+        for closing in [asyncio.ensure_future(lane.sender.close()) for lane in lanes.values()]:
+            try:
+                await closing
+            except PulsarError:
+                continue  # the connection is gone, and the name with it
+
+
+def _state_after(lane: _OpenLane) -> LaneState:
+    reached = [lane.before.target, *lane.stored.values()]
+    if lane.sender.last_position is not None:
+        reached.append(lane.sender.last_position)
+    return LaneState(max(lane.before.sequence_id, lane.last), max(reached), lane.before.claimed)
+
+
+def _holes_text(lane: _OpenLane) -> str:
+    shown = ", ".join(str(unpack_sequence(number)) for number in sorted(lane.holes)[:10])
+    return (
+        f"{lane.topic}: the target drops source entries {shown} ({len(lane.holes)} in all) as repeats, but does not "
+        f"hold them; an earlier send failed while a later one was stored. Nothing was skipped; start again with "
+        f"another lane epoch to write them"
+    )

@@ -1,0 +1,89 @@
+"""``spark.read.format("pulsar")``: the data source class.
+
+Spark imports this module in every session that has the package installed, and an import error here would break every
+Python data source of that session. So nothing heavy is imported at the top: no pyarrow, no protobuf, no client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["InterpulseDataSource", "PulsarDataSource", "register"]
+
+
+class PulsarDataSource(DataSource):
+    """Reads and writes Pulsar topics, in batches and as streams."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pulsar"
+
+    def schema(self) -> StructType:
+        """One row per message, or per broker entry with ``mode=entry``; see ``includeColumns``."""
+        from interpulse.spark.options import parse_read_options
+        from interpulse.spark.rows import read_schema
+
+        options = parse_read_options(self.options)
+        return read_schema(options.mode, options.include_columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from interpulse.spark.options import Purpose, parse_read_options
+        from interpulse.spark.reader import PulsarBatchReader
+        from interpulse.spark.rows import check_schema
+
+        options = parse_read_options(self.options, Purpose.BATCH_READ)
+        check_schema(schema, options.mode)
+        return PulsarBatchReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from interpulse.spark.options import Purpose, parse_read_options
+        from interpulse.spark.reader import PulsarStreamReader
+        from interpulse.spark.rows import check_schema
+
+        options = parse_read_options(self.options, Purpose.STREAM_READ)
+        check_schema(schema, options.mode)
+        return PulsarStreamReader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from interpulse.spark.options import OptionError, Purpose, parse_write_options
+        from interpulse.spark.writer import PulsarBatchWriter
+
+        if overwrite:
+            raise OptionError('a topic cannot be overwritten; use mode("append")')
+        return PulsarBatchWriter(parse_write_options(self.options, Purpose.BATCH_WRITE), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from interpulse.spark.options import OptionError, Purpose, parse_write_options
+        from interpulse.spark.writer import PulsarStreamWriter
+
+        if overwrite:
+            raise OptionError('a topic cannot be overwritten; use outputMode("append")')
+        options = parse_write_options(self.options, Purpose.STREAM_WRITE)
+        return PulsarStreamWriter(options, schema, checkpoint=self.options.get("checkpointlocation"))
+
+
+class InterpulseDataSource(PulsarDataSource):
+    """The same under a second name, for sessions where a JAR owns the name ``pulsar``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "interpulse"
+
+
+def register(spark: SparkSession) -> None:
+    """Register ``pulsar`` and ``interpulse``: needed where Spark does not find the package by itself."""
+    registry: Any = spark.dataSource
+    registry.register(PulsarDataSource)
+    registry.register(InterpulseDataSource)

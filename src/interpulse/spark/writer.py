@@ -1,0 +1,165 @@
+"""Batch and stream writers, and what they tell the driver.
+
+Pickled like the readers: options and plain values only. The stream writer is made anew on the driver for every
+batch and its ``commit`` runs in yet another process, so lane states travel through the lane files.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.spark.lanes import NO_SEQUENCE, LaneState
+from interpulse.spark.options import OptionError, WriteOptions
+from interpulse.spark.state_files import LaneFiles
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+__all__ = ["PulsarBatchWriter", "PulsarStreamWriter", "TopicWritten", "WrittenMessage"]
+
+log = logging.getLogger(__name__)
+
+
+class TopicWritten(NamedTuple):
+    """What one task wrote to one topic-partition."""
+
+    topic: str
+    sequence_id: int = NO_SEQUENCE
+    last_position: Position = EARLIEST
+    claimed: int = NO_SEQUENCE
+    entries: int = 0
+    messages: int = 0
+    bytes: int = 0
+    replays: int = 0
+    skipped: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def lane_state(self) -> LaneState:
+        return LaneState(self.sequence_id, self.last_position, self.claimed)
+
+
+class WrittenMessage(WriterCommitMessage):
+    """The commit message of one task."""
+
+    def __init__(self, topics: Sequence[TopicWritten]) -> None:
+        self.topics = tuple(topics)
+
+
+def _written(messages: Sequence[WriterCommitMessage | None]) -> list[TopicWritten]:
+    return [item for message in messages if isinstance(message, WrittenMessage) for item in message.topics]
+
+
+def _summary(written: Sequence[TopicWritten]) -> dict[str, Any]:
+    skipped: Counter[str] = Counter()
+    for item in written:
+        skipped.update(dict(item.skipped))
+    return {
+        "entries": sum(item.entries for item in written),
+        "messages": sum(item.messages for item in written),
+        "bytes": sum(item.bytes for item in written),
+        "replays": sum(item.replays for item in written),
+        "skipped": dict(skipped),
+    }
+
+
+class PulsarBatchWriter(DataSourceArrowWriter):
+    """Appends rows to topics; at least once."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        if options.exactly_once:
+            raise OptionError("dedup=position is for streams: a batch write has no checkpoint to continue from")
+        self._options = options
+        _check_columns(options, schema)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        from interpulse.spark.sink import write_rows
+
+        return WrittenMessage(write_rows(self._options, iterator, {}))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        log.info("written %s", _summary(_written(messages)))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        _log_abort(messages)
+
+
+class PulsarStreamWriter(DataSourceStreamArrowWriter):
+    """Appends micro-batches to topics; exactly once with ``dedup=position``."""
+
+    def __init__(self, options: WriteOptions, schema: StructType, *, checkpoint: str | None) -> None:
+        self._options = options
+        _check_columns(options, schema)
+        self._state_path = _state_path(options, checkpoint)
+        self._states: dict[int, dict[str, LaneState]] = {}
+        self._anchors: dict[str, LaneState] = {}
+        if self._state_path is not None:
+            self._read_states(LaneFiles(self._state_path))
+
+    def _read_states(self, files: LaneFiles) -> None:
+        """The two newest: which of them counts is known in the task, where Spark tells the batch id."""
+        newest, lanes = files.newest()
+        self._anchors = files.anchors()
+        if newest >= 0:
+            older, lanes_before = files.newest(below=newest)
+            self._states = {newest: lanes, older: lanes_before}
+
+    def states_below(self, batch: int) -> Mapping[str, LaneState]:
+        """The lane states that a batch starts from."""
+        below = [number for number in self._states if number < batch]
+        return self._anchors | (self._states[max(below)] if below else {})
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Send everything; returns after the last receipt."""
+        from interpulse.spark.sink import write_rows
+
+        return WrittenMessage(write_rows(self._options, iterator, self.states_below(_batch_id())))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        written = _written(messages)
+        if self._state_path is not None:
+            files = LaneFiles(self._state_path)
+            moved = {item.topic: item.lane_state for item in written if item.sequence_id != NO_SEQUENCE}
+            files.commit(batchId, moved)
+            files.write_summary({"batchId": batchId, **_summary(written)})
+        log.info("written batch=%d %s", batchId, _summary(written))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        _log_abort(messages)
+
+
+def _state_path(options: WriteOptions, checkpoint: str | None) -> str | None:
+    if not options.exactly_once:
+        return None
+    if options.state_path is not None:
+        return options.state_path
+    if checkpoint is None:
+        raise OptionError("dedup=position needs statePath or a checkpointLocation")
+    return f"{checkpoint.removeprefix('file://').rstrip('/')}/interpulse"
+
+
+def _batch_id() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None, "stream writes run in tasks"
+    return int(context.getLocalProperty("streaming.sql.batchId") or 0)
+
+
+def _check_columns(options: WriteOptions, schema: StructType) -> None:
+    from interpulse.spark.sink_rows import check_write_schema
+
+    check_write_schema(options, schema)
+
+
+def _log_abort(messages: Sequence[WriterCommitMessage | None]) -> None:
+    written = _written(messages)
+    if written:
+        places = ", ".join(f"{item.topic} up to {item.last_position}" for item in written)
+        log.warning("write given up; what was written stays, there is no undo written=%s", places)

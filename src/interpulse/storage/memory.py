@@ -15,7 +15,7 @@ from interpulse.storage.api import (
     Versioned,
 )
 from interpulse.storage.tail_cache import Run, within
-from interpulse.storage.topic_log import JournalClient, LogConfig, TopicLogStore
+from interpulse.storage.topic_log import JournalClient, LedgerGone, LogConfig, TopicLogStore
 from interpulse.storage.watches import Watches
 
 __all__ = ["MemoryJournal", "MemoryMetadataStore", "memory_log_store"]
@@ -100,6 +100,8 @@ class MemoryJournal:
         """Memory does not rot."""
 
     async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
+        if ledger_id not in self._ledgers:
+            raise LedgerGone(ledger_id)
         return within(self._ledgers[ledger_id][first : first + entries_max], bytes_max)
 
     async def forget(self, ledger_ids: Iterable[int]) -> None:

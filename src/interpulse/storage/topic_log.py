@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from interpulse.model.ids import Position
 from interpulse.storage.api import (
     LedgerRecord,
+    LogDamaged,
     LogEntry,
     LogFenced,
     LogListener,
@@ -31,7 +32,7 @@ from interpulse.storage.ledgers import LedgerList
 from interpulse.storage.tail_cache import LogTail, Run, TailCache, as_log_entries
 from interpulse.storage.topic_records import LedgerIds, TopicRecord, TopicRecords, with_ledgers
 
-__all__ = ["Journal", "JournalClient", "LogConfig", "TopicLog", "TopicLogStore"]
+__all__ = ["Journal", "JournalClient", "LedgerGone", "LogConfig", "TopicLog", "TopicLogStore"]
 
 _new_tuple = tuple.__new__  # Position(...) without the generated Python function around it
 
@@ -45,6 +46,10 @@ class LogConfig:
     ledger_age_min_ms: int = 10 * 60_000  # managedLedgerMinLedgerRolloverTimeMinutes
     ledger_age_max_ms: int = 240 * 60_000  # managedLedgerMaxLedgerRolloverTimeMinutes
     cache_bytes_max: int = 64 * 1024 * 1024
+
+
+class LedgerGone(Exception):
+    """The ledger was dropped while it was being read."""
 
 
 class JournalClient(Protocol):
@@ -73,7 +78,7 @@ class Journal(Protocol):
         """Raise `LogDamaged` if a record of these ledgers is not what was written, or is missing."""
 
     async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
-        """Durable entries of one ledger from ``first`` on; at least one."""
+        """Durable entries of one ledger from ``first`` on; at least one. Raises `LogDamaged` or `LedgerGone`."""
 
     async def forget(self, ledger_ids: Iterable[int]) -> None:
         """Give back the room of ledgers nobody has any more."""
@@ -160,7 +165,15 @@ class TopicLog:
         while position is not None and len(result) < entries_max and (bytes_max > 0 or not result):
             ledger, first = position
             left = min(entries_max - len(result), self._ledgers.record(ledger).entries - first)
-            entries = await self._journal.read(self._name, ledger, first, left, bytes_max)
+            try:
+                entries = await self._journal.read(self._name, ledger, first, left, bytes_max)
+            except LedgerGone:
+                position = self._ledgers.at_or_after(position)  # trimmed meanwhile
+                assert position is None or position.ledger != ledger, "a ledger in the list is in the journal"
+                continue
+            except LogDamaged as error:
+                self.failed(error)
+                raise
             result += as_log_entries(ledger, first, entries)
             if len(entries) < left:
                 break

@@ -97,6 +97,11 @@ class LedgerIds:
         self._next += 1
         return self._next - 1
 
+    async def first_unreserved(self) -> int:
+        """Every ledger id there ever was is below this one."""
+        stored = await self._metadata.get(LEDGER_COUNTER_KEY)
+        return int(stored.value) if stored else 1
+
     async def _reserve(self) -> None:
         while True:
             stored = await self._metadata.get(LEDGER_COUNTER_KEY)

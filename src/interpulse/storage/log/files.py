@@ -1,0 +1,149 @@
+"""The only code that opens log files. Tests put a faulty one in its place.
+
+Every method raises OSError when the operation failed or may have failed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+__all__ = ["AppendFile", "DiskFiles", "Files", "ReadFile"]
+
+_WRITE_THROUGH = getattr(os, "RWF_DSYNC", None)  # Linux: write and sync in one call, one wait for the interpreter less
+
+
+class AppendFile(Protocol):
+    """A file being written from its beginning to its end."""
+
+    def write(self, content: bytes) -> None:
+        """Append; it may still be lost with the machine."""
+
+    def write_durably(self, content: bytes) -> None:
+        """Append; content and length are on the disk on return."""
+
+    def sync(self) -> None:
+        """Bring everything written so far to the disk."""
+
+    def close(self) -> None:
+        """Give the file back without syncing."""
+
+
+class ReadFile(Protocol):
+    """A file that is read at random places."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file when it was opened."""
+
+    def read(self, length: int, offset: int) -> bytes:
+        """Up to ``length`` bytes; fewer only at the end of the file."""
+
+    def close(self) -> None:
+        """Give the file back."""
+
+
+class Files(Protocol):
+    """The operations on the log directory."""
+
+    def create(self, path: Path) -> AppendFile:
+        """A new, empty file; durable only after `sync_directory`. FileExistsError if it is there already."""
+
+    def open(self, path: Path) -> ReadFile:
+        """Open for reading."""
+
+    def names(self, directory: Path) -> list[str]:
+        """Names of the files in the directory, which is created if absent."""
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut the file; durable on return."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Replace ``target``; durable only after `sync_directory`."""
+
+    def unlink(self, path: Path) -> None:
+        """Remove the file, if it is there."""
+
+    def sync_directory(self, directory: Path) -> None:
+        """Bring created, renamed and removed names to the disk."""
+
+
+class _DiskAppendFile:
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        self._end = 0
+
+    def write(self, content: bytes) -> None:
+        self._write(content, 0)
+
+    def write_durably(self, content: bytes) -> None:
+        if _WRITE_THROUGH is None:
+            self._write(content, 0)
+            self.sync()
+        else:
+            self._write(content, _WRITE_THROUGH)
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _write(self, content: bytes, flags: int) -> None:
+        left = memoryview(content)
+        while left:
+            # A disk that fills up first takes a part, and refuses the rest in the next round.
+            written = os.pwritev(self._descriptor, [left], self._end, flags)
+            self._end += written
+            left = left[written:]
+
+
+class _DiskReadFile:
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY)
+        self.size = os.fstat(self._descriptor).st_size
+
+    def read(self, length: int, offset: int) -> bytes:
+        content = os.pread(self._descriptor, length, offset)
+        if len(content) == length or not content:
+            return content
+        return content + self.read(length - len(content), offset + len(content))
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class DiskFiles:
+    """`Files` on the real file system."""
+
+    def create(self, path: Path) -> AppendFile:
+        return _DiskAppendFile(path)
+
+    def open(self, path: Path) -> ReadFile:
+        return _DiskReadFile(path)
+
+    def names(self, directory: Path) -> list[str]:
+        directory.mkdir(exist_ok=True)
+        return sorted(os.listdir(directory))
+
+    def truncate(self, path: Path, size: int) -> None:
+        descriptor = os.open(path, os.O_WRONLY)
+        try:
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def rename(self, source: Path, target: Path) -> None:
+        os.rename(source, target)
+
+    def unlink(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def sync_directory(self, directory: Path) -> None:
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -27,7 +27,13 @@ class LedgerList:
 
     @property
     def records(self) -> Sequence[LedgerRecord]:
+        """All ledgers, oldest first."""
         return tuple(self._records)
+
+    @property
+    def newest(self) -> LedgerRecord | None:
+        """The ledger that was begun last."""
+        return self._records[-1] if self._records else None
 
     def begin(self, ledger_id: int, created_ms: int) -> None:
         """Add an empty ledger at the end."""
@@ -37,7 +43,7 @@ class LedgerList:
 
     def extend(self, ledger_id: int, first: int, entries: int, size: int) -> None:
         """Count entries that became durable; they must follow those already counted."""
-        index = len(self._ids) - 1 if self._ids[-1] == ledger_id else self._ids.index(ledger_id)
+        index = bisect_left(self._ids, ledger_id)
         record = self._records[index]
         assert record.entries == first, "entry ids must be dense"
         self._records[index] = record._replace(entries=record.entries + entries, size=record.size + size)
@@ -50,7 +56,7 @@ class LedgerList:
 
     def record(self, ledger_id: int) -> LedgerRecord:
         """The record of a ledger that is in the list."""
-        return self._records[self._ids.index(ledger_id)]
+        return self._records[bisect_left(self._ids, ledger_id)]
 
     def first_position(self) -> Position | None:
         """The first entry there is."""

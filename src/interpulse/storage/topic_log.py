@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.storage.api import (
     LedgerRecord,
@@ -97,8 +98,8 @@ class TopicLog:
         self._journal = store.journal
         self._ledgers = LedgerList(record.ledgers)
         self._tail = LogTail()
-        self._terminated = record.terminated is not None
-        self._refusal: Callable[[], LogFenced] | None = (lambda: LogTerminated(name)) if self._terminated else None
+        self._end = record.terminated  # the last position of a terminated log
+        self._refusal: Callable[[], LogFenced] | None = None if self._end is None else lambda: LogTerminated(name)
         self._ledger_id, self._entry = self._last_or_current()
         self._pending: list[bytes] = []
         self._runs: list[Run] = []  # pending runs of ledgers that were rolled meanwhile
@@ -109,9 +110,8 @@ class TopicLog:
         self._rolling: asyncio.Task[None] | None = None
 
     def _last_or_current(self) -> tuple[int, int]:
-        if self._terminated or not self._ledgers.records:
-            return self._ledgers.last_position()
-        return self._ledgers.records[-1].ledger_id, -1
+        newest = self._ledgers.newest
+        return self._ledgers.last_position() if self._end is not None or newest is None else (newest.ledger_id, -1)
 
     @property
     def name(self) -> str:
@@ -139,7 +139,7 @@ class TopicLog:
 
     @property
     def terminated(self) -> bool:
-        return self._terminated
+        return self._end is not None
 
     def append(self, entry: bytes | memoryview) -> Position:
         if self._refusal is not None:
@@ -207,7 +207,7 @@ class TopicLog:
         last = Position(runs[-1].ledger_id, runs[-1].first + len(runs[-1].entries) - 1)
         self._release_waiters(last)
         self._listener.on_durable(last)
-        if self._rolling is None and self._refusal is None and self._is_full(self._ledgers.records[-1]):
+        if self._rolling is None and self._refusal is None and self._is_full():
             self._rolling = self._store.spawn(self._roll_in_background())
 
     def failed(self, error: Exception) -> None:
@@ -234,19 +234,19 @@ class TopicLog:
             new = LedgerRecord(await self._store.ids.take(), 0, 0, self._store.now_ms())
             await self._write_record([*self._final_records(), new])
             self._check_usable()
+            last = self.last_appended
             if self._pending:
                 self._runs.append(self._pending_run())
                 self._pending = []
             self._ledgers.begin(new.ledger_id, new.created_ms)
             self._ledger_id, self._entry = new.ledger_id, -1
+            await self._durable(last)  # the next change finds the old ledger complete
 
     async def trim(self, before: Position) -> None:
         async with self._changing:
             if self._failure is not None:
                 raise LogFenced(self._name, str(self._failure))
-            current = self._ledgers.records[-1].ledger_id if self._ledgers.records else -1
-            pending = {run.ledger_id for run in self._runs}
-            gone = [each for each in self._ledgers.before(before) if each != current and each not in pending]
+            gone = [each for each in self._ledgers.before(before) if each != self._ledger_id]
             if not gone:
                 return
             await self._write_record([row for row in self._final_records() if row.ledger_id not in gone])
@@ -254,28 +254,32 @@ class TopicLog:
             await self._journal.forget(gone)
 
     async def terminate(self) -> Position:
-        if self._terminated:
-            return self.last_position
+        if self._end is not None:
+            return self._end
         self._check_usable()
         self._refusal = lambda: LogTerminated(self._name)
-        await self._all_durable()
+        await self._durable(self.last_appended)
         async with self._changing:
-            last = self.last_position
-            rows = self._ledgers.records
-            await self._store.records.change(
-                self._name, lambda record: replace(with_ledgers(record, rows), terminated=last)
-            )
-            self._terminated = True
-        return last
+            self._end = self.last_position
+            try:
+                await self._write_record(self._final_records())
+            except PulsarError:
+                self._end = self._refusal = None  # it is not terminated, so it goes on
+                raise
+        return self._end
 
     async def close(self) -> None:
-        if self._failure is None:
-            await self._all_durable()
-        if self._rolling is not None:
-            self._rolling.cancel()
-            await asyncio.wait([self._rolling])
-        self.fence("closed")
-        self._store.closed(self)
+        try:
+            if self._failure is None:
+                await self._durable(self.last_appended)
+            if self._rolling is not None:
+                self._rolling.cancel()
+                await asyncio.wait([self._rolling])
+        except LogFenced:
+            assert self._failure is not None, "the listener was told"
+        finally:
+            self.fence("closed")
+            self._store.closed(self)
 
     def forget_tail(self) -> None:
         """Give back the memory of cached entries."""
@@ -291,7 +295,7 @@ class TopicLog:
             raise self._refusal()
 
     def _drop_pending(self, reason: str) -> None:
-        if not self._terminated:
+        if self._end is None:
             self._refusal = lambda: LogFenced(self._name, reason)
         self._pending = []
         self._runs = []
@@ -308,14 +312,16 @@ class TopicLog:
                 waiter.set_result(None)
         self._waiters = [(position, waiter) for position, waiter in self._waiters if not waiter.done()]
 
-    async def _all_durable(self) -> None:
-        if self.last_appended > self.last_position:
+    async def _durable(self, position: Position) -> None:
+        if position > self.last_position:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append((self.last_appended, waiter))
+            self._waiters.append((position, waiter))
             await waiter
 
-    def _is_full(self, current: LedgerRecord) -> bool:
+    def _is_full(self) -> bool:
         config = self._store.config
+        current = self._ledgers.newest
+        assert current is not None
         age_ms = self._store.now_ms() - current.created_ms
         large = current.entries >= config.ledger_entries_max or current.size >= config.ledger_bytes_max
         return (large and age_ms >= config.ledger_age_min_ms) or age_ms >= config.ledger_age_max_ms
@@ -332,15 +338,18 @@ class TopicLog:
 
     def _final_records(self) -> list[LedgerRecord]:
         """The list to write down: counts only where nothing can come any more."""
-        open_ids = {run.ledger_id for run in self._runs} | {self._ledger_id}
-        first_open = min(open_ids)
-        return [
-            row if row.ledger_id < first_open and row.ledger_id not in open_ids else row._replace(entries=0, size=0)
-            for row in self._ledgers.records
-        ]
+        rows = self._ledgers.records
+        if self._end is not None:
+            return list(rows)
+        return [row._replace(entries=0, size=0) if row.ledger_id == self._ledger_id else row for row in rows]
 
     async def _write_record(self, rows: Sequence[LedgerRecord]) -> None:
-        await self._store.records.change(self._name, lambda record: with_ledgers(record, rows))
+        def step(record: TopicRecord | None) -> TopicRecord:
+            if record is None:
+                raise LogNotFound(self._name)
+            return replace(with_ledgers(record, rows), terminated=self._end)
+
+        await self._store.records.change(self._name, step)
 
 
 class TopicLogStore:
@@ -363,6 +372,7 @@ class TopicLogStore:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, name: str, listener: LogListener, *, create: bool) -> TopicLog:
+        assert name not in self._logs, f"log {name} is open already"
         record = await self.records.get(name)
         if record is None and not create:
             raise LogNotFound(name)
@@ -389,10 +399,7 @@ class TopicLogStore:
 
     async def close(self) -> None:
         for log in list(self._logs.values()):
-            try:
-                await log.close()
-            except LogFenced:
-                self.closed(log)  # it failed while we waited, and its listener was told
+            await log.close()
         await self.journal.close()
 
     def closed(self, log: TopicLog) -> None:

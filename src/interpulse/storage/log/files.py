@@ -5,13 +5,16 @@ Every method raises OSError when the operation failed or may have failed.
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Protocol
 
 __all__ = ["AppendFile", "DiskFiles", "Files", "ReadFile"]
 
-_WRITE_THROUGH = getattr(os, "RWF_DSYNC", None)  # Linux: write and sync in one call, one wait for the interpreter less
+# Linux writes and syncs in one call, which saves the thread one wait for the interpreter.
+_WRITE_THROUGH: int | None = getattr(os, "RWF_DSYNC", None)
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class AppendFile(Protocol):
@@ -73,16 +76,23 @@ class _DiskAppendFile:
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         self._end = 0
+        self._write_through = _WRITE_THROUGH
 
     def write(self, content: bytes) -> None:
         self._write(content, 0)
 
     def write_durably(self, content: bytes) -> None:
-        if _WRITE_THROUGH is None:
-            self._write(content, 0)
-            self.sync()
-        else:
-            self._write(content, _WRITE_THROUGH)
+        if self._write_through is not None:
+            try:
+                self._write(content, self._write_through)
+            except OSError as error:
+                if error.errno not in _NOT_SUPPORTED:
+                    raise
+                self._write_through = None  # this file system cannot; refused before anything was written
+            else:
+                return
+        self._write(content, 0)
+        self.sync()
 
     def sync(self) -> None:
         os.fdatasync(self._descriptor)
@@ -124,7 +134,9 @@ class DiskFiles:
         return _DiskReadFile(path)
 
     def names(self, directory: Path) -> list[str]:
-        directory.mkdir(exist_ok=True)
+        if not directory.exists():
+            directory.mkdir()
+            self.sync_directory(directory.parent)
         return sorted(os.listdir(directory))
 
     def truncate(self, path: Path, size: int) -> None:

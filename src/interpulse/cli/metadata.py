@@ -1,0 +1,136 @@
+"""``metadata``: look into, and repair, what a stopped broker has stored under Pulsar's metadata paths."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from interpulse.cli.output import print_lines
+from interpulse.cli.running import CommandFailed
+from interpulse.model.errors import PulsarError
+
+if TYPE_CHECKING:
+    from interpulse.storage.api import MetadataStore
+
+__all__ = ["metadata"]
+
+_STORE_FILE = "metadata.sqlite"
+
+
+class _Key(click.ParamType[str]):
+    name = "key"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value.startswith("/"):
+            self.fail(f"{value!r} does not begin with /", param, ctx)
+        return value.rstrip("/") or "/"
+
+
+_KEY = _Key()
+
+
+@click.group()
+def metadata() -> None:
+    """Look into the metadata of a stopped broker.
+
+    The keys are Pulsar's own, for example /admin/policies/public/default; the values are Pulsar's JSON.
+    """
+
+
+def _store_command(name: str) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], click.Command]:
+    """A command that takes an open store first; the data directory is locked while it runs."""
+
+    def register(callback: Callable[..., Coroutine[Any, Any, None]]) -> click.Command:
+        def run(data_dir: Path, **values: Any) -> None:
+            import asyncio
+
+            try:
+                asyncio.run(_with_store(data_dir, lambda store: callback(store, **values)))
+            except PulsarError as error:
+                raise CommandFailed(str(error)) from error
+
+        run.__doc__ = callback.__doc__
+        run.__click_params__ = getattr(callback, "__click_params__", [])  # type: ignore[attr-defined]
+        directory = click.option(
+            "--data-dir",
+            type=click.Path(path_type=Path, file_okay=False),
+            default=Path("data"),
+            show_default=True,
+            help="Data directory of the broker.",
+        )
+        return metadata.command(name)(directory(run))
+
+    return register
+
+
+async def _with_store(data_dir: Path, call: Callable[[MetadataStore], Coroutine[Any, Any, None]]) -> None:
+    async with _open_store(data_dir) as store:
+        await call(store)
+
+
+@asynccontextmanager
+async def _open_store(data_dir: Path) -> AsyncIterator[MetadataStore]:
+    from interpulse.storage.api import DataDirectoryInUse
+    from interpulse.storage.lock import DirectoryLock
+    from interpulse.storage.sqlite import SqliteMetadataStore
+
+    path = data_dir / _STORE_FILE
+    if not path.is_file():
+        raise CommandFailed(f"{data_dir} is no data directory of a broker: there is no {_STORE_FILE} in it")
+    try:
+        lock = DirectoryLock.acquire(data_dir)
+    except DataDirectoryInUse as error:
+        raise CommandFailed(f"{error}: stop the broker first, or use the admin commands") from error
+    with lock:
+        store = await SqliteMetadataStore.open(path)
+        try:
+            yield store
+        finally:
+            await store.close()
+
+
+@_store_command("list")
+@click.argument("key", type=_KEY, default="/")
+async def list_keys(store: MetadataStore, key: str) -> None:
+    """List what lies directly below KEY."""
+    print_lines(f"{key.rstrip('/')}/{child}" for child in await store.children(key))
+
+
+@_store_command("get")
+@click.argument("key", type=_KEY)
+async def get_key(store: MetadataStore, key: str) -> None:
+    """Print the value of KEY."""
+    click.echo(await _existing(store, key))
+
+
+@_store_command("put")
+@click.argument("key", type=_KEY)
+@click.argument("value")
+async def put_key(store: MetadataStore, key: str, value: str) -> None:
+    """Give KEY a value; - reads it from standard input."""
+    from interpulse.storage.api import Put
+
+    raw = sys.stdin.buffer.read() if value == "-" else value.encode()
+    await store.commit([Put(key, raw)])
+
+
+@_store_command("delete")
+@click.argument("key", type=_KEY)
+async def delete_key(store: MetadataStore, key: str) -> None:
+    """Delete KEY, not what lies below it."""
+    from interpulse.storage.api import Delete
+
+    await _existing(store, key)
+    await store.commit([Delete(key)])
+
+
+async def _existing(store: MetadataStore, key: str) -> bytes:
+    found = await store.get(key)
+    if found is None:
+        raise CommandFailed(f"{key} has no value")
+    return found.value

@@ -17,6 +17,11 @@ find_python() {
   done
 }
 
+# False also for what an interrupted creation left behind.
+usable_environment() {
+  "$venv/bin/python" -c 'from importlib.util import find_spec as f; raise SystemExit(not (f("pip") or f("uv")))' 2>/dev/null
+}
+
 create_environment() {
   local python version
   python=$(find_python)
@@ -27,7 +32,7 @@ create_environment() {
       "install it (on Debian and Ubuntu: sudo apt-get install python$version-venv) and try again."
   fi
   say "creating $venv with Python $version"
-  "$python" -m venv "$venv"
+  "$python" -m venv --clear "$venv"
 }
 
 install_packages() {
@@ -42,7 +47,7 @@ install_packages() {
   printf '%s\n' "$wanted" > "$venv/.installed"
 }
 
-"$venv/bin/python" -c '' 2>/dev/null || create_environment
+usable_environment || create_environment
 install_packages
 java_home=$(tools/ensure_java.sh)
 [ "$java_home" = "$(cat "$venv/java-home" 2>/dev/null || true)" ] || printf '%s\n' "$java_home" > "$venv/java-home"

@@ -1,0 +1,144 @@
+"""Outgoing messages on their way into entries: alone, or many in one."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from interpulse.client.messages import OutgoingMessage
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import pack_one
+from interpulse.wire.compression import compress
+from interpulse.wire.frames import build_entry
+
+__all__ = ["Batcher", "BuiltEntry", "EntryBuilder", "key_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltEntry:
+    """An entry and what SEND says about it."""
+
+    entry: bytes
+    sequence_id: int
+    highest_sequence_id: int
+    num_messages: int
+    is_batch: bool
+
+
+def key_text(key: str | bytes | None) -> str | None:
+    """A key as it travels: text as it is, bytes in base64."""
+    return base64.b64encode(key).decode() if isinstance(key, bytes) else key
+
+
+class EntryBuilder:
+    """Makes entries for one producer. ``codec`` compresses single messages and whole batches alike."""
+
+    def __init__(self, *, codec: pb.CompressionType.ValueType = pb.NONE) -> None:
+        self.producer_name = ""
+        self.schema_version = b""
+        self._codec = codec
+
+    def single(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> BuiltEntry:
+        metadata = self._metadata(message, sequence_id, now_ms)
+        metadata.properties.extend(_pairs(message))
+        if message.event_time_ms:
+            metadata.event_time = message.event_time_ms
+        if message.content is None:
+            metadata.null_value = True
+        content = message.content or b""
+        return BuiltEntry(self._seal(metadata, content), sequence_id, 0, 1, is_batch=False)
+
+    def batch(
+        self, messages: Sequence[tuple[OutgoingMessage, int]], packed: Sequence[bytes], now_ms: int
+    ) -> BuiltEntry:
+        """``messages`` with their sequence ids, ``packed`` their forms from :meth:`pack`."""
+        (first, first_id), (_, last_id) = messages[0], messages[-1]
+        metadata = self._metadata(first, first_id, now_ms)
+        metadata.num_messages_in_batch = len(messages)
+        metadata.highest_sequence_id = last_id
+        return BuiltEntry(self._seal(metadata, b"".join(packed)), first_id, last_id, len(messages), is_batch=True)
+
+    def pack(self, message: OutgoingMessage, sequence_id: int) -> bytes:
+        """A message as it lies in a batch."""
+        metadata = pb.SingleMessageMetadata(sequence_id=sequence_id)
+        if message.properties:
+            metadata.properties.extend(_pairs(message))
+        if message.event_time_ms:
+            metadata.event_time = message.event_time_ms
+        if message.content is None:
+            metadata.null_value = True
+        _set_keys(metadata, message)
+        return pack_one(metadata, message.content or b"")
+
+    def _metadata(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> pb.MessageMetadata:
+        metadata = pb.MessageMetadata(
+            producer_name=self.producer_name,
+            sequence_id=sequence_id,
+            publish_time=now_ms,
+            schema_version=self.schema_version or None,
+            deliver_at_time=message.deliver_at_ms,
+            replicate_to=message.replication_clusters,
+        )
+        _set_keys(metadata, message)
+        return metadata
+
+    def _seal(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
+        if self._codec != pb.NONE:
+            metadata.compression = self._codec
+            metadata.uncompressed_size = len(payload)
+            payload = compress(self._codec, payload)
+        return build_entry(metadata.SerializeToString(), payload)
+
+
+def _set_keys(metadata: pb.MessageMetadata | pb.SingleMessageMetadata, message: OutgoingMessage) -> None:
+    key = key_text(message.key)
+    if key is not None:
+        metadata.partition_key = key
+        if isinstance(message.key, bytes):
+            metadata.partition_key_b64_encoded = True
+    if message.ordering_key is not None:
+        metadata.ordering_key = message.ordering_key
+
+
+def _pairs(message: OutgoingMessage) -> list[pb.KeyValue]:
+    return [pb.KeyValue(key=key, value=value) for key, value in message.properties.items()]
+
+
+class Batcher:
+    """Collects the messages of one batch."""
+
+    def __init__(self, builder: EntryBuilder, *, messages_max: int, bytes_max: int) -> None:
+        self._builder = builder
+        self._messages_max = messages_max
+        self._bytes_max = bytes_max
+        self._messages: list[tuple[OutgoingMessage, int]] = []
+        self._packed: list[bytes] = []
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def fits(self, message: OutgoingMessage) -> bool:
+        """Whether the message may join: a batch has one set of target clusters and a limited size."""
+        if not self._messages:
+            return True
+        first, _ = self._messages[0]
+        size = len(message.content or b"") + 64
+        return self._bytes + size <= self._bytes_max and first.replication_clusters == message.replication_clusters
+
+    def add(self, message: OutgoingMessage, sequence_id: int) -> None:
+        packed = self._builder.pack(message, sequence_id)
+        self._messages.append((message, sequence_id))
+        self._packed.append(packed)
+        self._bytes += len(packed)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._messages) >= self._messages_max or self._bytes >= self._bytes_max
+
+    def take(self, now_ms: int) -> BuiltEntry:
+        """The entry of what was collected; the batcher is empty after that."""
+        built = self._builder.batch(self._messages, self._packed, now_ms)
+        self._messages, self._packed, self._bytes = [], [], 0
+        return built

@@ -1,0 +1,113 @@
+"""What a client can be told: service URLs and times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from interpulse.client.auth import Credentials
+
+if TYPE_CHECKING:  # http.py brings an HTTP library along, which only http:// service URLs need
+    from interpulse.client.http import TlsOptions
+
+__all__ = ["BrokerAddress", "ClientConfig", "ServiceUrl"]
+
+_BINARY_PORTS: Final = {"pulsar": 6650, "pulsar+ssl": 6651}
+_WEB_SCHEMES: Final = frozenset({"http", "https"})
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAddress:
+    """Where to connect to. ``behind`` is host:port of the broker meant, when a proxy answers at that address."""
+
+    host: str
+    port: int
+    tls: bool = False
+    behind: str | None = None
+
+    def __str__(self) -> str:
+        scheme = "pulsar+ssl" if self.tls else "pulsar"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        suffix = f" (for {self.behind})" if self.behind else ""
+        return f"{scheme}://{host}:{self.port}{suffix}"
+
+    @classmethod
+    def parse(cls, text: str) -> BrokerAddress:
+        """Read ``pulsar://host[:port]`` or ``pulsar+ssl://host[:port]``; raises ValueError."""
+        scheme, separator, rest = text.partition("://")
+        if not separator or scheme not in _BINARY_PORTS:
+            raise ValueError(f"not a broker URL: {text!r}, expected pulsar://host:port or pulsar+ssl://host:port")
+        host, port = _host_and_port(text, rest, _BINARY_PORTS[scheme])
+        return cls(host, port, tls=scheme == "pulsar+ssl")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceUrl:
+    """The address a client starts from: one or several brokers (or proxies), binary or HTTP."""
+
+    text: str
+    tls: bool
+    brokers: tuple[BrokerAddress, ...]
+    """Empty if lookups go over HTTP."""
+
+    @property
+    def is_http(self) -> bool:
+        return not self.brokers
+
+    @classmethod
+    def parse(cls, text: str) -> ServiceUrl:
+        """Read ``pulsar://a:6650,b:6650``, ``pulsar+ssl://``, ``http://`` or ``https://``; raises ValueError."""
+        scheme, separator, rest = text.strip().partition("://")
+        if separator and scheme in _WEB_SCHEMES and rest:
+            return cls(text.strip(), scheme == "https", ())
+        hosts = [part.strip() for part in rest.rstrip("/").split(",") if part.strip()]
+        if not separator or scheme not in _BINARY_PORTS or not hosts:
+            raise ValueError(f"not a service URL: {text!r}, expected pulsar://, pulsar+ssl://, http:// or https://")
+        brokers = tuple(BrokerAddress.parse(f"{scheme}://{host}") for host in hosts)
+        return cls(text.strip(), scheme == "pulsar+ssl", brokers)
+
+
+def _host_and_port(text: str, rest: str, default_port: int) -> tuple[str, int]:
+    parts = urlsplit(f"//{rest}")
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or parts.path.strip("/"):
+        raise ValueError(f"not a broker URL: {text!r}, expected pulsar://host:port")
+    return host, default_port if port is None else port
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """Settings of one client. Times end in their unit."""
+
+    service_url: str
+    """pulsar://host:port, with several hosts separated by commas; pulsar+ssl://, http:// and https:// likewise."""
+
+    operation_timeout_ms: int = 30_000
+    """Longest wait for opening a producer or consumer and for any answer of a broker."""
+
+    lookup_timeout_ms: int = 30_000
+    """Longest wait for finding a topic, retries included."""
+
+    connect_timeout_ms: int = 10_000
+    keep_alive_interval_ms: int = 30_000
+    backoff_initial_ms: int = 100
+    backoff_max_ms: int = 60_000
+    lookup_redirects_max: int = 20
+    concurrent_lookups_max: int = 1000
+    """Single lookups under way at the same time, when the broker does not offer batch lookups."""
+
+    batch_lookup_topics_max: int = 500
+    listener_name: str | None = None
+    credentials: Credentials | None = None
+    tls: TlsOptions | None = None
+    """How to check certificates; None checks everything."""
+
+    url: ServiceUrl = field(init=False, repr=False, compare=False)
+    """The service URL, parsed."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", ServiceUrl.parse(self.service_url))

@@ -1,0 +1,407 @@
+"""One TCP connection to a broker: requests and their answers, and the producers and consumers that live on it.
+
+Everything happens in the event loop that opened the connection. Nothing here waits for the peer while reading: frames
+are handed on in the order they come. What is written within one turn of the loop leaves in one piece.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import interpulse
+from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError, error_for_wire_code
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.client import ClientProtocol
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import Frame
+
+__all__ = ["Connection", "ConsumerListener", "ProducerListener"]
+
+_log = logging.getLogger(__name__)
+_LINGER_S: Final = 1.0
+CLIENT_VERSION: Final = f"Interpulse-v{interpulse.__version__}"
+
+
+class ProducerListener(Protocol):
+    """A producer as its connection sees it."""
+
+    def on_receipt(self, receipt: pb.CommandSendReceipt) -> None: ...
+
+    def on_send_error(self, error: pb.CommandSendError) -> None: ...
+
+    def on_detached(self, assigned_url: str | None) -> None:
+        """The connection is lost, or the broker closed this producer (and may have named another broker)."""
+
+
+class ConsumerListener(Protocol):
+    """A consumer as its connection sees it."""
+
+    def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None: ...
+
+    def on_detached(self, assigned_url: str | None) -> None:
+        """The connection is lost, or the broker closed this consumer (and may have named another broker)."""
+
+    def on_active_change(self, active: bool) -> None: ...
+
+    def on_end_of_topic(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _Pending:
+    future: asyncio.Future[pb.BaseCommand]
+    timer: asyncio.TimerHandle
+
+
+class Connection(asyncio.Protocol):
+    """Made by :meth:`open`. When it is lost, every request fails with NotConnected and every listener is detached."""
+
+    def __init__(self, address: BrokerAddress, protocol: ClientProtocol, config: ClientConfig) -> None:
+        self.address = address
+        self._protocol = protocol
+        self._config = config
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._failure: PulsarError | None = None
+        self._pending: dict[int, _Pending] = {}
+        self._producers: dict[int, ProducerListener] = {}
+        self._consumers: dict[int, ConsumerListener] = {}
+        self._outgoing: list[bytes | memoryview] = []
+        self._flush_scheduled = False
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._tick: asyncio.TimerHandle | None = None
+        self._lost = asyncio.Event()
+
+    @classmethod
+    async def open(cls, address: BrokerAddress, config: ClientConfig) -> Connection:
+        """Connect and greet. Raises NotConnected, OperationTimeout, or what the broker refuses the greeting with."""
+        loop = asyncio.get_running_loop()
+        credentials = config.credentials
+        protocol = ClientProtocol(
+            client_version=CLIENT_VERSION,
+            now=loop.time(),
+            auth_method=credentials.method if credentials else "none",
+            credentials=(lambda: credentials.secret().encode()) if credentials else bytes,
+            proxy_to_broker_url=address.behind,
+            keep_alive_interval=config.keep_alive_interval_ms / 1000,
+        )
+        context = _tls_context(config) if address.tls else None
+        connection = cls(address, protocol, config)
+        try:
+            async with asyncio.timeout(config.connect_timeout_ms / 1000):
+                await loop.create_connection(lambda: connection, address.host, address.port, ssl=context)
+                await connection._ready
+        except TimeoutError:
+            connection.close()
+            raise NotConnected(f"{address} did not answer within {config.connect_timeout_ms} ms") from None
+        except OSError as error:
+            raise NotConnected(f"cannot connect to {address}: {error.strerror or error}") from error
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+        return connection
+
+    # ---- What the broker is
+
+    @property
+    def is_open(self) -> bool:
+        return self._failure is None
+
+    @property
+    def peer_flags(self) -> pb.FeatureFlags:
+        """What the broker can do."""
+        return self._protocol.peer_flags
+
+    @property
+    def message_bytes_max(self) -> int:
+        """The largest message the broker takes."""
+        return self._protocol.message_bytes_max
+
+    # ---- Speaking
+
+    async def request(self, build: Callable[[int], bytes], *, timeout_ms: int | None = None) -> pb.BaseCommand:
+        """Send the frame that ``build`` makes for a request id and return its answer.
+
+        Raises the failure that the broker answers, OperationTimeout, or NotConnected when the connection is lost.
+        """
+        if self._failure is not None:
+            raise NotConnected(str(self._failure))
+        request_id = self._protocol.next_request_id()
+        timeout_ms = self._config.operation_timeout_ms if timeout_ms is None else timeout_ms
+        future: asyncio.Future[pb.BaseCommand] = self._loop.create_future()
+        timer = self._loop.call_later(timeout_ms / 1000, self._expire, request_id, timeout_ms)
+        self._pending[request_id] = _Pending(future, timer)
+        try:
+            self.write(build(request_id))
+            return await future
+        finally:
+            timer.cancel()
+            self._pending.pop(request_id, None)
+
+    def write(self, *parts: bytes | memoryview) -> None:
+        """Send bytes of complete frames; does nothing once the connection is lost (listeners hear of that)."""
+        if self._failure is not None:
+            return
+        self._outgoing += parts
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._loop.call_soon(self._flush)
+
+    async def drained(self) -> None:
+        """Return when the peer keeps up with what we write, or the connection is lost."""
+        await self._writable.wait()
+
+    def _flush(self) -> None:
+        self._flush_scheduled = False
+        if self._transport is not None and self._outgoing:
+            parts, self._outgoing = self._outgoing, []
+            self._transport.writelines(parts)
+
+    def _expire(self, request_id: int, timeout_ms: int) -> None:
+        future = self._pending[request_id].future
+        if not future.done():
+            future.set_exception(OperationTimeout(f"{self.address} did not answer within {timeout_ms} ms"))
+
+    # ---- Who lives here
+
+    def add_producer(self, producer_id: int, listener: ProducerListener) -> None:
+        self._producers[producer_id] = listener
+
+    def remove_producer(self, producer_id: int) -> None:
+        self._producers.pop(producer_id, None)
+
+    def hosts_producer(self, producer_id: int) -> bool:
+        """Whether it is still here: neither side has closed it, and the connection is open."""
+        return producer_id in self._producers
+
+    def add_consumer(self, consumer_id: int, listener: ConsumerListener) -> None:
+        self._consumers[consumer_id] = listener
+
+    def remove_consumer(self, consumer_id: int) -> None:
+        self._consumers.pop(consumer_id, None)
+
+    def hosts_consumer(self, consumer_id: int) -> bool:
+        """Whether it is still here: neither side has closed it, and the connection is open."""
+        return consumer_id in self._consumers
+
+    # ---- Closing
+
+    def close(self, failure: PulsarError | None = None) -> None:
+        """Drop the connection now. Requests under way fail with NotConnected."""
+        self._fail(failure or NotConnected(f"the connection to {self.address} was closed"))
+
+    async def closed(self) -> None:
+        """Return when nothing of the connection is left."""
+        try:
+            async with asyncio.timeout(_LINGER_S):
+                await self._lost.wait()
+        except TimeoutError:
+            if self._transport is not None:
+                self._transport.abort()
+            await self._lost.wait()
+
+    def _fail(self, failure: PulsarError) -> None:
+        if self._failure is not None:
+            return
+        self._failure = failure
+        if self._tick is not None:
+            self._tick.cancel()
+        if not self._ready.done():
+            self._ready.set_exception(failure)
+            self._ready.exception()
+        for pending in self._pending.values():
+            if not pending.future.done():
+                pending.future.set_exception(NotConnected(str(failure)))
+        self._end_transport()
+        self._writable.set()
+        producers, self._producers = self._producers, {}
+        consumers, self._consumers = self._consumers, {}
+        for producer in producers.values():
+            producer.on_detached(None)
+        for consumer in consumers.values():
+            consumer.on_detached(None)
+
+    def _end_transport(self) -> None:
+        if self._transport is None:
+            self._lost.set()
+        elif self._writable.is_set():
+            self._flush()
+            self._transport.close()
+        else:
+            self._transport.abort()
+
+    # ---- Called by the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self._failure is not None:
+            transport.abort()
+            return
+        self._say()
+        self._tick = self._loop.call_at(self._protocol.next_tick, self._on_tick)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            frames = self._protocol.receive_data(data)
+        except RemoteProtocolError as error:
+            _log.warning("broker broke the protocol address=%s error=%s", self.address, error)
+            self._fail(NotConnected(f"{self.address} broke the protocol: {error}"))
+            return
+        except PulsarError as refusal:
+            self._fail(refusal)
+            return
+        self._say()
+        if not self._ready.done() and self._protocol.is_connected:
+            self._ready.set_result(None)
+        for frame in frames:
+            self._on_frame(frame)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        reason = f": {exc}" if exc else ""
+        self._fail(NotConnected(f"the connection to {self.address} was lost{reason}"))
+        self._lost.set()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def _say(self) -> None:
+        """Send what the protocol itself has to say."""
+        data = self._protocol.data_to_send()
+        if data:
+            self.write(data)
+
+    def _on_tick(self) -> None:
+        try:
+            self._protocol.tick(self._loop.time())
+        except RemoteProtocolError as error:
+            self._fail(NotConnected(f"{self.address}: {error}"))
+            return
+        self._say()
+        self._tick = self._loop.call_at(self._protocol.next_tick, self._on_tick)
+
+    # ---- Frames
+
+    def _on_frame(self, frame: Frame) -> None:
+        command = frame.command
+        kind = command.type
+        field = _ANSWERS.get(kind)
+        if field is not None:
+            self._on_answer(command, getattr(command, field).request_id)
+        elif kind == pb.BaseCommand.MESSAGE:
+            consumer = self._consumers.get(command.message.consumer_id)
+            if consumer is not None:
+                consumer.on_message(command.message, frame.payload or memoryview(b""))
+        elif kind == pb.BaseCommand.SEND_RECEIPT:
+            producer = self._producers.get(command.send_receipt.producer_id)
+            if producer is not None:
+                producer.on_receipt(command.send_receipt)
+        else:
+            self._on_rare_command(command)
+
+    def _on_answer(self, command: pb.BaseCommand, request_id: int) -> None:
+        pending = self._pending.get(request_id)
+        if pending is None or pending.future.done():
+            return
+        if command.type == pb.BaseCommand.PRODUCER_SUCCESS and not command.producer_success.producer_ready:
+            pending.timer.cancel()  # waits for exclusivity: a second answer comes when it has its turn
+            return
+        failure = _failure_of(command)
+        if failure is not None:
+            pending.future.set_exception(failure)
+        else:
+            pending.future.set_result(command)
+
+    def _on_rare_command(self, command: pb.BaseCommand) -> None:
+        kind = command.type
+        if kind == pb.BaseCommand.SEND_ERROR:
+            producer = self._producers.get(command.send_error.producer_id)
+            if producer is not None:
+                producer.on_send_error(command.send_error)
+        elif kind == pb.BaseCommand.CLOSE_PRODUCER:
+            closed = command.close_producer
+            listener = self._producers.pop(closed.producer_id, None)
+            self._detach(listener, closed.assignedBrokerServiceUrl, closed.assignedBrokerServiceUrlTls)
+        elif kind == pb.BaseCommand.CLOSE_CONSUMER:
+            gone = command.close_consumer
+            consumer = self._consumers.pop(gone.consumer_id, None)
+            self._detach(consumer, gone.assignedBrokerServiceUrl, gone.assignedBrokerServiceUrlTls)
+        elif kind == pb.BaseCommand.TOPIC_MIGRATED:
+            self._on_topic_migrated(command.topicMigrated)
+        elif kind == pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
+            consumer = self._consumers.get(command.active_consumer_change.consumer_id)
+            if consumer is not None:
+                consumer.on_active_change(command.active_consumer_change.is_active)
+        elif kind == pb.BaseCommand.REACHED_END_OF_TOPIC:
+            consumer = self._consumers.get(command.reachedEndOfTopic.consumer_id)
+            if consumer is not None:
+                consumer.on_end_of_topic()
+        else:
+            _log.debug("command ignored type=%s address=%s", kind, self.address)
+
+    def _detach(self, listener: ProducerListener | ConsumerListener | None, plain: str, tls: str) -> None:
+        if listener is not None:
+            listener.on_detached((tls if self.address.tls else plain) or None)
+
+    def _on_topic_migrated(self, moved: pb.CommandTopicMigrated) -> None:
+        listeners: dict[int, ProducerListener] | dict[int, ConsumerListener] = self._consumers
+        if moved.resource_type == pb.CommandTopicMigrated.Producer:
+            listeners = self._producers
+        self._detach(listeners.pop(moved.resource_id, None), moved.brokerServiceUrl, moved.brokerServiceUrlTls)
+
+
+def _tls_context(config: ClientConfig) -> ssl.SSLContext:
+    return config.tls.context() if config.tls is not None else ssl.create_default_context()
+
+
+_ANSWERS: Final[dict[int, str]] = {
+    pb.BaseCommand.SUCCESS: "success",
+    pb.BaseCommand.ERROR: "error",
+    pb.BaseCommand.PRODUCER_SUCCESS: "producer_success",
+    pb.BaseCommand.PARTITIONED_METADATA_RESPONSE: "partitionMetadataResponse",
+    pb.BaseCommand.LOOKUP_RESPONSE: "lookupTopicResponse",
+    pb.BaseCommand.BATCH_LOOKUP_RESPONSE: "batchLookupTopicResponse",
+    pb.BaseCommand.CONSUMER_STATS_RESPONSE: "consumerStatsResponse",
+    pb.BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE: "getLastMessageIdResponse",
+    pb.BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE: "getTopicsOfNamespaceResponse",
+    pb.BaseCommand.GET_SCHEMA_RESPONSE: "getSchemaResponse",
+    pb.BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE: "getOrCreateSchemaResponse",
+    pb.BaseCommand.ACK_RESPONSE: "ackResponse",
+}
+
+
+def _failure_of(command: pb.BaseCommand) -> PulsarError | None:
+    """The failure that an answer carries, whichever of the protocol's five ways it says so."""
+    kind = command.type
+    content = getattr(command, _ANSWERS[kind])
+    if kind == pb.BaseCommand.ERROR:
+        return error_for_wire_code(content.error, content.message)
+    if kind in _FAILS_BY_CODE and content.HasField("error_code"):
+        return error_for_wire_code(content.error_code, content.error_message)
+    if kind in _FAILS_BY_ERROR and content.HasField("error"):
+        return error_for_wire_code(content.error, content.message)
+    if kind in _FAILS_BY_RESPONSE and content.response == _FAILS_BY_RESPONSE[kind]:
+        return error_for_wire_code(content.error, content.message)
+    return None
+
+
+_FAILS_BY_CODE: Final[Sequence[int]] = (
+    pb.BaseCommand.GET_SCHEMA_RESPONSE,
+    pb.BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE,
+    pb.BaseCommand.CONSUMER_STATS_RESPONSE,
+)
+_FAILS_BY_ERROR: Final[Sequence[int]] = (pb.BaseCommand.ACK_RESPONSE, pb.BaseCommand.BATCH_LOOKUP_RESPONSE)
+_FAILS_BY_RESPONSE: Final[dict[int, int]] = {
+    pb.BaseCommand.LOOKUP_RESPONSE: pb.CommandLookupTopicResponse.Failed,
+    pb.BaseCommand.PARTITIONED_METADATA_RESPONSE: pb.CommandPartitionedTopicMetadataResponse.Failed,
+}

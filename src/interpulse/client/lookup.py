@@ -1,0 +1,232 @@
+"""Finding topics: how many partitions, which broker, which schema - over the binary protocol or over HTTP.
+
+Failures that may pass (the broker is starting, the connection broke) are retried until the lookup timeout; what the
+broker decided for good is raised at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal, NamedTuple, Protocol, TypeVar
+
+from interpulse.client.backoff import Backoff, retry
+from interpulse.client.batch_lookup import lookup_batch, lookup_singly
+from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.client.connection import Connection
+from interpulse.client.pool import ConnectionPool
+from interpulse.model.errors import NotConnected, NotSupported, PulsarError, TopicNotFound, UnknownError
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.schemas import SchemaInfo
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.schemas import schema_from_wire
+
+__all__ = ["BinaryLookup", "HttpLookup", "Lookup", "TopicMode", "VersionedSchema", "fetch_schema", "store_schema"]
+
+Answer = TypeVar("Answer")
+TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
+
+
+class VersionedSchema(NamedTuple):
+    """A schema and the version under which the topic knows it, as it travels in messages."""
+
+    schema: SchemaInfo
+    version: bytes
+
+
+class Lookup(Protocol):
+    """What the client needs to know about topics before it connects to them."""
+
+    async def partitions(self, topic: TopicName, *, create: bool, fallback_on_old_broker: bool = False) -> int:
+        """The partition count, 0 = not partitioned. Raises TopicNotFound (PIP-344)."""
+
+    async def broker(self, topic: TopicName) -> BrokerAddress:
+        """Where producers and consumers of the topic connect to."""
+
+    async def brokers(self, topics: Sequence[TopicName]) -> dict[TopicName, BrokerAddress | PulsarError]:
+        """The same for many topics in one go; every topic has an answer or its own failure (PIP-35)."""
+
+    async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT") -> list[str]:
+        """Complete names; partitioned topics appear as their partitions."""
+
+    async def schema(self, topic: TopicName, version: bytes | None = None) -> VersionedSchema | None:
+        """The schema of the topic (the latest, or a version of it); None if it has none."""
+
+    async def close(self) -> None: ...
+
+
+class BinaryLookup:
+    """Lookups through the brokers of a ``pulsar://`` service URL. A host that fails is followed by the next one."""
+
+    def __init__(self, config: ClientConfig, pool: ConnectionPool) -> None:
+        self._config = config
+        self._pool = pool
+        self._hosts = itertools.cycle(config.url.brokers)
+        self._host = next(self._hosts)
+        self._single_lookups = asyncio.Semaphore(config.concurrent_lookups_max)
+
+    async def partitions(self, topic: TopicName, *, create: bool, fallback_on_old_broker: bool = False) -> int:
+        """Raises NotSupported for ``create=False`` when the broker is older than PIP-344 and would create the topic,
+        unless ``fallback_on_old_broker`` accepts that."""
+
+        async def attempt() -> int:
+            connection = await self._service_connection()
+            asks_to_create = create
+            if not create and not connection.peer_flags.supports_get_partitioned_metadata_without_auto_creation:
+                if not fallback_on_old_broker:
+                    raise NotSupported(f"{connection.address} cannot tell partitions without creating the topic")
+                asks_to_create = True
+            answer = await connection.request(
+                lambda request_id: commands.partitioned_metadata(request_id, str(topic), create=asks_to_create)
+            )
+            return answer.partitionMetadataResponse.partitions
+
+        return await self._retried(attempt)
+
+    async def broker(self, topic: TopicName) -> BrokerAddress:
+        async def attempt() -> BrokerAddress:
+            async with self._single_lookups:
+                return await self._follow(topic)
+
+        return await self._retried(attempt)
+
+    async def _follow(self, topic: TopicName) -> BrokerAddress:
+        connection = await self._service_connection()
+        authoritative = False
+        for _ in range(self._config.lookup_redirects_max + 1):
+            answer = (await connection.request(self._lookup_frame(topic, authoritative))).lookupTopicResponse
+            target = self._target(answer)
+            if answer.response == pb.CommandLookupTopicResponse.Connect:
+                return target
+            authoritative = answer.authoritative
+            connection = await self._pool.get(target)
+        raise UnknownError(f"lookup of {topic}: more than {self._config.lookup_redirects_max} redirects")
+
+    def _lookup_frame(self, topic: TopicName, authoritative: bool) -> Callable[[int], bytes]:
+        return lambda request_id: commands.lookup(
+            request_id, str(topic), authoritative=authoritative, listener_name=self._config.listener_name
+        )
+
+    def _target(self, answer: pb.CommandLookupTopicResponse | pb.BatchLookupGroup) -> BrokerAddress:
+        """The address to connect to: behind a proxy that is the address we already use."""
+        url = answer.brokerServiceUrlTls if self._config.url.tls else answer.brokerServiceUrl
+        try:
+            broker = BrokerAddress.parse(url)
+        except ValueError as error:
+            raise UnknownError(f"the broker answered a lookup with {url!r}") from error
+        if not answer.proxy_through_service_url:
+            return broker
+        service = self._host
+        return BrokerAddress(service.host, service.port, service.tls, behind=f"{broker.host}:{broker.port}")
+
+    async def brokers(self, topics: Sequence[TopicName]) -> dict[TopicName, BrokerAddress | PulsarError]:
+        return await lookup_batch(
+            topics,
+            service=self._service_connection,
+            connect=self._pool.get,
+            target=self._target,
+            single=self.broker,
+            config=self._config,
+        )
+
+    async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT") -> list[str]:
+        wire_mode = pb.CommandGetTopicsOfNamespace.Mode.Value(mode)
+
+        async def attempt() -> list[str]:
+            connection = await self._service_connection()
+            answer = await connection.request(
+                lambda request_id: commands.get_topics_of_namespace(request_id, str(namespace), mode=wire_mode)
+            )
+            return list(answer.getTopicsOfNamespaceResponse.topics)
+
+        return await self._retried(attempt)
+
+    async def schema(self, topic: TopicName, version: bytes | None = None) -> VersionedSchema | None:
+        async def attempt() -> VersionedSchema | None:
+            connection = await self._pool.get(await self._follow(topic))
+            return await fetch_schema(connection, topic, version)
+
+        return await self._retried(attempt)
+
+    async def close(self) -> None:
+        """The connections belong to the pool: nothing to do."""
+
+    async def _service_connection(self) -> Connection:
+        try:
+            return await self._pool.get(self._host)
+        except NotConnected:
+            self._host = next(self._hosts)
+            raise
+
+    async def _retried(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
+        config = self._config
+        backoff = Backoff(config.backoff_initial_ms, config.backoff_max_ms)
+        return await retry(attempt, timeout_ms=config.lookup_timeout_ms, backoff=backoff)
+
+
+class HttpLookup:
+    """Lookups through the web service of an ``http://`` service URL."""
+
+    def __init__(self, config: ClientConfig, pool: ConnectionPool) -> None:
+        from interpulse.client.http import HttpSession  # only here: binary clients do without an HTTP library
+
+        self._config = config
+        self._pool = pool
+        self._http = HttpSession(
+            config.service_url, credentials=config.credentials, timeout_ms=config.lookup_timeout_ms, tls=config.tls
+        )
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    async def partitions(self, topic: TopicName, *, create: bool, fallback_on_old_broker: bool = False) -> int:
+        """``create=False`` is understood by every release, so there is nothing to fall back from."""
+        path = f"/admin/v2/{topic.rest_path}/partitions"
+        query = {"checkAllowAutoCreation": create}
+        body = await self._retried(lambda: self._http.get(path, kind="topic", query=query))
+        return int(body["partitions"])
+
+    async def broker(self, topic: TopicName) -> BrokerAddress:
+        query = {"listenerName": self._config.listener_name}
+        path = f"/lookup/v2/topic/{topic.rest_path}"
+        body = await self._retried(lambda: self._http.get(path, kind="topic", query=query))
+        url = (body.get("brokerUrlTls") or body.get("brokerUrlSsl")) if self._config.url.tls else body.get("brokerUrl")
+        try:
+            return BrokerAddress.parse(url or "")
+        except ValueError as error:
+            raise UnknownError(f"the broker answered a lookup with {url!r}") from error
+
+    async def brokers(self, topics: Sequence[TopicName]) -> dict[TopicName, BrokerAddress | PulsarError]:
+        return await lookup_singly(topics, self.broker, self._config.concurrent_lookups_max)
+
+    async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT") -> list[str]:
+        path = f"/admin/v2/namespaces/{namespace}/topics"
+        query = {"mode": mode}
+        return list(await self._retried(lambda: self._http.get(path, kind="namespace", query=query)))
+
+    async def schema(self, topic: TopicName, version: bytes | None = None) -> VersionedSchema | None:
+        connection = await self._pool.get(await self.broker(topic))
+        return await fetch_schema(connection, topic, version)
+
+    async def _retried(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
+        config = self._config
+        backoff = Backoff(config.backoff_initial_ms, config.backoff_max_ms)
+        return await retry(attempt, timeout_ms=config.lookup_timeout_ms, backoff=backoff)
+
+
+async def fetch_schema(connection: Connection, topic: TopicName, version: bytes | None) -> VersionedSchema | None:
+    """Ask the broker that serves the topic; None if the topic has no schema, or not in that version."""
+    try:
+        answer = await connection.request(lambda request_id: commands.get_schema(request_id, str(topic), version))
+    except TopicNotFound:
+        return None
+    response = answer.getSchemaResponse
+    return VersionedSchema(schema_from_wire(response.schema), response.schema_version)
+
+
+async def store_schema(connection: Connection, topic: TopicName, schema: SchemaInfo) -> bytes:
+    """The version of ``schema``, which the broker adds if its policies allow. Raises IncompatibleSchema."""
+    answer = await connection.request(lambda request_id: commands.get_or_create_schema(request_id, str(topic), schema))
+    return answer.getOrCreateSchemaResponse.schema_version

@@ -1,0 +1,163 @@
+"""Messages as applications see them, between their entries and their values."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from interpulse.model.ids import MessageId
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import unpack_batch
+from interpulse.wire.compression import decompress
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import ParsedEntry
+
+__all__ = ["Message", "OutgoingMessage", "messages_of"]
+
+UNCOMPRESSED_BYTES_MAX = 512 * 1024 * 1024
+"""What a compressed entry may grow to; a broker's frame limit keeps honest entries far below."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
+    """What a producer sends. ``content`` None is a tombstone. Times are ms since the epoch."""
+
+    content: bytes | None
+    key: str | bytes | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    event_time_ms: int = 0
+    ordering_key: bytes | None = None
+    deliver_at_ms: int | None = None
+    sequence_id: int | None = None
+    replication_clusters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A received message."""
+
+    id: MessageId
+    topic: str
+    content: bytes | None
+    """None for a tombstone."""
+
+    key: str | None
+    key_is_binary: bool
+    """The key was bytes; ``key`` is their base64 form, :attr:`key_bytes` the bytes."""
+
+    ordering_key: bytes | None
+    properties: Mapping[str, str]
+    publish_time_ms: int
+    event_time_ms: int
+    producer_name: str
+    sequence_id: int
+    schema_version: bytes | None
+    replicated_from: str | None
+    deliver_at_ms: int | None
+    redelivery_count: int
+    index: int | None
+    """Number of the message in its topic, if the broker counts."""
+
+    broker_publish_time_ms: int | None
+    is_encrypted: bool
+    """The content is as the producer encrypted it."""
+
+    batch_size: int
+    """Messages in the same entry, 0 outside batches."""
+
+    @property
+    def key_bytes(self) -> bytes | None:
+        if self.key is None:
+            return None
+        return base64.b64decode(self.key) if self.key_is_binary else self.key.encode()
+
+
+def messages_of(
+    entry: ParsedEntry, *, topic: str, ledger: int, entry_id: int, partition: int, redelivery_count: int
+) -> Iterator[Message]:
+    """The messages of an entry, those removed by compaction left out. Raises RemoteProtocolError."""
+    metadata = entry.metadata
+    encrypted = len(metadata.encryption_keys) > 0
+    plain = bytes(entry.payload) if encrypted else _plain_payload(entry)
+    if not entry.is_batch or encrypted:
+        message_id = MessageId(ledger, entry_id, partition)
+        yield _single(entry, plain, message_id, topic, redelivery_count, encrypted)
+        return
+    count = metadata.num_messages_in_batch
+    for index, (one, payload) in enumerate(unpack_batch(plain, count)):
+        if one.compacted_out:
+            continue
+        message_id = MessageId(ledger, entry_id, partition, index)
+        yield _batched(entry, one, bytes(payload), message_id, topic, redelivery_count)
+
+
+def _plain_payload(entry: ParsedEntry) -> bytes:
+    size = entry.metadata.uncompressed_size
+    if size > UNCOMPRESSED_BYTES_MAX:
+        raise RemoteProtocolError(f"payload that announces {size} bytes")
+    return decompress(entry.metadata.compression, entry.payload, size)
+
+
+def _single(
+    entry: ParsedEntry, payload: bytes, message_id: MessageId, topic: str, redelivery_count: int, encrypted: bool
+) -> Message:
+    metadata = entry.metadata
+    broker = entry.broker_metadata
+    return Message(
+        id=message_id,
+        topic=topic,
+        content=None if metadata.null_value else payload,
+        key=metadata.partition_key if metadata.HasField("partition_key") else None,
+        key_is_binary=metadata.partition_key_b64_encoded,
+        ordering_key=metadata.ordering_key if metadata.HasField("ordering_key") else None,
+        properties={pair.key: pair.value for pair in metadata.properties},
+        publish_time_ms=metadata.publish_time,
+        event_time_ms=metadata.event_time,
+        producer_name=metadata.producer_name,
+        sequence_id=metadata.sequence_id,
+        schema_version=metadata.schema_version if metadata.HasField("schema_version") else None,
+        replicated_from=metadata.replicated_from if metadata.HasField("replicated_from") else None,
+        deliver_at_ms=metadata.deliver_at_time if metadata.HasField("deliver_at_time") else None,
+        redelivery_count=redelivery_count,
+        index=broker.index if broker is not None and broker.HasField("index") else None,
+        broker_publish_time_ms=broker.broker_timestamp if broker is not None else None,
+        is_encrypted=encrypted,
+        batch_size=metadata.num_messages_in_batch if entry.is_batch else 0,
+    )
+
+
+def _batched(
+    entry: ParsedEntry,
+    one: pb.SingleMessageMetadata,
+    payload: bytes,
+    message_id: MessageId,
+    topic: str,
+    redelivery_count: int,
+) -> Message:
+    metadata = entry.metadata
+    broker = entry.broker_metadata
+    count = metadata.num_messages_in_batch
+    counted = broker is not None and broker.HasField("index")
+    sequence_id = one.sequence_id if one.HasField("sequence_id") else metadata.sequence_id + message_id.batch_index
+    return Message(
+        id=message_id,
+        topic=topic,
+        content=None if one.null_value else payload,
+        key=one.partition_key if one.HasField("partition_key") else None,
+        key_is_binary=one.partition_key_b64_encoded,
+        ordering_key=one.ordering_key if one.HasField("ordering_key") else None,
+        properties={pair.key: pair.value for pair in one.properties},
+        publish_time_ms=metadata.publish_time,
+        event_time_ms=one.event_time,
+        producer_name=metadata.producer_name,
+        sequence_id=sequence_id,
+        schema_version=metadata.schema_version if metadata.HasField("schema_version") else None,
+        replicated_from=metadata.replicated_from if metadata.HasField("replicated_from") else None,
+        deliver_at_ms=metadata.deliver_at_time if metadata.HasField("deliver_at_time") else None,
+        redelivery_count=redelivery_count,
+        index=broker.index - count + 1 + message_id.batch_index if broker is not None and counted else None,
+        broker_publish_time_ms=broker.broker_timestamp if broker is not None else None,
+        is_encrypted=False,
+        batch_size=count,
+    )

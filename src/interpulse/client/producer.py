@@ -1,0 +1,235 @@
+"""A producer on one topic or one partition."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from interpulse.client.batcher import Batcher, BuiltEntry, EntryBuilder
+from interpulse.client.messages import OutgoingMessage
+from interpulse.client.routing import HashingScheme, RoutingMode
+from interpulse.client.sending import ProducerRequest, Receipt, SendingLane
+from interpulse.client.session import Session
+from interpulse.model.errors import InvalidRequest, PulsarError
+from interpulse.model.ids import MessageId
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo
+from interpulse.wire import pulsar_api_pb2 as pb
+
+__all__ = ["AccessMode", "Compression", "PartitionProducer", "ProducerConfig"]
+
+AccessMode = Literal["shared", "exclusive", "wait-for-exclusive", "exclusive-with-fencing"]
+Compression = Literal["none", "lz4", "zlib", "zstd", "snappy"]
+
+_ACCESS_MODES: Final[dict[str, pb.ProducerAccessMode.ValueType]] = {
+    "shared": pb.Shared,
+    "exclusive": pb.Exclusive,
+    "wait-for-exclusive": pb.WaitForExclusive,
+    "exclusive-with-fencing": pb.ExclusiveWithFencing,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConfig:
+    """Settings of one producer."""
+
+    name: str | None = None
+    """None: the broker makes one up."""
+
+    schema: SchemaInfo | None = None
+    access_mode: AccessMode = "shared"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    initial_subscription_name: str | None = None
+    initial_sequence_id: int | None = None
+    """The first message gets the number after this one; None: after the last one the broker knows."""
+
+    send_timeout_ms: int = 30_000
+    """Longest wait for a receipt, 0 = for ever."""
+
+    batching_enabled: bool = True
+    batch_messages_max: int = 1000
+    batch_bytes_max: int = 128 * 1024
+    batch_delay_ms: int = 1
+    pending_messages_max: int = 1000
+    """Entries that may be without receipt before senders have to wait."""
+
+    pending_bytes_max: int = 64 * 1024 * 1024
+    compression: Compression = "none"
+    routing: RoutingMode = "round-robin"
+    hashing: HashingScheme = "java-string"
+    partitions_update_interval_ms: int = 60_000
+    """How often a partitioned producer looks for new partitions, 0 = never."""
+
+
+class PartitionProducer:
+    """Sends to one topic or partition. Made by the client; use it as an async context manager or :meth:`close` it."""
+
+    def __init__(self, session: Session, topic: TopicName, config: ProducerConfig) -> None:
+        self._config = config
+        self._loop = asyncio.get_running_loop()
+        self._partition = topic.partition_index
+        request = ProducerRequest(
+            name=config.name,
+            schema=config.schema,
+            access_mode=_ACCESS_MODES[config.access_mode],
+            properties=config.properties,
+            initial_subscription_name=config.initial_subscription_name,
+        )
+        self._lane = SendingLane(session, topic, request, send_timeout_ms=config.send_timeout_ms)
+        self._builder = EntryBuilder(codec=pb.CompressionType.Value(config.compression.upper()))
+        self._batcher = Batcher(self._builder, messages_max=config.batch_messages_max, bytes_max=config.batch_bytes_max)
+        self._waiting: list[asyncio.Future[MessageId]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._sequence_id = -1
+
+    async def open(self) -> None:
+        """Register with the broker. Raises what it refuses the producer with."""
+        await self._lane.open()
+        start = self._config.initial_sequence_id
+        self._sequence_id = self._lane.last_sequence_id if start is None else start
+
+    @property
+    def topic(self) -> str:
+        return str(self._lane.topic)
+
+    @property
+    def name(self) -> str:
+        return self._lane.name
+
+    @property
+    def last_sequence_id(self) -> int:
+        """The number of the last message that was sent; before that, the last one the broker knew."""
+        return self._sequence_id
+
+    @property
+    def schema_version(self) -> bytes:
+        """The version the broker gave the schema, empty without one."""
+        return self._lane.schema_version
+
+    @property
+    def is_connected(self) -> bool:
+        return self._lane.is_connected
+
+    async def send(self, message: OutgoingMessage) -> MessageId:
+        """Send one message and wait until the broker has stored it."""
+        future = await self.enqueue(message)
+        if self._config.batching_enabled and not self._config.batch_delay_ms:
+            self._flush_batch()
+        return await future
+
+    async def enqueue(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
+        """Put one message on its way, waiting only for room; the future has its id, or the failure."""
+        config = self._config
+        await self._lane.room(entries_max=config.pending_messages_max, bytes_max=config.pending_bytes_max)
+        sequence_id = self._next_sequence_id(message)
+        future: asyncio.Future[MessageId] = self._loop.create_future()
+        if not config.batching_enabled or message.deliver_at_ms is not None:
+            self._flush_batch()
+            self._send_single(message, sequence_id, future)
+        else:
+            self._send_batched(message, sequence_id, future)
+        self._sequence_id = sequence_id
+        return future
+
+    def _next_sequence_id(self, message: OutgoingMessage) -> int:
+        if message.sequence_id is None:
+            return self._sequence_id + 1
+        return message.sequence_id
+
+    def _send_single(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> None:
+        self._refresh_builder()
+        built = self._builder.single(message, sequence_id, _now_ms())
+        self._check_size(len(built.entry))
+        self._transmit(built, [future])
+
+    def _send_batched(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> None:
+        self._check_size(len(message.content or b""))
+        if not self._batcher.fits(message):
+            self._flush_batch()
+        self._batcher.add(message, sequence_id)
+        self._waiting.append(future)
+        if self._batcher.is_full:
+            self._flush_batch()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(self._config.batch_delay_ms / 1000, self._flush_batch)
+
+    def _flush_batch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._waiting:
+            return
+        self._refresh_builder()
+        futures, self._waiting = self._waiting, []
+        built = self._batcher.take(_now_ms())
+        try:
+            self._check_size(len(built.entry))
+            self._transmit(built, futures)
+        except PulsarError as error:
+            _fail_all(futures, error)
+
+    def _refresh_builder(self) -> None:
+        """Name and schema version are the broker's to give, and known once the producer is open."""
+        self._builder.producer_name = self._lane.name
+        self._builder.schema_version = self._lane.schema_version
+
+    def _check_size(self, size: int) -> None:
+        limit = self._lane.message_bytes_max
+        if size > limit:
+            raise InvalidRequest(f"a message of {size} bytes is above the limit of {limit} bytes of {self.topic}")
+
+    def _transmit(self, built: BuiltEntry, futures: list[asyncio.Future[MessageId]]) -> None:
+        receipt = self._lane.send(
+            built.entry,
+            sequence_id=built.sequence_id,
+            highest_sequence_id=built.highest_sequence_id,
+            num_messages=built.num_messages,
+        )
+        receipt.add_done_callback(lambda done: self._resolve(done, futures, in_batch=built.is_batch))
+
+    def _resolve(
+        self, done: asyncio.Future[Receipt], futures: list[asyncio.Future[MessageId]], *, in_batch: bool
+    ) -> None:
+        if done.cancelled():
+            return
+        failure = done.exception()
+        if failure is not None:
+            _fail_all(futures, failure)
+            return
+        ledger, entry = done.result().position
+        for index, future in enumerate(futures):
+            if not future.done():
+                batch_index = index if in_batch else -1
+                future.set_result(MessageId(ledger, entry, self._partition, batch_index))
+
+    async def flush(self) -> None:
+        """Send what is being collected and wait for all receipts. Raises the first failure."""
+        self._flush_batch()
+        await self._lane.confirmed()
+
+    async def close(self) -> None:
+        """Send what is being collected, wait for receipts, and say goodbye to the broker."""
+        try:
+            await self.flush()
+        finally:
+            await self._lane.close()
+
+    async def __aenter__(self) -> PartitionProducer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _fail_all(futures: list[asyncio.Future[MessageId]], failure: BaseException) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(failure)
+            future.exception()  # senders that do not look are not worth a warning of the event loop
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

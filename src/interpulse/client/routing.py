@@ -1,0 +1,44 @@
+"""Which partition a message goes to."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from typing import Final, Literal
+
+from interpulse.wire.hashing import java_string_hash, murmur3_hash
+
+__all__ = ["HashingScheme", "Router", "RoutingMode"]
+
+HashingScheme = Literal["java-string", "murmur3"]
+RoutingMode = Literal["round-robin", "single"]
+
+_HASHES: Final[dict[HashingScheme, Callable[[str], int]]] = {
+    "java-string": java_string_hash,
+    "murmur3": lambda key: murmur3_hash(key.encode()),
+}
+
+
+class Router:
+    """Messages with a key follow its hash, as in Pulsar's Java client; others go around, or to one random partition.
+
+    Going around changes the partition every ``stride`` messages, so that neighbours can share a batch.
+    """
+
+    def __init__(
+        self, *, mode: RoutingMode = "round-robin", hashing: HashingScheme = "java-string", stride: int = 1
+    ) -> None:
+        self._hash = _HASHES[hashing]
+        self._mode = mode
+        self._stride = stride
+        self._start = random.randrange(2**31)
+        self._counter = itertools.count()
+
+    def choose(self, key: str | None, partitions: int) -> int:
+        """The partition index for a message with this key (base64 text for binary keys)."""
+        if key is not None:
+            return self._hash(key) % partitions
+        if self._mode == "single":
+            return self._start % partitions
+        return (self._start + next(self._counter) // self._stride) % partitions

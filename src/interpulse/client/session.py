@@ -1,0 +1,75 @@
+"""What all producers, consumers and readers of one client share."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from interpulse.client.backoff import Backoff
+from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.client.connection import Connection
+from interpulse.client.lookup import BinaryLookup, HttpLookup, Lookup
+from interpulse.client.pool import ConnectionPool
+from interpulse.model.errors import AlreadyClosed, ConsumerBusy, ProducerBusy, PulsarError, UnknownError
+from interpulse.model.names import TopicName
+
+__all__ = ["Session", "tolerated_while_returning"]
+
+Result = TypeVar("Result")
+
+
+class Session:
+    """Connections, lookups, ids and background tasks of one client. Needs a running event loop."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.config = config
+        self.pool = ConnectionPool(config)
+        self.lookup: Lookup = (HttpLookup if config.url.is_http else BinaryLookup)(config, self.pool)
+        self._ids = itertools.count()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def next_id(self) -> int:
+        """A number for a producer or consumer that no other of this client has."""
+        return next(self._ids)
+
+    def backoff(self) -> Backoff:
+        return Backoff(self.config.backoff_initial_ms, self.config.backoff_max_ms)
+
+    async def connect(self, topic: TopicName, *, assigned_url: str | None = None) -> Connection:
+        """A connection to the broker that serves the topic: the one it was assigned to, else found by lookup."""
+        if self._closed:
+            raise AlreadyClosed("the client is closed")
+        if assigned_url:
+            return await self.pool.get(BrokerAddress.parse(assigned_url))
+        return await self.pool.get(await self.lookup.broker(topic))
+
+    def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+        """Run something in the background; it is cancelled and awaited when the client closes."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        self._closed = True
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.lookup.close()
+        await self.pool.close()
+
+
+def tolerated_while_returning(error: PulsarError) -> bool:
+    """Whether a producer or consumer that was open before should keep trying to come back.
+
+    The broker may still hold the name for the connection that was lost.
+    """
+    return error.retriable or isinstance(error, (ProducerBusy, ConsumerBusy, UnknownError))

@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from interpulse.client.admin import AdminClient
 from rich.console import Console
 
 from cluster import Cluster, ClusterFailed
 from dataset import DatasetError, Row, read_rows
+from interpulse.client.admin import AdminClient
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.policies import RetentionPolicies
@@ -74,19 +74,19 @@ async def set_up(east: AdminClient, west: AdminClient, clusters: dict[str, Clust
         for name, cluster in clusters.items():
             address = ClusterData(service_url=cluster.web_url, broker_service_url=cluster.service_url)
             await _register_cluster(admin, name, address)
-        await admin.create_tenant(TENANT, TenantInfo(allowed_clusters=("east", "west")))
-        await admin.create_namespace(NAMESPACE)
-        await admin.set_retention(NAMESPACE, RetentionPolicies(time_minutes=-1, size_mb=-1))
-    await east.create_partitioned_topic(TOPIC, PARTITIONS)
-    await east.set_replication_clusters(NAMESPACE, ["east", "west"])
-    await west.update_dynamic_configuration("allowAutoTopicCreation", "false")
+        await admin.tenants.create(TENANT, TenantInfo(allowed_clusters=("east", "west")))
+        await admin.namespaces.create(NAMESPACE)
+        await admin.namespaces.set_retention(NAMESPACE, RetentionPolicies(time_minutes=-1, size_mb=-1))
+    await east.topics.create_partitioned(TOPIC, PARTITIONS)
+    await east.namespaces.set_replication_clusters(NAMESPACE, ["east", "west"])
+    await west.brokers.set_dynamic_configuration("allowAutoTopicCreation", "false")
 
 
 async def _register_cluster(admin: AdminClient, name: str, address: ClusterData) -> None:
-    if name in await admin.list_clusters():
-        await admin.update_cluster(name, address)
+    if name in await admin.clusters.list():
+        await admin.clusters.update(name, address)
     else:
-        await admin.create_cluster(name, address)
+        await admin.clusters.create(name, address)
 
 
 async def follow(
@@ -105,13 +105,13 @@ async def follow(
             for task in (publishing, watching):
                 if task.done():
                     task.result()
-            screen.update(await east.replication_status(NAMESPACE))
+            screen.update(await east.namespaces.replication_status(NAMESPACE))
             if run.progress.replicated_total != last_count:
                 last_count, last_change = run.progress.replicated_total, time.monotonic()
             elif time.monotonic() - last_change > STALLED_AFTER_S:
                 raise Stalled(f"nothing arrived on west for {STALLED_AFTER_S:.0f} s, see {clusters['east'].log_path}")
             await asyncio.sleep(REFRESH_EVERY_S)
-        screen.update(await east.replication_status(NAMESPACE))
+        screen.update(await east.namespaces.replication_status(NAMESPACE))
     except BaseException:
         run.abandoned.set()
         raise
@@ -124,7 +124,7 @@ async def watch_when_provisioned(west: AdminClient, service_url: str, run: Run) 
     """West creates nothing by itself, so its readers wait until the pipeline has provisioned the topic."""
     while not run.watched.is_set():
         try:
-            await west.get_partitioned_topic_metadata(TOPIC)
+            await west.topics.partitioned_metadata(TOPIC)
         except NotFound:
             await asyncio.sleep(REFRESH_EVERY_S)
         else:

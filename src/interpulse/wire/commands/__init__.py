@@ -19,6 +19,7 @@ from interpulse.wire.commands.connection import (
     transactions_refused,
 )
 from interpulse.wire.commands.consuming import (
+    MessageHeadEncoder,
     ack,
     ack_one,
     ack_response,
@@ -41,6 +42,7 @@ from interpulse.wire.commands.encoding import (
     encode,
 )
 from interpulse.wire.commands.producing import (
+    ReceiptEncoder,
     close_producer,
     producer,
     producer_success,
@@ -76,6 +78,8 @@ from interpulse.wire.commands.topics import (
 __all__ = [
     "PING",
     "PONG",
+    "MessageHeadEncoder",
+    "ReceiptEncoder",
     "ack",
     "ack_one",
     "ack_response",

@@ -8,11 +8,12 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.encoding import SMALL_VARINTS, encode, error_code, frame, pairs, varint
+from interpulse.wire.commands.encoding import SMALL_VARINTS, encode, error_code, frame, pack_sizes, pairs, varint
 from interpulse.wire.ids import UINT64_NONE, message_id_to_wire, unsigned
 from interpulse.wire.schemas import schema_to_wire
 
 __all__ = [
+    "MessageHeadEncoder",
     "ack",
     "ack_one",
     "ack_response",
@@ -107,6 +108,30 @@ def message_head(
     if consumer_epoch is not None:
         content += b"\x28" + varint(consumer_epoch)
     return frame(b"\x08\x09\x4a", content, payload_bytes)
+
+
+class MessageHeadEncoder:
+    """Heads of the MESSAGE frames of one consumer: one message object, of which only the numbers change."""
+
+    __slots__ = ("_ledger", "_message_id", "_serialize")
+
+    def __init__(self, consumer_id: int, partition: int = -1) -> None:
+        command = pb.BaseCommand(type=pb.BaseCommand.MESSAGE)
+        command.message.consumer_id = consumer_id
+        self._message_id = command.message.message_id
+        if partition >= 0:
+            self._message_id.partition = partition
+        self._ledger = -1
+        self._serialize = command.SerializeToString
+
+    def encode(self, ledger: int, entry: int, payload_bytes: int) -> bytes:
+        """As `message_head`, for an entry that is delivered whole and for the first time."""
+        if ledger != self._ledger:
+            self._message_id.ledgerId = self._ledger = ledger
+        self._message_id.entryId = entry
+        raw = self._serialize()
+        size = len(raw)
+        return pack_sizes(size + 4 + payload_bytes, size) + raw
 
 
 def message(

@@ -11,6 +11,7 @@ from interpulse.wire.ids import UINT64_NONE, unsigned
 from interpulse.wire.schemas import schema_to_wire
 
 __all__ = [
+    "ReceiptEncoder",
     "close_producer",
     "producer",
     "producer_success",
@@ -134,6 +135,36 @@ def send_receipt(
         content += b"\x20" + varint(highest_sequence_id)
     size = len(content)
     return b"%b\x08\x07\x3a%b%b" % (pack_sizes(size + 8, size + 4), SMALL_VARINTS[size], content)
+
+
+class ReceiptEncoder:
+    """SEND_RECEIPT frames of one producer: one message object, of which only the numbers change."""
+
+    __slots__ = ("_ledger", "_message_id", "_partition", "_producer_id", "_receipt", "_serialize")
+
+    def __init__(self, producer_id: int, partition: int = -1) -> None:
+        self._producer_id = producer_id
+        self._partition = partition
+        command = pb.BaseCommand(type=pb.BaseCommand.SEND_RECEIPT)
+        self._receipt = command.send_receipt
+        self._receipt.producer_id = producer_id
+        self._message_id = self._receipt.message_id
+        if partition >= 0:
+            self._message_id.partition = partition
+        self._ledger = -1
+        self._serialize = command.SerializeToString
+
+    def encode(self, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int) -> bytes:
+        """As `send_receipt`."""
+        if highest_sequence_id or ledger < 0:
+            return send_receipt(self._producer_id, sequence_id, highest_sequence_id, ledger, entry, self._partition)
+        if ledger != self._ledger:
+            self._message_id.ledgerId = self._ledger = ledger
+        self._message_id.entryId = entry
+        self._receipt.sequence_id = sequence_id
+        raw = self._serialize()
+        size = len(raw)
+        return pack_sizes(size + 4, size) + raw
 
 
 def send_error(producer_id: int, sequence_id: int, code: int, message: str) -> bytes:

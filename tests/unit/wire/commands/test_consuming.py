@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.wire import commands
@@ -41,3 +43,12 @@ def test_subscribe_of_a_reader_carries_its_start(read: Read) -> None:
 def test_ack_when_cumulative_then_says_so(read: Read) -> None:
     ack = read(commands.ack(1, [pb.MessageIdData(ledgerId=1, entryId=2)], cumulative=True, request_id=9)).ack
     assert (ack.ack_type, ack.request_id) == (pb.CommandAck.Cumulative, 9)
+
+
+@pytest.mark.parametrize("partition", [-1, 0, 3])
+def test_message_head_encoder_when_numbers_vary_then_bytes_of_message_head(partition: int) -> None:
+    encoder = commands.MessageHeadEncoder(5, partition)
+    for number in (0, 1, 127, 128, 16383, 16384, 2**21, 2**32, 2**62):
+        for size in (0, 100, 5_000_000):
+            expected = commands.message_head(5, number, number, size, partition=partition)
+            assert encoder.encode(number, number, size) == expected

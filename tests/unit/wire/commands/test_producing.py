@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -24,3 +26,12 @@ def test_close_producer_when_the_broker_sends_it_then_its_request_id_is_minus_on
 def test_receipt_of_a_duplicate_carries_minus_one_twice(read: Read) -> None:
     receipt = read(commands.send_receipt(1, 2, 0, -1, -1)).send_receipt
     assert (receipt.message_id.ledgerId, receipt.message_id.entryId) == (2**64 - 1, 2**64 - 1)
+
+
+@pytest.mark.parametrize("partition", [-1, 0, 3])
+def test_receipt_encoder_when_numbers_vary_then_bytes_of_send_receipt(partition: int) -> None:
+    encoder = commands.ReceiptEncoder(5, partition)
+    for number in (0, 1, 127, 128, 16383, 16384, 2**21, 2**32, 2**62):
+        for highest, ledger, entry in [(0, 1, 0), (0, number, number), (number, 7, 8), (0, -1, -1), (0, 1, 1)]:
+            expected = commands.send_receipt(5, number, highest, ledger, entry, partition)
+            assert encoder.encode(number, highest, ledger, entry) == expected

@@ -1,0 +1,73 @@
+"""What has to happen on a remote cluster before a topic can be replicated to it (PIP-433)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Existence, TopicKind
+
+__all__ = ["Provisioning", "ProvisioningStep", "plan_topic"]
+
+
+class ProvisioningStep(Enum):
+    """The next thing to do."""
+
+    CONNECT = "connect"
+    CREATE_PLAIN = "create a topic"
+    CREATE_PARTITIONED = "create a partitioned topic"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioning:
+    """A step, the partition count it concerns, and for a hold the reason and what would end it."""
+
+    step: ProvisioningStep
+    partitions: int = 0
+    reason: str = ""
+    remedy: str = ""
+
+
+def plan_topic(base: TopicName, local: Existence, remote: Existence, *, may_create: bool) -> Provisioning:
+    """Compare the shapes of one topic, both asked without creating anything.
+
+    Neither side is ever changed to fit the other: a difference holds the topic until an operator decides. The remote
+    cluster's auto-creation policies play no part. A creation that meets "already exists" is to be planned again.
+    """
+    if local.kind is TopicKind.ABSENT:
+        return _hold(
+            f"{base} does not exist on the source cluster", "delete or recreate the left-over partitions there"
+        )
+    if remote.kind is TopicKind.ABSENT:
+        return _create(local) if may_create else _missing(base, local)
+    if (local.kind, local.partitions) == (remote.kind, remote.partitions):
+        return Provisioning(ProvisioningStep.CONNECT, local.partitions)
+    return _hold(
+        f"{base} is {_shape(local)} on the source cluster and {_shape(remote)} on the remote cluster",
+        "make the shapes equal: expand the smaller one, or delete the one that is wrong",
+    )
+
+
+def _create(local: Existence) -> Provisioning:
+    if local.kind is TopicKind.PARTITIONED:
+        return Provisioning(ProvisioningStep.CREATE_PARTITIONED, local.partitions)
+    return Provisioning(ProvisioningStep.CREATE_PLAIN)
+
+
+def _missing(base: TopicName, local: Existence) -> Provisioning:
+    return _hold(
+        f"{base} does not exist on the remote cluster and createTopicToRemoteClusterForReplication is false",
+        f"create it there as {_shape(local)}",
+    )
+
+
+def _hold(reason: str, remedy: str) -> Provisioning:
+    return Provisioning(ProvisioningStep.HOLD, reason=reason, remedy=remedy)
+
+
+def _shape(existence: Existence) -> str:
+    if existence.kind is TopicKind.PARTITIONED:
+        return f"a partitioned topic of {existence.partitions} partitions"
+    return "a topic that is not partitioned"

@@ -1,0 +1,60 @@
+"""Provisioning before replication, row by row (PIP-433)."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Existence, TopicKind
+from interpulse.rules.provisioning import Provisioning, ProvisioningStep, plan_topic
+
+X = TopicName.parse("x")
+ABSENT = Existence(TopicKind.ABSENT)
+PLAIN = Existence(TopicKind.NON_PARTITIONED)
+TWO = Existence(TopicKind.PARTITIONED, 2)
+THREE = Existence(TopicKind.PARTITIONED, 3)
+
+
+@pytest.mark.parametrize(
+    ("local", "remote", "may_create", "expected"),
+    [
+        pytest.param(PLAIN, ABSENT, True, Provisioning(ProvisioningStep.CREATE_PLAIN), id="pip433-row1"),
+        pytest.param(TWO, ABSENT, True, Provisioning(ProvisioningStep.CREATE_PARTITIONED, 2), id="pip433-row2"),
+        pytest.param(TWO, TWO, True, Provisioning(ProvisioningStep.CONNECT, 2), id="pip433-row4"),
+        pytest.param(TWO, TWO, False, Provisioning(ProvisioningStep.CONNECT, 2), id="pip433-row4-creation-off"),
+        pytest.param(PLAIN, PLAIN, False, Provisioning(ProvisioningStep.CONNECT), id="pip433-row4-plain"),
+    ],
+)
+def test_plan(local: Existence, remote: Existence, may_create: bool, expected: Provisioning) -> None:
+    assert plan_topic(X, local, remote, may_create=may_create) == expected
+
+
+@pytest.mark.parametrize(
+    ("local", "remote", "may_create", "words"),
+    [
+        pytest.param(TWO, ABSENT, False, "createTopicToRemoteClusterForReplication is false", id="pip433-row3"),
+        pytest.param(TWO, THREE, True, "2 partitions on the source cluster and .* 3 partitions", id="pip433-row5"),
+        pytest.param(THREE, TWO, True, "3 partitions", id="pip433-row5-larger"),
+        pytest.param(PLAIN, TWO, True, "not partitioned on the source cluster", id="pip433-row5-type"),
+        pytest.param(TWO, PLAIN, True, "not partitioned on the remote cluster", id="pip433-row5-other-type"),
+        pytest.param(ABSENT, ABSENT, True, "does not exist on the source cluster", id="orphan-partition"),
+        pytest.param(ABSENT, TWO, True, "does not exist on the source cluster", id="orphan-partition-known-remotely"),
+    ],
+)
+def test_hold_says_why_and_what_to_do(local: Existence, remote: Existence, may_create: bool, words: str) -> None:
+    plan = plan_topic(X, local, remote, may_create=may_create)
+    assert plan.step is ProvisioningStep.HOLD
+    assert plan.remedy
+    assert re.search(words, plan.reason)
+
+
+def test_after_creating_what_was_planned_the_next_plan_connects() -> None:
+    for local, remote in product((PLAIN, TWO, THREE), (ABSENT, PLAIN, TWO, THREE)):
+        plan = plan_topic(X, local, remote, may_create=True)
+        if plan.step in (ProvisioningStep.CREATE_PLAIN, ProvisioningStep.CREATE_PARTITIONED):
+            kind = TopicKind.PARTITIONED if plan.partitions else TopicKind.NON_PARTITIONED
+            created = Existence(kind, plan.partitions)
+            assert plan_topic(X, local, created, may_create=True).step is ProvisioningStep.CONNECT

@@ -1,0 +1,118 @@
+"""A web service whose answers a test chooses and which remembers what it was asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+__all__ = ["Asked", "StubWeb"]
+
+
+class Asked(NamedTuple):
+    """One request, its target exactly as it came: path and query, still encoded."""
+
+    method: str
+    target: str
+    body: Any
+    headers: Mapping[str, str]
+
+
+class _Answer(NamedTuple):
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+_HANG_UP = _Answer(0, b"", {})
+
+
+class StubWeb:
+    """Serves on a free port of 127.0.0.1 in a thread of its own, so that blocking callers can be tested too.
+
+    A request nobody prepared an answer for gets 204.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self._answers: dict[tuple[str, str], list[_Answer]] = {}
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._request_class())
+        self._server.daemon_threads = False
+        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def last(self) -> Asked:
+        return self.asked[-1]
+
+    def answer(self, method: str, path: str, body: Any = None, *, status: int = 200) -> None:
+        """Answer ``method path`` (without query) in JSON. Answers given twice are used in turn, the last one stays."""
+        raw = b"" if body is None else json.dumps(body).encode()
+        self.answer_raw(method, path, raw, status=status, content_type="application/json")
+
+    def answer_raw(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        *,
+        status: int = 200,
+        content_type: str = "text/plain",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        given = _Answer(status, body, {"Content-Type": content_type, **(headers or {})})
+        self._answers.setdefault((method, path), []).append(given)
+
+    def hang_up(self, method: str, path: str) -> None:
+        """Close the connection instead of answering."""
+        self._answers.setdefault((method, path), []).append(_HANG_UP)
+
+    def _next_answer(self, method: str, target: str) -> _Answer:
+        queue = self._answers.get((method, target.partition("?")[0]))
+        if not queue:
+            return _Answer(204, b"", {})
+        return queue.pop(0) if len(queue) > 1 else queue[0]
+
+    def _request_class(self) -> type[BaseHTTPRequestHandler]:
+        stub = self
+
+        class Request(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            timeout = 2
+
+            def serve(self) -> None:
+                raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                body = json.loads(raw) if raw else None
+                stub.asked.append(Asked(self.command, self.path, body, dict(self.headers)))
+                answer = stub._next_answer(self.command, self.path)
+                if answer is _HANG_UP:
+                    self.close_connection = True
+                    return
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                if answer.status != 204:
+                    self.send_header("Content-Length", str(len(answer.body)))
+                self.end_headers()
+                self.wfile.write(answer.body)
+
+            do_GET = do_PUT = do_POST = do_DELETE = serve
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Tests look at `asked` instead."""
+
+        return Request

@@ -60,6 +60,8 @@ class ClientConnection(asyncio.Protocol):
         self.lost = False
         self.producers: dict[int, OpenProducer] = {}
         self.consumers: dict[int, OpenConsumer] = {}
+        self.pending_publishes = 0
+        self.pending_bytes = 0
         self.opening_producers: dict[int, asyncio.Task[None]] = {}
         self.opening_consumers: dict[int, asyncio.Task[None]] = {}
         self._protocol = new_protocol(self.loop.time())
@@ -68,8 +70,6 @@ class ClientConnection(asyncio.Protocol):
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed_producers: dict[int, float] = {}
         self._transport: asyncio.Transport
-        self._pending_publishes = 0
-        self._pending_bytes = 0
         self._held_by_publishes = False
         self._held_by_output = False
         self._output_high = False
@@ -108,8 +108,9 @@ class ClientConnection(asyncio.Protocol):
         except Exception:  # a fault of ours: its owner is this connection, the broker lives on
             _logger.exception("connection failed address=%s", self.address)
             self.drop("fault of the broker")
-        if self.output.bytes_collected > _OUTPUT_BYTES_HIGH:
-            self.output.flush()
+        if not self._held_by_publishes and not self._publishes_below(self.limits.pending_publishes_max):
+            self._held_by_publishes = True
+            self._transport.pause_reading()
 
     def pause_writing(self) -> None:
         self._output_high = True
@@ -155,7 +156,9 @@ class ClientConnection(asyncio.Protocol):
     @property
     def writable(self) -> bool:
         """False while so much output waits that no more entries shall be read for this client."""
-        return not self._output_high and self.output.bytes_collected < _OUTPUT_BYTES_HIGH
+        if self.output.bytes_collected >= _OUTPUT_BYTES_HIGH:
+            self.output.flush()  # the transport says at once, by pause_writing, whether that was too much
+        return not self._output_high
 
     @property
     def accepts_closing(self) -> bool:
@@ -167,26 +170,11 @@ class ClientConnection(asyncio.Protocol):
         self._send_own()
         self.loop.call_soon(self.data_received, b"")
 
-    def publish_begun(self, size: int) -> None:
-        """Count one entry that will be answered later."""
-        self._pending_publishes += 1
-        self._pending_bytes += size
-        if (
-            self._pending_publishes >= self.limits.pending_publishes_max
-            or self._pending_bytes >= self.limits.pending_publish_bytes_max
-        ) and not self._held_by_publishes:
-            self._held_by_publishes = True
-            self._transport.pause_reading()
-
     def publish_answered(self, size: int) -> None:
-        """The inverse of :meth:`publish_begun`."""
-        self._pending_publishes -= 1
-        self._pending_bytes -= size
-        if (
-            self._held_by_publishes
-            and self._pending_publishes <= self.limits.pending_publishes_max // 2
-            and self._pending_bytes <= self.limits.pending_publish_bytes_max // 2
-        ):
+        """One of the pending entries has its answer."""
+        self.pending_publishes -= 1
+        self.pending_bytes -= size
+        if self._held_by_publishes and self._publishes_below(self.limits.pending_publishes_max // 2 + 1):
             self._held_by_publishes = False
             self._read_again()
 
@@ -269,6 +257,9 @@ class ClientConnection(asyncio.Protocol):
         """Send the failure in the form that answers this command."""
         _logger.debug("request refused address=%s type=%s reason=%s", self.address, command.type, error)
         self.output.send(refusal(command, error))
+
+    def _publishes_below(self, count: int) -> bool:
+        return self.pending_publishes < count and self.pending_bytes < self.limits.pending_publish_bytes_max
 
     def _read_again(self) -> None:
         if not (self._held_by_publishes or self._held_by_output) and not self._transport.is_closing():

@@ -164,8 +164,7 @@ async def _open(connection: ClientConnection, request: pb.CommandSubscribe) -> N
     schema = requested_schema(request.schema) if request.HasField("schema") else None
     if schema is not None:
         await rooms.schemas.admit_consumer(topic, schema, topic_active=_is_active(live, rooms.replicator_prefix))
-    epoch_wanted = request.HasField("consumer_epoch")
-    outlet = ConsumerOutlet(connection, topic.partition_index, epoch_wanted=epoch_wanted)
+    outlet = ConsumerOutlet(connection, request, topic.partition_index)
     consumer = await live.subscribe(_live_request(connection, request), outlet)
     outlet.consumer = consumer
     if connection.lost:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from interpulse.broker.live.api import Delivery, LiveConsumer, LiveProducer, LiveTopic
 from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
 
 if TYPE_CHECKING:
     from interpulse.broker.binary.connection import ClientConnection
@@ -21,35 +22,34 @@ __all__ = ["ConsumerOutlet", "OpenConsumer", "OpenProducer", "ProducerOutlet"]
 class ProducerOutlet:
     """Turns the answers to one producer into frames. The answers come in the order of the sends."""
 
-    __slots__ = ("_connection", "_drained", "_partition", "_request_id", "_send", "_sizes")
+    __slots__ = ("_connection", "_drained", "_encode", "_request_id", "_send", "sizes")
 
-    def __init__(self, connection: ClientConnection, request_id: int, partition: int) -> None:
+    def __init__(self, connection: ClientConnection, request: pb.CommandProducer, partition: int) -> None:
+        self.sizes: deque[int] = deque()
+        """Bytes of the entries that have no answer yet, oldest first."""
         self._connection = connection
-        self._request_id = request_id
-        self._partition = partition
+        self._request_id = request.request_id
         self._send = connection.output.send
-        self._sizes: deque[int] = deque()
+        self._encode = commands.ReceiptEncoder(request.producer_id, partition).encode
         self._drained: asyncio.Future[None] | None = None
-
-    def expect(self, size: int) -> None:
-        """One entry of this size is about to be published."""
-        self._sizes.append(size)
-        self._connection.publish_begun(size)
 
     async def drained(self) -> None:
         """Wait until every entry has its answer."""
-        if self._sizes:
+        if self.sizes:
             self._drained = self._drained or self._connection.loop.create_future()
             await self._drained
 
     def receipt(self, producer_id: int, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int) -> None:
         highest = highest_sequence_id if highest_sequence_id > 0 else 0
-        self._send(commands.send_receipt(producer_id, sequence_id, highest, ledger, entry, self._partition))
-        self._answered()
+        self._send(self._encode(sequence_id, highest, ledger, entry))
+        self._connection.publish_answered(self.sizes.popleft())
+        if self._drained is not None:
+            self._check_drained()
 
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
         self._send(commands.send_error(producer_id, sequence_id, error.wire_code, str(error)))
-        self._answered()
+        self._connection.publish_answered(self.sizes.popleft())
+        self._check_drained()
 
     def producer_ready(self, producer_id: int, topic_epoch: int) -> None:
         opened = self._connection.producers.get(producer_id)
@@ -71,10 +71,8 @@ class ProducerOutlet:
     async def is_alive(self) -> bool:
         return await self._connection.is_alive()
 
-    def _answered(self) -> None:
-        sizes = self._sizes
-        self._connection.publish_answered(sizes.popleft())
-        if self._drained is not None and not sizes:
+    def _check_drained(self) -> None:
+        if self._drained is not None and not self.sizes:
             self._drained.set_result(None)
             self._drained = None
 
@@ -82,14 +80,15 @@ class ProducerOutlet:
 class ConsumerOutlet:
     """Turns entries for one consumer into MESSAGE frames."""
 
-    __slots__ = ("_connection", "_early", "_partition", "_subscribed", "consumer", "epoch_wanted")
+    __slots__ = ("_connection", "_early", "_encode", "_epoch_wanted", "_partition", "_subscribed", "consumer")
 
-    def __init__(self, connection: ClientConnection, partition: int, *, epoch_wanted: bool) -> None:
-        """``epoch_wanted``: the client gave a consumer epoch and wants to see it in its messages."""
+    def __init__(self, connection: ClientConnection, request: pb.CommandSubscribe, partition: int) -> None:
         self.consumer: LiveConsumer | None = None
-        self.epoch_wanted = epoch_wanted
         self._connection = connection
         self._partition = partition
+        # Only a client that gave a consumer epoch wants to see it in its messages.
+        self._epoch_wanted = request.HasField("consumer_epoch")
+        self._encode = commands.MessageHeadEncoder(request.consumer_id, partition).encode
         self._subscribed = False
         self._early: list[bytes] = []
 
@@ -105,25 +104,17 @@ class ConsumerOutlet:
         return self._connection.writable
 
     def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
-        head, partition = commands.message_head, self._partition
-        epoch = self.consumer.epoch if self.epoch_wanted and self.consumer is not None else None
+        encode = self._encode
         pieces: list[bytes] = []
         size = 0
-        for (ledger, entry_id), entry, redelivery_count, ack_set, _ in batch:
-            entry_size = len(entry)
-            frame_head = head(
-                consumer_id,
-                ledger,
-                entry_id,
-                entry_size,
-                partition=partition,
-                redelivery_count=redelivery_count,
-                ack_set=ack_set,
-                consumer_epoch=epoch,
-            )
-            pieces.append(frame_head)
-            pieces.append(entry)
-            size += entry_size + len(frame_head)
+        for delivery in batch:
+            (ledger, entry_id), entry, redelivery_count, ack_set, _ = delivery
+            if redelivery_count or ack_set or self._epoch_wanted:
+                head = self._detailed_head(consumer_id, delivery)
+            else:
+                head = encode(ledger, entry_id, len(entry))
+            pieces += (head, entry)
+            size += len(head) + len(entry)
         self._connection.output.send_pieces(pieces, size)
 
     def active_changed(self, consumer_id: int, active: bool) -> None:
@@ -143,6 +134,19 @@ class ConsumerOutlet:
 
     async def is_alive(self) -> bool:
         return await self._connection.is_alive()
+
+    def _detailed_head(self, consumer_id: int, delivery: Delivery) -> bytes:
+        epoch = self.consumer.epoch if self._epoch_wanted and self.consumer is not None else None
+        return commands.message_head(
+            consumer_id,
+            delivery.position.ledger,
+            delivery.position.entry,
+            len(delivery.entry),
+            partition=self._partition,
+            redelivery_count=delivery.redelivery_count,
+            ack_set=delivery.ack_set,
+            consumer_epoch=epoch,
+        )
 
     def _send_subscribed(self, frame: bytes) -> None:
         if self._subscribed:

@@ -35,8 +35,11 @@ def on_send(connection: ClientConnection, frame: Frame) -> None:
         raise RemoteProtocolError("SEND without an entry")
     sequence_id = send.sequence_id
     highest_sequence_id = send.highest_sequence_id or -1
+    size = len(entry)
     outlet = opened.outlet
-    outlet.expect(len(entry))
+    outlet.sizes.append(size)
+    connection.pending_publishes += 1
+    connection.pending_bytes += size
     if not verify_checksum(entry):
         error = ChecksumError("Checksum failed on the broker")
         outlet.send_failed(producer_id, max(sequence_id, highest_sequence_id), error)
@@ -83,7 +86,7 @@ async def _open(connection: ClientConnection, request: pb.CommandProducer) -> Op
     version = await rooms.schemas.admit_producer(topic, schema, by=requester)
     if request.initial_subscription_name and topic.is_persistent:
         await rooms.registry.create_initial_subscription(live, request.initial_subscription_name)
-    outlet = ProducerOutlet(connection, request.request_id, topic.partition_index)
+    outlet = ProducerOutlet(connection, request, topic.partition_index)
     producer = await live.add_producer(_live_request(connection, request, replicator), outlet)
     opened = OpenProducer(producer, live, outlet, b"" if version is None else version_to_bytes(version))
     if connection.lost:

@@ -24,6 +24,7 @@
     ├── TopicTerminated
     ├── IncompatibleSchema
     ├── RemoteClusterUnavailable
+    ├── NotImplementedYet (501)
     └── client side only: NotConnected, OperationTimeout, NotSupported, AlreadyClosed
 
 ``wire_code`` is Pulsar's ServerError number, ``http_status`` the REST status, ``retriable`` whether asking again may

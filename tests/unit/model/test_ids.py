@@ -1,0 +1,27 @@
+"""Positions and message ids."""
+
+import pytest
+
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+
+
+def test_positions_when_compared_then_the_ledger_counts_first() -> None:
+    ordered = [EARLIEST, Position(0, -1), Position(0, 0), Position(0, 9), Position(1, -1), Position(10, 0), LATEST]
+    assert sorted(ordered[::-1]) == ordered
+
+
+@pytest.mark.parametrize("position", [EARLIEST, LATEST, Position(12, 0), Position(7, -1)])
+def test_position_when_written_then_reads_back(position: Position) -> None:
+    assert Position.parse(str(position)) == position
+
+
+@pytest.mark.parametrize("text", ["", "7", "7-1", "a:b", "1:"])
+def test_position_when_the_text_is_none_then_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"position|invalid literal"):
+        Position.parse(text)
+
+
+def test_message_id_when_written_then_shows_a_batch_index_only_if_it_has_one() -> None:
+    assert str(MessageId(3, 4)) == "3:4:-1"
+    assert str(MessageId(3, 4, 1, 0)) == "3:4:1:0"
+    assert MessageId(3, 4, 1, 0).position == Position(3, 4)

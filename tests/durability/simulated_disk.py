@@ -1,0 +1,158 @@
+"""A disk in memory that fails, fills up, rots and loses power where a test wants it."""
+
+from __future__ import annotations
+
+import errno
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from interpulse.storage.log.files import AppendFile, ReadFile
+
+
+@dataclass
+class _Content:
+    written: bytearray = field(default_factory=bytearray)
+    synced: int = 0
+
+
+@dataclass
+class SimulatedDisk:
+    """`Files` over dictionaries. Every operation that can fail on a real disk passes `step` first.
+
+    ``fail_at`` is the number of the step that fails (counted from 0), with ``error_number``; with ``for_good`` every
+    later one fails too. ``room`` bounds the bytes of all files together.
+    """
+
+    fail_at: int | None = None
+    error_number: int = errno.EIO
+    for_good: bool = False
+    room: int | None = None
+    steps: list[str] = field(default_factory=list)
+    names_now: dict[Path, _Content] = field(default_factory=dict)
+    names_synced: dict[Path, _Content] = field(default_factory=dict)
+
+    def step(self, what: str) -> None:
+        number = len(self.steps)
+        self.steps.append(what)
+        if self.fail_at is not None and (number == self.fail_at or (self.for_good and number > self.fail_at)):
+            raise OSError(self.error_number, f"simulated failure of step {number} ({what})")
+
+    def count(self, what: str) -> int:
+        return self.steps.count(what)
+
+    @property
+    def used(self) -> int:
+        return sum(len(each.written) for each in self.names_now.values())
+
+    def content(self, path: Path) -> bytearray:
+        return self.names_now[path].written
+
+    def after_power_loss(self, chance: random.Random) -> SimulatedDisk:
+        """What may be found afterwards: all that was synced, and of the rest anything."""
+        survivor = SimulatedDisk()
+        for path in {*self.names_now, *self.names_synced}:
+            now, synced = self.names_now.get(path), self.names_synced.get(path)
+            kept = synced if now is synced else chance.choice([now, synced])
+            if kept is not None:
+                content = _Content(_survived(kept, chance))
+                content.synced = len(content.written)
+                survivor.names_now[path] = survivor.names_synced[path] = content
+        return survivor
+
+    def healthy(self) -> SimulatedDisk:
+        """The same files, seen by the next process after this one was killed."""
+        return SimulatedDisk(names_now=self.names_now, names_synced=self.names_synced)
+
+    # Files
+
+    def create(self, path: Path) -> AppendFile:
+        self.step("create")
+        if path in self.names_now:
+            raise FileExistsError(errno.EEXIST, "File exists", str(path))
+        self.names_now[path] = _Content()
+        return _Appending(self, self.names_now[path])
+
+    def open(self, path: Path) -> ReadFile:
+        if path not in self.names_now:
+            raise FileNotFoundError(errno.ENOENT, "No such file", str(path))
+        return _Reading(self.names_now[path])
+
+    def names(self, directory: Path) -> list[str]:
+        return sorted(path.name for path in self.names_now if path.parent == directory)
+
+    def truncate(self, path: Path, size: int) -> None:
+        self.step("truncate")
+        content = self.names_now[path]
+        del content.written[size:]
+        content.synced = size
+
+    def rename(self, source: Path, target: Path) -> None:
+        self.step("rename")
+        self.names_now[target] = self.names_now.pop(source)
+
+    def unlink(self, path: Path) -> None:
+        self.step("unlink")
+        self.names_now.pop(path, None)
+
+    def sync_directory(self, directory: Path) -> None:
+        self.step("sync_directory")
+        self.names_synced = dict(self.names_now)
+
+
+@dataclass
+class _Appending:
+    disk: SimulatedDisk
+    content: _Content
+
+    def write(self, content: bytes) -> None:
+        room = len(content) if self.disk.room is None else max(0, self.disk.room - self.disk.used)
+        try:
+            self.disk.step("write")
+        except OSError:
+            self.content.written += content[: len(content) // 2]
+            raise
+        self.content.written += content[:room]
+        if room < len(content):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def write_durably(self, content: bytes) -> None:
+        self.write(content)
+        self.sync()
+
+    def sync(self) -> None:
+        self.disk.step("sync")
+        self.content.synced = len(self.content.written)
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class _Reading:
+    content: _Content
+
+    @property
+    def size(self) -> int:
+        return len(self.content.written)
+
+    def read(self, length: int, offset: int) -> bytes:
+        return bytes(self.content.written[offset : offset + length])
+
+    def close(self) -> None:
+        pass
+
+
+def _survived(content: _Content, chance: random.Random) -> bytearray:
+    rest = content.written[content.synced :]
+    outcome: Callable[[], bytearray] = chance.choice(
+        [
+            lambda: rest,
+            lambda: bytearray(),
+            lambda: rest[: chance.randint(0, len(rest))],
+            lambda: bytearray(len(rest)),  # length was written, content was not
+            lambda: bytearray(b if chance.random() < 0.5 else 0 for b in rest),
+        ]
+    )
+    return content.written[: content.synced] + outcome()

@@ -1,0 +1,346 @@
+"""One suite over every log store: memory and segments must not be told apart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.storage.api import LogFenced, LogNotFound, LogTerminated, MetadataUnavailable, Put
+from interpulse.storage.log.journal import open_log_store
+from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
+from interpulse.storage.topic_log import LogConfig, TopicLog, TopicLogStore
+from tests.unit.storage.listeners import Listener, read_all
+
+NAME = "public/default/persistent/a%2Fb"
+
+
+class Room:
+    """A store that can be restarted over what it kept."""
+
+    def __init__(self, kind: str, directory: Path) -> None:
+        self.metadata = MemoryMetadataStore()
+        self.config = LogConfig()
+        self.now_ms = 1_000_000
+        journal = MemoryJournal()
+
+        async def memory() -> TopicLogStore:
+            return memory_log_store(self.metadata, self.config, journal)
+
+        async def segments() -> TopicLogStore:
+            return await open_log_store(directory / "log", self.metadata, config=self.config, segment_bytes_max=300)
+
+        self._open: Callable[[], Awaitable[TopicLogStore]] = memory if kind == "memory" else segments
+        self.store: TopicLogStore
+
+    async def start(self) -> None:
+        self.store = await self._open()
+        self.store.now_ms = lambda: self.now_ms
+
+    async def restart(self) -> None:
+        await self.store.close()
+        await self.start()
+
+    async def open(self, name: str = NAME, *, create: bool = True) -> tuple[TopicLog, Listener]:
+        listener = Listener()
+        return await self.store.open(name, listener, create=create), listener
+
+    async def record(self, name: str = NAME) -> dict[str, object]:
+        found = await self.metadata.get(f"/managed-ledgers/{name}")
+        assert found is not None
+        fields: dict[str, object] = json.loads(found.value)
+        return fields
+
+
+@pytest.fixture(params=["memory", "segments"])
+async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
+    made = Room(request.param, tmp_path)
+    await made.start()
+    yield made
+    await made.store.close()
+
+
+async def fill(log: TopicLog, listener: Listener, *payloads: bytes) -> list[Position]:
+    positions = [log.append(each) for each in payloads]
+    await listener.durable(positions[-1])
+    return positions
+
+
+async def test_append_when_durable_then_positions_are_dense_from_zero_and_readable(room: Room) -> None:
+    log, listener = await room.open()
+    ledger = log.last_position.ledger
+    assert log.last_position == Position(ledger, -1)
+    assert log.first_position is None
+    assert await log.read(EARLIEST, entries_max=9, bytes_max=99) == []
+    payload = bytearray(b"two")
+    view = memoryview(payload)
+    positions = [log.append(b"one"), log.append(view), log.append(b"")]
+    payload[:] = b"XXX"
+    assert positions == [Position(ledger, 0), Position(ledger, 1), Position(ledger, 2)]
+    assert log.last_appended == positions[-1]
+    assert log.last_position == Position(ledger, -1), "nothing is durable yet"
+    assert log.read_cached(EARLIEST, entries_max=9, bytes_max=99) == []
+    await listener.durable(positions[-1])
+    assert log.last_position == positions[-1]
+    assert log.first_position == positions[0]
+    entries = await log.read(EARLIEST, entries_max=9, bytes_max=99)
+    assert entries == [(positions[0], b"one"), (positions[1], b"two"), (positions[2], b"")]
+    assert log.read_cached(EARLIEST, entries_max=9, bytes_max=99) == entries
+    assert [(each.entries, each.size) for each in log.ledgers] == [(3, 6)]
+
+
+async def test_append_when_many_in_one_turn_then_one_group_per_log(room: Room) -> None:
+    one, heard_one = await room.open("t/n/persistent/one")
+    two, heard_two = await room.open("t/n/persistent/two")
+    for number in range(200):
+        last_one = one.append(b"1-%d" % number)
+        last_two = two.append(b"2-%d" % number)
+    await heard_one.durable(last_one)
+    await heard_two.durable(last_two)
+    assert heard_one.calls == [last_one]
+    assert heard_two.calls == [last_two]
+    assert await read_all(one) == [b"1-%d" % number for number in range(200)]
+    assert await read_all(two) == [b"2-%d" % number for number in range(200)]
+
+
+async def test_read_when_bounded_then_never_more_but_at_least_one(room: Room) -> None:
+    log, listener = await room.open()
+    await fill(log, listener, *[b"x" * 10 for _ in range(10)])
+    for read in (log.read, log.read_cached):
+        for bounds, expected in {(3, 1000): 3, (100, 35): 3, (100, 1): 1, (100, 1000): 10}.items():
+            found = read(EARLIEST, entries_max=bounds[0], bytes_max=bounds[1])
+            entries = found if isinstance(found, list) else await found  # type: ignore[misc]
+            assert len(entries) == expected, (read, bounds)
+
+
+async def test_roll_when_not_empty_then_next_ledger_and_reads_cross(room: Room) -> None:
+    log, listener = await room.open()
+    await log.roll()
+    assert len(log.ledgers) == 1, "an empty ledger is not rolled"
+    await fill(log, listener, b"a", b"b")
+    log.append(b"c")
+    await log.roll()
+    assert listener.last.entry == 2, "what was appended before is durable"
+    await fill(log, listener, b"d")
+    first, second = (row.ledger_id for row in log.ledgers)
+    assert second > first
+    assert log.last_position == Position(second, 0)
+    assert [row.entries for row in log.ledgers] == [3, 1]
+    entries = await log.read(Position(first, 1), entries_max=9, bytes_max=99)
+    assert [entry.payload for entry in entries] == [b"b", b"c", b"d"]
+    assert log.read_cached(Position(first, 1), entries_max=9, bytes_max=99) == entries
+    assert log.next_position(Position(first, 2)) == Position(second, 0)
+    assert log.next_position(Position(second, 0)) is None
+    assert log.entries_between(Position(first, 0), Position(second, 0)) == 3
+    assert log.entries_between(EARLIEST, LATEST) == 4
+
+
+async def test_append_when_roll_is_under_way_then_order_is_kept(room: Room) -> None:
+    log, listener = await room.open()
+    await fill(log, listener, b"0")
+    rolling = asyncio.ensure_future(log.roll())
+    sent = [b"0"]
+    for number in range(1, 40):
+        sent.append(b"%d" % number)
+        last = log.append(sent[-1])
+        await asyncio.sleep(0)
+    await rolling
+    await listener.durable(last)
+    assert await read_all(log) == sent
+    assert len(log.ledgers) == 2
+
+
+@pytest.mark.parametrize(
+    ("config", "age_ms"),
+    [
+        (LogConfig(ledger_entries_max=2, ledger_age_min_ms=0), 0),
+        (LogConfig(ledger_bytes_max=2, ledger_age_min_ms=0), 0),
+        (LogConfig(ledger_entries_max=2, ledger_age_min_ms=500), 500),
+        (LogConfig(ledger_age_max_ms=1000), 1000),
+    ],
+    ids=["entries", "bytes", "entries-old-enough", "age"],
+)
+async def test_ledger_when_a_limit_is_reached_then_rolled_by_itself(room: Room, config: LogConfig, age_ms: int) -> None:
+    room.config = config
+    await room.restart()
+    log, listener = await room.open()
+    await fill(log, listener, b"a")
+    assert len(log.ledgers) == 1
+    room.now_ms += age_ms
+    await fill(log, listener, b"b")
+    while log._rolling is not None:
+        await log._rolling
+    assert len(log.ledgers) == 2
+
+
+async def test_ledger_when_full_but_young_then_not_rolled(room: Room) -> None:
+    room.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=60_000)
+    await room.restart()
+    log, listener = await room.open()
+    await fill(log, listener, b"a", b"b")
+    assert log._rolling is None
+
+
+async def test_open_when_loaded_again_then_new_ledger_and_empty_ones_are_dropped(room: Room) -> None:
+    log, listener = await room.open()
+    await fill(log, listener, b"a", b"b")
+    last = log.last_position
+    await log.close()
+    seen = {last.ledger}
+    for _ in range(3):
+        await room.restart()
+        log, _ = await room.open(create=False)
+        assert log.last_position == last
+        assert log.last_appended == last
+        assert [row.entries for row in log.ledgers] == [2, 0]
+        newest = log.ledgers[-1].ledger_id
+        assert newest not in seen
+        seen.add(newest)
+        assert await read_all(log) == [b"a", b"b"]
+    assert log.append(b"c") == Position(newest, 0)
+
+
+async def test_trim_when_ledgers_lie_before_then_only_these_go(room: Room) -> None:
+    log, listener = await room.open()
+    for payload in (b"a", b"b", b"c"):
+        await fill(log, listener, payload * 200, payload * 200)
+        await log.roll()
+    first, second, third, _ = (row.ledger_id for row in log.ledgers)
+    await log.trim(Position(second, 1))
+    assert log.first_position == Position(second, 0), "the position itself lies in it"
+    await log.trim(Position(second, 2))
+    assert log.first_position == Position(third, 0)
+    assert await read_all(log) == [b"c" * 200, b"c" * 200]
+    assert log.read_cached(Position(first, 0), entries_max=9, bytes_max=9999) == await log.read(
+        EARLIEST, entries_max=9, bytes_max=9999
+    )
+    await room.restart()
+    log, _ = await room.open()
+    assert await read_all(log) == [b"c" * 200, b"c" * 200]
+    await log.trim(LATEST)
+    assert log.first_position is None
+    assert len(log.ledgers) == 1
+
+
+async def test_terminate_when_done_then_no_more_appends_ever(room: Room) -> None:
+    log, listener = await room.open()
+    positions = [log.append(b"a"), log.append(b"b")]
+    assert await log.terminate() == positions[-1]
+    assert listener.last == positions[-1], "terminated after the last entry was durable"
+    assert await log.terminate() == positions[-1]
+    assert (await room.record())["terminated"] == {"ledgerId": positions[-1].ledger, "entryId": 1}
+    for _ in range(2):
+        assert log.terminated
+        with pytest.raises(LogTerminated):
+            log.append(b"c")
+        with pytest.raises(LogTerminated):
+            await log.roll()
+        await room.restart()
+        log, _ = await room.open()
+        assert log.last_position == positions[-1]
+        assert await read_all(log) == [b"a", b"b"]
+    await log.trim(LATEST)
+    await room.restart()
+    log, _ = await room.open()
+    assert log.terminated
+
+
+async def test_terminate_when_metadata_is_down_then_log_goes_on(room: Room) -> None:
+    log, listener = await room.open()
+    metadata, room.store.records._metadata = room.store.records._metadata, MemoryMetadataStore()
+    await room.store.records._metadata.close()
+    with pytest.raises(MetadataUnavailable):
+        await log.terminate()
+    room.store.records._metadata = metadata
+    assert not log.terminated
+    await fill(log, listener, b"a")
+
+
+async def test_open_when_absent_then_created_or_refused(room: Room) -> None:
+    with pytest.raises(LogNotFound):
+        await room.open(create=False)
+    assert not await room.store.exists(NAME)
+    await room.open()
+    assert await room.store.exists(NAME)
+
+
+async def test_delete_when_open_then_everything_goes_and_ids_are_not_reused(room: Room) -> None:
+    log, listener = await room.open()
+    await fill(log, listener, b"a")
+    await room.metadata.commit([Put(f"/managed-ledgers/{NAME}/sub", b"{}")])
+    await room.store.delete(NAME)
+    await room.store.delete(NAME)
+    with pytest.raises(LogFenced):
+        log.append(b"b")
+    assert not await room.store.exists(NAME)
+    assert await room.metadata.children("/managed-ledgers") == []
+    assert await room.metadata.children("/ledgers") == ["id-counter"]
+    again, _ = await room.open()
+    assert again.ledgers[0].ledger_id > log.ledgers[0].ledger_id
+    assert await read_all(again) == []
+    await room.restart()
+    third, _ = await room.open()
+    assert third.ledgers[0].ledger_id > again.ledgers[0].ledger_id
+
+
+async def test_delete_when_record_vanished_before_roll_then_roll_does_not_bring_it_back(room: Room) -> None:
+    log, listener = await room.open()
+    await fill(log, listener, b"a")
+    await room.store.records.delete(NAME)
+    with pytest.raises(LogNotFound):
+        await log.roll()
+    assert not await room.store.exists(NAME)
+
+
+async def test_close_when_entries_are_pending_then_durable_and_fenced(room: Room) -> None:
+    log, listener = await room.open()
+    last = log.append(b"a")
+    await log.close()
+    assert listener.last == last
+    assert listener.error is None
+    with pytest.raises(LogFenced):
+        log.append(b"b")
+    log, _ = await room.open()
+    assert await read_all(log) == [b"a"]
+
+
+async def test_record_when_log_changes_then_properties_of_others_are_kept(room: Room) -> None:
+    key = f"/managed-ledgers/{NAME}"
+    await room.metadata.commit([Put(key, json.dumps({"ledgers": [], "properties": {"k": "v"}, "x": 1}).encode())])
+    log, listener = await room.open(create=False)
+    await fill(log, listener, b"a")
+    await log.roll()
+    record = await room.record()
+    assert record["properties"] == {"k": "v"}
+    assert record["x"] == 1
+    rows = record["ledgers"]
+    assert isinstance(rows, list)
+    assert [row["ledgerId"] for row in rows] == [row.ledger_id for row in log.ledgers]
+
+
+async def test_open_when_record_is_not_understood_then_refused_naming_the_log(room: Room) -> None:
+    for value in (b"{", b"[]", b'{"ledgers":[{}]}'):
+        await room.metadata.commit([Put(f"/managed-ledgers/{NAME}", value)])
+        with pytest.raises(MetadataUnavailable, match="a%2Fb"):
+            await room.open()
+
+
+async def test_cache_when_bound_is_reached_then_oldest_go_and_reads_still_work(room: Room) -> None:
+    room.config = LogConfig(cache_bytes_max=1000)
+    await room.restart()
+    log, listener = await room.open()
+    for number in range(20):
+        await fill(log, listener, b"%02d" % number + b"x" * 98)
+    assert room.store.cache.bytes_held <= 1000
+    assert log.read_cached(EARLIEST, entries_max=9, bytes_max=9999) is None
+    ledger = log.last_position.ledger
+    tail = log.read_cached(Position(ledger, 18), entries_max=9, bytes_max=9999)
+    assert tail is not None
+    assert [entry.payload[:2] for entry in tail] == [b"18", b"19"]
+    assert [payload[:2] for payload in await read_all(log)] == [b"%02d" % number for number in range(20)]
+    await log.close()
+    assert room.store.cache.bytes_held == 0

@@ -14,7 +14,8 @@ WRITTEN_BY_PULSAR = """{"auth_policies": {"namespace_auth": {}, "destination_aut
   "allowAutoTopicCreation": true, "topicType": "partitioned", "defaultNumPartitions": 3},
  "autoSubscriptionCreationOverride": {"allowAutoSubscriptionCreation": false},
  "retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}, "message_ttl_in_seconds": 60,
- "max_topics_per_namespace": 5, "schema_compatibility_strategy": "BACKWARD", "is_allow_auto_update_schema": false,
+ "max_topics_per_namespace": 5,
+ "schema_compatibility_strategy": "BACKWARD", "is_allow_auto_update_schema": false,
  "is_allow_auto_update_schema_with_replicator": false, "schema_validation_enforced": true, "deduplicationEnabled": true}"""
 
 

@@ -1,0 +1,100 @@
+"""A real broker inside a test: its own thread and event loop, free ports, its own data directory."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from interpulse.broker.app import BrokerApp
+from interpulse.broker.config import load_config
+
+__all__ = ["InProcessBroker"]
+
+T = TypeVar("T")
+
+
+class InProcessBroker:
+    """Starts and stops a broker around blocking code, for example an official client.
+
+    ``settings`` are keys of ``broker.conf``. The same directory may be served again by a later one: what was
+    acknowledged is there.
+    """
+
+    def __init__(self, data_dir: Path, settings: Mapping[str, str] | None = None) -> None:
+        options = {
+            "dataDir": str(data_dir),
+            "bindAddress": "127.0.0.1",
+            "brokerServicePort": "0",
+            "webServicePort": "0",
+            **(settings or {}),
+        }
+        self._app = BrokerApp(load_config(options=options).config)
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._stopping: asyncio.Event
+
+    @property
+    def service_url(self) -> str:
+        """``pulsar://127.0.0.1:<port>``"""
+        return self._app.service_url
+
+    @property
+    def web_url(self) -> str:
+        """``http://127.0.0.1:<port>``"""
+        return self._app.web_url
+
+    @property
+    def app(self) -> BrokerApp:
+        """The broker itself; touch it only through :meth:`call`."""
+        return self._app
+
+    def start(self) -> Self:
+        """Return when clients can publish; raises what kept the broker from starting."""
+        started: Future[None] = Future()
+        self._thread = threading.Thread(target=self._serve, args=(started,), name="broker", daemon=True)
+        self._thread.start()
+        started.result()
+        return self
+
+    def stop(self) -> None:
+        """Stop as SIGTERM would, and wait for it."""
+        if self._thread is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
+            self._thread = None
+
+    def call(self, work: Callable[[BrokerApp], Awaitable[T]]) -> T:
+        """Run ``await work(app)`` in the broker's event loop and give its result."""
+
+        async def run() -> T:
+            return await work(self._app)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _serve(self, started: Future[None]) -> None:
+        asyncio.run(self._serve_until_stopped(started))
+
+    async def _serve_until_stopped(self, started: Future[None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        try:
+            await self._app.start()
+        except BaseException as error:  # noqa: BLE001  # whoever starts us gets it
+            started.set_exception(error)
+            return
+        started.set_result(None)
+        await self._stopping.wait()
+        await self._app.stop()

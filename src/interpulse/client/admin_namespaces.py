@@ -92,6 +92,10 @@ class NamespacesAdmin:
         """One record per topic and remote cluster. Raises NotSupported if the broker is not ours."""
         return list(await self._get(namespace, "replication/status"))
 
+    async def report_replication_status(self, namespace: NamespaceName | str, records: Records) -> None:
+        """Replace the records of the topics and clusters named in them: what the replication job knows. Ours only."""
+        await self._post(namespace, "replication/status", records)
+
     # Creation by asking
 
     async def auto_topic_creation(

@@ -1,0 +1,76 @@
+"""Small tools around the official client, shared by the tests that use it."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pulsar
+
+RECEIVE_MS = 10_000
+QUIET_MS = 300
+"""How long nothing must come before we believe that nothing comes."""
+
+
+@contextmanager
+def connected(service_url: str, log_file: Path | None = None) -> Iterator[pulsar.Client]:
+    """An official client; its own log is kept away from the output of the tests."""
+    logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(log_file)) if log_file else _quiet_logger()
+    client = pulsar.Client(service_url, logger=logger, operation_timeout_seconds=20)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def receive(consumer: pulsar.Consumer, count: int) -> list[pulsar.Message]:
+    """``count`` messages, not acknowledged."""
+    return [consumer.receive(RECEIVE_MS) for _ in range(count)]
+
+
+def receive_all(consumer: pulsar.Consumer, *, acknowledge: bool = True) -> list[pulsar.Message]:
+    """Everything that comes until it is quiet."""
+    messages = []
+    while True:
+        try:
+            message = consumer.receive(RECEIVE_MS if not messages else QUIET_MS)
+        except pulsar.Timeout:
+            return messages
+        messages.append(message)
+        if acknowledge:
+            consumer.acknowledge(message)
+
+
+def is_quiet(consumer: pulsar.Consumer) -> bool:
+    """Whether nothing comes."""
+    try:
+        consumer.receive(QUIET_MS)
+    except pulsar.Timeout:
+        return True
+    return False
+
+
+def admin(web_url: str, method: str, path: str, body: Any = None) -> Any:
+    """One call of the admin API; the JSON of the answer, None if it is empty."""
+    content = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{web_url}/admin/v2/{path}", content, method=method)
+    request.add_header("Content-Type", "application/json")
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            raw = answer.read()
+    except urllib.error.HTTPError as error:
+        raise AssertionError(f"{method} {path}: {error.code} {error.read()!r}") from error
+    return json.loads(raw) if raw else None
+
+
+def _quiet_logger() -> Any:
+    import logging
+
+    logger = logging.getLogger("official-client")
+    logger.setLevel(logging.CRITICAL)
+    return logger

@@ -15,6 +15,7 @@ from interpulse.storage.log.files import AppendFile, ReadFile
 class _Content:
     written: bytearray = field(default_factory=bytearray)
     synced: int = 0
+    forsaken: bool = False  # a sync failed: the system takes the rest for written, and no later sync writes it
 
 
 @dataclass
@@ -82,11 +83,13 @@ class SimulatedDisk:
     def names(self, directory: Path) -> list[str]:
         return sorted(path.name for path in self.names_now if path.parent == directory)
 
-    def truncate(self, path: Path, size: int) -> None:
-        self.step("truncate")
-        content = self.names_now[path]
-        del content.written[size:]
-        content.synced = size
+    def rewrite(self, path: Path, offset: int, content: bytes) -> None:
+        self.step("rewrite")
+        found = self.names_now[path]
+        assert found.written[offset : offset + len(content)] == content
+        del found.written[offset + len(content) :]
+        found.synced = len(found.written)
+        found.forsaken = False
 
     def rename(self, source: Path, target: Path) -> None:
         self.step("rename")
@@ -122,8 +125,13 @@ class _Appending:
         self.sync()
 
     def sync(self) -> None:
-        self.disk.step("sync")
-        self.content.synced = len(self.content.written)
+        try:
+            self.disk.step("sync")
+        except OSError:
+            self.content.forsaken = True
+            raise
+        if not self.content.forsaken:
+            self.content.synced = len(self.content.written)
 
     def close(self) -> None:
         pass

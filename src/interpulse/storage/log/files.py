@@ -59,8 +59,12 @@ class Files(Protocol):
     def names(self, directory: Path) -> list[str]:
         """Names of the files in the directory, which is created if absent."""
 
-    def truncate(self, path: Path, size: int) -> None:
-        """Cut the file; durable on return."""
+    def rewrite(self, path: Path, offset: int, content: bytes) -> None:
+        """Write what the file holds at ``offset`` once more, and cut off what follows; durable on return.
+
+        Bytes that were read need not be on the disk: the process that wrote them may have died before its sync, or
+        its sync may have failed, after which the system takes them for written. Only writing them again helps.
+        """
 
     def rename(self, source: Path, target: Path) -> None:
         """Replace ``target``; durable only after `sync_directory`."""
@@ -139,10 +143,13 @@ class DiskFiles:
             self.sync_directory(directory.parent)
         return sorted(os.listdir(directory))
 
-    def truncate(self, path: Path, size: int) -> None:
+    def rewrite(self, path: Path, offset: int, content: bytes) -> None:
         descriptor = os.open(path, os.O_WRONLY)
         try:
-            os.ftruncate(descriptor, size)
+            end = offset + len(content)
+            while content:
+                content = content[os.pwrite(descriptor, content, end - len(content)) :]
+            os.ftruncate(descriptor, end)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

@@ -3,7 +3,8 @@
 A sealed segment is described by its index and not read at all. Of any other only what lies behind the last index chunk
 is read, every record with its checksums. There
 
-* a beginning of records that are all right is kept: some were acknowledged, the others do no harm;
+* a beginning of records that are all right is kept: some were acknowledged, the others do no harm. It is written once
+  more, since nobody knows whether its sync was over, and what is shown to a consumer must stay;
 * what follows is a *torn tail* if it can only belong to the group that was being written: it was never acknowledged and
   is cut off;
 * anything else that is wrong is *damage*. Where the header of the record survives, its ledger is known; where not, the
@@ -134,8 +135,9 @@ def _complete(directory: Path, files: Files, segment: Segment, index: IndexConte
     _suspect(segment, scan.lost)
     if scan.end < segment.size:
         _log.info("torn tail cut, segment=%s offset=%d bytes=%d", segment.path, scan.end, segment.size - scan.end)
-        files.truncate(segment.path, scan.end)
-        segment.size = scan.end
+    if content:
+        files.rewrite(segment.path, begin, content[: scan.end - begin])
+    segment.size = scan.end
     if not scan.damaged and not scan.lost:
         _write_index(directory, files, segment, [*index.rows, *scan.rows])
 

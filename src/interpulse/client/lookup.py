@@ -78,9 +78,12 @@ class BinaryLookup:
                 if not fallback_on_old_broker:
                     raise NotSupported(f"{connection.address} cannot tell partitions without creating the topic")
                 asks_to_create = True
-            answer = await connection.request(
-                lambda request_id: commands.partitioned_metadata(request_id, str(topic), create=asks_to_create)
-            )
+            try:
+                answer = await connection.request(
+                    lambda request_id: commands.partitioned_metadata(request_id, str(topic), create=asks_to_create)
+                )
+            except TopicNotFound as error:  # Pulsar sends no text with it
+                raise TopicNotFound(str(error) or f"{topic} does not exist") from None
             return answer.partitionMetadataResponse.partitions
 
         return await self._retried(attempt)

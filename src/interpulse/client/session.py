@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from interpulse.client.backoff import Backoff
@@ -28,6 +28,7 @@ class Session:
         self.pool = ConnectionPool(config)
         self.lookup: Lookup = (HttpLookup if config.url.is_http else BinaryLookup)(config, self.pool)
         self._ids = itertools.count()
+        self._known: dict[TopicName, BrokerAddress] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
 
@@ -48,7 +49,13 @@ class Session:
             raise AlreadyClosed("the client is closed")
         if assigned_url:
             return await self.pool.get(BrokerAddress.parse(assigned_url))
-        return await self.pool.get(await self.lookup.broker(topic))
+        known = self._known.pop(topic, None)
+        return await self.pool.get(known or await self.lookup.broker(topic))
+
+    async def look_ahead(self, topics: Sequence[TopicName]) -> None:
+        """Find the brokers of many topics in one go; the next :meth:`connect` of each uses what was found."""
+        answers = await self.lookup.brokers(topics)
+        self._known |= {topic: found for topic, found in answers.items() if isinstance(found, BrokerAddress)}
 
     def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Run something in the background; it is cancelled and awaited when the client closes."""

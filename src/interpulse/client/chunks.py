@@ -1,0 +1,55 @@
+"""Large messages that were sent in several entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from interpulse.model.ids import Position
+from interpulse.wire.frames import ParsedEntry
+
+__all__ = ["Assembled", "ChunkAssembler"]
+
+
+class Assembled(NamedTuple):
+    """A complete message and the entries it came in."""
+
+    entry: ParsedEntry
+    positions: list[Position]
+
+
+@dataclass(slots=True)
+class _Partial:
+    pieces: list[memoryview] = field(default_factory=list)
+    positions: list[Position] = field(default_factory=list)
+
+
+class ChunkAssembler:
+    """Puts chunks together. At most ``messages_max`` messages are kept unfinished; the oldest gives way."""
+
+    def __init__(self, messages_max: int = 10) -> None:
+        self._messages_max = messages_max
+        self._partial: dict[str, _Partial] = {}
+
+    def add(self, entry: ParsedEntry, position: Position) -> Assembled | None:
+        """The whole message when its last chunk comes. Chunks that do not continue what is there are dropped."""
+        metadata = entry.metadata
+        if metadata.chunk_id == 0:
+            self._partial.pop(metadata.uuid, None)
+            if len(self._partial) >= self._messages_max:
+                del self._partial[next(iter(self._partial))]
+            self._partial[metadata.uuid] = _Partial()
+        partial = self._partial.get(metadata.uuid)
+        if partial is None or len(partial.pieces) != metadata.chunk_id:
+            self._partial.pop(metadata.uuid, None)
+            return None
+        partial.pieces.append(entry.payload)
+        partial.positions.append(position)
+        if metadata.chunk_id < metadata.num_chunks_from_msg - 1:
+            return None
+        del self._partial[metadata.uuid]
+        whole = memoryview(b"".join(partial.pieces))
+        return Assembled(ParsedEntry(metadata, entry.metadata_bytes, whole, entry.broker_metadata), partial.positions)
+
+    def clear(self) -> None:
+        self._partial.clear()

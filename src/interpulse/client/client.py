@@ -1,0 +1,128 @@
+"""The client: where producers, consumers and readers come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from interpulse.client.config import ClientConfig
+from interpulse.client.consumer import ConsumerConfig
+from interpulse.client.lookup import TopicMode, VersionedSchema, store_schema
+from interpulse.client.multi_topic import Consumer
+from interpulse.client.partitioned import Producer, partition_names
+from interpulse.client.producer import ProducerConfig
+from interpulse.client.reader import Reader, ReaderConfig
+from interpulse.client.session import Session
+from interpulse.model.errors import InvalidRequest
+from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.schemas import SchemaInfo
+
+__all__ = ["Client"]
+
+
+class Client:
+    """A connection to one cluster, shared by everything it makes.
+
+    ::
+
+        async with Client("pulsar://127.0.0.1:6650") as client:
+            async with await client.create_producer("flights") as producer:
+                await producer.send(b"LH400", key="FRA")
+
+    ``options`` are those of :class:`ClientConfig`. Nothing is opened before the first call; all calls belong to one
+    event loop. Failures are classes of ``interpulse.model.errors``.
+    """
+
+    def __init__(self, service_url: str, **options: Any) -> None:
+        self._config = ClientConfig(service_url, **options)
+        self._opened: Session | None = None
+        self._made: list[Producer | Consumer | Reader] = []
+
+    @property
+    def config(self) -> ClientConfig:
+        return self._config
+
+    @property
+    def session(self) -> Session:
+        """Connections and lookups of this client, for code that works on entries. Needs a running event loop."""
+        if self._opened is None:
+            self._opened = Session(self._config)
+        return self._opened
+
+    async def create_producer(self, topic: str, **options: Any) -> Producer:
+        """A producer, registered with the broker of every partition. ``options``: :class:`ProducerConfig`."""
+        producer = Producer(self.session, TopicName.parse(topic.strip()), ProducerConfig(**options))
+        await producer.open()
+        self._keep(producer)
+        return producer
+
+    async def subscribe(self, topics: str | Sequence[str], subscription: str, **options: Any) -> Consumer:
+        """A consumer of one or several topics. ``options``: :class:`ConsumerConfig`."""
+        names = [topics] if isinstance(topics, str) else topics
+        if not names or not subscription:
+            raise InvalidRequest("a consumer needs at least one topic and the name of its subscription")
+        parsed = dict.fromkeys(TopicName.parse(name.strip()) for name in names)
+        consumer = Consumer(self.session, list(parsed), subscription, ConsumerConfig(**options))
+        await consumer.open()
+        self._keep(consumer)
+        return consumer
+
+    async def create_reader(self, topic: str, start: MessageId | Position = EARLIEST, **options: Any) -> Reader:
+        """A reader from ``start`` (EARLIEST, LATEST or a message) on. ``options``: :class:`ReaderConfig`."""
+        config = ReaderConfig(start=start, **options)
+        reader = Reader(self.session, TopicName.parse(topic.strip()), config)
+        await reader.open()
+        self._keep(reader)
+        return reader
+
+    def _keep(self, made: Producer | Consumer | Reader) -> None:
+        """Remember what has to be closed with the client; forget what was closed before."""
+        self._made = [*(other for other in self._made if not other.is_closed), made]
+
+    async def get_partitions_for_topic(self, topic: str, create: bool = True) -> list[str]:
+        """Complete names of all partitions, or of the topic itself (PIP-344).
+
+        ``create=False`` never creates anything: it raises TopicNotFound for a topic that is not there, and NotSupported
+        if the broker is too old to answer without creating.
+        """
+        name = TopicName.parse(topic.strip())
+        count = await self.session.lookup.partitions(name, create=create)
+        return [str(part) for part in partition_names(name, count)]
+
+    async def get_topics_of_namespace(self, namespace: str, mode: TopicMode = "PERSISTENT") -> list[str]:
+        """Complete names; partitioned topics appear as their partitions."""
+        return await self.session.lookup.topics_of_namespace(NamespaceName.parse(namespace), mode)
+
+    async def get_schema(self, topic: str, version: bytes | None = None) -> VersionedSchema | None:
+        """The latest schema of a topic, or a version of it; None if there is none."""
+        return await self.session.lookup.schema(TopicName.parse(topic), version)
+
+    async def register_schema(self, topic: str, schema: SchemaInfo) -> bytes:
+        """The version of a schema, which the broker adds if its policies allow. Raises IncompatibleSchema."""
+        name = TopicName.parse(topic)
+        return await store_schema(await self.session.connect(name), name, schema)
+
+    async def close(self) -> None:
+        """Close everything this client made, then its connections. Raises the first failure of a producer."""
+        if self._opened is None:
+            return
+        made, self._made = self._made, []
+        failure: BaseException | None = None
+        for resource in made:
+            try:
+                await resource.close()
+            except Exception as error:  # noqa: BLE001  # the connections must be closed whatever happened before
+                failure = failure or error
+        await self._opened.close()
+        if failure is not None:
+            raise failure
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

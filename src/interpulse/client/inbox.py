@@ -1,0 +1,64 @@
+"""Where received messages wait for the application; several consumers may share one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from interpulse.client.messages import Message
+from interpulse.model.errors import OperationTimeout, PulsarError
+
+__all__ = ["Inbox", "Source"]
+
+
+class Source(Protocol):
+    """Who put a message in."""
+
+    def on_taken(self, message: Message) -> None:
+        """The application has the message now."""
+
+
+class Inbox:
+    """First in, first out. Its size is bounded by the permits that its sources grant their brokers."""
+
+    def __init__(self) -> None:
+        self._items: deque[tuple[Message, Source]] = deque()
+        self._filled = asyncio.Event()
+        self._failure: PulsarError | None = None
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, message: Message, source: Source) -> None:
+        self._items.append((message, source))
+        self._filled.set()
+
+    def fail(self, failure: PulsarError) -> None:
+        """Nothing more will come: takers get the failure once the inbox is empty."""
+        self._failure = failure
+        self._filled.set()
+
+    def discard(self, source: Source, unwanted: Callable[[Message], bool] = lambda message: True) -> int:
+        """Drop messages of one source that the application has not taken; returns how many."""
+        before = len(self._items)
+        self._items = deque(
+            (message, owner) for message, owner in self._items if owner is not source or not unwanted(message)
+        )
+        return before - len(self._items)
+
+    async def take(self, timeout_ms: int | None) -> Message:
+        """The next message. Raises OperationTimeout, or the failure that ended it all."""
+        while not self._items:
+            if self._failure is not None:
+                raise self._failure
+            self._filled.clear()
+            try:
+                async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                    await self._filled.wait()
+            except TimeoutError:
+                raise OperationTimeout(f"no message within {timeout_ms} ms") from None
+        message, source = self._items.popleft()
+        source.on_taken(message)
+        return message

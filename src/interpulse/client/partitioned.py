@@ -1,0 +1,165 @@
+"""A producer as applications see it: one lane per partition, or a single one for a topic without partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from types import TracebackType
+from typing import Self
+
+from interpulse.client.batcher import key_text
+from interpulse.client.messages import OutgoingMessage
+from interpulse.client.producer import PartitionProducer, ProducerConfig
+from interpulse.client.routing import Router
+from interpulse.client.session import Session
+from interpulse.model.errors import AlreadyClosed, PulsarError
+from interpulse.model.ids import MessageId
+from interpulse.model.names import TopicName
+
+__all__ = ["Producer", "partition_names"]
+
+_log = logging.getLogger(__name__)
+
+
+def partition_names(topic: TopicName, partitions: int, first: int = 0) -> list[TopicName]:
+    """The topics that hold the messages: the partitions from ``first`` on, or the topic itself."""
+    return [topic.partition(index) for index in range(first, partitions)] if partitions else [topic]
+
+
+class Producer:
+    """Sends to a topic. Made by :meth:`Client.create_producer`; an async context manager that flushes and closes."""
+
+    def __init__(self, session: Session, topic: TopicName, config: ProducerConfig) -> None:
+        self._session = session
+        self._topic = topic
+        self._config = config
+        self._router = Router(
+            mode=config.routing,
+            hashing=config.hashing,
+            stride=config.batch_messages_max if config.batching_enabled else 1,
+        )
+        self._partitions: list[PartitionProducer] = []
+        self._watcher: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def open(self) -> None:
+        """Find the partitions and register with all of them. Raises what a broker refuses."""
+        count = await self._session.lookup.partitions(self._topic, create=True)
+        try:
+            await self._add(partition_names(self._topic, count))
+        except BaseException:
+            await self._close_all()
+            raise
+        if count and self._config.partitions_update_interval_ms:
+            self._watcher = self._session.spawn(self._watch())
+
+    async def _add(self, topics: list[TopicName]) -> None:
+        if len(topics) > 1:
+            await self._session.look_ahead(topics)
+        added = [PartitionProducer(self._session, topic, self._config) for topic in topics]
+        outcomes = await asyncio.gather(*(producer.open() for producer in added), return_exceptions=True)
+        self._partitions += added
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _watch(self) -> None:
+        """Notice when the topic grows. Asks without creating: a deleted topic must not come back by this."""
+        while True:
+            await asyncio.sleep(self._config.partitions_update_interval_ms / 1000)
+            try:
+                await self.update_partitions()
+            except PulsarError as error:
+                _log.debug("partitions are unknown at the moment topic=%s error=%s", self._topic, error)
+
+    async def update_partitions(self) -> None:
+        """Look for new partitions now."""
+        count = await self._session.lookup.partitions(self._topic, create=False, fallback_on_old_broker=True)
+        if count > len(self._partitions):
+            await self._add(partition_names(self._topic, count, first=len(self._partitions)))
+
+    @property
+    def topic(self) -> str:
+        return str(self._topic)
+
+    @property
+    def name(self) -> str:
+        """The producer's name; on a partitioned topic without a name of yours, that of the first partition."""
+        return self._partitions[0].name
+
+    @property
+    def partitions(self) -> list[PartitionProducer]:
+        """The producers behind it, in the order of their partitions."""
+        return list(self._partitions)
+
+    @property
+    def last_sequence_id(self) -> int:
+        return max(partition.last_sequence_id for partition in self._partitions)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    @property
+    def is_connected(self) -> bool:
+        return not self._closed and all(partition.is_connected for partition in self._partitions)
+
+    async def send(
+        self, content: bytes | str | OutgoingMessage | None, *, key: str | bytes | None = None, **fields: object
+    ) -> MessageId:
+        """Send one message and wait until the broker has stored it.
+
+        ``content`` None is a tombstone. ``fields`` are those of :class:`OutgoingMessage`: properties, event_time_ms,
+        ordering_key, deliver_at_ms, sequence_id, replication_clusters.
+        """
+        message = _outgoing(content, key, fields)
+        return await self._choose(message).send(message)
+
+    async def enqueue(
+        self, content: bytes | str | OutgoingMessage | None, *, key: str | bytes | None = None, **fields: object
+    ) -> asyncio.Future[MessageId]:
+        """As :meth:`send`, but return as soon as there is room; the future has the id, or the failure."""
+        message = _outgoing(content, key, fields)
+        return await self._choose(message).enqueue(message)
+
+    def _choose(self, message: OutgoingMessage) -> PartitionProducer:
+        if self._closed:
+            raise AlreadyClosed(f"the producer on {self._topic} is closed")
+        if len(self._partitions) == 1:
+            return self._partitions[0]
+        return self._partitions[self._router.choose(key_text(message.key), len(self._partitions))]
+
+    async def flush(self) -> None:
+        """Wait for the receipts of everything sent so far. Raises the first failure."""
+        await asyncio.gather(*(partition.flush() for partition in self._partitions))
+
+    async def close(self) -> None:
+        """Flush, then say goodbye to the brokers. Raises the first failure of a message."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._watcher is not None:
+            self._watcher.cancel()
+        for outcome in await self._close_all():
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _close_all(self) -> list[BaseException | None]:
+        return await asyncio.gather(*(partition.close() for partition in self._partitions), return_exceptions=True)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _outgoing(
+    content: bytes | str | OutgoingMessage | None, key: str | bytes | None, fields: dict[str, object]
+) -> OutgoingMessage:
+    if isinstance(content, OutgoingMessage):
+        return content
+    body = content.encode() if isinstance(content, str) else content
+    return OutgoingMessage(body, key, **fields)  # type: ignore[arg-type]  # checked by the class itself

@@ -1,0 +1,62 @@
+"""What ``produce`` and ``consume`` share: the options of pulsar-client, an open client, and a steady pace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from interpulse.cli.admin import connection_options
+from interpulse.cli.running import failure
+from interpulse.cli.settings import ConnectionSettings
+from interpulse.model.errors import PulsarError
+
+if TYPE_CHECKING:
+    from interpulse.client.client import Client
+
+__all__ = ["Pace", "messaging_options", "run_with_client"]
+
+
+def messaging_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the cluster is and who asks."""
+    url = click.option("--url", "brokerServiceUrl", help="Service URL, pulsar://localhost:6650 unless configured.")
+    return url(connection_options(command))
+
+
+def run_with_client(flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
+    """Run ``call`` with an open client; its failures become one line and an exit code."""
+    settings = ConnectionSettings.resolve(flags)
+    try:
+        asyncio.run(_with_client(settings, call))
+    except PulsarError as error:
+        raise failure(error) from error
+
+
+async def _with_client(settings: ConnectionSettings, call: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
+    from interpulse.client.client import Client
+
+    try:
+        client = Client(settings.service_url, credentials=settings.credentials(), tls=settings.tls())
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    async with client:
+        await call(client)
+
+
+class Pace:
+    """Lets at most ``rate`` events per second pass, evenly; 0 = as many as there are."""
+
+    def __init__(self, rate: float) -> None:
+        self._interval = 1 / rate if rate > 0 else 0.0
+        self._next = 0.0
+
+    async def wait(self) -> None:
+        if not self._interval:
+            return
+        now = asyncio.get_running_loop().time()
+        self._next = max(self._next, now)
+        if self._next > now:
+            await asyncio.sleep(self._next - now)
+        self._next += self._interval

@@ -1,0 +1,49 @@
+"""Child process of `test_kill`: appends without end and reports on stdout what was acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from interpulse.model.ids import Position
+from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.log.journal import open_log_store
+from interpulse.storage.sqlite import SqliteMetadataStore
+from interpulse.storage.topic_log import LogConfig, TopicLog
+
+LOGS = 5
+
+
+class Reporter:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.log: TopicLog
+
+    def on_durable(self, last: Position) -> None:
+        sys.stdout.write(f"{self.name} {last.ledger} {last.entry}\n")
+
+    def on_log_failed(self, error: Exception) -> None:
+        raise AssertionError(error)
+
+
+async def main(directory: Path) -> None:
+    with DirectoryLock.acquire(directory):
+        metadata = await SqliteMetadataStore.open(directory / "metadata.sqlite")
+        config = LogConfig(ledger_entries_max=2000, ledger_age_min_ms=0)
+        store = await open_log_store(directory / "log", metadata, config=config, segment_bytes_max=500_000)
+        reporters = [Reporter(f"t/n/persistent/{number}") for number in range(LOGS)]
+        for each in reporters:
+            each.log = await store.open(each.name, each, create=True)
+        sys.stdout.write("ready\n")
+        while True:
+            for number, each in enumerate(reporters):
+                for _ in range(number + 1):
+                    position = each.log.last_appended
+                    each.log.append(f"{position.ledger}:{position.entry}".encode().ljust(80 * (number + 1)))
+            sys.stdout.flush()
+            await asyncio.sleep(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

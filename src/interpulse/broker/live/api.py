@@ -93,7 +93,7 @@ class TopicSettings:
     retention: RetentionPolicies = field(default_factory=RetentionPolicies)
     message_ttl_seconds: int = 0
     auto_subscription_creation_allowed: bool = True
-    message_bytes_max: int = 5 * 1024 * 1024
+    deduplication_inactivity_minutes: int = 360
     remote_clusters: tuple[str, ...] = ()
 
 

@@ -118,6 +118,12 @@ class Deduplication:
         state.confirm(last)
         state.pushed = max(state.pushed, last)
 
+    def touch(self, producer_name: str, now_ms: int) -> None:
+        """A producer of this name was connected until now."""
+        state = self._states.get(producer_name)
+        if state is not None:
+            state.active_ms = now_ms
+
     def snapshot(self, position: Position) -> DeduplicationSnapshot:
         """What to write down when everything up to ``position``, and nothing else, is durable."""
         known = [(name, state) for name, state in self._states.items() if state.persisted >= 0]

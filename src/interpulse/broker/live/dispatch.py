@@ -76,14 +76,13 @@ def choose_active(receivers: Sequence[R], topic: str, partition_index: int) -> R
 
 
 def share_out(
-    batch: Sequence[Delivery], receivers: Sequence[R], turn: int
+    batch: Sequence[Delivery], receivers: Sequence[R], budgets: list[int], turn: int
 ) -> tuple[list[tuple[R, list[Delivery]]], int]:
-    """Deal entries out among receivers that have permits, lowest priority level first, some entries each in turn.
+    """Deal entries out among receivers, lowest priority level first, some entries each in turn.
 
-    Gives the parts, and the turn to begin the next round with. What nobody has permits for is in no part; it is always
-    the end of the batch.
+    ``budgets`` are the permits of each receiver; they are charged. Gives the parts, and the turn to begin the next
+    round with. What nobody has permits for is in no part; it is always the end of the batch.
     """
-    budgets = [each.permits for each in receivers]
     parts: list[list[Delivery]] = [[] for _ in receivers]
     done = 0
     while done < len(batch):

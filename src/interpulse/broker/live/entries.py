@@ -26,6 +26,11 @@ class EntryFacts(NamedTuple):
     chunk_uuid: str = ""
     last_chunk: bool = False
 
+    @property
+    def ends_message(self) -> bool:
+        """The entry carries sequence ids of its own: it is no marker, and no chunk but the last."""
+        return not self.is_marker and (not self.chunk_uuid or self.last_chunk)
+
 
 ORDINARY = EntryFacts()
 """A single message that fits into one entry."""
@@ -43,8 +48,11 @@ def metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
 
 
 def facts_of(entry: bytes | memoryview) -> EntryFacts:
-    """Read the facts from the metadata of a stored entry."""
-    metadata = metadata_of(entry)
+    """Read the facts from the metadata of a stored entry. One that holds none is left to its consumers to judge."""
+    try:
+        metadata = metadata_of(entry)
+    except PersistenceError:
+        return ORDINARY
     if metadata.HasField("marker_type"):
         return MARKER
     if metadata.num_chunks_from_msg > 1:
@@ -57,7 +65,10 @@ def facts_of(entry: bytes | memoryview) -> EntryFacts:
 
 def sticky_slot_of(entry: bytes) -> int:
     """The slot that decides which Key_Shared consumer gets the entry: ordering key, else partition key."""
-    metadata = metadata_of(entry)
+    try:
+        metadata = metadata_of(entry)
+    except PersistenceError:
+        return sticky_slot(b"NONE_KEY")
     if metadata.ordering_key:
         return sticky_slot(metadata.ordering_key)
     if metadata.HasField("partition_key"):

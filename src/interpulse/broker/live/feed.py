@@ -7,7 +7,6 @@ may see are acknowledged here, entries that are acknowledged already are left ou
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import repeat
 from operator import itemgetter
@@ -21,8 +20,6 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import Log, LogEntry
 
 __all__ = ["READ_BYTES_MAX", "READ_ENTRIES_MAX", "EntryFeed", "FeedSource"]
-
-log = logging.getLogger(__name__)
 
 READ_ENTRIES_MAX = 1000
 """Entries of one look into the log; consumers grant 1000 permits by default."""
@@ -42,6 +39,9 @@ class FeedSource(Protocol):
 
     @property
     def facts(self) -> FactsCache: ...
+
+    def read_failed(self, error: PulsarError) -> None:
+        """Entries cannot be read: the topic is of no use until it is loaded again."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work that ends with the topic."""
@@ -117,7 +117,7 @@ class EntryFeed:
         try:
             found = await self._source.log.read(start, entries_max=READ_ENTRIES_MAX, bytes_max=READ_BYTES_MAX)
         except PulsarError as error:
-            log.error("read failed topic=%s position=%s error=%s", self._source.log.name, start, error)
+            self._source.read_failed(error)
             return
         finally:
             self._reading = False

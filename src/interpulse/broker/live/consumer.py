@@ -1,0 +1,201 @@
+"""One open consumer: its permits, what it has not acknowledged yet, and its counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest
+from interpulse.broker.live.dispatch import message_total
+from interpulse.broker.live.stats import TrafficMeter, iso_time
+from interpulse.model.errors import ConsumerNotFound
+from interpulse.model.ids import MessageId, Position
+
+__all__ = ["Consumer", "ConsumerOwner"]
+
+
+class ConsumerOwner(Protocol):
+    """What a consumer needs of its subscription."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def now_ms(self) -> Callable[[], int]: ...
+
+    def flow_granted(self) -> None: ...
+
+    def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None: ...
+
+    def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None: ...
+
+    def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None: ...
+
+    def remove(self, consumer: Consumer) -> None: ...
+
+    async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None: ...
+
+    async def seek_to_time(self, publish_time_ms: int) -> None: ...
+
+    async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None: ...
+
+
+class Consumer:
+    """See `interpulse.broker.live.api.LiveConsumer`."""
+
+    def __init__(self, owner: ConsumerOwner, request: SubscribeRequest, sink: ConsumerSink) -> None:
+        self.request = request
+        self.sink = sink
+        self.consumer_id = request.consumer_id
+        self.name = request.consumer_name
+        self.epoch = request.epoch
+        self.permits = 0
+        self.pending: dict[Position, int] = {}
+        """Entries that this consumer alone holds, with their messages not acknowledged yet; Shared types only."""
+        self.unacknowledged = 0
+        """Messages in `pending`."""
+        self.out = TrafficMeter()
+        self.redelivered = TrafficMeter()
+        self.acknowledged = TrafficMeter()
+        self.closed = False
+        self.end_told = False
+        """It knows that the topic is terminated and drained."""
+        self._owner = owner
+        self._now_ms = owner.now_ms
+        self._connected_ms = owner.now_ms()
+        self._first_sent_ms = self._last_sent_ms = self._last_acknowledged_ms = 0
+        self._first_flow_ms = self._last_flow_ms = 0
+
+    @property
+    def subscription_name(self) -> str:
+        return self._owner.name
+
+    @property
+    def priority_level(self) -> int:
+        return self.request.priority_level
+
+    # --- calls of the door
+
+    def flow(self, permits: int) -> None:
+        if self.closed:
+            return
+        self.permits += permits
+        self._last_flow_ms = self._now_ms()
+        self._first_flow_ms = self._first_flow_ms or self._last_flow_ms
+        self._owner.flow_granted()
+
+    def resume(self) -> None:
+        if not self.closed:
+            self._owner.flow_granted()
+
+    def acknowledge(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        if not self.closed:
+            self.acknowledged.messages += 1
+            self._owner.acknowledge(self, position, ack_set)
+
+    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        if not self.closed:
+            self._last_acknowledged_ms = self._now_ms()
+            self.acknowledged.messages += 1
+            self._owner.acknowledge_upto(position, ack_set)
+
+    def redeliver(self, positions: Sequence[Position] = (), epoch: int | None = None) -> None:
+        if self.closed:
+            return
+        if epoch is not None:
+            self.epoch = epoch
+        self._owner.redeliver(self, positions)
+
+    async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
+        self._check_open()
+        await self._owner.seek(position, ack_set)
+
+    async def seek_to_time(self, publish_time_ms: int) -> None:
+        self._check_open()
+        await self._owner.seek_to_time(publish_time_ms)
+
+    async def unsubscribe(self, force: bool = False) -> None:
+        self._check_open()
+        await self._owner.unsubscribe(self, force=force)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._owner.remove(self)
+
+    # --- calls of the dispatcher
+
+    def deliver(self, batch: Sequence[Delivery]) -> None:
+        """Send entries and charge their permits."""
+        messages = message_total(batch)
+        self.permits -= messages
+        out = self.out
+        out.messages += messages
+        out.entries += len(batch)
+        for delivery in batch:
+            out.bytes += len(delivery[1])
+        self._last_sent_ms = self._now_ms()
+        self._first_sent_ms = self._first_sent_ms or self._last_sent_ms
+        self.sink.deliver(self.consumer_id, batch)
+
+    def hold(self, batch: Sequence[Delivery]) -> None:
+        """Remember entries that only this consumer got."""
+        pending = self.pending
+        for delivery in batch:
+            pending[delivery[0]] = delivery[4]
+            self.unacknowledged += delivery[4]
+
+    def release(self, position: Position, messages_left: int = 0) -> bool:
+        """An entry, or all but ``messages_left`` of it, is done with; False if this consumer does not hold it."""
+        held = self.pending.pop(position, None)
+        if held is None:
+            return False
+        if messages_left:
+            self.pending[position] = messages_left
+        self.unacknowledged -= held - messages_left
+        return True
+
+    def close_by_broker(self) -> None:
+        """Tell the client to come back."""
+        if not self.closed:
+            self.close()
+            self.sink.consumer_closed(self.consumer_id)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ConsumerNotFound("Consumer not found")
+
+    # --- statistics
+
+    def stats(self) -> dict[str, Any]:
+        request = self.request
+        return {
+            "msgRateOut": self.out.message_rate,
+            "msgThroughputOut": self.out.byte_rate,
+            "bytesOutCounter": self.out.bytes,
+            "msgOutCounter": self.out.messages,
+            "msgRateRedeliver": self.redelivered.message_rate,
+            "messageAckRate": self.acknowledged.message_rate,
+            "chunkedMessageRate": 0.0,
+            "consumerName": self.name,
+            "availablePermits": self.permits,
+            "unackedMessages": self.unacknowledged,
+            "avgMessagesPerEntry": round(self.out.messages / self.out.entries) if self.out.entries else 0,
+            "blockedConsumerOnUnackedMsgs": False,
+            "address": request.address,
+            "connectedSince": iso_time(self._connected_ms),
+            "clientVersion": request.client_version,
+            "lastAckedTimestamp": self._last_acknowledged_ms,
+            "lastConsumedTimestamp": self._last_sent_ms,
+            "firstMessagesSentTimestamp": self._first_sent_ms,
+            "lastConsumedFlowTimestamp": self._last_flow_ms,
+            "firstConsumedFlowTimestamp": self._first_flow_ms,
+            "metadata": dict(request.metadata),
+            "lastAckedTime": iso_time(self._last_acknowledged_ms),
+            "lastConsumedTime": iso_time(self._last_sent_ms),
+        }
+
+    def tick(self, seconds: float) -> None:
+        """Compute the rates of the last period."""
+        for meter in (self.out, self.redelivered, self.acknowledged):
+            meter.tick(seconds)

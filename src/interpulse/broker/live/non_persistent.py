@@ -1,0 +1,326 @@
+"""Non-persistent topics: entries go straight to whoever has permits, and are lost for everybody else.
+
+Nothing is stored and nothing is remembered: every entry has the id 0:0, a subscription exists while it has consumers,
+acknowledgements mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from interpulse.broker.live.api import (
+    ConsumerSink,
+    Delivery,
+    InitialPosition,
+    LastMessage,
+    ProducerRequest,
+    ProducerSink,
+    SubscribeRequest,
+    SubType,
+    TopicSettings,
+)
+from interpulse.broker.live.consumer import Consumer
+from interpulse.broker.live.deduplication import Deduplication
+from interpulse.broker.live.dispatch import KeyRing, choose_active, share_out
+from interpulse.broker.live.entries import EntryFacts, sticky_slot_of
+from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
+from interpulse.broker.live.stats import TrafficMeter
+from interpulse.broker.live.topic import TopicHost
+from interpulse.model.errors import (
+    ConsumerBusy,
+    MetadataError,
+    NotAllowed,
+    PreconditionFailed,
+    PulsarError,
+    ServiceNotReady,
+    SubscriptionNotFound,
+)
+from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.names import TopicName
+
+__all__ = ["NonPersistentSubscription", "NonPersistentTopic"]
+
+_NOWHERE = Position(0, 0)
+
+
+class NonPersistentSubscription:
+    """The consumers of one name, and who of them is next."""
+
+    def __init__(self, topic: NonPersistentTopic, name: str, sub_type: SubType) -> None:
+        self.name = name
+        self.sub_type = sub_type
+        self.consumers: list[Consumer] = []
+        self.now_ms = topic.now_ms
+        self.dropped = TrafficMeter()
+        self._topic = topic
+        self._turn = 0
+        self._active: Consumer | None = None
+        self._given_up = TrafficMeter()
+
+    async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        """Raises ConsumerBusy."""
+        if self.consumers and self.sub_type is not request.sub_type:
+            raise ConsumerBusy("Subscription is of different type")
+        if request.sub_type is SubType.EXCLUSIVE:
+            for other in list(self.consumers):
+                if await other.sink.is_alive():
+                    raise ConsumerBusy("Exclusive consumer is already connected")
+                other.close()
+        self.sub_type = request.sub_type
+        consumer = Consumer(self, request, sink)
+        self.consumers.append(consumer)
+        self._choose_active()
+        return consumer
+
+    def send(self, delivery: Delivery) -> None:
+        """Give an entry to one consumer, or drop it."""
+        receiver = self._receiver(delivery)
+        if receiver is None or receiver.permits <= 0 or not receiver.sink.writable:
+            self.dropped.messages += delivery.message_count
+            return
+        receiver.deliver([delivery])
+
+    def _receiver(self, delivery: Delivery) -> Consumer | None:
+        if self.sub_type in (SubType.EXCLUSIVE, SubType.FAILOVER):
+            return self._active
+        if self.sub_type is SubType.KEY_SHARED:
+            by_label = {f"{each.name}{each.consumer_id}": each for each in self.consumers}
+            owner = KeyRing(by_label, {}).owner(sticky_slot_of(delivery.entry))
+            return by_label[owner] if owner else None
+        ready = [each for each in self.consumers if each.sink.writable]
+        parts, self._turn = share_out([delivery], ready, [each.permits for each in ready], self._turn)
+        return parts[0][0] if parts else None
+
+    def _choose_active(self) -> None:
+        name = self._topic.name
+        chosen = choose_active(self.consumers, str(name), name.partition_index)
+        if chosen is self._active:
+            return
+        self._active = chosen
+        if self.sub_type is SubType.FAILOVER:
+            for each in self.consumers:
+                each.sink.active_changed(each.consumer_id, each is chosen)
+
+    # --- what a consumer asks
+
+    def flow_granted(self) -> None:
+        """There is nothing to catch up with."""
+
+    def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
+        """There is nothing to acknowledge."""
+
+    def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
+        """There is nothing to acknowledge."""
+
+    def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        """What is gone is gone."""
+
+    def remove(self, consumer: Consumer) -> None:
+        self.consumers.remove(consumer)
+        self._given_up.absorb(consumer.out)
+        self._choose_active()
+        if not self.consumers:
+            self._topic.forget(self)
+
+    async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
+        raise NotAllowed("A non-persistent topic cannot be sought")
+
+    async def seek_to_time(self, publish_time_ms: int) -> None:
+        raise NotAllowed("A non-persistent topic cannot be sought")
+
+    async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
+        if len(self.consumers) > 1 and not force:
+            raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
+        consumer.close()
+        self.close_consumers()
+
+    def close_consumers(self) -> None:
+        for consumer in list(self.consumers):
+            consumer.close_by_broker()
+
+    def tick(self, seconds: float) -> None:
+        self.dropped.tick(seconds)
+        for consumer in self.consumers:
+            consumer.tick(seconds)
+
+    def stats(self) -> dict[str, Any]:
+        return {
+            "msgRateOut": sum(each.out.message_rate for each in self.consumers),
+            "msgThroughputOut": sum(each.out.byte_rate for each in self.consumers),
+            "bytesOutCounter": self._given_up.bytes + sum(each.out.bytes for each in self.consumers),
+            "msgOutCounter": self._given_up.messages + sum(each.out.messages for each in self.consumers),
+            "msgBacklog": 0,
+            "msgDropRate": self.dropped.message_rate,
+            "type": self.sub_type.label,
+            "consumers": [each.stats() for each in self.consumers],
+            "isDurable": False,
+            "isReplicated": False,
+            "subscriptionProperties": {},
+        }
+
+
+class NonPersistentTopic:
+    """See the module and `interpulse.broker.live.api.LiveTopic`."""
+
+    def __init__(self, name: TopicName, host: TopicHost, settings: TopicSettings) -> None:
+        self.name = name
+        self.settings = settings
+        self.subscriptions: dict[str, NonPersistentSubscription] = {}
+        self.deduplication: Deduplication | None = None
+        self.now_ms: Callable[[], int] = host.now_ms
+        self.published = TrafficMeter()
+        self.created_ms = host.now_ms()
+        self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
+        self._refusal: PulsarError | None = None
+
+    # --- producing
+
+    async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
+        self._check_open()
+        return await self.producers.add(self, request, sink)
+
+    @property
+    def topic_epoch(self) -> int | None:
+        return self.producers.epoch
+
+    def append(self, entry: bytes, facts: EntryFacts | None) -> Position:
+        """Nothing is kept; `await_durable` follows at once and sends."""
+        if self._refusal is not None:
+            raise self._refusal
+        return _NOWHERE
+
+    def await_durable(self, publish: PendingPublish) -> None:
+        publish.producer.answered(publish)
+        if publish.entry is not None:
+            delivery = Delivery(_NOWHERE, publish.entry, 0, (), publish.message_count)
+            for subscription in list(self.subscriptions.values()):
+                subscription.send(delivery)
+
+    def last_appended(self) -> Position:
+        return _NOWHERE
+
+    def remove_producer(self, producer: Producer) -> None:
+        self.producers.remove(producer)
+        self.published.absorb(producer.published)
+
+    # --- subscribing
+
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        self._check_open()
+        subscription = self.subscriptions.get(request.subscription)
+        if subscription is None:
+            subscription = NonPersistentSubscription(self, request.subscription, request.sub_type)
+            self.subscriptions[request.subscription] = subscription
+        consumer = await subscription.add(request, sink)
+        self.subscriptions[request.subscription] = subscription  # it may have lost its last consumer meanwhile
+        return consumer
+
+    def forget(self, subscription: NonPersistentSubscription) -> None:
+        """The last consumer left."""
+        if self.subscriptions.get(subscription.name) is subscription:
+            del self.subscriptions[subscription.name]
+
+    async def create_subscription(
+        self,
+        subscription: str,
+        *,
+        position: MessageId | None = None,
+        initial: InitialPosition = InitialPosition.LATEST,
+        properties: Mapping[str, str] | None = None,
+        replicate_state: bool = False,
+    ) -> None:
+        raise NotAllowed("Create subscription on non-persistent topic is not supported")
+
+    async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
+        found = self.subscriptions.get(subscription)
+        if found is None:
+            raise SubscriptionNotFound(f"Subscription {subscription} not found")
+        if found.consumers and not force:
+            raise PreconditionFailed("Subscription has active connected consumers")
+        found.close_consumers()
+
+    def subscription_names(self) -> list[str]:
+        return sorted(self.subscriptions)
+
+    async def last_message(self) -> LastMessage:
+        raise NotAllowed("A non-persistent topic has no last message")
+
+    def mark_delete_position(self, subscription: str) -> Position:
+        return EARLIEST
+
+    # --- upkeep and ending; the same calls as on a persistent topic
+
+    async def apply(self, settings: TopicSettings) -> None:
+        self.settings = settings
+
+    async def maintain(self) -> None:
+        """There is nothing to expire or trim."""
+
+    async def flush(self) -> None:
+        """There is nothing to store."""
+
+    def tick(self, seconds: float) -> None:
+        for producer in self.producers.by_name.values():
+            producer.tick(seconds)
+        for subscription in self.subscriptions.values():
+            subscription.tick(seconds)
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self.producers.by_name or self.producers.waiting or self.subscriptions)
+
+    def check_deletable(self) -> None:
+        """Raises PreconditionFailed while somebody is connected."""
+        if self.in_use:
+            raise PreconditionFailed(f"Topic {self.name} has active producers/subscriptions")
+
+    def disconnect(self) -> None:
+        """Send all clients away; they look the topic up again."""
+        self.producers.close_by_broker()
+        for subscription in list(self.subscriptions.values()):
+            subscription.close_consumers()
+
+    async def close(self) -> None:
+        self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being unloaded")
+        self.disconnect()
+
+    async def abandon(self) -> None:
+        await self.close()
+
+    def _check_open(self) -> None:
+        if self._refusal is not None:
+            raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
+
+    # --- statistics
+
+    def stats(self) -> dict[str, Any]:
+        producers = list(self.producers.by_name.values())
+        subscriptions = self.subscriptions
+        shown = {name: subscriptions[name].stats() for name in sorted(subscriptions)}
+        return {
+            "msgRateIn": sum(each.published.message_rate for each in producers),
+            "msgThroughputIn": sum(each.published.byte_rate for each in producers),
+            "msgRateOut": sum(each["msgRateOut"] for each in shown.values()),
+            "msgThroughputOut": sum(each["msgThroughputOut"] for each in shown.values()),
+            "bytesInCounter": self.published.bytes + sum(each.published.bytes for each in producers),
+            "msgInCounter": self.published.messages + sum(each.published.messages for each in producers),
+            "bytesOutCounter": sum(each["bytesOutCounter"] for each in shown.values()),
+            "msgOutCounter": sum(each["msgOutCounter"] for each in shown.values()),
+            "averageMsgSize": 0.0,
+            "storageSize": 0,
+            "backlogSize": 0,
+            "msgDropRate": sum(each["msgDropRate"] for each in shown.values()),
+            "publishers": [each.stats() for each in producers],
+            "waitingPublishers": len(self.producers.waiting),
+            "subscriptions": shown,
+            "replication": {},
+            "topicCreationTimeStamp": self.created_ms,
+        }
+
+    def internal_stats(self) -> dict[str, Any]:
+        return {"ledgers": [], "cursors": {}, "numberOfEntries": 0, "totalSize": 0, "lastConfirmedEntry": "-1:-1"}
+
+
+async def _keep_nothing(epoch: int) -> None:
+    """The epoch of a non-persistent topic lives as long as the topic."""

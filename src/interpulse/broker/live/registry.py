@@ -1,0 +1,286 @@
+"""The topics that are loaded now: each is loaded once, however many ask, and comes and goes as a whole.
+
+For one name, loading, unloading and deleting follow each other; each runs in a task of its own, so that a client that
+goes away does not leave half a topic behind. The rules are asked before a topic is loaded, never for one that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, KeysView
+from typing import Any, TypeVar
+
+from interpulse.broker.clock import Clock
+from interpulse.broker.live.api import TopicSettings
+from interpulse.broker.live.non_persistent import NonPersistentTopic
+from interpulse.broker.live.topic import Topic
+from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.topics import Requester
+from interpulse.storage.api import CommitConflict, Log, LogNotFound, LogStore, MetadataStore, Put
+
+__all__ = ["AnyTopic", "OpenRule", "TopicRegistry"]
+
+log = logging.getLogger(__name__)
+
+AnyTopic = Topic | NonPersistentTopic
+
+R = TypeVar("R")
+
+OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
+"""Whether a topic may be loaded; creates its record if it is missing and may be created (name, by, create)."""
+
+_NAME_COUNTER_KEY = "/counters/producer-name"
+_FLUSH_SECONDS = 1.0
+
+
+class TopicRegistry:
+    """See the module. `start` before the first call, `close` at the end."""
+
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        metadata: MetadataStore,
+        logs: LogStore,
+        clock: Clock,
+        open_rule: OpenRule,
+        settings: Callable[[TopicName], Awaitable[TopicSettings]],
+        replicator_prefix: str = "pulsar.repl",
+        rates_seconds: float = 10.0,
+        upkeep_seconds: float = 60.0,
+    ) -> None:
+        """``settings`` gives the effective policies of a topic; ``rates_seconds`` is the period of rates."""
+        self.metadata = metadata
+        self.replicator_prefix = replicator_prefix
+        self.now_ms = clock.now_ms
+        self._cluster = cluster
+        self._logs = logs
+        self._open_rule = open_rule
+        self._settings = settings
+        self._rates_seconds = rates_seconds
+        self._upkeep_seconds = upkeep_seconds
+        self._topics: dict[TopicName, AnyTopic] = {}
+        self._working: dict[TopicName, asyncio.Task[Any]] = {}
+        self._changed: set[AnyTopic] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closing = False
+        self._names_given = 0
+        self._starts = 0
+
+    # --- life
+
+    async def start(self) -> None:
+        """Count this start, so that generated producer names are never used twice; begin the upkeep."""
+        while True:
+            stored = await self.metadata.get(_NAME_COUNTER_KEY)
+            self._starts = int(stored.value) if stored else 0
+            put = Put(_NAME_COUNTER_KEY, str(self._starts + 1).encode())
+            try:
+                await self.metadata.commit([put], {_NAME_COUNTER_KEY: stored.version if stored else None})
+            except CommitConflict:
+                continue
+            break
+        self.spawn(self._flush_regularly())
+        self.spawn(self._tick_regularly())
+        self.spawn(self._maintain_regularly())
+
+    async def close(self) -> None:
+        """Unload everything: answer what is pending, store all cursors. No topic can be opened any more."""
+        self._closing = True
+        while self._working:
+            await asyncio.wait(list(self._working.values()))
+        await asyncio.gather(*(self._unload_at_end(topic) for topic in self.topics()))
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    # --- topics
+
+    @property
+    def names(self) -> KeysView[TopicName]:
+        """The names of all loaded topics, a live view."""
+        return self._topics.keys()
+
+    def get(self, name: TopicName) -> AnyTopic | None:
+        """The topic if it is loaded."""
+        return self._topics.get(name)
+
+    def topics(self) -> list[AnyTopic]:
+        """All loaded topics."""
+        return list(self._topics.values())
+
+    async def open(self, name: TopicName, *, by: Requester = Requester.CLIENT, create: bool = True) -> AnyTopic:
+        """The loaded topic, after the rules agreed. Raises TopicNotFound, NotAllowed, ServiceNotReady, LogDamaged."""
+        while True:
+            topic = self._topics.get(name)
+            if topic is not None:
+                return topic
+            if self._closing:
+                raise ServiceNotReady("The broker is shutting down")
+            if name not in self._working:
+                return await self._work(name, self._load(name, by, create))
+            await asyncio.wait([self._working[name]])
+
+    async def unload(self, name: TopicName) -> None:
+        """Close the topic if it is loaded; clients come back and load it again."""
+        await self._settled(name)
+        topic = self._topics.get(name)
+        if topic is not None:
+            await self._work(name, self._unload(topic))
+
+    async def delete(self, name: TopicName, *, force: bool = False) -> None:
+        """Remove the topic, its entries and its record. Raises PreconditionFailed if it is in use and not forced."""
+        await self._settled(name)
+        await self._work(name, self._delete(name, force))
+
+    async def policies_changed(self, namespace: NamespaceName | None = None) -> None:
+        """Apply the new settings to the loaded topics of a namespace, or of all; on return they are in force."""
+        for topic in self.topics():
+            if namespace is None or topic.name.namespace_name == namespace:
+                await topic.apply(await self._settings(topic.name))
+
+    # --- what topics ask
+
+    def generate_producer_name(self) -> str:
+        self._names_given += 1
+        return f"{self._cluster}-{self._starts}-{self._names_given - 1}"
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def cursors_changed(self, topic: Topic) -> None:
+        self._changed.add(topic)
+
+    def topic_failed(self, topic: Topic) -> None:
+        if self._topics.get(topic.name) is topic:
+            del self._topics[topic.name]
+            self._start_work(topic.name, self._close_failed(topic))
+
+    # --- work on one name at a time
+
+    async def _settled(self, name: TopicName) -> None:
+        while name in self._working:
+            await asyncio.wait([self._working[name]])
+
+    async def _work(self, name: TopicName, work: Coroutine[Any, Any, R]) -> R:
+        return await asyncio.shield(self._start_work(name, work))
+
+    def _start_work(self, name: TopicName, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
+        before = self._working.get(name)
+        task = asyncio.get_running_loop().create_task(_after(before, work))
+        self._working[name] = task
+        task.add_done_callback(lambda done: self._worked(name, done))
+        return task
+
+    def _worked(self, name: TopicName, task: asyncio.Task[Any]) -> None:
+        if self._working.get(name) is task:
+            del self._working[name]
+        if not task.cancelled() and task.exception() is not None:
+            log.debug("work on topic failed topic=%s error=%s", name, task.exception())
+
+    async def _load(self, name: TopicName, by: Requester, create: bool) -> AnyTopic:
+        await self._open_rule(name, by, create)
+        settings = await self._settings(name)
+        if name.is_persistent:
+            topic: AnyTopic = await self._load_persistent(name, settings)
+        else:
+            topic = NonPersistentTopic(name, self, settings)
+        self._topics[name] = topic
+        log.info("topic loaded topic=%s", name)
+        return topic
+
+    async def _load_persistent(self, name: TopicName, settings: TopicSettings) -> Topic:
+        try:
+            topic = await Topic.load(name, self, settings, self._open_log)
+        except LogNotFound as error:
+            raise TopicNotFound(f"Topic {name} does not exist") from error
+        if topic.failed:
+            await topic.close()
+            raise PersistenceError(f"Topic {name} failed while it was loaded")
+        return topic
+
+    async def _open_log(self, topic: Topic) -> Log:
+        return await self._logs.open(topic.name.log_name, topic, create=False)
+
+    async def _unload(self, topic: AnyTopic) -> None:
+        try:
+            await topic.close()
+        finally:
+            self._topics.pop(topic.name, None)
+            self._changed.discard(topic)
+        log.info("topic unloaded topic=%s", topic.name)
+
+    async def _unload_at_end(self, topic: AnyTopic) -> None:
+        try:
+            await self._unload(topic)
+        except PulsarError as error:
+            log.error("topic not closed cleanly topic=%s error=%s", topic.name, error)
+
+    async def _close_failed(self, topic: Topic) -> None:
+        try:
+            await topic.close()
+        except PulsarError as error:
+            log.error("failed topic could not store its cursors topic=%s error=%s", topic.name, error)
+
+    async def _delete(self, name: TopicName, force: bool) -> None:
+        topic = self._topics.get(name)
+        if topic is not None:
+            if not force:
+                topic.check_deletable()
+            await topic.abandon()
+            del self._topics[name]
+        if name.is_persistent:
+            await self._logs.delete(name.log_name)
+        log.info("topic deleted topic=%s", name)
+
+    # --- upkeep
+
+    async def _flush_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(_FLUSH_SECONDS)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Store every cursor that changed."""
+        changed, self._changed = self._changed, set()
+        for topic in changed:
+            try:
+                await topic.flush()
+            except PulsarError as error:
+                self._changed.add(topic)
+                log.warning("cursors not stored topic=%s error=%s", topic.name, error)
+
+    async def _tick_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(self._rates_seconds)
+            for topic in self.topics():
+                topic.tick(self._rates_seconds)
+
+    async def _maintain_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(self._upkeep_seconds)
+            await self.maintain()
+
+    async def maintain(self) -> None:
+        """Expire and trim every topic."""
+        for topic in self.topics():
+            try:
+                await topic.maintain()
+            except PulsarError as error:
+                log.warning("upkeep failed topic=%s error=%s", topic.name, error)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("background work failed", exc_info=task.exception())
+
+
+async def _after(before: asyncio.Task[Any] | None, work: Coroutine[Any, Any, R]) -> R:
+    if before is not None:
+        await asyncio.wait([before])
+    return await work

@@ -1,0 +1,107 @@
+"""Exclusive and Failover: one consumer at a time gets everything, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from interpulse.broker.live.api import Delivery, SubType
+from interpulse.broker.live.consumer import Consumer
+from interpulse.broker.live.cursor import Cursor
+from interpulse.broker.live.dispatch import choose_active, covered_by
+from interpulse.broker.live.feed import EntryFeed, FeedSource
+from interpulse.model.errors import ConsumerBusy
+from interpulse.model.ids import Position
+
+__all__ = ["SingleActiveDispatch"]
+
+
+class SingleActiveDispatch:
+    """Sends everything to the active consumer, starting behind the mark-delete position whenever that one changes."""
+
+    def __init__(
+        self,
+        sub_type: SubType,
+        source: FeedSource,
+        cursor: Cursor,
+        choose: Callable[[Sequence[Consumer]], Consumer | None] | None = None,
+    ) -> None:
+        self.sub_type = sub_type
+        self.consumers: list[Consumer] = []
+        self.active: Consumer | None = None
+        self.feed = EntryFeed(source, cursor, self.pump)
+        self._cursor = cursor
+        self._choose = choose or (lambda consumers: choose_active(consumers, "", -1))
+
+    @property
+    def read_position(self) -> Position:
+        """Everything up to here was sent."""
+        return self.feed.after
+
+    @property
+    def replaying(self) -> int:
+        """Entries that wait to be sent again."""
+        return 0
+
+    def add(self, consumer: Consumer) -> None:
+        """Raises ConsumerBusy if there is an exclusive consumer already."""
+        if self.sub_type is SubType.EXCLUSIVE and self.consumers:
+            raise ConsumerBusy("Exclusive consumer is already connected")
+        self.consumers.append(consumer)
+        self._choose_again()
+        if self.sub_type is SubType.FAILOVER and self.active is not consumer:
+            consumer.sink.active_changed(consumer.consumer_id, False)
+
+    def remove(self, consumer: Consumer) -> None:
+        self.consumers.remove(consumer)
+        self._choose_again()
+
+    def offer(self, fresh: Sequence[Delivery], previous: Position) -> None:
+        """Entries that follow ``previous`` became durable; none of them is a marker."""
+        active = self.active
+        if (
+            active is not None
+            and self.feed.after == previous
+            and active.permits >= len(fresh)
+            and not self.feed.reading
+            and active.sink.writable
+            and covered_by(fresh, active.permits) == len(fresh)
+        ):
+            self.feed.after = fresh[-1].position
+            active.deliver(fresh)
+        else:
+            self.pump()
+
+    def pump(self) -> None:
+        """Send what permits allow."""
+        active = self.active
+        while active is not None and active.permits > 0 and active.sink.writable:
+            batch = self.feed.peek(active.permits)
+            number = covered_by(batch, active.permits)
+            if not number:
+                return
+            self.feed.consumed(batch, number)
+            active.deliver(batch if number == len(batch) else batch[:number])
+
+    def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        """Everything that is not acknowledged is sent again, whatever was named."""
+        if consumer is self.active:
+            self.rewind()
+
+    def rewind(self) -> None:
+        """Begin again behind the mark-delete position."""
+        self.feed.rewind(self._cursor.mark_delete)
+        self.pump()
+
+    def released(self, consumer: Consumer, position: Position, messages_left: int) -> None:
+        """An acknowledgement; nothing is kept per entry here."""
+
+    def _choose_again(self) -> None:
+        chosen = self._choose(self.consumers)
+        if chosen is self.active:
+            return
+        self.active = chosen
+        if self.sub_type is SubType.FAILOVER:
+            for each in self.consumers:
+                each.sink.active_changed(each.consumer_id, each is chosen)
+        self.feed.rewind(self._cursor.mark_delete)
+        self.pump()

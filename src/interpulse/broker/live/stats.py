@@ -1,0 +1,42 @@
+"""Counters, rates and times as Pulsar's statistics show them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+__all__ = ["TrafficMeter", "iso_time"]
+
+
+class TrafficMeter:
+    """Counts messages, entries and bytes, and knows their rates in the last full period."""
+
+    __slots__ = ("_bytes_before", "_messages_before", "byte_rate", "bytes", "entries", "message_rate", "messages")
+
+    def __init__(self) -> None:
+        self.messages = self.entries = self.bytes = 0
+        self.message_rate = self.byte_rate = 0.0
+        self._messages_before = self._bytes_before = 0
+
+    def tick(self, seconds: float) -> None:
+        """End a period of that length."""
+        self.message_rate = (self.messages - self._messages_before) / seconds
+        self.byte_rate = (self.bytes - self._bytes_before) / seconds
+        self._messages_before, self._bytes_before = self.messages, self.bytes
+
+    def absorb(self, other: TrafficMeter) -> None:
+        """Take over the counts of a meter that is given up."""
+        self.messages += other.messages
+        self.entries += other.entries
+        self.bytes += other.bytes
+        self._messages_before += other._messages_before
+        self._bytes_before += other._bytes_before
+
+    @property
+    def average_bytes(self) -> float:
+        """Bytes per message in the last full period."""
+        return self.byte_rate / self.message_rate if self.message_rate else 0.0
+
+
+def iso_time(time_ms: int) -> str:
+    """``2026-11-21T08:18:27.372Z``"""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,54 @@
+"""Finds entries by publish time. Clocks of producers differ, so the order by time is that of the log only roughly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from interpulse.broker.live.entries import metadata_of
+from interpulse.model.errors import PersistenceError
+from interpulse.model.ids import Position
+from interpulse.storage.api import LedgerRecord, Log
+
+__all__ = ["bytes_after", "first_published_since", "publish_time_of"]
+
+
+async def first_published_since(log: Log, publish_time_ms: int) -> Position | None:
+    """The first entry published at or after this time, None if there is none. Reads one entry per halving."""
+    ledgers = [each for each in log.ledgers if each.entries]
+    low, high = 0, sum(each.entries for each in ledgers)
+    total = high
+    while low < high:
+        middle = (low + high) // 2
+        found = await log.read(_nth(ledgers, middle), entries_max=1, bytes_max=1)
+        if not found or publish_time_of(found[0].payload) >= publish_time_ms:
+            high = middle
+        else:
+            low = middle + 1
+    return _nth(ledgers, low) if low < total else None
+
+
+def publish_time_of(entry: bytes) -> int:
+    """Milliseconds; 0 for an entry that cannot be understood."""
+    try:
+        return metadata_of(entry).publish_time
+    except PersistenceError:
+        return 0
+
+
+def bytes_after(ledgers: Sequence[LedgerRecord], position: Position) -> int:
+    """About how many bytes lie behind a position, from the average entry of its ledger."""
+    total = 0
+    for each in ledgers:
+        if each.ledger_id > position.ledger:
+            total += each.size
+        elif each.ledger_id == position.ledger and each.entries:
+            total += each.size * max(0, each.entries - 1 - position.entry) // each.entries
+    return total
+
+
+def _nth(ledgers: Sequence[LedgerRecord], index: int) -> Position:
+    for each in ledgers:
+        if index < each.entries:
+            return Position(each.ledger_id, index)
+        index -= each.entries
+    raise IndexError(index)

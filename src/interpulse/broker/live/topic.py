@@ -1,0 +1,692 @@
+"""One loaded persistent topic: it appends, answers producers when entries are durable, and wakes its subscriptions.
+
+Order: the position of an entry is fixed by the order of `append` calls. Answers to producers and deliveries to
+consumers follow that order, and happen only after the log said that an entry is durable. When the log fails, everything
+that waits is refused, all clients are sent away, and the topic is of no use until it is loaded again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol
+
+from interpulse.broker.live import topic_stats
+from interpulse.broker.live.api import (
+    ConsumerSink,
+    Delivery,
+    InitialPosition,
+    LastMessage,
+    ProducerRequest,
+    ProducerSink,
+    SubscribeRequest,
+    TopicSettings,
+)
+from interpulse.broker.live.consumer import Consumer
+from interpulse.broker.live.cursor import Cursor, CursorRecord
+from interpulse.broker.live.cursor_store import CursorStore
+from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication, DeduplicationSnapshot
+from interpulse.broker.live.entries import EntryFacts, FactsCache, facts_of, metadata_of
+from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
+from interpulse.broker.live.retention import trim_before
+from interpulse.broker.live.stats import TrafficMeter
+from interpulse.broker.live.subscription import Subscription
+from interpulse.broker.live.timeline import first_published_since
+from interpulse.model.errors import (
+    AlreadyExists,
+    MetadataError,
+    NotAllowed,
+    NotFound,
+    PersistenceError,
+    PreconditionFailed,
+    PulsarError,
+    ServiceNotReady,
+    SubscriptionNotFound,
+    TopicTerminated,
+)
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.model.names import TopicName
+from interpulse.storage.api import CommitConflict, Log, LogEntry, LogFenced, LogTerminated, MetadataStore, Put
+
+__all__ = ["Topic", "TopicHost"]
+
+log = logging.getLogger(__name__)
+
+_REPLAY_ENTRIES = 1000
+_IDLE_READER_MS = 60_000
+"""A non-durable subscription whose consumer was sent away by a seek is kept so long for it to come back."""
+
+_new = tuple.__new__
+
+
+class TopicHost(Protocol):
+    """What a topic needs of the registry."""
+
+    @property
+    def now_ms(self) -> Callable[[], int]: ...
+
+    @property
+    def metadata(self) -> MetadataStore: ...
+
+    @property
+    def replicator_prefix(self) -> str: ...
+
+    def generate_producer_name(self) -> str: ...
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+
+    def cursors_changed(self, topic: Topic) -> None:
+        """Call `Topic.flush` soon."""
+
+    def topic_failed(self, topic: Topic) -> None:
+        """Unload the topic."""
+
+
+class Topic:
+    """See `interpulse.broker.live.api.LiveTopic`. Made by `load` only."""
+
+    log: Log
+    facts: FactsCache
+    producers: ProducerSet
+
+    def __init__(self, name: TopicName, host: TopicHost, settings: TopicSettings) -> None:
+        self.name = name
+        self.settings = settings
+        self.subscriptions: dict[str, Subscription] = {}
+        self.deduplication: Deduplication | None = None
+        self.now_ms = host.now_ms
+        self.published = TrafficMeter()
+        """What producers published that are gone."""
+        self.created_ms = host.now_ms()
+        self.last_publish_ms = 0
+        self.entries_added = 0
+        self.failed = False
+        self._host = host
+        self._cursor_store = CursorStore(host.metadata, name)
+        self._pending: deque[PendingPublish] = deque()
+        self._durable = EARLIEST
+        self._refusal: PulsarError | None = None
+        self._marker_pending = False
+        self._entries_since_snapshot = 0
+        self._snapshot_due = False
+
+    # --- loading
+
+    @classmethod
+    async def load(
+        cls,
+        name: TopicName,
+        host: TopicHost,
+        settings: TopicSettings,
+        open_log: Callable[[Topic], Coroutine[Any, Any, Log]],
+    ) -> Topic:
+        """Open the log, restore cursors and sequence ids. Raises LogNotFound, LogDamaged, MetadataError."""
+        topic = cls(name, host, settings)
+        topic.log = await open_log(topic)
+        try:
+            await topic._restore()
+        except BaseException:
+            await topic.log.close()
+            raise
+        return topic
+
+    async def _restore(self) -> None:
+        self._durable = self.log.last_position
+        self.facts = FactsCache(Position(self.log.last_appended.ledger, self.log.last_appended.entry + 1))
+        epoch = (await self._record()).get("topicEpoch")
+        self.producers = ProducerSet(
+            str(self.name), epoch, self._host.generate_producer_name, self._store_epoch, self._host.spawn
+        )
+        stored = await self._cursor_store.read_all()
+        snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
+        for subscription_name, record in stored.items():
+            self._restore_subscription(subscription_name, record)
+        if self.settings.deduplication_enabled:
+            await self._enable_deduplication(snapshot)
+        elif snapshot is not None:
+            await self._cursor_store.delete(DEDUPLICATION_CURSOR)
+        for remote in self.settings.remote_clusters:
+            await self.open_replication_cursor(remote)
+
+    def _restore_subscription(self, name: str, raw: bytes) -> None:
+        try:
+            record = CursorRecord.load(raw)
+        except (ValueError, KeyError, TypeError) as error:
+            raise MetadataError(f"the cursor {name} of {self.name} cannot be understood: {error!r}") from error
+        cursor = Cursor.restore(self.log, record)
+        subscription = Subscription(
+            self, name, cursor, properties=record.properties, replicate_state=record.replicate_state
+        )
+        subscription.stored_as(cursor.changes)
+        self.subscriptions[name] = subscription
+
+    async def _enable_deduplication(self, raw: bytes | None) -> None:
+        """Know every name that was receipted since the snapshot; without one, begin here."""
+        if raw is None:
+            self.deduplication = Deduplication(DeduplicationSnapshot(self.last_appended()))
+            await self._store_snapshot(self._durable)
+            return
+        try:
+            snapshot = DeduplicationSnapshot.load(raw)
+        except (ValueError, KeyError, TypeError) as error:
+            raise MetadataError(f"the sequence ids of {self.name} cannot be understood: {error!r}") from error
+        deduplication = Deduplication(snapshot)
+        position = snapshot.position
+        while position < self._durable:
+            start = Position(position.ledger, position.entry + 1)
+            entries = await self.log.read(start, entries_max=_REPLAY_ENTRIES, bytes_max=5 * 1024 * 1024)
+            if not entries:
+                break
+            for entry in entries:
+                _replay(deduplication, entry, self.now_ms())
+            position = entries[-1].position
+        self.deduplication = deduplication
+
+    # --- what the log says
+
+    def on_durable(self, last: Position) -> None:
+        previous, self._durable = self._durable, last
+        self.last_publish_ms = self.now_ms()
+        pending = self._pending
+        listening = [each for each in self.subscriptions.values() if each.consumers]
+        fresh: list[Delivery] = []
+        while pending and pending[0][0] <= last:
+            publish = pending.popleft()
+            publish[1].answered(publish)
+            if listening and publish[4] is not None:
+                fresh.append(_new(Delivery, (publish[0], publish[4], 0, (), publish[5])))
+        if self.deduplication is not None:
+            self._count_for_snapshot(previous, last)
+        if self._marker_pending:
+            self._marker_pending = False
+            for subscription in listening:
+                subscription.pump()
+        elif fresh:
+            for subscription in listening:
+                subscription.offer(fresh, previous)
+
+    def on_log_failed(self, error: Exception) -> None:
+        log.error("topic fenced topic=%s error=%s", self.name, error)
+        self._give_up(error)
+
+    def read_failed(self, error: PulsarError) -> None:
+        """Entries cannot be read: the topic is of no use until it is loaded again."""
+        log.error("read failed topic=%s error=%s", self.name, error)
+        self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        if self.failed:
+            return
+        self.failed = True
+        refusal = PersistenceError(f"The topic {self.name} is fenced: {error}")
+        self._refusal = refusal
+        pending, self._pending = list(self._pending), deque()
+        for publish in pending:
+            publish.producer.failed(publish, refusal)
+        self.disconnect()
+        self._host.topic_failed(self)
+
+    # --- producing
+
+    async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
+        self._check_open()
+        if self.log.terminated:
+            raise TopicTerminated(f"Topic {self.name} was already terminated")
+        producer = await self.producers.add(self, request, sink)
+        if self._refusal is not None:
+            producer.close()
+            raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
+        return producer
+
+    def append(self, entry: bytes, facts: EntryFacts | None) -> Position:
+        """Give an entry to the log; ``facts`` None = it is ordinary. Raises TopicTerminated, PersistenceError."""
+        if self._refusal is not None:
+            raise self._refusal
+        try:
+            position = self.log.append(entry)
+            self.entries_added += 1
+        except LogTerminated as error:
+            raise TopicTerminated(f"Topic {self.name} was already terminated") from error
+        if facts is not None:
+            self.facts.published(position, facts)
+            self._marker_pending = self._marker_pending or facts.is_marker
+        return position
+
+    @property
+    def pending_count(self) -> int:
+        """Publishes that wait for the log."""
+        return len(self._pending)
+
+    def await_durable(self, publish: PendingPublish) -> None:
+        """Answer this publish in its turn."""
+        self._pending.append(publish)
+
+    @property
+    def topic_epoch(self) -> int | None:
+        return self.producers.epoch
+
+    def remove_producer(self, producer: Producer) -> None:
+        """The producer is closed."""
+        self.producers.remove(producer)
+        self.published.absorb(producer.published)
+        if self.deduplication is not None:
+            self.deduplication.touch(producer.name, self.now_ms())
+
+    # --- positions
+
+    def last_durable(self) -> Position:
+        return self._durable
+
+    def last_appended(self) -> Position:
+        return self.log.last_appended
+
+    def end_reached(self, position: Position) -> bool:
+        """The topic is terminated and there is nothing after this position."""
+        return self.log.terminated and position >= self._durable
+
+    def position_before(self, target: MessageId) -> Position:
+        """Where a cursor stands so that ``target`` comes next; within the log."""
+        before = Position(target.ledger, max(target.entry, 0) - 1)
+        return max(self._before_first(), min(before, self._durable))
+
+    async def position_before_time(self, publish_time_ms: int) -> Position:
+        """Where a cursor stands so that the first entry published at or after this time comes next."""
+        found = await first_published_since(self.log, publish_time_ms)
+        return self._durable if found is None else Position(found.ledger, found.entry - 1)
+
+    def _before_first(self) -> Position:
+        first = self.log.first_position
+        return self._durable if first is None else Position(first.ledger, first.entry - 1)
+
+    async def last_message(self) -> LastMessage:
+        position = self._durable
+        while position.entry >= 0:
+            entry = await self.read_entry(position)
+            if not facts_of(entry.payload).is_marker:
+                return LastMessage(position, _batch_size(entry.payload) - 1)
+            position = Position(position.ledger, position.entry - 1)
+        return LastMessage(EARLIEST, -1)
+
+    async def read_entry(self, position: Position) -> LogEntry:
+        """One entry; raises NotFound if it does not exist (any more)."""
+        found = await self.log.read(position, entries_max=1, bytes_max=1) if position <= self._durable else []
+        if not found or found[0].position != position:
+            raise NotFound(f"Message not found: {position}")
+        return found[0]
+
+    # --- subscribing
+
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        while True:
+            self._check_open()
+            subscription = self._subscription_for(request)
+            async with subscription.changing:
+                if subscription.deleted:
+                    continue
+                self._check_open()
+                await self._store_new(subscription)
+                if request.start_rollback_seconds and not subscription.consumers:
+                    since = self.now_ms() - request.start_rollback_seconds * 1000
+                    subscription.cursor.reset(await self.position_before_time(since))
+                return await subscription.add(request, sink)
+
+    def _subscription_for(self, request: SubscribeRequest) -> Subscription:
+        subscription = self.subscriptions.get(request.subscription)
+        if subscription is None:
+            if request.durable and not self.settings.auto_subscription_creation_allowed:
+                raise SubscriptionNotFound(f"Subscription {request.subscription} does not exist on {self.name}")
+            start = None if request.durable else request.start_message_id
+            return self._new_subscription(
+                request.subscription,
+                self._start(start, request.initial_position),
+                durable=request.durable,
+                properties=request.properties,
+                replicate_state=request.replicate_state,
+            )
+        if subscription.durable != request.durable:
+            kind = "Durable" if subscription.durable else "NonDurable"
+            raise NotAllowed(f"{kind} subscription with the same name already exists.")
+        return subscription
+
+    def _start(self, position: MessageId | None, initial: InitialPosition) -> Position:
+        """Where a new cursor stands."""
+        beyond = position is None or position.position > self._durable
+        if not beyond and position is not None:
+            return self.position_before(position)
+        return self._durable if initial is InitialPosition.LATEST else self._before_first()
+
+    def _new_subscription(
+        self,
+        name: str,
+        mark_delete: Position,
+        *,
+        durable: bool = True,
+        properties: Mapping[str, str] | None = None,
+        replicate_state: bool = False,
+    ) -> Subscription:
+        subscription = Subscription(
+            self,
+            name,
+            Cursor(self.log, mark_delete),
+            durable=durable,
+            properties=properties,
+            replicate_state=replicate_state,
+        )
+        self.subscriptions[name] = subscription
+        return subscription
+
+    async def _store_new(self, subscription: Subscription) -> None:
+        """A durable subscription exists when it is stored; the caller holds `changing`."""
+        if subscription.stored or not subscription.durable:
+            return
+        try:
+            await self.store_cursor(subscription)
+        except BaseException:
+            subscription.deleted = True
+            self.subscriptions.pop(subscription.name, None)
+            raise
+
+    async def create_subscription(
+        self,
+        subscription: str,
+        *,
+        position: MessageId | None = None,
+        initial: InitialPosition = InitialPosition.LATEST,
+        properties: Mapping[str, str] | None = None,
+        replicate_state: bool = False,
+    ) -> None:
+        self._check_open()
+        if subscription in self.subscriptions:
+            raise AlreadyExists(f"Subscription {subscription} already exists for topic {self.name}")
+        created = self._new_subscription(
+            subscription, self._start(position, initial), properties=properties, replicate_state=replicate_state
+        )
+        async with created.changing:
+            await self._store_new(created)
+
+    async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
+        await self.subscription(subscription).delete(force=force)
+
+    async def drop_subscription(self, subscription: Subscription) -> None:
+        """Forget a subscription that has no consumers, and its stored cursor."""
+        if subscription.consumers or subscription.deleted:
+            return
+        subscription.deleted = True
+        if self.subscriptions.get(subscription.name) is subscription:
+            del self.subscriptions[subscription.name]
+        if subscription.durable:
+            await self._cursor_store.delete(subscription.name)
+
+    def subscription(self, name: str) -> Subscription:
+        """Raises SubscriptionNotFound."""
+        subscription = self.subscriptions.get(name)
+        if subscription is None:
+            raise SubscriptionNotFound(f"Subscription {name} not found")
+        return subscription
+
+    def subscription_names(self) -> list[str]:
+        return sorted(name for name in self.subscriptions if self.remote_of(name) is None)
+
+    def mark_delete_position(self, subscription: str) -> Position:
+        return self.subscription(subscription).cursor.mark_delete
+
+    # --- REST operations on a backlog
+
+    def skip(self, subscription: str, entry_count: int) -> int:
+        """Acknowledge the next so many entries that are not; how many there were. Raises SubscriptionNotFound."""
+        found = self.subscription(subscription)
+        upto = position = found.cursor.mark_delete
+        while entry_count > 0 and (following := self.log.next_position(position)) is not None:
+            position = following
+            if not found.cursor.is_acknowledged(position):
+                entry_count -= 1
+                upto = position
+        return found.skip_to(upto)
+
+    def clear_backlog(self, subscription: str) -> int:
+        """Acknowledge everything; how many entries that were. Raises SubscriptionNotFound."""
+        return self.subscription(subscription).skip_to(self._durable)
+
+    async def expire(self, subscription: str, older_than_seconds: int) -> int:
+        """Acknowledge entries published longer ago than that; how many. Raises SubscriptionNotFound."""
+        found = self.subscription(subscription)
+        position = await self.position_before_time(self.now_ms() - older_than_seconds * 1000)
+        return found.expire_upto(position)
+
+    async def peek(self, subscription: str, number: int) -> LogEntry:
+        """The ``number``-th entry (from 1) that is not acknowledged. Raises NotFound at the end."""
+        cursor = self.subscription(subscription).cursor
+        position = cursor.mark_delete
+        while (following := self.log.next_position(position)) is not None:
+            position = following
+            number -= not cursor.is_acknowledged(position)
+            if number <= 0:
+                return await self.read_entry(position)
+        raise NotFound("Message not found")
+
+    # --- replication
+
+    def remote_of(self, subscription: str) -> str | None:
+        """The remote cluster if this is a replication cursor."""
+        prefix = self._host.replicator_prefix + "."
+        return subscription[len(prefix) :] if subscription.startswith(prefix) else None
+
+    async def open_replication_cursor(self, remote: str) -> None:
+        """Keep everything from now on until the replication to this cluster has it. An open cursor stays as it is."""
+        name = f"{self._host.replicator_prefix}.{remote}"
+        subscription = self.subscriptions.get(name) or self._new_subscription(name, self._durable)
+        async with subscription.changing:
+            await self._store_new(subscription)
+
+    async def close_replication_cursor(self, remote: str) -> None:
+        """Nothing is kept for this cluster any more. Nothing happens if there is no cursor."""
+        subscription = self.subscriptions.get(f"{self._host.replicator_prefix}.{remote}")
+        if subscription is not None:
+            await subscription.delete(force=True)
+
+    # --- cursors
+
+    def cursor_changed(self, subscription: Subscription) -> None:
+        self._host.cursors_changed(self)
+
+    async def store_cursor(self, subscription: Subscription) -> None:
+        if subscription.durable and not subscription.deleted:
+            record, changes = subscription.take_record()
+            await self._cursor_store.write({subscription.name: record.dump()})
+            subscription.stored_as(changes)
+
+    async def flush(self) -> None:
+        """Store every cursor that changed, and the sequence ids when it is time; one commit."""
+        taken = [(each, *each.take_record()) for each in self.subscriptions.values() if each.dirty]
+        records = {each.name: record.dump() for each, record, _ in taken}
+        position = self._durable
+        snapshot_due, self._snapshot_due = self._snapshot_due and self.deduplication is not None, False
+        if snapshot_due and self.deduplication is not None:
+            records[DEDUPLICATION_CURSOR] = self.deduplication.snapshot(position).dump()
+        try:
+            await self._cursor_store.write(records)
+        except BaseException:
+            self._snapshot_due = snapshot_due
+            raise
+        for subscription, _, changes in taken:
+            subscription.stored_as(changes)
+        if snapshot_due and self.deduplication is not None:
+            self.deduplication.snapshot_position = position
+
+    def _count_for_snapshot(self, previous: Position, last: Position) -> None:
+        same = previous.ledger == last.ledger
+        self._entries_since_snapshot += last.entry - previous.entry if same else last.entry + 1
+        if self._entries_since_snapshot >= self.settings.deduplication_entries_interval:
+            self._request_snapshot()
+
+    def _request_snapshot(self) -> None:
+        self._entries_since_snapshot = 0
+        self._snapshot_due = True
+        self._host.cursors_changed(self)
+
+    async def _store_snapshot(self, position: Position) -> None:
+        if self.deduplication is not None:
+            deduplication = self.deduplication
+            await self._cursor_store.write({DEDUPLICATION_CURSOR: deduplication.snapshot(position).dump()})
+            deduplication.snapshot_position = position
+
+    # --- settings, upkeep
+
+    async def apply(self, settings: TopicSettings) -> None:
+        """Use new policies; on return they are in force."""
+        old, self.settings = self.settings, settings
+        if settings.deduplication_enabled and self.deduplication is None:
+            await self._enable_deduplication(None)
+        elif not settings.deduplication_enabled and self.deduplication is not None:
+            self.deduplication = None
+            await self._cursor_store.delete(DEDUPLICATION_CURSOR)
+        for remote in settings.remote_clusters:
+            await self.open_replication_cursor(remote)
+        for remote in set(old.remote_clusters) - set(settings.remote_clusters):
+            await self.close_replication_cursor(remote)
+
+    async def maintain(self) -> None:
+        """Expire, trim, and drop what nobody came back for. Called from time to time."""
+        if self.settings.message_ttl_seconds > 0:
+            for name in self.subscription_names():
+                await self.expire(name, self.settings.message_ttl_seconds)
+        await self._drop_idle_readers()
+        if self.deduplication is not None:
+            self._forget_inactive_producers(self.deduplication)
+        await self._trim()
+
+    async def _drop_idle_readers(self) -> None:
+        for subscription in list(self.subscriptions.values()):
+            idle = not subscription.durable and not subscription.consumers and not subscription.changing.locked()
+            if idle and self.now_ms() - subscription.idle_since_ms > _IDLE_READER_MS:
+                await self.drop_subscription(subscription)
+
+    def _forget_inactive_producers(self, deduplication: Deduplication) -> None:
+        before_ms = self.now_ms() - self.settings.deduplication_inactivity_minutes * 60_000
+        if deduplication.forget_inactive(before_ms, self.producers.by_name):
+            self._request_snapshot()
+
+    async def _trim(self) -> None:
+        durable = [each.cursor.mark_delete for each in self.subscriptions.values() if each.durable]
+        acknowledged = min(durable, default=LATEST)
+        if self.deduplication is not None and self.deduplication.snapshot_position < self._durable:
+            acknowledged = min(acknowledged, self.deduplication.snapshot_position)
+            if self._entries_since_snapshot:
+                self._request_snapshot()
+        before = trim_before(self.log.ledgers, acknowledged, self.settings.retention, self.now_ms())
+        if before is not None:
+            await self.log.trim(before)
+            log.info("log trimmed topic=%s before=%s", self.name, before)
+
+    def tick(self, seconds: float) -> None:
+        """Compute the rates of the last period."""
+        for producer in self.producers.by_name.values():
+            producer.tick(seconds)
+        for subscription in self.subscriptions.values():
+            subscription.tick(seconds)
+
+    # --- ending
+
+    async def terminate(self) -> Position:
+        """Take no more entries, for ever; the last position."""
+        self._check_open()
+        last = await self.log.terminate()
+        for subscription in self.subscriptions.values():
+            subscription.pump()
+        return last
+
+    @property
+    def in_use(self) -> bool:
+        """Somebody is connected."""
+        return bool(
+            self.producers.by_name
+            or self.producers.waiting
+            or any(each.consumers for each in self.subscriptions.values())
+        )
+
+    def check_deletable(self) -> None:
+        """Raises PreconditionFailed while somebody is connected."""
+        if self.in_use:
+            raise PreconditionFailed(f"Topic {self.name} has active producers/subscriptions")
+
+    def disconnect(self) -> None:
+        """Send all clients away; they look the topic up again."""
+        self.producers.close_by_broker()
+        for subscription in list(self.subscriptions.values()):
+            subscription.close_consumers()
+
+    async def close(self) -> None:
+        """Answer what is pending, send clients away, store the cursors, give the log back."""
+        if self._refusal is None:
+            self._refusal = ServiceNotReady(f"Topic {self.name} is being unloaded")
+        try:
+            await self.log.close()
+        except LogFenced as error:
+            log.warning("log failed while closing topic=%s error=%s", self.name, error)
+        self.disconnect()
+        self._snapshot_due = self.deduplication is not None
+        await self.flush()
+        await self._cursor_store.close()
+
+    async def abandon(self) -> None:
+        """The topic is deleted: send clients away, and never write anything of it again."""
+        self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being deleted")
+        self.disconnect()
+        await self._cursor_store.close()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._host.spawn(work)
+
+    def _check_open(self) -> None:
+        if self._refusal is not None:
+            raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
+
+    # --- the record
+
+    async def _record(self) -> dict[str, Any]:
+        stored = await self._host.metadata.get(f"/managed-ledgers/{self.name.log_name}")
+        record: dict[str, Any] = json.loads(stored.value) if stored else {}
+        return record
+
+    async def _store_epoch(self, epoch: int) -> None:
+        key = f"/managed-ledgers/{self.name.log_name}"
+        while True:
+            stored = await self._host.metadata.get(key)
+            if stored is None:
+                raise ServiceNotReady(f"Topic {self.name} is being deleted")
+            record = json.loads(stored.value) | {"topicEpoch": epoch}
+            try:
+                await self._host.metadata.commit([Put(key, json.dumps(record).encode())], {key: stored.version})
+            except CommitConflict:
+                continue
+            return
+
+    # --- statistics
+
+    def stats(self) -> dict[str, Any]:
+        return topic_stats.stats(self)
+
+    def internal_stats(self) -> dict[str, Any]:
+        return topic_stats.internal_stats(self)
+
+
+def _replay(deduplication: Deduplication, entry: LogEntry, now_ms: int) -> None:
+    if not facts_of(entry.payload).ends_message:
+        return
+    try:
+        metadata = metadata_of(entry.payload)
+    except PersistenceError:
+        return  # bytes that are no message have no producer either
+    last = max(metadata.sequence_id, metadata.highest_sequence_id)
+    deduplication.replay(metadata.producer_name, last, now_ms)
+
+
+def _batch_size(entry: bytes) -> int:
+    """Messages of a batch; 0 if the entry is no batch."""
+    try:
+        metadata = metadata_of(entry)
+    except PersistenceError:
+        return 0
+    return metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else 0

@@ -1,0 +1,153 @@
+"""The statistics of a persistent topic in Pulsar's JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
+from interpulse.broker.live.stats import TrafficMeter, iso_time
+from interpulse.broker.live.subscription import Subscription
+from interpulse.broker.live.timeline import bytes_after
+from interpulse.model.ids import Position
+
+if TYPE_CHECKING:
+    from interpulse.broker.live.topic import Topic
+
+__all__ = ["internal_stats", "stats"]
+
+
+def stats(topic: Topic) -> dict[str, Any]:
+    """``TopicStats``: counters in messages and bytes since the topic was loaded, rates of the last period."""
+    producers = sorted(topic.producers.by_name.values(), key=lambda each: each.name)
+    subscriptions = {name: topic.subscriptions[name] for name in sorted(topic.subscriptions)}
+    published = _sum(topic.published, *(each.published for each in producers))
+    sent = _sum(*(each.out for each in subscriptions.values()))
+    ledgers = topic.log.ledgers
+    backlogs = [
+        bytes_after(ledgers, each.cursor.mark_delete)
+        for each in subscriptions.values()
+        if each.durable and each.cursor.backlog(topic.last_durable())
+    ]
+    return {
+        "msgRateIn": published.message_rate,
+        "msgThroughputIn": published.byte_rate,
+        "msgRateOut": sent.message_rate,
+        "msgThroughputOut": sent.byte_rate,
+        "bytesInCounter": published.bytes,
+        "msgInCounter": published.messages,
+        "bytesOutCounter": sent.bytes,
+        "msgOutCounter": sent.messages,
+        "averageMsgSize": published.average_bytes,
+        "msgChunkPublished": False,
+        "storageSize": sum(each.size for each in ledgers),
+        "backlogSize": max(backlogs, default=0),
+        "earliestMsgPublishTimeInBacklogs": 0,
+        "offloadedStorageSize": 0,
+        "publishers": [each.stats() for each in producers],
+        "waitingPublishers": len(topic.producers.waiting),
+        "subscriptions": {
+            name: _subscription(topic, each) for name, each in subscriptions.items() if topic.remote_of(name) is None
+        },
+        "replication": {
+            remote: _replication(topic, each)
+            for name, each in subscriptions.items()
+            if (remote := topic.remote_of(name)) is not None
+        },
+        "deduplicationStatus": "Enabled" if topic.deduplication is not None else "Disabled",
+        "nonContiguousDeletedMessagesRanges": sum(
+            sum(1 for _ in each.cursor.ranges()) for each in subscriptions.values()
+        ),
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "compaction": {
+            "lastCompactionRemovedEventCount": 0,
+            "lastCompactionSucceedTimestamp": 0,
+            "lastCompactionFailedTimestamp": 0,
+            "lastCompactionDurationTimeInMills": 0,
+        },
+        "topicCreationTimeStamp": topic.created_ms,
+        "lastPublishTimeStamp": topic.last_publish_ms,
+    } | ({} if topic.topic_epoch is None else {"topicEpoch": topic.topic_epoch})
+
+
+def _subscription(topic: Topic, subscription: Subscription) -> dict[str, Any]:
+    body = subscription.stats()
+    behind = bytes_after(topic.log.ledgers, subscription.cursor.mark_delete) if body["msgBacklog"] else 0
+    return body | {"backlogSize": behind}
+
+
+def _replication(topic: Topic, subscription: Subscription) -> dict[str, Any]:
+    """``ReplicatorStats``; "out" is what the replication job took, ``connected`` whether it is here now."""
+    out = subscription.out
+    consumers = subscription.consumers
+    return {
+        "msgRateIn": 0.0,
+        "msgThroughputIn": 0.0,
+        "msgRateOut": out.message_rate,
+        "msgThroughputOut": out.byte_rate,
+        "msgOutCounter": out.messages,
+        "bytesOutCounter": out.bytes,
+        "msgRateExpired": 0.0,
+        "replicationBacklog": subscription.cursor.backlog(topic.last_durable()),
+        "connected": bool(consumers),
+        "replicationDelayInSeconds": 0,
+        "outboundConnection": consumers[0].request.address if consumers else None,
+    }
+
+
+def _sum(*meters: TrafficMeter) -> TrafficMeter:
+    total = TrafficMeter()
+    for each in meters:
+        total.absorb(each)
+        total.message_rate += each.message_rate
+        total.byte_rate += each.byte_rate
+    return total
+
+
+def internal_stats(topic: Topic) -> dict[str, Any]:
+    """``PersistentTopicInternalStats``. As in Pulsar, the current ledger stands in the list with 0 entries."""
+    ledgers = topic.log.ledgers
+    current = ledgers[-1] if ledgers and not topic.log.terminated else None
+    cursors = {name: topic.subscriptions[name].internal_stats() for name in sorted(topic.subscriptions)}
+    if topic.deduplication is not None:
+        cursors[DEDUPLICATION_CURSOR] = _deduplication_cursor(topic.deduplication.snapshot_position)
+    return {
+        "entriesAddedCounter": topic.entries_added,
+        "numberOfEntries": sum(each.entries for each in ledgers),
+        "totalSize": sum(each.size for each in ledgers),
+        "currentLedgerEntries": current.entries if current else 0,
+        "currentLedgerSize": current.size if current else 0,
+        "lastLedgerCreatedTimestamp": iso_time(ledgers[-1].created_ms if ledgers else 0),
+        "waitingCursorsCount": sum(1 for each in topic.subscriptions.values() if each.consumers),
+        "pendingAddEntriesCount": topic.pending_count,
+        "lastConfirmedEntry": str(topic.last_durable()),
+        "state": "Terminated" if topic.log.terminated else "LedgerOpened",
+        "ledgers": [
+            {
+                "ledgerId": each.ledger_id,
+                "entries": 0 if each is current else each.entries,
+                "size": 0 if each is current else each.size,
+                "offloaded": False,
+                "underReplicated": False,
+            }
+            for each in ledgers
+        ],
+        "cursors": cursors,
+        "schemaLedgers": [],
+        "compactedLedger": {
+            "ledgerId": -1,
+            "entries": -1,
+            "size": -1,
+            "offloaded": False,
+            "underReplicated": False,
+        },
+    }
+
+
+def _deduplication_cursor(position: Position) -> dict[str, Any]:
+    return {
+        "markDeletePosition": str(position),
+        "readPosition": str(Position(position.ledger, position.entry + 1)),
+        "individuallyDeletedMessages": "[]",
+        "state": "Open",
+        "properties": {},
+    }

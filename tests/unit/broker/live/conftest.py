@@ -1,0 +1,215 @@
+"""A registry over memory, and sinks that write down what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.api import Delivery, ProducerRequest, SubscribeRequest, TopicSettings
+from interpulse.broker.live.consumer import Consumer
+from interpulse.broker.live.producer import Producer
+from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.topic import Topic
+from interpulse.model.errors import PulsarError, TopicNotFound
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Requester
+from interpulse.storage.api import Put
+from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
+from interpulse.storage.topic_log import LogConfig
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import build_entry
+
+TOPIC = TopicName.parse("persistent://public/default/t")
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.time_ms = 1_000_000
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+
+@dataclass
+class RecordingProducerSink:
+    receipts: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """sequence id, highest, ledger, entry"""
+    failures: list[tuple[int, PulsarError]] = field(default_factory=list)
+    ready: list[int] = field(default_factory=list)
+    refused: list[PulsarError] = field(default_factory=list)
+    closed: list[int] = field(default_factory=list)
+    alive: bool = True
+    order: list[int] = field(default_factory=list)
+    """sequence ids in the order of all answers"""
+
+    def receipt(self, producer_id: int, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int) -> None:
+        self.receipts.append((sequence_id, highest_sequence_id, ledger, entry))
+        self.order.append(sequence_id)
+
+    def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
+        self.failures.append((sequence_id, error))
+        self.order.append(sequence_id)
+
+    def producer_ready(self, producer_id: int, topic_epoch: int) -> None:
+        self.ready.append(topic_epoch)
+
+    def producer_refused(self, producer_id: int, error: PulsarError) -> None:
+        self.refused.append(error)
+
+    def producer_closed(self, producer_id: int) -> None:
+        self.closed.append(producer_id)
+
+    async def is_alive(self) -> bool:
+        return self.alive
+
+
+@dataclass
+class RecordingConsumerSink:
+    deliveries: list[Delivery] = field(default_factory=list)
+    active: list[bool] = field(default_factory=list)
+    ended: int = 0
+    closed: list[int] = field(default_factory=list)
+    alive: bool = True
+    writable: bool = True
+
+    def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
+        self.deliveries += batch
+
+    def active_changed(self, consumer_id: int, active: bool) -> None:
+        self.active.append(active)
+
+    def end_of_topic(self, consumer_id: int) -> None:
+        self.ended += 1
+
+    def consumer_closed(self, consumer_id: int) -> None:
+        self.closed.append(consumer_id)
+
+    async def is_alive(self) -> bool:
+        return self.alive
+
+    def take(self) -> list[Delivery]:
+        taken, self.deliveries = self.deliveries, []
+        return taken
+
+    def numbers(self) -> list[int]:
+        """The payloads of what was delivered since the last look, which tests make numbers."""
+        return [number_of(each.entry) for each in self.take()]
+
+
+def make_entry(number: int, *, producer: str = "p", **metadata: Any) -> bytes:
+    """A stored entry whose payload is a number."""
+    metadata.setdefault("publish_time", 1_000 + number)
+    return build_entry(
+        pb.MessageMetadata(producer_name=producer, sequence_id=number, **metadata).SerializeToString(),
+        str(number).encode(),
+    )
+
+
+def number_of(entry: bytes) -> int:
+    size = int.from_bytes(entry[6:10], "big")
+    return int(entry[10 + size :])
+
+
+class Bench:
+    """One broker's worth of topics over memory, which can be restarted."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.metadata = MemoryMetadataStore()
+        self.journal = MemoryJournal()
+        self.settings = TopicSettings()
+        self.log_config = LogConfig(ledger_age_min_ms=0)
+        self.opened: list[TopicName] = []
+        self.registry = self._make()
+
+    def _make(self) -> TopicRegistry:
+        self.logs = memory_log_store(self.metadata, self.log_config, self.journal)
+        return TopicRegistry(
+            cluster="c",
+            metadata=self.metadata,
+            logs=self.logs,
+            clock=self.clock,
+            open_rule=self._open_rule,
+            settings=self._settings,
+        )
+
+    async def _open_rule(self, name: TopicName, by: Requester, create: bool) -> None:
+        self.opened.append(name)
+        key = f"/managed-ledgers/{name.log_name}"
+        if await self.metadata.get(key) is None:
+            if not create:
+                raise TopicNotFound(f"Topic {name} does not exist")
+            if name.is_persistent:
+                await self.metadata.commit([Put(key, json.dumps({"ledgers": [], "properties": {}}).encode())])
+
+    async def _settings(self, name: TopicName) -> TopicSettings:
+        return self.settings
+
+    async def topic(self, name: TopicName = TOPIC) -> Topic:
+        topic = await self.registry.open(name)
+        assert isinstance(topic, Topic)
+        return topic
+
+    async def restart(self) -> None:
+        """End orderly and begin again on the same data."""
+        await self.registry.close()
+        self.registry = self._make()
+        await self.registry.start()
+
+    async def crash(self) -> None:
+        """Begin again on the same data without having stored anything more."""
+        for task in list(self.registry._tasks):
+            task.cancel()
+        self.registry = self._make()
+        await self.registry.start()
+
+    async def producer(self, topic: Any, name: str = "p", **request: Any) -> tuple[Producer, RecordingProducerSink]:
+        sink = RecordingProducerSink()
+        request.setdefault("producer_id", 1)
+        return await topic.add_producer(ProducerRequest(name=name, **request), sink), sink
+
+    async def consumer(
+        self, topic: Any, subscription: str = "s", *, permits: int = 1000, **request: Any
+    ) -> tuple[Consumer, RecordingConsumerSink]:
+        sink = RecordingConsumerSink()
+        request.setdefault("consumer_id", 1)
+        consumer = await topic.subscribe(SubscribeRequest(subscription=subscription, **request), sink)
+        consumer.flow(permits)
+        return consumer, sink
+
+    async def publish(self, topic: Any, *numbers: int, name: str = "filler") -> None:
+        """Publish these numbers as entries, and wait until they are durable."""
+        producer, _ = await self.producer(topic, name, producer_id=99)
+        for number in numbers:
+            producer.publish(number, -1, 1, make_entry(number, producer=name))
+        await settle()
+        producer.close()
+
+
+async def settle() -> None:
+    """Let the group commit and everything that follows from it happen."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.registry.start()
+    yield bench
+    await bench.registry.close()
+
+
+@pytest.fixture
+def publish_entries() -> Callable[..., Awaitable[None]]:
+    async def publish(producer: Producer, *numbers: int, **metadata: Any) -> None:
+        for number in numbers:
+            producer.publish(number, -1, 1, make_entry(number, producer=producer.name, **metadata))
+        await settle()
+
+    return publish

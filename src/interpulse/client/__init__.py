@@ -1,0 +1,55 @@
+"""The asyncio client of Apache Pulsar and Interpulse brokers.
+
+``Client`` talks the binary protocol, ``AdminClient`` the REST interface. ``interpulse.sync`` is the blocking twin.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from interpulse.client.auth import Credentials
+from interpulse.client.client import Client
+from interpulse.client.config import ClientConfig
+from interpulse.client.consumer import ConsumerConfig
+from interpulse.client.entries import Entry, EntryReader, EntrySender
+from interpulse.client.messages import Message, OutgoingMessage
+from interpulse.client.multi_topic import Consumer
+from interpulse.client.partitioned import Producer
+from interpulse.client.producer import ProducerConfig
+from interpulse.client.reader import Reader, ReaderConfig
+from interpulse.client.sending import Receipt
+
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
+    from interpulse.client.http import TlsOptions
+
+__all__ = [
+    "AdminClient",
+    "Client",
+    "ClientConfig",
+    "Consumer",
+    "ConsumerConfig",
+    "Credentials",
+    "Entry",
+    "EntryReader",
+    "EntrySender",
+    "Message",
+    "OutgoingMessage",
+    "Producer",
+    "ProducerConfig",
+    "Reader",
+    "ReaderConfig",
+    "Receipt",
+    "TlsOptions",
+]
+
+_LAZY = {"AdminClient": "interpulse.client.admin", "TlsOptions": "interpulse.client.http"}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs the HTTP library is loaded when it is asked for."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from interpulse.client.config import ClientConfig
 from interpulse.client.consumer import ConsumerConfig
+from interpulse.client.entries import EntryReader, EntrySender
 from interpulse.client.lookup import TopicMode, VersionedSchema, store_schema
 from interpulse.client.multi_topic import Consumer
 from interpulse.client.partitioned import Producer, partition_names
@@ -80,6 +81,20 @@ class Client:
     def _keep(self, made: Producer | Consumer | Reader) -> None:
         """Remember what has to be closed with the client; forget what was closed before."""
         self._made = [*(other for other in self._made if not other.is_closed), made]
+
+    async def create_entry_reader(
+        self, topic: str, *, after: Position, upto: Position | None = None, **options: Any
+    ) -> EntryReader:
+        """A reader of one topic or partition, entry by entry. ``options``: those of :class:`EntryReader`."""
+        reader = EntryReader(self.session, TopicName.parse(topic), after=after, upto=upto, **options)
+        await reader.open()
+        return reader
+
+    async def create_entry_sender(self, topic: str, name: str, **options: Any) -> EntrySender:
+        """A producer of ready-made entries for one topic or partition. ``options``: those of :class:`EntrySender`."""
+        sender = EntrySender(self.session, TopicName.parse(topic), name, **options)
+        await sender.open()
+        return sender
 
     async def get_partitions_for_topic(self, topic: str, create: bool = True) -> list[str]:
         """Complete names of all partitions, or of the topic itself (PIP-344).

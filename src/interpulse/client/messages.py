@@ -33,9 +33,9 @@ class OutgoingMessage:
     replication_clusters: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Message:
-    """A received message."""
+    """A received message. Nobody changes it; it is not frozen because that triples the cost of making one."""
 
     id: MessageId
     topic: str

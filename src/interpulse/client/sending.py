@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -64,6 +65,9 @@ class ProducerRequest:
     initial_subscription_name: str | None = None
     busy_timeout_ms: int = 0
     """How long to wait, when opening, for another holder of the name to go away."""
+
+    return_timeout_ms: int | None = None
+    """How long to try to come back after the connection was lost; None = for ever."""
 
     resend_after_error: bool = True
     """After the broker failed to store an entry: send it again on a new connection, or (False) fail the lane."""
@@ -296,6 +300,8 @@ class SendingLane:
 
     async def _return(self, assigned_url: str | None) -> None:
         backoff = self._session.backoff()
+        patience_ms = self._request.return_timeout_ms
+        deadline = math.inf if patience_ms is None else self._loop.time() + patience_ms / 1000
         while self._failure is None:
             self._epoch += 1
             try:
@@ -308,7 +314,7 @@ class SendingLane:
             except PulsarError as error:
                 failure = error
             assigned_url = None
-            if not tolerated_while_returning(failure):
+            if not tolerated_while_returning(failure) or self._loop.time() >= deadline:
                 self._fail(failure)
                 return
             pause = backoff.next_pause()

@@ -108,15 +108,10 @@ class ClientConnection(asyncio.Protocol):
         except Exception:  # a fault of ours: its owner is this connection, the broker lives on
             _logger.exception("connection failed address=%s", self.address)
             self.drop("fault of the broker")
-        if not self._held_by_publishes and not self._publishes_below(self.limits.pending_publishes_max):
-            self._held_by_publishes = True
-            self._transport.pause_reading()
+        self._hold_if_too_much()
 
     def pause_writing(self) -> None:
         self._output_high = True
-        if self._transport.get_write_buffer_size() > _OUTPUT_BYTES_MAX:
-            self._held_by_output = True
-            self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         self._output_high = False
@@ -257,6 +252,15 @@ class ClientConnection(asyncio.Protocol):
         """Send the failure in the form that answers this command."""
         _logger.debug("request refused address=%s type=%s reason=%s", self.address, command.type, error)
         self.output.send(refusal(command, error))
+
+    def _hold_if_too_much(self) -> None:
+        """Stop reading while what the client has made us hold is above its limits."""
+        if not self._held_by_publishes and not self._publishes_below(self.limits.pending_publishes_max):
+            self._held_by_publishes = True
+            self._transport.pause_reading()
+        if self._output_high and not self._held_by_output and self.output.bytes_waiting > _OUTPUT_BYTES_MAX:
+            self._held_by_output = True
+            self._transport.pause_reading()
 
     def _publishes_below(self, count: int) -> bool:
         return self.pending_publishes < count and self.pending_bytes < self.limits.pending_publish_bytes_max

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 from interpulse.broker.binary.open import OpenProducer, ProducerOutlet
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.live.api import AccessMode, ProducerRequest
-from interpulse.model.errors import ChecksumError, ServiceNotReady
+from interpulse.broker.live.api import AccessMode, InitialPosition, ProducerRequest
+from interpulse.model.errors import AlreadyExists, ChecksumError, NotAllowed, ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import version_to_bytes
 from interpulse.model.topics import Requester
@@ -19,6 +20,7 @@ from interpulse.wire.frames import Frame, seal_entry, verify_checksum
 
 if TYPE_CHECKING:
     from interpulse.broker.binary.connection import ClientConnection
+    from interpulse.broker.live.registry import AnyTopic
 
 __all__ = ["on_close_producer", "on_producer", "on_send"]
 
@@ -85,7 +87,7 @@ async def _open(connection: ClientConnection, request: pb.CommandProducer) -> Op
     schema = requested_schema(request.schema) if request.HasField("schema") else None
     version = await rooms.schemas.admit_producer(topic, schema, by=requester)
     if request.initial_subscription_name and topic.is_persistent:
-        await rooms.registry.create_initial_subscription(live, request.initial_subscription_name)
+        await _create_initial_subscription(live, request.initial_subscription_name)
     outlet = ProducerOutlet(connection, request, topic.partition_index)
     producer = await live.add_producer(_live_request(connection, request, replicator), outlet)
     opened = OpenProducer(producer, live, outlet, b"" if version is None else version_to_bytes(version))
@@ -94,6 +96,18 @@ async def _open(connection: ClientConnection, request: pb.CommandProducer) -> Op
     else:
         connection.producers[request.producer_id] = opened
     return opened
+
+
+async def _create_initial_subscription(topic: AnyTopic, subscription: str) -> None:
+    """So that nothing this producer sends is lost before its first consumer comes."""
+    if subscription in topic.subscription_names():
+        return
+    if not topic.settings.auto_subscription_creation_allowed:
+        raise NotAllowed(
+            "Could not create the initial subscription due to the auto subscription creation is not allowed."
+        )
+    with contextlib.suppress(AlreadyExists):
+        await topic.create_subscription(subscription, initial=InitialPosition.EARLIEST)
 
 
 def _live_request(connection: ClientConnection, request: pb.CommandProducer, replicator: bool) -> ProducerRequest:

@@ -117,6 +117,7 @@ async def test_output_when_client_does_not_read_then_reading_stops_and_consumers
     client.transport.buffer_size = 64 * 1024 * 1024
     client.connection.pause_writing()
     assert not consumer.sink.writable
+    client.send(commands.PING)
     assert not client.transport.reading
     client.connection.resume_writing()
     assert client.transport.reading

@@ -1,0 +1,230 @@
+"""Builds every object of a broker and joins them; the only wiring.
+
+Start: addresses, data directory, metadata, log recovery, cluster and namespaces, then the doors - binary before REST,
+so that whoever is told "healthy" can publish. Stop is the reverse and takes a bounded time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+from interpulse.broker import keys
+from interpulse.broker.binary.permits import LookupPermits
+from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
+from interpulse.broker.binary.server import BinaryServer
+from interpulse.broker.clock import Clock, SystemClock
+from interpulse.broker.config import BrokerConfig
+from interpulse.broker.dynamic_config import DynamicConfig
+from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
+from interpulse.broker.live.api import TopicSettings as LiveSettings
+from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.schemas import Schemas, SchemaSettings
+from interpulse.model.clusters import ClusterData
+from interpulse.model.names import TopicName
+from interpulse.rules.policies import (
+    effective_auto_subscription_creation,
+    effective_deduplication,
+    effective_retention,
+    effective_ttl_seconds,
+)
+from interpulse.storage.api import LogStore, MetadataStore
+from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.log.journal import open_log_store
+from interpulse.storage.sqlite import SqliteMetadataStore
+from interpulse.storage.topic_log import LogConfig
+
+__all__ = ["BrokerApp", "CannotServe"]
+
+_logger = logging.getLogger(__name__)
+
+# SIGTERM has to end within 5 s; what is not closed by then is closed by the end of the process.
+_STOP_SECONDS_MAX: Final = 4.5
+
+
+class CannotServe(Exception):
+    """The broker cannot start here; ``str()`` is the sentence for the user."""
+
+
+class BrokerApp:
+    """One broker: every object of it, started and stopped in order."""
+
+    def __init__(self, config: BrokerConfig, *, clock: Clock | None = None) -> None:
+        self.config = config
+        self.data_dir = Path(config.data_dir)
+        self.service_url = ""
+        self.web_url = ""
+        self.ready = False
+        """True from the moment clients can publish until the broker begins to stop."""
+        self._clock = clock or SystemClock()
+        self._opened = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Return when clients can publish.
+
+        Raises CannotServe, or DataDirectoryInUse / DataDirectoryUnusable of the storage; then nothing is left open.
+        """
+        async with AsyncExitStack() as opened:
+            await self._start(opened)
+            self._opened = opened.pop_all()
+        self.ready = True
+
+    async def stop(self) -> None:
+        """Stop accepting, make everything durable that was acknowledged, hang up. Takes less than 5 s."""
+        self.ready = False
+        try:
+            async with asyncio.timeout(_STOP_SECONDS_MAX):
+                await self._opened.aclose()
+        except TimeoutError:
+            _logger.error("stop took too long, gave up seconds=%s", _STOP_SECONDS_MAX)
+
+    async def _start(self, opened: AsyncExitStack) -> None:
+        config = self.config
+        binary_socket = _bind("binary service", config.bind_address, config.broker_service_port)
+        opened.callback(binary_socket.close)
+        web_socket = _bind("web service", config.bind_address, config.web_service_port)
+        opened.callback(web_socket.close)
+        self.service_url = f"pulsar://{config.advertised_host}:{binary_socket.getsockname()[1]}"
+        self.web_url = f"http://{config.advertised_host}:{web_socket.getsockname()[1]}"
+
+        metadata, logs = await self._open_storage(opened)
+        await bootstrap(metadata, local_cluster=config.cluster_name, cluster=self._cluster())
+        await self._start_rooms(opened, metadata, logs)
+        await self._start_binary_door(opened, binary_socket)
+
+    async def _open_storage(self, opened: AsyncExitStack) -> tuple[MetadataStore, LogStore]:
+        lock = DirectoryLock.acquire(self.data_dir)
+        opened.callback(lock.release)
+        metadata = await SqliteMetadataStore.open(self.data_dir / "metadata.sqlite")
+        opened.push_async_callback(metadata.close)
+        logs = await open_log_store(self.data_dir / "log", metadata, config=_log_config(self.config))
+        opened.push_async_callback(logs.close)
+        return metadata, logs
+
+    async def _start_rooms(self, opened: AsyncExitStack, metadata: MetadataStore, logs: LogStore) -> None:
+        config = self.config
+        self.dynamic = DynamicConfig(metadata, config)
+        await self.dynamic.load()
+        self.namespaces = Namespaces(metadata, local_cluster=config.cluster_name)
+        self.registry = TopicRegistry(
+            cluster=config.cluster_name,
+            metadata=metadata,
+            logs=logs,
+            clock=self._clock,
+            open_rule=lambda name, by, create: self.lifecycle.open(name, by=by, create=create),
+            settings=self._topic_settings,
+            replicator_prefix=config.replicator_prefix,
+        )
+        self.lifecycle = TopicLifecycle(metadata, self.namespaces, self._lifecycle_settings, loaded=self.registry.names)
+        self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
+        await self.registry.start()
+        opened.push_async_callback(self.registry.close)
+        opened.callback(metadata.watch(keys.POLICIES, self._on_policies_changed))
+        self.dynamic.watch(lambda _: self.registry.spawn(self.registry.policies_changed()))
+
+    async def _start_binary_door(self, opened: AsyncExitStack, bound: socket.socket) -> None:
+        config = self.config
+        rooms = Rooms(
+            registry=self.registry,
+            lifecycle=self.lifecycle,
+            namespaces=self.namespaces,
+            schemas=self.schemas,
+            permits=LookupPermits(lambda: self.dynamic.config.max_concurrent_lookup_request),
+            service_url=self.service_url,
+            replicator_prefix=config.replicator_prefix,
+        )
+        limits = ConnectionLimits(
+            keep_alive_seconds=config.keep_alive_interval_seconds,
+            message_bytes_max=config.max_message_size,
+            pending_publishes_max=config.max_pending_publish_requests_per_connection,
+            liveness_check_seconds=config.connection_liveness_check_timeout_millis / 1000,
+        )
+        door = BinaryServer(rooms, limits)
+        try:
+            await door.start(bound)
+        except OSError as error:
+            raise _unavailable("binary service", config.bind_address, config.broker_service_port, error) from error
+        opened.push_async_callback(door.close)
+
+    async def _topic_settings(self, topic: TopicName) -> LiveSettings:
+        """The effective policies of one topic."""
+        config = self.dynamic.config
+        policies = await self.namespaces.find_policies(topic.namespace_name)
+        remote_clusters = policies.replication_clusters if policies else ()
+        return LiveSettings(
+            deduplication_enabled=effective_deduplication(policies, config.broker_deduplication_enabled),
+            deduplication_entries_interval=config.broker_deduplication_entries_interval,
+            retention=effective_retention(policies, config.retention),
+            message_ttl_seconds=effective_ttl_seconds(policies, config.ttl_duration_default_in_seconds),
+            auto_subscription_creation_allowed=effective_auto_subscription_creation(
+                policies, config.allow_auto_subscription_creation
+            ),
+            remote_clusters=tuple(name for name in remote_clusters if name != config.cluster_name),
+        )
+
+    def _lifecycle_settings(self) -> LifecycleSettings:
+        config = self.dynamic.config
+        return LifecycleSettings(
+            auto_creation=config.auto_topic_creation,
+            partitions_max=config.max_num_partitions_per_partitioned_topic,
+            topics_max=config.max_topics_per_namespace,
+            persistent_enabled=config.enable_persistent_topics,
+            non_persistent_enabled=config.enable_non_persistent_topics,
+            system_topics_enabled=config.system_topic_enabled,
+        )
+
+    def _schema_settings(self) -> SchemaSettings:
+        config = self.dynamic.config
+        return SchemaSettings(
+            auto_update_allowed=config.is_allow_auto_update_schema_enabled,
+            validation_enforced=config.is_schema_validation_enforced,
+            strategy=config.schema_compatibility_strategy,
+            system_topic_strategy=config.system_topic_schema_compatibility_strategy,
+        )
+
+    def _on_policies_changed(self, key: str) -> None:
+        namespace = keys.namespace_of_policies_key(key)
+        if namespace is not None:
+            self.registry.spawn(self.registry.policies_changed(namespace))
+
+    def _cluster(self) -> ClusterData:
+        return ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
+
+
+def _bind(service: str, host: str, port: int) -> socket.socket:
+    """Take an address without listening on it yet: its port is known, and nobody gets in before we are ready."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _unavailable(service, host, port, error) from error
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        bound.close()
+        raise _unavailable(service, host, port, error) from error
+    return bound
+
+
+def _unavailable(service: str, host: str, port: int, error: OSError) -> CannotServe:
+    if error.errno == errno.EADDRINUSE:
+        return CannotServe(f"{service}: port {port} on {host} is already in use")
+    return CannotServe(f"{service}: cannot listen on {host} port {port}: {error.strerror or error}")
+
+
+def _log_config(config: BrokerConfig) -> LogConfig:
+    minute_ms, mib = 60_000, 1024 * 1024
+    return LogConfig(
+        ledger_entries_max=config.managed_ledger_max_entries_per_ledger,
+        ledger_bytes_max=config.managed_ledger_max_size_per_ledger_mbytes * mib,
+        ledger_age_min_ms=config.managed_ledger_min_ledger_rollover_time_minutes * minute_ms,
+        ledger_age_max_ms=config.managed_ledger_max_ledger_rollover_time_minutes * minute_ms,
+        cache_bytes_max=config.managed_ledger_cache_size_mb * mib,
+    )

@@ -65,6 +65,7 @@ class TopicRegistry:
         self._working: dict[TopicName, asyncio.Task[Any]] = {}
         self._changed: set[AnyTopic] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._applying = asyncio.Lock()
         self._closing = False
         self._names_given = 0
         self._starts = 0
@@ -138,9 +139,10 @@ class TopicRegistry:
 
     async def policies_changed(self, namespace: NamespaceName | None = None) -> None:
         """Apply the new settings to the loaded topics of a namespace, or of all; on return they are in force."""
-        for topic in self.topics():
-            if namespace is None or topic.name.namespace_name == namespace:
-                await topic.apply(await self._settings(topic.name))
+        async with self._applying:
+            for topic in self.topics():
+                if namespace is None or topic.name.namespace_name == namespace:
+                    await topic.apply(await self._settings(topic.name))
 
     # --- what topics ask
 
@@ -191,6 +193,8 @@ class TopicRegistry:
         else:
             topic = NonPersistentTopic(name, self, settings)
         self._topics[name] = topic
+        while (newest := await self._settings(name)) != topic.settings:  # they changed while it was loading
+            await topic.apply(newest)
         log.info("topic loaded topic=%s", name)
         return topic
 

@@ -45,7 +45,9 @@ async def test_request_when_answered_then_decodes_json_and_sends_query_and_body(
     assert web.last.headers["Content-Type"] == "application/json"
 
 
-@pytest.mark.parametrize(("body", "value"), [(b"", None), (b"ok", "ok"), (b"0xc0_0xff", "0xc0_0xff"), (b"false", False)])
+@pytest.mark.parametrize(
+    ("body", "value"), [(b"", None), (b"ok", "ok"), (b"0xc0_0xff", "0xc0_0xff"), (b"false", False)]
+)
 async def test_answer_when_it_is_no_json_then_is_text(web: StubWeb, body: bytes, value: object) -> None:
     web.answer_raw("GET", "/x", body, content_type="application/json")
     async with HttpSession(web.url) as http:
@@ -126,5 +128,5 @@ async def test_session_when_closed_then_refuses_requests(web: StubWeb) -> None:
 async def test_certificates_when_unreadable_then_says_which_file() -> None:
     tls = TlsOptions(trust_certs_path="/nowhere.pem")
     async with HttpSession("https://127.0.0.1:1", tls=tls) as http:
-        with pytest.raises(PulsarError, match="/nowhere.pem"):
+        with pytest.raises(PulsarError, match=r"/nowhere.pem"):
             await http.get("/x", kind="topic")

@@ -54,7 +54,12 @@ def reason(text: str) -> str:
         (409, "Tenant already exist", "tenant", errors.AlreadyExists),
         (409, "The tenant still has active namespaces", "tenant", errors.NotEmpty),
         (409, "Found partitioned metadata for non-partitioned topic: x", "topic", errors.TopicInconsistent),
-        (409, "Incompatible schema: exists schema type JSON, new schema type AVRO", "schema", errors.IncompatibleSchema),
+        (
+            409,
+            "Incompatible schema: exists schema type JSON, new schema type AVRO",
+            "schema",
+            errors.IncompatibleSchema,
+        ),
         (409, "The topic has a max partition index of 2", "topic", errors.Conflict),
         (412, "Invalid topic name: x", "topic", errors.InvalidTopicName),
         (412, "Clusters do not exist", "tenant", errors.PreconditionFailed),
@@ -117,7 +122,7 @@ def test_error_when_status_line_is_bare_too_then_names_the_status() -> None:
 
 
 def test_error_when_reason_is_a_stack_trace_then_keeps_its_message() -> None:
-    text = "\n --- An unexpected error occurred in the server ---\n\nMessage: it broke\n\nStacktrace:\n\njava.lang.X\n at y"
+    text = "\n --- An unexpected error occurred in the server ---\n\nMessage: it broke\n\nStacktrace:\n\nx.Y\n at z"
     assert str(error(500, reason(text))) == "it broke"
 
 

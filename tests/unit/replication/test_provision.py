@@ -106,7 +106,7 @@ async def test_topic_when_equal_then_nothing_is_created(partitions: int) -> None
 @pytest.mark.parametrize(("local", "remote"), [(2, 4), (4, 2), (0, 2), (2, 0)])
 async def test_topic_when_shapes_differ_then_is_held_and_nothing_changes(local: int, remote: int) -> None:
     source, target = FakeCluster({TOPIC: local}), FakeCluster({TOPIC: remote})
-    with pytest.raises(TopicHeld, match="on the source cluster and .* on the remote cluster"):
+    with pytest.raises(TopicHeld, match=r"on the source cluster and .* on the remote cluster"):
         await provisioner(source, target).ensure_topic(TOPIC)
     assert (source.calls, target.calls) == ([], [])
 
@@ -140,7 +140,7 @@ async def test_creation_when_another_was_faster_with_the_same_shape_then_succeed
 async def test_creation_when_another_was_faster_with_another_shape_then_is_held() -> None:
     source, target = FakeCluster({TOPIC: 2}), FakeCluster()
     target.rival = 5
-    with pytest.raises(TopicHeld, match="2 partitions .* 5 partitions"):
+    with pytest.raises(TopicHeld, match=r"2 partitions .* 5 partitions"):
         await provisioner(source, target).ensure_topic(TOPIC)
 
 
@@ -149,7 +149,7 @@ async def test_creation_when_refused_again_and_again_then_is_held_with_the_reaso
         async def create_partitioned(self, topic: TopicName, partitions: int, *, local_only: bool) -> None:
             raise AlreadyExists("The topic has a max partition index of 7")
 
-    with pytest.raises(TopicHeld, match="cannot be created on the remote cluster: .*max partition index of 7"):
+    with pytest.raises(TopicHeld, match=r"cannot be created on the remote cluster: .*max partition index of 7"):
         await provisioner(FakeCluster({TOPIC: 2}), Stubborn()).ensure_topic(TOPIC)
 
 
@@ -201,7 +201,7 @@ async def test_schemas_when_registered_then_versions_are_mapped_in_order() -> No
 async def test_schema_when_refused_then_topic_is_held_and_later_ones_wait() -> None:
     source, target = FakeCluster(schemas=[AVRO, TEXT]), FakeCluster()
     target.refused = AVRO
-    with pytest.raises(TopicHeld, match="version 0 of the schema .*: Incompatible schema: FULL"):
+    with pytest.raises(TopicHeld, match=r"version 0 of the schema .*: Incompatible schema: FULL"):
         await provisioner(source, target).ensure_schemas(TOPIC)
     assert target.calls == []
 

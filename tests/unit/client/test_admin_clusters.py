@@ -1,0 +1,50 @@
+"""Requests about clusters and tenants."""
+
+from interpulse.client.admin import AdminClient
+from interpulse.model.clusters import ClusterData, TenantInfo
+from tests.stub_web import StubWeb
+
+CLUSTER = {"serviceUrl": "http://w:8080", "brokerClientTlsEnabled": False, "tlsAllowInsecureConnection": False}
+TENANT = {"adminRoles": ["r"], "allowedClusters": ["east", "west"]}
+
+
+async def test_cluster_when_changed_then_requests_are_as_pulsars(web: StubWeb) -> None:
+    async with AdminClient(web.url) as admin:
+        await admin.clusters.create("west", ClusterData(service_url="http://w:8080"))
+        await admin.clusters.update("west", ClusterData(service_url="http://w:8080"))
+        await admin.clusters.delete("west")
+    assert [(asked.method, asked.target, asked.body) for asked in web.asked] == [
+        ("PUT", "/admin/v2/clusters/west", CLUSTER),
+        ("POST", "/admin/v2/clusters/west", CLUSTER),
+        ("DELETE", "/admin/v2/clusters/west", None),
+    ]
+
+
+async def test_cluster_when_read_then_is_a_value(web: StubWeb) -> None:
+    web.answer("GET", "/admin/v2/clusters", ["east"])
+    web.answer("GET", "/admin/v2/clusters/east", CLUSTER | {"newer": 1})
+    async with AdminClient(web.url) as admin:
+        assert await admin.clusters.list() == ["east"]
+        assert (await admin.clusters.get("east")).service_url == "http://w:8080"
+        assert await admin.clusters.get_json("east") == CLUSTER | {"newer": 1}
+
+
+async def test_tenant_when_changed_then_requests_are_as_pulsars(web: StubWeb) -> None:
+    tenant = TenantInfo(("r",), ("west", "east"))
+    async with AdminClient(web.url) as admin:
+        await admin.tenants.create("demo", tenant)
+        await admin.tenants.update("demo", tenant)
+        await admin.tenants.delete("demo", force=True)
+    assert [(asked.method, asked.target, asked.body) for asked in web.asked] == [
+        ("PUT", "/admin/v2/tenants/demo", TENANT),
+        ("POST", "/admin/v2/tenants/demo", TENANT),
+        ("DELETE", "/admin/v2/tenants/demo?force=true", None),
+    ]
+
+
+async def test_tenant_when_read_then_is_a_value(web: StubWeb) -> None:
+    web.answer("GET", "/admin/v2/tenants", ["demo"])
+    web.answer("GET", "/admin/v2/tenants/demo", TENANT)
+    async with AdminClient(web.url) as admin:
+        assert await admin.tenants.list() == ["demo"]
+        assert await admin.tenants.get("demo") == TenantInfo(("r",), ("east", "west"))

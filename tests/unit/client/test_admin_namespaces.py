@@ -1,0 +1,167 @@
+"""Requests about namespaces and their policies."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from interpulse.client.admin import AdminClient
+from interpulse.model.names import NamespaceName
+from interpulse.model.policies import AutoTopicCreation, RetentionPolicies
+from tests.stub_web import StubWeb
+
+NAMESPACE = NamespaceName("t", "ns")
+ROOT = "/admin/v2/namespaces/t/ns"
+
+Call = Callable[[AdminClient], Awaitable[Any]]
+
+
+@pytest.mark.parametrize(
+    ("call", "method", "target", "body"),
+    [
+        (lambda a: a.namespaces.create(NAMESPACE), "PUT", ROOT, None),
+        (
+            lambda a: a.namespaces.create("t/ns", clusters=["x"], bundles=3),
+            "PUT",
+            ROOT,
+            {"replication_clusters": ["x"], "bundles": {"numBundles": 3}},
+        ),
+        (lambda a: a.namespaces.delete(NAMESPACE, force=True), "DELETE", f"{ROOT}?force=true", None),
+        (
+            lambda a: a.namespaces.set_replication_clusters(NAMESPACE, ("x", "y")),
+            "POST",
+            f"{ROOT}/replication",
+            ["x", "y"],
+        ),
+        (
+            lambda a: a.namespaces.set_replication_clusters(NAMESPACE, ["x"], partitions_compared=True),
+            "POST",
+            f"{ROOT}/replication?compareTopicPartitions=true",
+            ["x"],
+        ),
+        (lambda a: a.namespaces.set_allowed_clusters(NAMESPACE, ["x"]), "POST", f"{ROOT}/allowedClusters", ["x"]),
+        (
+            lambda a: a.namespaces.set_auto_topic_creation(NAMESPACE, AutoTopicCreation(True, "partitioned", 2)),
+            "POST",
+            f"{ROOT}/autoTopicCreation",
+            {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2},
+        ),
+        (lambda a: a.namespaces.remove_auto_topic_creation(NAMESPACE), "DELETE", f"{ROOT}/autoTopicCreation", None),
+        (
+            lambda a: a.namespaces.set_auto_subscription_creation(NAMESPACE, False),
+            "POST",
+            f"{ROOT}/autoSubscriptionCreation",
+            {"allowAutoSubscriptionCreation": False},
+        ),
+        (
+            lambda a: a.namespaces.remove_auto_subscription_creation(NAMESPACE),
+            "DELETE",
+            f"{ROOT}/autoSubscriptionCreation",
+            None,
+        ),
+        (lambda a: a.namespaces.set_deduplication(NAMESPACE, True), "POST", f"{ROOT}/deduplication", True),
+        (lambda a: a.namespaces.remove_deduplication(NAMESPACE), "DELETE", f"{ROOT}/deduplication", None),
+        (
+            lambda a: a.namespaces.set_retention(NAMESPACE, RetentionPolicies(-1, 10)),
+            "POST",
+            f"{ROOT}/retention",
+            {"retentionTimeInMinutes": -1, "retentionSizeInMB": 10},
+        ),
+        (lambda a: a.namespaces.remove_retention(NAMESPACE), "DELETE", f"{ROOT}/retention", None),
+        (lambda a: a.namespaces.set_message_ttl(NAMESPACE, 0), "POST", f"{ROOT}/messageTTL", 0),
+        (lambda a: a.namespaces.remove_message_ttl(NAMESPACE), "DELETE", f"{ROOT}/messageTTL", None),
+        (lambda a: a.namespaces.set_max_topics(NAMESPACE, 7), "POST", f"{ROOT}/maxTopicsPerNamespace", 7),
+        (lambda a: a.namespaces.remove_max_topics(NAMESPACE), "DELETE", f"{ROOT}/maxTopicsPerNamespace", None),
+        (
+            lambda a: a.namespaces.set_auto_update_schema_allowed(NAMESPACE, False),
+            "POST",
+            f"{ROOT}/isAllowAutoUpdateSchema",
+            False,
+        ),
+        (
+            lambda a: a.namespaces.set_auto_update_schema_allowed(NAMESPACE, False, with_replicator=True),
+            "POST",
+            f"{ROOT}/isAllowAutoUpdateSchema?allowAutoUpdateSchemaWithReplicator=true",
+            False,
+        ),
+        (
+            lambda a: a.namespaces.set_schema_compatibility_strategy(NAMESPACE, "FULL"),
+            "PUT",
+            f"{ROOT}/schemaCompatibilityStrategy",
+            "FULL",
+        ),
+        (
+            lambda a: a.namespaces.set_schema_validation_enforced(NAMESPACE, True),
+            "POST",
+            f"{ROOT}/schemaValidationEnforced",
+            True,
+        ),
+    ],
+)
+async def test_change_when_asked_for_then_request_is_as_pulsars(
+    web: StubWeb, call: Call, method: str, target: str, body: Any
+) -> None:
+    async with AdminClient(web.url) as admin:
+        assert await call(admin) is None
+    assert (web.last.method, web.last.target, web.last.body) == (method, target, body)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "answer", "value"),
+    [
+        ("replication_clusters", "replication", ["x"], ["x"]),
+        ("allowed_clusters", "allowedClusters", [], []),
+        ("replication_status", "replication/status", [{"topic": "x"}], [{"topic": "x"}]),
+        ("auto_topic_creation", "autoTopicCreation", {"allowAutoTopicCreation": False}, AutoTopicCreation(False)),
+        ("auto_topic_creation", "autoTopicCreation", None, None),
+        ("auto_subscription_creation", "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": False}, False),
+        ("auto_subscription_creation", "autoSubscriptionCreation", None, None),
+        ("deduplication", "deduplication", False, False),
+        ("deduplication", "deduplication", None, None),
+        ("retention", "retention", {"retentionTimeInMinutes": 1, "retentionSizeInMB": -1}, RetentionPolicies(1, -1)),
+        ("retention", "retention", None, None),
+        ("message_ttl", "messageTTL", 0, 0),
+        ("message_ttl", "messageTTL", None, None),
+        ("max_topics", "maxTopicsPerNamespace", 3, 3),
+        ("max_topics", "maxTopicsPerNamespace", None, None),
+        ("auto_update_schema_allowed", "isAllowAutoUpdateSchema", False, False),
+        ("schema_compatibility_strategy", "schemaCompatibilityStrategy", "UNDEFINED", "UNDEFINED"),
+        ("schema_validation_enforced", "schemaValidationEnforced", True, True),
+    ],
+)
+@pytest.mark.parametrize("empty_status", [200, 204])
+async def test_policy_when_read_then_unset_is_none(
+    web: StubWeb, name: str, path: str, answer: Any, value: Any, empty_status: int
+) -> None:
+    """Unset policies are 200 with no body in Pulsar 5.0.0-M1 and 204 in other versions."""
+    web.answer("GET", f"{ROOT}/{path}", answer, status=empty_status if answer is None else 200)
+    async with AdminClient(web.url) as admin:
+        assert await getattr(admin.namespaces, name)(NAMESPACE) == value
+
+
+async def test_auto_topic_creation_when_applied_is_wanted_then_asks_for_it(web: StubWeb) -> None:
+    async with AdminClient(web.url) as admin:
+        await admin.namespaces.auto_topic_creation(NAMESPACE)
+        await admin.namespaces.auto_topic_creation(NAMESPACE, applied=True)
+    assert [asked.target for asked in web.asked] == [
+        f"{ROOT}/autoTopicCreation",
+        f"{ROOT}/autoTopicCreation?applied=true",
+    ]
+
+
+async def test_policies_when_read_then_unknown_fields_are_kept(web: StubWeb) -> None:
+    body = {"replication_clusters": ["x"], "deleted": False, "properties": {}}
+    web.answer("GET", ROOT, body)
+    async with AdminClient(web.url) as admin:
+        assert await admin.namespaces.policies_json(NAMESPACE) == body
+        policies = await admin.namespaces.policies(NAMESPACE)
+    assert (policies.replication_clusters, policies.other) == (("x",), {"properties": {}})
+
+
+async def test_lists_when_asked_then_come_as_complete_names(web: StubWeb) -> None:
+    web.answer("GET", "/admin/v2/namespaces/t", ["t/ns"])
+    web.answer("GET", f"{ROOT}/topics", ["persistent://t/ns/x"])
+    async with AdminClient(web.url) as admin:
+        assert await admin.namespaces.list("t") == ["t/ns"]
+        assert await admin.namespaces.topics(NAMESPACE, mode="PERSISTENT") == ["persistent://t/ns/x"]
+    assert web.last.target == f"{ROOT}/topics?mode=PERSISTENT&includeSystemTopic=false"

@@ -27,7 +27,7 @@ class Reporter:
         raise AssertionError(error)
 
 
-async def main(directory: Path) -> None:
+async def main(directory: Path, life: int) -> None:
     with DirectoryLock.acquire(directory):
         metadata = await SqliteMetadataStore.open(directory / "metadata.sqlite")
         config = LogConfig(ledger_entries_max=2000, ledger_age_min_ms=0)
@@ -36,14 +36,15 @@ async def main(directory: Path) -> None:
         for each in reporters:
             each.log = await store.open(each.name, each, create=True)
         sys.stdout.write("ready\n")
+        written = 0
         while True:
             for number, each in enumerate(reporters):
                 for _ in range(number + 1):
-                    position = each.log.last_appended
-                    each.log.append(f"{position.ledger}:{position.entry}".encode().ljust(80 * (number + 1)))
+                    each.log.append(f"{life:02d} {written:08d}".encode().ljust(80 * (number + 1)))
+                    written += 1
             sys.stdout.flush()
             await asyncio.sleep(0)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))

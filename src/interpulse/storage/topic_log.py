@@ -101,6 +101,7 @@ class TopicLog:
         self._end = record.terminated  # the last position of a terminated log
         self._refusal: Callable[[], LogFenced] | None = None if self._end is None else lambda: LogTerminated(name)
         self._ledger_id, self._entry = self._last_or_current()
+        self._last_before_ledger = self._ledgers.last_position()  # appended, in an earlier ledger than the current one
         self._pending: list[bytes] = []
         self._runs: list[Run] = []  # pending runs of ledgers that were rolled meanwhile
         self._queued = False
@@ -123,11 +124,7 @@ class TopicLog:
 
     @property
     def last_appended(self) -> Position:
-        if self._entry >= 0:
-            return Position(self._ledger_id, self._entry)
-        if self._runs:
-            return Position(self._runs[-1].ledger_id, self._runs[-1].first + len(self._runs[-1].entries) - 1)
-        return self._ledgers.last_position()
+        return Position(self._ledger_id, self._entry) if self._entry >= 0 else self._last_before_ledger
 
     @property
     def first_position(self) -> Position | None:
@@ -234,7 +231,7 @@ class TopicLog:
             new = LedgerRecord(await self._store.ids.take(), 0, 0, self._store.now_ms())
             await self._write_record([*self._final_records(), new])
             self._check_usable()
-            last = self.last_appended
+            last = self._last_before_ledger = self.last_appended
             if self._pending:
                 self._runs.append(self._pending_run())
                 self._pending = []
@@ -299,8 +296,8 @@ class TopicLog:
             self._refusal = lambda: LogFenced(self._name, reason)
         self._pending = []
         self._runs = []
-        last = self._ledgers.last_position()
-        self._ledger_id, self._entry = last if last.entry >= 0 else (self._ledger_id, -1)
+        self._last_before_ledger = self._ledgers.last_position()
+        self._entry = -1
         for _, waiter in self._waiters:
             if not waiter.done():
                 waiter.set_exception(LogFenced(self._name, reason))

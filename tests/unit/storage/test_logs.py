@@ -344,3 +344,18 @@ async def test_cache_when_bound_is_reached_then_oldest_go_and_reads_still_work(r
     assert [payload[:2] for payload in await read_all(log)] == [b"%02d" % number for number in range(20)]
     await log.close()
     assert room.store.cache.bytes_held == 0
+
+
+async def test_last_appended_when_rolled_while_entries_are_on_their_way_then_still_the_last_one(room: Room) -> None:
+    log, listener = await room.open()
+    await fill(log, listener, b"a")
+    rolling = asyncio.ensure_future(log.roll())
+    last = log.last_position
+    while len(log.ledgers) == 1:
+        last = log.append(b"b")
+        await asyncio.sleep(0)
+        assert log.last_appended >= last
+    assert log.last_appended == last
+    await log.close()
+    assert listener.last == last
+    await asyncio.wait([rolling])

@@ -47,6 +47,7 @@ SETTINGS: Mapping[str, str] = {
     "managedLedgerDefaultWriteQuorum": "1",
     "managedLedgerMaxEntriesPerLedger": "50000",
     "metricsServletTimeoutMs": "30000",
+    "nettyMaxFrameSizeBytes": "8388608",  # the default leaves a full chunk of 5 MiB too little room: its write fails
     "transactionCoordinatorEnabled": "false",
 }
 

@@ -24,6 +24,7 @@ __all__ = [
     "SKIP_REPLICATED",
     "SOURCE_POSITION",
     "EntryMarker",
+    "renumber",
     "skip_reason",
     "source_position_of",
 ]
@@ -94,6 +95,12 @@ class EntryMarker:
         if schema_version is not None:
             parts += (b"\x82\x01", _varint(len(schema_version)), schema_version)
         return b"".join(parts)
+
+
+def renumber(raw: bytes, producer_name: str, sequence_id: int) -> bytes:
+    """Metadata of an entry that is published anew, under another name and number; everything else stays."""
+    number = _varint(sequence_id)
+    return b"".join((raw, _text_field(1, producer_name), b"\x10", number, b"\xc0\x01", number))
 
 
 def _without_transaction(raw: bytes) -> bytes:

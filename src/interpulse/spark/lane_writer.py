@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from interpulse.model.errors import NotAllowed, ProducerBusy, PulsarError
+from interpulse.model.errors import NotAllowed, PulsarError
 from interpulse.model.ids import Position
 from interpulse.replication.copy import EntryMarker, skip_reason
 from interpulse.spark.lanes import (
@@ -53,14 +53,12 @@ class EntryRows(NamedTuple):
 class LaneSender(Protocol):
     """A named producer that sends whole entries."""
 
-    last_sequence_id: int
-    """Highest sequence id the broker knows under the name; -1 if none."""
+    @property
+    def last_sequence_id(self) -> int:
+        """Highest sequence id the broker knew under the name when it was opened; -1 if none."""
 
-    def send(self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool) -> None:
-        """Put one entry on its way; the sequence id is also the highest one."""
-
-    async def room(self) -> None:
-        """Return when more may be sent; raises what stopped the sender."""
+    async def send(self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool) -> None:
+        """Put one entry on its way, waiting only for room. Raises what stopped the sender."""
 
     async def drain(self) -> None:
         """Return when every receipt is there; raises what stopped the sender."""
@@ -80,7 +78,7 @@ class Target(Protocol):
     """The cluster written to."""
 
     async def open_lane(self, topic: str, producer_name: str) -> LaneSender:
-        """Raises ProducerBusy while another connection holds the name."""
+        """Waits a while for another holder of the name to end; then raises ProducerBusy."""
 
     async def read_back(self, topic: str, after: Position, producer_name: str) -> dict[int, Position]:
         """Sequence ids stored under a name behind a position, and where."""
@@ -125,14 +123,12 @@ class LaneWriter:
         source_cluster: str,
         target_cluster: str,
         states: Mapping[str, LaneState],
-        takeover_timeout_ms: int,
     ) -> None:
         self._target = target
         self._producer_name = producer_name
         self._target_cluster = target_cluster
         self._marker = EntryMarker(producer_name, source_cluster)
         self._states = states
-        self._takeover_timeout = takeover_timeout_ms / 1000
         self._lanes: dict[str, _OpenLane] = {}
         self._reports: dict[str, LaneReport] = {}
 
@@ -173,13 +169,11 @@ class LaneWriter:
             version = await self._target.schema_version(lane.topic, metadata.schema_version)
         stored = build_entry(self._marker.mark(raw, metadata, position, sequence_id, version), payload)
         count = metadata.num_messages_in_batch
-        lane.sender.send(sequence_id, count, stored, is_chunk=metadata.num_chunks_from_msg > 1)
+        await lane.sender.send(sequence_id, count, stored, is_chunk=metadata.num_chunks_from_msg > 1)
         report = lane.report
         report.entries += 1
         report.messages += count
         report.bytes += len(stored)
-        if not report.entries & 63:
-            await lane.sender.room()
 
     def _settle(self, lane: _OpenLane, sequence_id: int) -> None:
         """An id the broker would drop as a repeat: it is one if the target holds it, else it is a hole."""
@@ -196,7 +190,7 @@ class LaneWriter:
 
     async def _open(self, topic: str, first: int) -> _OpenLane:
         before = self._states.get(topic, UNTOUCHED)
-        sender = await self._open_sender(topic)
+        sender = await self._target.open_lane(topic, self._producer_name)
         lane = _OpenLane(topic, sender, before, self._report(topic))
         self._lanes[topic] = lane
         opening = decide_opening(before, sender.last_sequence_id, first)
@@ -214,31 +208,26 @@ class LaneWriter:
             f"name. Choose another pipeline name or lane epoch"
         )
 
-    async def _open_sender(self, topic: str) -> LaneSender:
-        """An earlier attempt may still hold the name: wait for it to end."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._takeover_timeout
-        pause = 0.05
-        while True:
-            try:
-                return await self._target.open_lane(topic, self._producer_name)
-            except ProducerBusy:
-                if loop.time() + pause > deadline:
-                    raise
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, 2.0)
-
     async def finish(self) -> list[LaneReport]:
         """Wait for all receipts and report. Raises HolesFound or LaneInUse when the target tells another story."""
         for lane in self._lanes.values():
             await lane.sender.drain()
-            lane.holes.extend(number for number in lane.sender.refused if number not in lane.stored)
+            await self._verify_refused(lane)
             if lane.holes:
                 raise HolesFound(_holes_text(lane))
             if is_overrun(lane.before, lane.sender.last_sequence_id, lane.last):
                 raise LaneInUse(self._in_use_text(lane))
             lane.report.state = _state_after(lane)
         return list(self._reports.values())
+
+    async def _verify_refused(self, lane: _OpenLane) -> None:
+        """Repeats are expected when the connection was lost between an entry and its receipt; the target decides."""
+        refused = set(lane.sender.refused)
+        if refused:
+            stored = await self._target.read_back(lane.topic, lane.before.target, self._producer_name)
+            lane.holes.extend(refused - set(stored))
+            lane.stored = {**lane.stored, **stored}
+            lane.report.replays += len(refused & set(stored))
 
     async def close(self) -> None:
         """Give the producer names back."""

@@ -86,17 +86,14 @@ UNTOUCHED = LaneState(NO_SEQUENCE, EARLIEST)
 """A lane nothing is known of: reading back begins at the earliest entry of the target."""
 
 
-def starting_lane(broker_sequence: int, cursor: Position, target_end: Position) -> LaneState:
-    """The state to record for a lane before its first range, from the broker's last sequence id and the source cursor.
+def starting_lane(broker_sequence: int, target_end: Position) -> LaneState:
+    """The state to record for a lane before its first range, from the broker's last sequence id.
 
-    A fresh lane reads back from the present end of the target. A lane with a past (the checkpoint was lost) whose
-    entries all lie at or before the source cursor is simply continued; entries behind the cursor may have been
-    written or not, so then the whole target is the evidence.
+    A fresh lane reads back from the present end of the target. A lane with a past (its checkpoint was lost) claims
+    what was written; should the range begin before that, the whole target is the evidence.
     """
     if broker_sequence == NO_SEQUENCE:
         return LaneState(NO_SEQUENCE, target_end)
-    if unpack_sequence(broker_sequence) <= cursor:
-        return LaneState(broker_sequence, target_end)
     return LaneState(NO_SEQUENCE, EARLIEST, claimed=broker_sequence)
 
 

@@ -56,7 +56,7 @@ class LaneFiles:
     def commit(self, batch: int, changed: Mapping[str, LaneState]) -> None:
         """Record the lanes after a batch: those that moved, and the others as they were."""
         _, before = self.newest(below=batch)
-        write_atomically(self._lanes / f"{batch}.json", dump_lanes(before | changed))
+        write_atomically(self._lanes / f"{batch}.json", dump_lanes({**before, **changed}))
         for old in sorted(self._batches())[:-_KEPT]:
             (self._lanes / f"{old}.json").unlink(missing_ok=True)
 

@@ -1,0 +1,27 @@
+"""``interpulse replicate``: the geo-replication job by hand."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("replicate")
+@click.option("--config", "config_path", required=True, metavar="FILE", help="TOML file of the pipeline.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done and change nothing.")
+def command(config_path: str, dry_run: bool) -> None:
+    """Copy topics to other clusters, continuously and exactly once, as a Spark job.
+
+    Prints one JSON object per micro-batch. Ends on Ctrl-C or SIGTERM and goes on where it was when started again.
+    """
+    from interpulse.spark.launch import replicate
+
+    code = replicate(config_path, dry_run=dry_run)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads that wait for a Java process that was killed would hold an ordinary exit up.
+    os._exit(code)

@@ -1,0 +1,34 @@
+"""Starting the replication job from a command line; imports Spark only once it is known to be there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import Final
+
+from interpulse.spark.pipeline_config import PipelineConfigError, load_pipeline_config
+from interpulse.spark.session import SparkMissing, check_spark_installed
+
+__all__ = ["EXIT_CANNOT_RUN", "replicate"]
+
+EXIT_CANNOT_RUN: Final = 2
+
+
+def replicate(config_path: str, *, dry_run: bool = False, supervised: bool = False) -> int:
+    """Run the job until it is told to stop; the exit code. What cannot run says so in one sentence, code 2."""
+    try:
+        config = load_pipeline_config(config_path)
+        if not dry_run:
+            check_spark_installed()
+    except (PipelineConfigError, SparkMissing) as problem:
+        print(f"interpulse replicate: {problem}", file=sys.stderr)  # noqa: T201 - a program's last words
+        return EXIT_CANNOT_RUN
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    if dry_run:
+        from interpulse.spark.dry_run import print_plan
+
+        return asyncio.run(print_plan(config))
+    from interpulse.spark.replicate import ReplicationJob
+
+    return asyncio.run(ReplicationJob(config, supervised=supervised).run())

@@ -1,0 +1,361 @@
+"""Replication to one remote cluster: topics provisioned, lanes anchored, one streaming query kept running.
+
+Order matters and is kept here: a topic-partition is listed for the source only after its target exists with the same
+shape, the target de-duplicates, and the lane's starting state is recorded. What is not ready is *held*: its place on
+the source stays, everything else goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from interpulse.client.admin import AdminClient
+from interpulse.client.config import ClientConfig
+from interpulse.client.session import Session
+from interpulse.model.errors import PulsarError
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.provision import TopicHeld
+from interpulse.spark.lanes import LaneState, lane_name, replicator_lane_name
+from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig
+from interpulse.spark.progress import BatchProgress
+from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
+from interpulse.spark.selection import partitions_of
+from interpulse.spark.state_files import LaneFiles, write_atomically
+from interpulse.spark.target_topics import check_deduplicating, ensure_deduplication, ensure_topic
+from interpulse.spark.target_view import lane_start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["Pipeline", "TopicState"]
+
+log = logging.getLogger(__name__)
+
+_BACKOFF_FIRST_S: Final = 1.0
+_BACKOFF_MAX_S: Final = 300.0
+_UNREACHABLE_MAX_S: Final = 5.0
+_HELD_FIRST_S: Final = 0.1
+_HELD_MAX_S: Final = 60.0
+_VERIFY_EVERY_S: Final = 10.0
+_TAKEOVER_MS: Final = 5_000
+_PERMANENT: Final = ("HolesFound", "LaneInUse", "OptionError", "went backwards", "continue with the interpulse release")
+_PASSING: Final = ("NotConnected", "OperationTimeout", "ServiceNotReady", "ProducerBusy", "ConsumerBusy")
+
+Emit = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """What is known about one topic of the pipeline."""
+
+    state: str = "PROVISIONING"
+    since_ms: int = 0
+    reason: str | None = None
+    remedy: str | None = None
+    partitions: int = 0
+    provisioned: str | None = None
+    retry_at: float = 0.0
+    pause: float = _HELD_FIRST_S
+
+    @property
+    def is_ready(self) -> bool:
+        return self.state == "REPLICATING"
+
+
+@dataclass
+class _QueryState:
+    query: StreamingQuery | None = None
+    retry_at: float = 0.0
+    pause: float = _BACKOFF_FIRST_S
+    error: str | None = None
+    permanent: bool = False
+    started_at: float = 0.0
+
+
+@dataclass
+class Pipeline:
+    """One remote cluster. ``update`` is called again and again with the present selection."""
+
+    config: PipelineConfig
+    source: AdminClient
+    address: ClusterAddress
+    spark: SparkSession | None
+    emit: Emit
+    cursor: str
+    _topics: dict[TopicName, TopicState] = field(default_factory=dict)
+    _query: _QueryState = field(default_factory=_QueryState)
+    _progress: BatchProgress | None = None
+    _listed: str = ""
+    _target: AdminClient | None = None
+    _session: Session | None = None
+
+    @property
+    def directory(self) -> Path:
+        return self.config.state / self.address.cluster
+
+    @property
+    def lane_name(self) -> str:
+        source, target, epoch = self.config.source.cluster, self.address.cluster, self.config.lane_epoch
+        if self.config.as_replicator:
+            return replicator_lane_name(source, target, epoch)
+        return lane_name(self.config.name, source, target, epoch)
+
+    @property
+    def target(self) -> AdminClient:
+        if self._target is None:
+            self._target = AdminClient(self.address.admin_url, timeout_ms=10_000)
+        return self._target
+
+    @property
+    def session(self) -> Session:
+        """A client of the target for the control side; the data has its own in Spark's workers."""
+        if self._session is None:
+            self._session = Session(ClientConfig(self.address.service_url, operation_timeout_ms=10_000))
+        return self._session
+
+    # ---- Topics
+
+    async def update(self, topics: Mapping[TopicName, int]) -> None:
+        """Provision what is new, hold what does not fit, and keep the query running."""
+        for gone in [topic for topic in self._topics if topic not in topics]:
+            del self._topics[gone]
+        now = time.monotonic()
+        due = [topic for topic, count in topics.items() if self._is_due(topic, count, now)]
+        for topic in due:
+            await self._prepare(topic)
+        self._list_topics()
+        await self._keep_query()
+
+    def _is_due(self, topic: TopicName, count: int, now: float) -> bool:
+        state = self._topics.get(topic)
+        return state is None or state.retry_at <= now or (state.is_ready and state.partitions != count)
+
+    async def _prepare(self, topic: TopicName) -> None:
+        """Everything a topic needs before its first entry is planned."""
+        before = self._topics.get(topic, TopicState(since_ms=_now_ms()))
+        try:
+            count, provisioned = await self._provision(topic, before)
+            await self._anchor(partitions_of(topic, count))
+        except (PulsarError, ValueError) as problem:
+            self._hold(topic, before, problem)
+            return
+        ready = replace(
+            before,
+            state="REPLICATING",
+            reason=None,
+            remedy=None,
+            partitions=count,
+            provisioned=provisioned or before.provisioned,
+            retry_at=time.monotonic() + _VERIFY_EVERY_S,
+            pause=_HELD_FIRST_S,
+        )
+        self._topics[topic] = ready if before.is_ready else replace(ready, since_ms=_now_ms())
+        if provisioned is not None:
+            self.emit(
+                {"event": "provisioned", "cluster": self.address.cluster, "topic": str(topic), "what": provisioned}
+            )
+
+    async def _provision(self, topic: TopicName, before: TopicState) -> tuple[int, str | None]:
+        rules = self.config.provision
+        await ensure_deduplication(self.target, topic, may_enable=rules.ensure_deduplication)
+        count, provisioned = await ensure_topic(
+            self.source,
+            self.target,
+            topic,
+            may_create=rules.create,
+            equal_before=before.partitions if before.is_ready else None,
+        )
+        if not before.is_ready:
+            await check_deduplicating(self.target, partitions_of(topic, count))
+        return count, provisioned
+
+    def _hold(self, topic: TopicName, before: TopicState, problem: Exception) -> None:
+        since = before.since_ms if before.state == "HELD" else _now_ms()
+        self._topics[topic] = replace(
+            before,
+            state="HELD",
+            since_ms=since,
+            reason=problem.reason if isinstance(problem, TopicHeld) else str(problem),
+            remedy=problem.remedy if isinstance(problem, TopicHeld) else None,
+            retry_at=time.monotonic() + before.pause,
+            pause=min(before.pause * 2, _HELD_MAX_S),
+        )
+        if before.reason != str(problem):
+            self.emit({"event": "held", "cluster": self.address.cluster, "topic": str(topic), "reason": str(problem)})
+
+    async def _anchor(self, names: list[str]) -> None:
+        """Record where lanes stand before their first range, so that a retry of it can be read back."""
+        files = LaneFiles(str(self.directory))
+        anchors = files.anchors()
+        missing = [name for name in names if name not in anchors]
+        if not missing:
+            return
+        states: dict[str, LaneState] = {}
+        for name in missing:
+            states[name] = await lane_start(self.session, name, self.lane_name, takeover_timeout_ms=_TAKEOVER_MS)
+        files.write_anchors({**anchors, **states})
+
+    def _list_topics(self) -> None:
+        """Tell the source, through its topics file, what to read and what to keep in place."""
+        active: list[str] = []
+        held: list[str] = []
+        for topic, state in self._topics.items():
+            (active if state.is_ready else held).extend(partitions_of(topic, state.partitions))
+        text = json.dumps({"topics": sorted(active), "held": sorted(held)})
+        if text != self._listed:
+            write_atomically(self._topics_file, text)
+            self._listed = text
+
+    @property
+    def _topics_file(self) -> Path:
+        return self.directory / "topics.json"
+
+    # ---- The query
+
+    async def _keep_query(self) -> None:
+        """Start the query, or start it again after a pause when it failed."""
+        state = self._query
+        if self.spark is None or state.permanent or time.monotonic() < state.retry_at:
+            return
+        if state.query is not None:
+            if await asyncio.to_thread(lambda: state.query is not None and state.query.isActive):
+                return
+            await self._note_failure()
+            return
+        try:
+            state.query = await asyncio.to_thread(self._start_query)
+        except Exception as error:  # noqa: BLE001 - whatever Spark raises is reported, and tried again
+            self._failed(str(error))
+            return
+        state.started_at = time.monotonic()
+
+    async def _note_failure(self) -> None:
+        query, self._query.query = self._query.query, None
+        assert query is not None
+        error = await asyncio.to_thread(query.exception)
+        if time.monotonic() - self._query.started_at > 60:
+            self._query.pause = _BACKOFF_FIRST_S
+        self._failed(str(error) if error is not None else "the query ended")
+
+    def _failed(self, text: str) -> None:
+        state = self._query
+        state.error = _shortened(text)
+        state.permanent = any(word in text for word in _PERMANENT)
+        state.retry_at = time.monotonic() + state.pause
+        limit = _UNREACHABLE_MAX_S if any(word in text for word in _PASSING) else _BACKOFF_MAX_S
+        state.pause = min(state.pause * 2, limit)
+        log.warning("replication to %s failed: %s", self.address.cluster, text)
+        self.emit(
+            {"event": "error", "cluster": self.address.cluster, "error": state.error, "permanent": state.permanent}
+        )
+
+    def _start_query(self) -> StreamingQuery:
+        assert self.spark is not None
+        limits = self.config.limits
+        rows = self.spark.readStream.format("pulsar").options(**self._source_options()).load()
+        writer = rows.writeStream.format("pulsar").options(**self._sink_options())
+        writer = writer.option("checkpointLocation", str(self.directory / "checkpoint"))
+        return (
+            writer.queryName(self.address.cluster).trigger(processingTime=f"{limits.trigger_ms} milliseconds").start()
+        )
+
+    def _source_options(self) -> dict[str, str]:
+        limits = self.config.limits
+        return {
+            "service.url": self.config.source.service_url,
+            "topicsFile": str(self._topics_file),
+            "mode": "entry",
+            "includeColumns": ",".join(ENTRY_WRITE_COLUMNS),
+            "startingOffsets": self.config.start,
+            "predefinedSubscription": self.cursor,
+            "maxEntriesPerTrigger": str(limits.entries_per_batch),
+            "maxBytesPerTrigger": str(limits.bytes_per_batch),
+            "maxPartitions": str(limits.tasks),
+            "offsetPollIntervalMs": str(limits.poll_ms),
+        }
+
+    def _sink_options(self) -> dict[str, str]:
+        options = {
+            "service.url": self.address.service_url,
+            "mode": "entry",
+            "deliveryGuarantee": "exactly-once",
+            "producerName": self.lane_name,
+            "replicatedFrom": self.config.source.cluster,
+            "targetCluster": self.address.cluster,
+            "statePath": str(self.directory),
+        }
+        if self.config.copy_schemas:
+            options["schemaSourceUrl"] = self.config.source.service_url
+        return options
+
+    # ---- What is going on
+
+    def take_progress(self, progress: BatchProgress) -> None:
+        """A micro-batch is over."""
+        self._progress = progress
+        self._query.error = None
+        written = LaneFiles(str(self.directory)).summary()
+        line = progress.to_json()
+        if written is not None and written.get("batchId") == progress.batch_id:
+            line["written"] = {key: value for key, value in written.items() if key != "batchId"}
+        self.emit(line)
+
+    def records(self) -> dict[NamespaceName, list[dict[str, Any]]]:
+        """Status records by namespace."""
+        found: dict[NamespaceName, list[dict[str, Any]]] = {}
+        for topic, state in self._topics.items():
+            rows = found.setdefault(topic.namespace_name, [])
+            rows.extend(self._record(name, state) for name in partitions_of(topic, state.partitions))
+        return found
+
+    def _record(self, name: str, state: TopicState) -> dict[str, Any]:
+        progress = self._progress
+        lag = progress.topics.get(name) if progress is not None else None
+        failed = self._query.error if state.is_ready else None
+        starting = state.is_ready and self._progress is None and failed is None
+        retry_at = max(state.retry_at, self._query.retry_at) if failed or not state.is_ready else None
+        return {
+            "topic": name,
+            "cluster": self.address.cluster,
+            "state": "DISCONNECTED" if failed else "PROVISIONING" if starting else state.state,
+            "since": state.since_ms,
+            "reason": failed or state.reason or ("Spark is starting" if starting else None),
+            "remedy": state.remedy,
+            "nextRetryAt": None if retry_at is None else _now_ms() + int(max(0.0, retry_at - time.monotonic()) * 1000),
+            "lagEntries": lag.entries if lag is not None else None,
+            "lagSeconds": round(lag.seconds, 3) if lag is not None else None,
+            "batchId": progress.batch_id if progress is not None else None,
+            "batchMs": progress.duration_ms if progress is not None else None,
+            "provisioned": state.provisioned,
+        }
+
+    async def stop(self) -> None:
+        """End the query; the batch under way is replayed at the next start."""
+        query, self._query.query = self._query.query, None
+        if query is not None:
+            await asyncio.to_thread(query.stop)
+        if self._target is not None:
+            await self._target.close()
+            self._target = None
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _shortened(text: str) -> str:
+    """The line that tells the cause: Spark wraps Python errors in long Java stories."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith("interpulse.") or "interpulse.model.errors" in line]
+    return (telling[-1] if telling else lines[0] if lines else text)[:500]

@@ -1,0 +1,275 @@
+"""The configuration file of the replication job (TOML): what to copy from where to where, and how.
+
+Unknown tables and keys are refused with the nearest known ones; all problems are reported together.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.spark.options import parse_duration_ms, parse_size
+
+__all__ = [
+    "ClusterAddress",
+    "Limits",
+    "PipelineConfig",
+    "PipelineConfigError",
+    "ProvisionRules",
+    "Selection",
+    "SparkSettings",
+    "load_pipeline_config",
+    "parse_pipeline_config",
+]
+
+START_WORDS = ("subscription", "earliest", "latest")
+
+
+class PipelineConfigError(ValueError):
+    """The file cannot be used; the message lists every problem."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterAddress:
+    """One side of the pipeline: its name, ``pulsar://`` and ``http://`` URLs."""
+
+    cluster: str
+    service_url: str
+    admin_url: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What to copy: by the source's replication policies, or namespaces and topics listed here."""
+
+    from_policies: bool = False
+    namespaces: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    exclude: str | None = None
+    include_system_topics: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProvisionRules:
+    """What may be created or changed on the target before the first entry is sent."""
+
+    create: bool = True
+    ensure_deduplication: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much at a time."""
+
+    entries_per_batch: int = 40_000
+    bytes_per_batch: int = 64 << 20
+    tasks: int = 2
+    poll_ms: int = 50
+    discovery_ms: int = 1_000
+    trigger_ms: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkSettings:
+    """How Spark is started when the job is not run by spark-submit; ``conf`` holds any Spark key."""
+
+    master: str = "local[2]"
+    driver_memory: str = "1g"
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineConfig:
+    """The whole file."""
+
+    name: str
+    state: Path
+    source: ClusterAddress
+    target: ClusterAddress | None
+    select: Selection
+    provision: ProvisionRules = field(default_factory=ProvisionRules)
+    limits: Limits = field(default_factory=Limits)
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    start: str = "subscription"
+    as_replicator: bool = False
+    lane_epoch: int = 0
+    copy_schemas: bool = True
+
+
+def load_pipeline_config(path: str) -> PipelineConfig:
+    """Read a file; raises PipelineConfigError that names it."""
+    try:
+        body = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PipelineConfigError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PipelineConfigError(f"{path}: not TOML: {error}") from None
+    try:
+        return parse_pipeline_config(body)
+    except PipelineConfigError as error:
+        raise PipelineConfigError(f"{path}: {error}") from None
+
+
+_PIPELINE_KEYS = ("name", "state", "start", "as_replicator", "lane_epoch", "copy_schemas")
+
+
+def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
+    """Check the parsed file; raises PipelineConfigError that lists every problem."""
+    problems: list[str] = []
+    tables = {item.name for item in fields(PipelineConfig)} & {
+        "source",
+        "target",
+        "select",
+        "provision",
+        "limits",
+        "spark",
+    }
+    _refuse_unknown(body, {"pipeline", *tables}, "table", problems)
+    pipeline = _table(body, "pipeline", problems)
+    _refuse_unknown(pipeline, set(_PIPELINE_KEYS), "key of [pipeline]", problems)
+    name = _pipeline_name(pipeline, problems)
+    state = pipeline.get("state")
+    if not isinstance(state, str) or not state:
+        problems.append("[pipeline] state is required: the directory of checkpoint and lane files")
+    start = pipeline.get("start", "subscription")
+    if start not in START_WORDS:
+        problems.append(f"[pipeline] start = {start!r} is not one of {', '.join(START_WORDS)}")
+    source = _section(ClusterAddress, body, "source", problems, required=True)
+    target = _section(ClusterAddress, body, "target", problems) if "target" in body else None
+    select = _section(Selection, body, "select", problems, required=True)
+    provision = _section(ProvisionRules, body, "provision", problems)
+    limits = _section(Limits, body, "limits", problems)
+    spark = _section(SparkSettings, body, "spark", problems)
+    _check_selection(select, target, problems)
+    _check_loop(source, target, problems)
+    if problems:
+        raise PipelineConfigError("; ".join(problems))
+    return PipelineConfig(
+        name=name,
+        state=Path(str(state)),
+        source=source,
+        target=target,
+        select=select,
+        provision=provision,
+        limits=limits,
+        spark=spark,
+        start=start,
+        as_replicator=bool(pipeline.get("as_replicator", False)),
+        lane_epoch=int(pipeline.get("lane_epoch", 0)),
+        copy_schemas=bool(pipeline.get("copy_schemas", True)),
+    )
+
+
+def _pipeline_name(pipeline: Mapping[str, Any], problems: list[str]) -> str:
+    name = pipeline.get("name")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+        problems.append(
+            "[pipeline] name is required: letters, digits and _.- ; it is part of producer and cursor names"
+        )
+    return str(name)
+
+
+def _table(body: Mapping[str, Any], name: str, problems: list[str]) -> Mapping[str, Any]:
+    table = body.get(name, {})
+    if not isinstance(table, Mapping):
+        problems.append(f"{name} must be a table: [{name}]")
+        return {}
+    return table
+
+
+def _section(cls: type[Any], body: Mapping[str, Any], name: str, problems: list[str], *, required: bool = False) -> Any:
+    if required and name not in body:
+        problems.append(f"table [{name}] is required")
+        return None
+    table = _table(body, name, problems)
+    known = {item.name: item for item in fields(cls)}
+    _refuse_unknown(table, set(known), f"key of [{name}]", problems)
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key in known:
+            try:
+                values[key] = _value(str(known[key].type), key, value)
+            except ValueError as error:
+                problems.append(f"[{name}] {key}: {error}")
+    try:
+        return cls(**values)
+    except TypeError:
+        absent = [key for key in known if key not in values]
+        problems.append(f"[{name}] needs {', '.join(absent)}")
+        return None
+
+
+def _value(kind: str, key: str, value: Any) -> Any:
+    """Check one value against the annotation of its field."""
+    if kind == "int":
+        return _number(key, value)
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise ValueError(f"{value!r} is neither true nor false")
+        return value
+    if kind.startswith("tuple"):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise ValueError("must be a list of strings")
+        return _names(key, value)
+    if kind.startswith("Mapping"):
+        if not isinstance(value, Mapping):
+            raise ValueError("must be a table")
+        return {name: str(item) for name, item in value.items()}
+    if not isinstance(value, str) or not value:
+        raise ValueError("must be a text")
+    if key == "exclude":
+        re.compile(value)
+    return value
+
+
+def _number(key: str, value: Any) -> int:
+    if isinstance(value, str):
+        value = parse_duration_ms(value) if key.endswith("_ms") else parse_size(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < (0 if key == "trigger_ms" else 1):
+        raise ValueError(f"{value!r} is not a positive number")
+    return value
+
+
+def _names(key: str, values: list[str]) -> tuple[str, ...]:
+    if key == "namespaces":
+        return tuple(str(NamespaceName.parse(item)) for item in values)
+    if key == "topics":
+        return tuple(str(TopicName.parse(item).base) for item in values)
+    return tuple(values)
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: set[str], what: str, problems: list[str]) -> None:
+    for key in table:
+        if key not in known:
+            close = difflib.get_close_matches(key, sorted(known), n=2)
+            hint = f"; did you mean {' or '.join(close)}?" if close else f"; there are {', '.join(sorted(known))}"
+            problems.append(f"unknown {what} {key!r}{hint}")
+
+
+def _check_selection(select: Selection | None, target: ClusterAddress | None, problems: list[str]) -> None:
+    if select is None:
+        return
+    if not select.from_policies and not (select.namespaces or select.topics):
+        problems.append("[select] needs from_policies = true, or namespaces, or topics")
+    if not select.from_policies and target is None:
+        problems.append("[target] is required unless [select] from_policies = true")
+
+
+def _check_loop(source: ClusterAddress | None, target: ClusterAddress | None, problems: list[str]) -> None:
+    """A pipeline into its own source would run in a circle."""
+    if source is None or target is None:
+        return
+    if source.cluster == target.cluster:
+        problems.append(f"source and target are the same cluster {source.cluster}")
+    if _hosts(source.service_url) & _hosts(target.service_url):
+        problems.append(f"source and target share the broker address {source.service_url}")
+
+
+def _hosts(service_url: str) -> set[str]:
+    return set(service_url.partition("://")[2].rstrip("/").split(","))

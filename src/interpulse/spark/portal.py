@@ -1,0 +1,73 @@
+"""One event loop thread and one client per process and broker address.
+
+Python workers are reused by Spark and rotate, so this is a bonus and never a requirement. Nothing is made at import,
+and never in a parent that forks: the cache belongs to the process that filled it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from interpulse.client.config import ClientConfig
+from interpulse.client.session import Session
+
+__all__ = ["Portal", "portal", "session_for"]
+
+Result = TypeVar("Result")
+
+
+class Portal:
+    """An event loop in a daemon thread, and the way into it."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.process_id = os.getpid()
+        self.sessions: dict[tuple[str, int], Session] = {}
+        self._thread = threading.Thread(target=self._run, name="interpulse-client", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine in the loop and wait for its result; an interrupt cancels it."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+
+_portal: Portal | None = None
+_lock = threading.Lock()
+
+
+def portal() -> Portal:
+    """The loop of this process, started when first asked for."""
+    global _portal
+    with _lock:
+        if _portal is None or _portal.process_id != os.getpid():
+            _portal = Portal()
+        return _portal
+
+
+async def session_for(service_url: str, operation_timeout_ms: int) -> Session:
+    """The client of this process for a cluster. Call it in the portal's loop."""
+    key = (service_url, operation_timeout_ms)
+    sessions = portal().sessions
+    session = sessions.get(key)
+    if session is None or session.is_closed:
+        config = ClientConfig(
+            service_url,
+            operation_timeout_ms=operation_timeout_ms,
+            lookup_timeout_ms=operation_timeout_ms,
+            backoff_max_ms=2_000,
+        )
+        session = sessions[key] = Session(config)
+    return session

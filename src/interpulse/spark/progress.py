@@ -1,0 +1,115 @@
+"""Progress of the replication job: what Spark reports, as lag, JSON lines and status records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.spark.offsets import StreamOffset, entries_between
+
+__all__ = ["BatchProgress", "ProgressListener", "TopicLag", "read_progress"]
+
+
+@dataclass(frozen=True)
+class TopicLag:
+    """How far one topic-partition is behind: entries that are not copied yet, and the age of the oldest."""
+
+    done: Position
+    entries: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    """One micro-batch as Spark reported it."""
+
+    query: str
+    batch_id: int
+    duration_ms: int
+    rows: int
+    phases_ms: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, TopicLag] = field(default_factory=dict)
+
+    @property
+    def lag_entries(self) -> int:
+        return sum(lag.entries for lag in self.topics.values())
+
+    @property
+    def lag_seconds(self) -> float:
+        return max((lag.seconds for lag in self.topics.values()), default=0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The line of this batch."""
+        return {
+            "event": "progress",
+            "cluster": self.query,
+            "batchId": self.batch_id,
+            "batchMs": self.duration_ms,
+            "entries": self.rows,
+            "phasesMs": dict(self.phases_ms),
+            "lagEntries": self.lag_entries,
+            "lagSeconds": round(self.lag_seconds, 3),
+            "positions": {topic: str(lag.done) for topic, lag in self.topics.items()},
+        }
+
+
+def read_progress(body: Mapping[str, Any]) -> BatchProgress:
+    """Take Spark's progress event apart; ``body`` is its JSON."""
+    source = body["sources"][0] if body.get("sources") else {}
+    done = _positions(source.get("endOffset"))
+    report = _object(source.get("latestOffset"))
+    phases = {str(name): int(value) for name, value in (body.get("durationMs") or {}).items()}
+    return BatchProgress(
+        query=str(body.get("name") or ""),
+        batch_id=int(body["batchId"]),
+        duration_ms=phases.get("triggerExecution", 0),
+        rows=int(body.get("numInputRows") or 0),
+        phases_ms=phases,
+        topics={topic: _lag(position, report.get("topics", {}).get(topic)) for topic, position in done.items()},
+    )
+
+
+def _positions(offset: object) -> Mapping[str, Position]:
+    body = _object(offset)
+    return StreamOffset.from_json(body).positions if body else {}
+
+
+def _object(value: object) -> dict[str, Any]:
+    """Offsets arrive as objects, or as text that holds one."""
+    if isinstance(value, str):
+        value = json.loads(value)
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _lag(done: Position, reported: Mapping[str, Any] | None) -> TopicLag:
+    if reported is None:
+        return TopicLag(done)
+    entries = entries_between(done, Position.parse(reported.get("last", str(EARLIEST))))
+    return TopicLag(done, entries, int(reported.get("ms", 0)) / 1000 if entries else 0.0)
+
+
+class ProgressListener(StreamingQueryListener):
+    """Hands every progress event on; called in a thread of Spark's."""
+
+    def __init__(self, on_batch: Callable[[BatchProgress], None]) -> None:
+        self._on_batch = on_batch
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None: ...
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        self._on_batch(read_progress(json.loads(event.progress.json)))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None: ...
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None: ...

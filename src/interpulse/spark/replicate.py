@@ -1,0 +1,195 @@
+"""The geo-replication job: one streaming query per remote cluster, in one Spark session.
+
+The control loop looks at the source's policies again and again, provisions topics, and keeps the queries running; the
+data goes through Spark alone. It ends on SIGTERM, SIGINT, or, as a supervised child, when its parent is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from interpulse.client.admin import AdminClient
+from interpulse.model.errors import PulsarError
+from interpulse.spark.pipeline import Pipeline
+from interpulse.spark.pipeline_config import PipelineConfig
+from interpulse.spark.progress import BatchProgress
+from interpulse.spark.selection import RemoteSelection, select
+from interpulse.spark.session import start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ReplicationJob"]
+
+log = logging.getLogger(__name__)
+
+_STOP_S: Final = 3.0
+_STATUS_S: Final = 1.0
+
+
+def _emit(line: Mapping[str, Any]) -> None:
+    """One JSON object per line; a reader that is gone is no reason to stop."""
+    with contextlib.suppress(BrokenPipeError):
+        print(json.dumps(line), flush=True)  # noqa: T201 - the job's output
+
+
+class ReplicationJob:
+    """All pipelines of one source cluster."""
+
+    def __init__(self, config: PipelineConfig, *, supervised: bool) -> None:
+        self._config = config
+        self._supervised = supervised
+        self._stopping = asyncio.Event()
+        self._pipelines: dict[str, Pipeline] = {}
+        self._spark: SparkSession | None = None
+        self._source_error = ""
+
+    async def run(self) -> int:
+        """Until told to stop. Raises nothing that a cluster does; returns the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        if self._supervised:
+            threading.Thread(target=self._watch_parent, args=(loop,), daemon=True).start()
+        self._config.state.mkdir(parents=True, exist_ok=True)
+        async with AdminClient(self._config.source.admin_url, timeout_ms=10_000) as admin:
+            starting = asyncio.create_task(self._start_spark())
+            reporting = asyncio.create_task(self._report_status(admin))
+            try:
+                await self._control(admin, starting)
+            finally:
+                reporting.cancel()
+                await asyncio.gather(reporting, return_exceptions=True)
+        await self._stop(starting)
+        return 0
+
+    def _watch_parent(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The supervisor holds the other end of our standard input; its end is ours."""
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                continue
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._stopping.set)
+
+    async def _start_spark(self) -> None:
+        """Takes seconds, so topics are provisioned meanwhile."""
+        settings = self._config.spark
+        self._spark = await asyncio.to_thread(
+            start_session,
+            f"interpulse replicate {self._config.name}",
+            master=settings.master,
+            driver_memory=settings.driver_memory,
+            directory=self._config.state,
+            conf=settings.conf,
+        )
+        self._listen(self._spark)
+        for pipeline in self._pipelines.values():
+            pipeline.spark = self._spark
+
+    def _listen(self, spark: SparkSession) -> None:
+        from interpulse.spark.progress import ProgressListener
+
+        loop = asyncio.get_running_loop()
+
+        def on_batch(progress: BatchProgress) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._take_progress, progress)
+
+        spark.streams.addListener(ProgressListener(on_batch))
+
+    def _take_progress(self, progress: BatchProgress) -> None:
+        pipeline = self._pipelines.get(progress.query)
+        if pipeline is not None:
+            pipeline.take_progress(progress)
+
+    async def _control(self, admin: AdminClient, starting: asyncio.Task[None]) -> None:
+        while not self._stopping.is_set():
+            if starting.done():
+                starting.result()
+            try:
+                await self._turn(admin)
+                self._source_error = ""
+            except PulsarError as error:
+                if str(error) != self._source_error:
+                    self._source_error = str(error)
+                    _emit({"event": "error", "cluster": self._config.source.cluster, "error": f"source: {error}"})
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._config.limits.discovery_ms / 1000):
+                    await self._stopping.wait()
+
+    async def _turn(self, admin: AdminClient) -> None:
+        """Bring the pipelines in line with what is selected now."""
+        selected = await select(self._config, admin)
+        for remote in [name for name in self._pipelines if name not in selected]:
+            _emit({"event": "stopped", "cluster": remote, "reason": "no policy asks for it"})
+            await self._pipelines.pop(remote).stop()
+        for remote, selection in selected.items():
+            if remote not in self._pipelines:
+                self._pipelines[remote] = await self._new_pipeline(admin, selection)
+            await self._pipelines[remote].update(selection.topics)
+
+    async def _new_pipeline(self, admin: AdminClient, selection: RemoteSelection) -> Pipeline:
+        remote = selection.address.cluster
+        _emit({"event": "pipeline", "cluster": remote, "target": selection.address.service_url})
+        cursor = await cursor_name(admin, self._config, remote)
+        return Pipeline(self._config, admin, selection.address, self._spark, _emit, cursor)
+
+    async def _report_status(self, admin: AdminClient) -> None:
+        """Post what is known to the source's admin door, if it keeps such records."""
+        if not await is_interpulse(admin):
+            return
+        while True:
+            for pipeline in list(self._pipelines.values()):
+                for namespace, records in pipeline.records().items():
+                    try:
+                        await admin.namespaces.report_replication_status(namespace, records)
+                    except PulsarError as error:
+                        log.debug("status not reported namespace=%s error=%s", namespace, error)
+            await asyncio.sleep(_STATUS_S)
+
+    async def _stop(self, starting: asyncio.Task[None]) -> None:
+        """End the queries and Spark; what does not end in time is killed. A batch under way is replayed later."""
+        starting.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_S):
+                await asyncio.gather(
+                    *(pipeline.stop() for pipeline in self._pipelines.values()), return_exceptions=True
+                )
+                if self._spark is not None:
+                    await asyncio.to_thread(self._spark.stop)
+        end_java()
+
+
+def end_java() -> None:
+    """Kill the Java process that this one started, if it still runs; its Python workers end with it."""
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if process is not None and process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+async def is_interpulse(admin: AdminClient) -> bool:
+    """Whether the cluster behind an admin API is of our kind: it keeps replication cursors and status records."""
+    try:
+        return "supportsReplicationPreview" in await admin.brokers.runtime_configuration()
+    except PulsarError:
+        return False
+
+
+async def cursor_name(admin: AdminClient, config: PipelineConfig, remote: str) -> str:
+    """The durable cursor on the source. On a real Pulsar ``pulsar.repl.*`` belongs to its own replicator."""
+    return f"pulsar.repl.{remote}" if await is_interpulse(admin) else f"interpulse.{config.name}"

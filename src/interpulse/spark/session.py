@@ -1,0 +1,79 @@
+"""Starting Spark for our own jobs: recommended settings, loopback only, this very Python."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkMissing", "check_spark_installed", "recommended_conf", "start_session"]
+
+
+class SparkMissing(Exception):
+    """Something Spark needs is not installed; the message says what and how to get it."""
+
+
+def check_spark_installed() -> None:
+    """Raises SparkMissing without Java or the spark extra; imports nothing."""
+    import importlib.util
+
+    java_home = os.environ.get("JAVA_HOME")
+    if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
+        raise SparkMissing(
+            "Java 17 or newer is needed for Spark: install one (for example openjdk-17-jre-headless) or set JAVA_HOME"
+        )
+    if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow")):
+        raise SparkMissing("PySpark is needed: pip install 'interpulse[spark]'")
+
+
+def recommended_conf() -> dict[str, str]:
+    """Spark settings that suit this source, explained in docs/reference/spark-options.md; nothing sets them for you."""
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+        "spark.sql.streaming.minBatchesToRetain": "100",
+        "spark.speculation": "false",
+        "spark.task.maxFailures": "4",
+    }
+
+
+def start_session(
+    name: str, *, master: str, driver_memory: str, directory: Path, conf: Mapping[str, str]
+) -> SparkSession:
+    """A session for a job; under spark-submit the one that it prepared.
+
+    Local Spark listens on loopback only. Takes about four seconds.
+    """
+    from pyspark.sql import SparkSession
+
+    from interpulse.spark.source import register
+
+    builder = SparkSession.builder.appName(name)
+    settings = dict(recommended_conf())
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        settings |= {
+            "spark.master": master,
+            "spark.driver.memory": driver_memory,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.log.level": "WARN",
+            "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        }
+    for key, value in (settings | dict(conf)).items():
+        builder = builder.config(key, value)
+    spark: SparkSession = builder.getOrCreate()
+    register(spark)
+    return spark

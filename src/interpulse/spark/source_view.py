@@ -1,0 +1,281 @@
+"""The source cluster over the binary protocol, as the driver's planner sees it. It never creates a topic.
+
+Per topic-partition one consumer without permits is kept open: of the durable subscription if the options name one,
+else a non-durable one. It costs the broker nothing while idle and answers for the last entry and for what is
+acknowledged in one round trip.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from interpulse.client.backoff import Backoff, retry
+from interpulse.client.connection import Connection
+from interpulse.client.entries import EntryReader
+from interpulse.client.session import Session
+from interpulse.model.errors import ConsumerBusy, OperationTimeout, PulsarError, TopicNotFound
+from interpulse.model.ids import LATEST, Position
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.spark.options import OptionError, ReadOptions
+from interpulse.spark.planner import Following, TopicEnd
+from interpulse.spark.portal import portal, session_for
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ids import message_id_to_wire, position_from_wire
+
+__all__ = ["BrokerSourceView"]
+
+log = logging.getLogger(__name__)
+
+_BUSY_TIMEOUT_MS: Final = 30_000
+_CONCURRENT_MAX: Final = 1000
+_LITERAL: Final = re.compile(r"(?:persistent://)?([A-Za-z0-9_\-=:.]+/[A-Za-z0-9_\-=:.]+)/")
+
+
+class _Cursor:
+    """One consumer that never receives anything."""
+
+    def __init__(self, session: Session, topic: TopicName, options: ReadOptions, *, earliest: bool) -> None:
+        self.topic = topic
+        self.acknowledged: Position | None = None
+        self._session = session
+        self._durable = options.predefined_subscription is not None
+        self._name = options.predefined_subscription or f"{options.subscription_prefix}-{secrets.token_hex(5)}"
+        self._earliest = earliest
+        self._connection: Connection | None = None
+        self._id = -1
+
+    async def end(self) -> TopicEnd:
+        """The last entry, and what the durable subscription has acknowledged. Raises TopicNotFound."""
+        connection = self._connection or await self._open()
+        consumer_id = self._id
+        try:
+            answer = await connection.request(lambda number: commands.get_last_message_id(number, consumer_id))
+        except PulsarError:
+            self._connection = None  # whatever it was, the next question finds its way anew
+            connection.remove_consumer(consumer_id)
+            raise
+        response = answer.getLastMessageIdResponse
+        acknowledged = None
+        if self._durable and response.HasField("consumer_mark_delete_position"):
+            acknowledged = position_from_wire(response.consumer_mark_delete_position)
+        return TopicEnd(position_from_wire(response.last_message_id), acknowledged)
+
+    async def _open(self) -> Connection:
+        """After a crash the broker may hold the subscription for the old connection for a moment: wait for it."""
+
+        def retriable(error: PulsarError) -> bool:
+            return error.retriable or isinstance(error, ConsumerBusy)
+
+        return await retry(self._attach, timeout_ms=_BUSY_TIMEOUT_MS, backoff=Backoff(100, 2_000), retriable=retriable)
+
+    async def _attach(self) -> Connection:
+        connection = await self._session.connect(self.topic)
+        self._id = self._session.next_id()
+        connection.add_consumer(self._id, self)
+        try:
+            await connection.request(self._subscribe_frame)
+        except BaseException:
+            connection.remove_consumer(self._id)
+            raise
+        self._connection = connection
+        return connection
+
+    def _subscribe_frame(self, request_id: int) -> bytes:
+        earliest = pb.CommandSubscribe.Earliest if self._earliest else pb.CommandSubscribe.Latest
+        return commands.subscribe(
+            request_id,
+            self._id,
+            str(self.topic),
+            self._name,
+            durable=self._durable,
+            start=None if self._durable else LATEST,
+            initial_position=earliest,
+            force_topic_creation=False,
+        )
+
+    def acknowledge(self, position: Position) -> None:
+        """Advance the durable subscription, without waiting."""
+        if self._connection is None or not self._durable or position.entry < 0 or position == self.acknowledged:
+            return
+        self._connection.write(commands.ack(self._id, [message_id_to_wire(position)], cumulative=True))
+        self.acknowledged = position
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None or not connection.is_open:
+            return
+        consumer_id = self._id
+        connection.remove_consumer(consumer_id)
+        try:
+            await connection.request(lambda number: commands.close_consumer(consumer_id, number))
+        except PulsarError as error:
+            log.debug("consumer was not closed properly topic=%s error=%s", self.topic, error)
+
+    # ---- Called by the connection
+
+    def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
+        """Nothing was asked for, so nothing comes."""
+
+    def on_detached(self, assigned_url: str | None) -> None:
+        self._connection = None
+
+    def on_active_change(self, active: bool) -> None: ...
+
+    def on_end_of_topic(self) -> None: ...
+
+
+class BrokerSourceView:
+    """See :class:`interpulse.spark.planner.SourceView`."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._cursors: dict[str, _Cursor] = {}
+        self._held: frozenset[str] = frozenset()
+        self._file_seen: tuple[int, int] | None = None
+        self._file_topics: tuple[str, ...] = ()
+        self._first_ends_asked = False
+
+    # ---- Which topics
+
+    def discover(self) -> tuple[str, ...]:
+        if self._options.topics_file is not None:
+            return self._listed(Path(self._options.topics_file))
+        return portal().run(self._discover())
+
+    def _listed(self, path: Path) -> tuple[str, ...]:
+        """The job's list. Held topics stay selected, but their end is not asked for, so they keep their place."""
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            return ()
+        seen = (found.st_mtime_ns, found.st_ino)
+        if seen != self._file_seen:
+            body = json.loads(path.read_text(encoding="utf-8"))
+            self._held = frozenset(body["held"])
+            self._file_topics = (*body["topics"], *body["held"])
+            self._file_seen = seen
+        return self._file_topics
+
+    async def _discover(self) -> tuple[str, ...]:
+        session = await self._session()
+        bases = await self._selected(session)
+        slots = asyncio.Semaphore(_CONCURRENT_MAX)
+
+        async def names(topic: TopicName) -> list[str]:
+            if topic.is_partition:
+                return [str(topic)]
+            async with slots:
+                count = await session.lookup.partitions(topic, create=False)
+            return [str(topic.partition(index)) for index in range(count)] if count else [str(topic)]
+
+        found = await asyncio.gather(*(names(topic) for topic in bases))
+        return tuple(sorted({name for group in found for name in group}))
+
+    async def _selected(self, session: Session) -> list[TopicName]:
+        options = self._options
+        if options.topics:
+            topics = [TopicName.parse(name) for name in options.topics]
+        else:
+            topics = await self._matching(session, str(options.topics_pattern))
+        if options.topics_exclude is not None:
+            exclude = re.compile(options.topics_exclude)
+            topics = [topic for topic in topics if exclude.search(_plain(topic)) is None]
+        return topics
+
+    async def _matching(self, session: Session, pattern: str) -> list[TopicName]:
+        """Base names whose ``tenant/namespace/topic`` the pattern matches in full."""
+        literal = _LITERAL.match(pattern)
+        if literal is None:
+            raise OptionError(f"topicsPattern {pattern!r} must begin with a literal tenant/namespace/")
+        wanted = re.compile(pattern.removeprefix("persistent://"))
+        names = await session.lookup.topics_of_namespace(NamespaceName.parse(literal[1]))
+        bases = {TopicName.parse(name).base for name in names}
+        return [
+            topic
+            for topic in sorted(bases, key=str)
+            if wanted.fullmatch(_plain(topic)) and (self._options.include_system_topics or not topic.is_system)
+        ]
+
+    # ---- Where they end
+
+    def ends(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
+        names = [name for name in topics if name not in self._held]
+        return portal().run(self._ends(names))
+
+    async def _ends(self, names: Sequence[str]) -> dict[str, TopicEnd]:
+        session = await self._session()
+        for gone in [name for name in self._cursors if name not in names]:
+            await self._cursors.pop(gone).close()
+        # A subscription made at the start begins where the stream does; one of a topic found later at its first entry.
+        earliest = self._first_ends_asked or self._options.starting_offsets not in (None, LATEST)
+        for name in names:
+            if name not in self._cursors:
+                self._cursors[name] = _Cursor(session, TopicName.parse(name), self._options, earliest=earliest)
+        slots = asyncio.Semaphore(_CONCURRENT_MAX)
+
+        async def end(name: str) -> TopicEnd | None:
+            async with slots:
+                try:
+                    return await self._cursors[name].end()
+                except TopicNotFound:
+                    log.info("topic is gone topic=%s", name)
+                    return None
+
+        ends = await asyncio.gather(*(end(name) for name in names))
+        self._first_ends_asked = True
+        return {name: item for name, item in zip(names, ends, strict=True) if item is not None}
+
+    def following(self, topic: str, after: Position) -> Following | None:
+        return portal().run(self._following(topic, after))
+
+    async def _following(self, topic: str, after: Position) -> Following | None:
+        session = await self._session()
+        reader = EntryReader(
+            session,
+            TopicName.parse(topic),
+            after=after,
+            buffer_bytes=64 * 1024,
+            subscription_prefix=self._options.subscription_prefix,
+            poll_timeout_ms=self._options.operation_timeout_ms,
+        )
+        async with reader:
+            await reader.open()
+            try:
+                first = (await reader.read_batch())[0]
+            except OperationTimeout:
+                return None
+            return Following(first.position, len(first.raw))
+
+    # ---- The durable subscription
+
+    def acknowledge(self, positions: Mapping[str, Position]) -> None:
+        portal().run(self._acknowledge(positions))
+
+    async def _acknowledge(self, positions: Mapping[str, Position]) -> None:
+        for name, position in positions.items():
+            cursor = self._cursors.get(name)
+            if cursor is not None:
+                cursor.acknowledge(position)
+
+    def close(self) -> None:
+        portal().run(self._close())
+
+    async def _close(self) -> None:
+        cursors, self._cursors = self._cursors, {}
+        await asyncio.gather(*(cursor.close() for cursor in cursors.values()))
+
+    async def _session(self) -> Session:
+        return await session_for(self._options.service_url, self._options.operation_timeout_ms)
+
+
+def _plain(topic: TopicName) -> str:
+    return f"{topic.namespace_name}/{topic.local_name}"

@@ -1,0 +1,134 @@
+"""The cluster written to, as lanes need it: named senders, reading back, schema versions."""
+
+from __future__ import annotations
+
+import asyncio
+
+from interpulse.client.entries import EntryReader, EntrySender, Receipt
+from interpulse.client.lookup import VersionedSchema, store_schema
+from interpulse.client.session import Session
+from interpulse.model.errors import MetadataError
+from interpulse.model.ids import LATEST, Position
+from interpulse.model.names import TopicName
+from interpulse.spark.lanes import LaneState, starting_lane
+from interpulse.wire.ids import signed
+
+__all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]
+
+
+class SenderLane:
+    """A lane's producer: sends entries, keeps what became of each."""
+
+    def __init__(self, sender: EntrySender) -> None:
+        self._sender = sender
+        self._receipts: list[asyncio.Future[Receipt]] = []
+        self.last_position: Position | None = None
+        self.refused: list[int] = []
+
+    @property
+    def last_sequence_id(self) -> int:
+        return self._sender.last_sequence_id
+
+    async def send(self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool) -> None:
+        self._receipts.append(
+            await self._sender.send_entry(
+                entry,
+                sequence_id=sequence_id,
+                highest_sequence_id=sequence_id,
+                num_messages=num_messages,
+                is_chunk=is_chunk,
+            )
+        )
+
+    async def drain(self) -> None:
+        await self._sender.drain()
+        receipts, self._receipts = self._receipts, []
+        for future in receipts:
+            receipt = future.result()
+            if receipt.is_duplicate:
+                self.refused.append(receipt.sequence_id)
+            else:
+                self.last_position = receipt.position
+
+    async def close(self) -> None:
+        for future in self._receipts:
+            future.cancel()
+        await self._sender.close()
+
+
+class BrokerTarget:
+    """The target cluster of one task."""
+
+    def __init__(
+        self, session: Session, *, window_bytes: int, takeover_timeout_ms: int, source: Session | None
+    ) -> None:
+        self._session = session
+        self._source = source
+        self._window_bytes = window_bytes
+        self._takeover_timeout_ms = takeover_timeout_ms
+        self._versions: dict[tuple[TopicName, bytes], bytes | None] = {}
+
+    async def open_lane(self, topic: str, producer_name: str) -> SenderLane:
+        sender = EntrySender(
+            self._session,
+            TopicName.parse(topic),
+            producer_name,
+            window_entries=1000,
+            window_bytes=self._window_bytes,
+            takeover_timeout_ms=self._takeover_timeout_ms,
+        )
+        await sender.open()
+        return SenderLane(sender)
+
+    async def read_back(self, topic: str, after: Position, producer_name: str) -> dict[int, Position]:
+        name = TopicName.parse(topic)
+        end = await last_position(self._session, name)
+        found: dict[int, Position] = {}
+        if end.entry < 0 or end <= after:
+            return found
+        async with EntryReader(
+            self._session, name, after=after, upto=end, subscription_prefix="interpulse-check"
+        ) as reader:
+            await reader.open()
+            while entries := await reader.read_batch():
+                for entry in entries:
+                    metadata = entry.parsed.metadata
+                    if metadata.producer_name == producer_name:
+                        found[signed(metadata.sequence_id)] = entry.position
+        return found
+
+    async def schema_version(self, topic: str, version: bytes) -> bytes | None:
+        """Registers the schema on the target when it is met for the first time. Raises IncompatibleSchema."""
+        base = TopicName.parse(topic).base
+        key = (base, version)
+        if key not in self._versions:
+            self._versions[key] = await self._translated(base, version)
+        return self._versions[key]
+
+    async def _translated(self, base: TopicName, version: bytes) -> bytes | None:
+        if self._source is None:
+            return None
+        found = await self._source.lookup.schema(base, version)
+        if found is None:
+            raise MetadataError(f"{base}: the source does not know schema version {version.hex()} of its own entries")
+        return await self._stored(base, found)
+
+    async def _stored(self, base: TopicName, found: VersionedSchema) -> bytes:
+        connection = await self._session.connect(base)
+        return await store_schema(connection, base, found.schema)
+
+
+async def last_position(session: Session, topic: TopicName) -> Position:
+    """The last entry of a topic-partition."""
+    async with EntryReader(session, topic, after=LATEST, subscription_prefix="interpulse-check") as reader:
+        await reader.open()
+        return (await reader.last_message_id()).position
+
+
+async def lane_start(session: Session, topic: str, producer_name: str, *, takeover_timeout_ms: int) -> LaneState:
+    """Where a lane stands before its first range: what the broker knows under its name, and the end of its topic."""
+    name = TopicName.parse(topic)
+    async with EntrySender(session, name, producer_name, takeover_timeout_ms=takeover_timeout_ms) as sender:
+        await sender.open()
+        known = sender.last_sequence_id
+    return starting_lane(known, await last_position(session, name))

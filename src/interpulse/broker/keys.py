@@ -15,6 +15,7 @@ __all__ = [
     "REPLICATION_STATUS",
     "SCHEMAS",
     "TOPIC_RECORDS",
+    "all_topic_policies",
     "cluster",
     "namespace_of_policies_key",
     "namespace_policies",
@@ -93,6 +94,11 @@ def schema(topic: TopicName) -> str:
 def topic_policies(topic: TopicName) -> str:
     """Policies of one topic, kept under its base name."""
     return f"{_TOPIC_POLICIES}/{topic.base.log_name}"
+
+
+def all_topic_policies(namespace: NamespaceName, domain: Domain) -> str:
+    """The children are the encoded base names of topics that have policies of their own."""
+    return f"{_TOPIC_POLICIES}/{namespace}/{domain}"
 
 
 def replication_status(namespace: NamespaceName) -> str:

@@ -104,6 +104,14 @@ class TopicLifecycle:
         """Check that the topic may be loaded, and create its record if it is missing and may be created."""
         await self._decide(name, lambda view: rules.decide_open(view, by=by, create=create))
 
+    async def partitions_to_subscribe(self, name: TopicName) -> int:
+        """As `partitions` with creation, for an operator who creates a subscription; raises PreconditionFailed."""
+        return await self._decide(name, rules.decide_partitions_to_subscribe)
+
+    async def check_servable(self, name: TopicName) -> None:
+        """Refuse a name that neither exists nor may be created, as HTTP lookup does; raises TopicNotFound."""
+        await self._decide(name, rules.decide_lookup)
+
     async def existence(self, name: TopicName) -> Existence:
         """What the name stands for now."""
         return rules.existence((await self._read(name)).view)

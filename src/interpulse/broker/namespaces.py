@@ -70,7 +70,7 @@ class Namespaces:
     async def create(self, namespace: NamespaceName, policies: NamespacePolicies) -> None:
         """Create a namespace; without replication clusters it lives on the local one. Raises AlreadyExists.
 
-        Only what concerns the namespace itself is checked; the tenant is the caller's to check, see `Tenants.check`.
+        Only what concerns the namespace itself is checked; the tenant is the caller's to check.
         """
         key = keys.namespace_policies(namespace)
         clusters = policies.replication_clusters or (self.local_cluster,)

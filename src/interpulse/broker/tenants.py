@@ -8,7 +8,7 @@ from interpulse.broker import keys
 from interpulse.broker.clusters import check_entity_name
 from interpulse.broker.commits import until_unchanged
 from interpulse.model.clusters import TenantInfo
-from interpulse.model.errors import AlreadyExists, Forbidden, NotEmpty, PreconditionFailed, TenantNotFound
+from interpulse.model.errors import AlreadyExists, NotEmpty, PreconditionFailed, TenantNotFound
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
 
 __all__ = ["Tenants"]
@@ -75,13 +75,6 @@ class Tenants:
             await self._store.commit([Delete(key)], {key: stored.version})
 
         await until_unchanged(attempt)
-
-    async def check(self, name: str, clusters: Iterable[str]) -> None:
-        """Refuse clusters that the tenant may not use; raises TenantNotFound and Forbidden."""
-        allowed = (await self.get(name)).allowed_clusters
-        for cluster in sorted(clusters):
-            if cluster not in allowed:
-                raise Forbidden(f"Cluster [{cluster}] is not in the list of allowed clusters list for tenant [{name}]")
 
     async def _check_clusters(self, clusters: Iterable[str]) -> None:
         if not clusters:

@@ -19,6 +19,7 @@
     │   └── AlreadyExists, NotEmpty
     ├── NotAllowed
     │   ├── TopicInconsistent        (PIP-414)
+    │   ├── OperationNotAllowed (405)
     │   ├── PartitionCountAboveMaximum, ExpansionAboveMaximum, TopicLimitReached
     ├── InvalidTopicName, InvalidRequest (400), PreconditionFailed (412), Unprocessable (422), Forbidden (403)
     ├── TopicTerminated
@@ -61,6 +62,7 @@ __all__ = [
     "NotFound",
     "NotImplementedYet",
     "NotSupported",
+    "OperationNotAllowed",
     "OperationTimeout",
     "PartitionCountAboveMaximum",
     "PartitionedTopicNotFound",
@@ -313,6 +315,12 @@ class NotAllowed(PulsarError):
 
 class TopicInconsistent(NotAllowed):
     """A topic and its partition metadata disagree (PIP-414)."""
+
+
+class OperationNotAllowed(NotAllowed):
+    """There is such an operation, but not for this kind of topic."""
+
+    http_status = 405
 
 
 class TopicLimitReached(NotAllowed):

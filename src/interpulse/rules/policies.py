@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from interpulse.model.errors import PartitionCountAboveMaximum, PreconditionFailed
+from interpulse.model.errors import InvalidRequest, PartitionCountAboveMaximum, PreconditionFailed
 from interpulse.model.names import TopicName
 from interpulse.model.policies import (
     NON_PARTITIONED,
@@ -19,6 +19,9 @@ from interpulse.model.policies import (
 __all__ = [
     "EffectiveAutoCreation",
     "check_auto_topic_creation",
+    "check_not_negative",
+    "check_retention",
+    "check_strategy",
     "effective_auto_creation",
     "effective_auto_subscription_creation",
     "effective_deduplication",
@@ -122,3 +125,33 @@ def effective_topics_max(namespace: NamespacePolicies | None, broker_max: int) -
     """How many topics the namespace may hold; 0 = no limit."""
     override = namespace.max_topics_per_namespace if namespace else None
     return broker_max if override is None else override
+
+
+def check_retention(body: Mapping[str, Any]) -> RetentionPolicies:
+    """Read a retention policy as an operator sends it; raises InvalidRequest for limits that mean nothing together."""
+    retention = RetentionPolicies.from_json(body)
+    limits = (("time limit", retention.time_minutes), ("size limit", retention.size_mb))
+    for name, value in limits:
+        if value < -1:
+            raise InvalidRequest(f"Invalid retention policy: {name} must be >= -1")
+    if (retention.time_minutes == 0) != (retention.size_mb == 0):
+        raise InvalidRequest(
+            "Invalid retention policy: Setting a single time or size limit to 0 is invalid when one of the limits has "
+            "a non-zero value. Use the value of -1 instead of 0 to ignore a specific limit. To disable retention both "
+            "limits must be set to 0."
+        )
+    return retention
+
+
+def check_not_negative(name: str, value: int) -> int:
+    """Limits and times to live are 0 or more; raises PreconditionFailed."""
+    if value < 0:
+        raise PreconditionFailed(f"Invalid value for {name}: it must be 0 or more, not {value}")
+    return value
+
+
+def check_strategy(value: Any, allowed: Sequence[str]) -> str:
+    """The name of a schema compatibility strategy, spelled exactly; raises PreconditionFailed with those allowed."""
+    if value not in allowed:
+        raise PreconditionFailed(f"Unknown schema compatibility strategy {value}; allowed are {', '.join(allowed)}")
+    return str(value)

@@ -60,8 +60,10 @@ __all__ = [
     "decide_delete_partitioned",
     "decide_delete_plain",
     "decide_expand",
+    "decide_lookup",
     "decide_open",
     "decide_partitions",
+    "decide_partitions_to_subscribe",
     "existence",
     "may_create",
     "metadata_names",
@@ -220,6 +222,25 @@ def _shape_of_new_topic(view: TopicView) -> int:
     if view.remote_shape is not None:
         return view.remote_shape.partitions
     return view.auto_creation.partitions if view.auto_creation.partitioned else 0
+
+
+def decide_partitions_to_subscribe(view: TopicView) -> Decision[int]:
+    """As `decide_partitions` with creation, for an operator who creates a subscription.
+
+    A missing topic that may not be created is then a precondition that does not hold, not something that was not found.
+    """
+    try:
+        return decide_partitions(view, create=True)
+    except TopicNotFound as refusal:
+        raise PreconditionFailed(f"{refusal}, and it may not be created") from None
+
+
+def decide_lookup(view: TopicView) -> Decision[None]:
+    """Whether HTTP lookup names a broker for this name: it exists, or opening it may create it."""
+    _check_namespace_exists(view)
+    if existence(view).kind is TopicKind.ABSENT and not may_create(view):
+        raise _topic_not_found(view)
+    return Decision(None)
 
 
 def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[None]:

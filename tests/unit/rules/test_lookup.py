@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from interpulse.model.names import TopicName
@@ -23,4 +25,4 @@ def test_bundle_is_the_one_a_real_broker_names() -> None:
 def test_every_topic_has_one_bundle(bundles: int) -> None:
     boundaries = bundle_boundaries(bundles)
     found = {bundle_of(TopicName.parse(f"t{number}"), boundaries) for number in range(500)}
-    assert found == {f"{lower}_{upper}" for lower, upper in zip(boundaries, boundaries[1:], strict=False)}
+    assert found == {f"{lower}_{upper}" for lower, upper in pairwise(boundaries)}

@@ -1,0 +1,91 @@
+"""The clusters of a namespace: checked, stored, and a cursor opened for each remote one before anybody is told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
+
+from interpulse.broker.clusters import Clusters
+from interpulse.broker.namespaces import Namespaces
+from interpulse.broker.tenants import Tenants
+from interpulse.model.clusters import ClusterData
+from interpulse.model.names import NamespaceName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.rules.replication import check_allowed_clusters, check_replication_clusters, check_tenant_clusters
+
+__all__ = ["ClusterComparison", "ReplicationClusters", "ReplicationCursors"]
+
+
+class ReplicationCursors(Protocol):
+    """Whoever can keep what a namespace's topics hold for remote clusters."""
+
+    async def open(self, namespace: NamespaceName, remotes: Collection[str]) -> None:
+        """On return every topic of the namespace keeps what is published from now on for each of these clusters."""
+
+
+class ClusterComparison(Protocol):
+    """Whoever can compare a namespace here with the same one on other clusters."""
+
+    async def check(
+        self, namespace: NamespaceName, policies: NamespacePolicies, added: Mapping[str, ClusterData]
+    ) -> None:
+        """Raises Conflict that lists every difference which would keep replication from working."""
+
+
+class ReplicationClusters:
+    """Sets the replication clusters and the allowed clusters of namespaces."""
+
+    def __init__(
+        self,
+        clusters: Clusters,
+        tenants: Tenants,
+        namespaces: Namespaces,
+        cursors: ReplicationCursors,
+        comparison: ClusterComparison,
+    ) -> None:
+        self._clusters = clusters
+        self._tenants = tenants
+        self._namespaces = namespaces
+        self._cursors = cursors
+        self._comparison = comparison
+
+    async def create_namespace(self, namespace: NamespaceName, policies: NamespacePolicies) -> None:
+        """Create a namespace on clusters its tenant may use; raises TenantNotFound, Forbidden, AlreadyExists."""
+        clusters = policies.replication_clusters or (self._namespaces.local_cluster,)
+        check_tenant_clusters(namespace.tenant, clusters, await self._tenants.get(namespace.tenant))
+        await self._namespaces.create(namespace, policies)
+
+    async def set(self, namespace: NamespaceName, requested: Iterable[str], *, compare: bool) -> None:
+        """Replicate a namespace to these clusters from the moment this returns.
+
+        With ``compare`` the clusters that are new in the list are first compared with this one. Nothing is stored when
+        anything is refused.
+        """
+        wanted = tuple(sorted(set(requested)))
+        registered = await self._registered(wanted)
+        policies = await self._namespaces.find_policies(namespace)
+        tenant = await self._tenants.get(namespace.tenant) if policies else None
+        check_replication_clusters(namespace, wanted, registered=registered, policies=policies, tenant=tenant)
+        local = self._namespaces.local_cluster
+        if compare and policies and local in wanted:
+            added = set(wanted) - set(policies.replication_clusters) - {local}
+            await self._comparison.check(namespace, policies, {name: registered[name] for name in sorted(added)})
+        await self._namespaces.update_policies(namespace, lambda old: old.changed(replication_clusters=wanted))
+        if local in wanted:
+            await self._cursors.open(namespace, [name for name in wanted if name != local])
+
+    async def set_allowed(self, namespace: NamespaceName, requested: Iterable[str]) -> None:
+        """Limit the clusters a namespace may be on."""
+        wanted = tuple(sorted(set(requested)))
+        registered = await self._registered(wanted)
+        tenant = await self._tenants.get(namespace.tenant)
+
+        def allow(policies: NamespacePolicies) -> NamespacePolicies:
+            check_allowed_clusters(namespace, wanted, registered=registered, policies=policies, tenant=tenant)
+            return policies.changed(allowed_clusters=wanted)
+
+        await self._namespaces.update_policies(namespace, allow)
+
+    async def _registered(self, names: Iterable[str]) -> dict[str, ClusterData]:
+        known = set(await self._clusters.list())
+        return {name: await self._clusters.get(name) for name in names if name in known}

@@ -1,0 +1,47 @@
+"""Loading what a path names: one topic, or every partition of a partitioned one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from interpulse.broker.live.registry import AnyTopic
+from interpulse.broker.live.topic import Topic
+from interpulse.broker.rest.call import Call
+from interpulse.model.errors import OperationNotAllowed
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Requester, TopicKind
+
+__all__ = ["existing_partitions", "open_each", "open_persistent", "open_topic"]
+
+
+async def open_topic(call: Call, name: TopicName) -> AnyTopic:
+    """Load one topic that exists; raises TopicNotFound and TopicInconsistent."""
+    return await call.rooms.registry.open(name, by=Requester.ADMIN, create=False)
+
+
+async def open_persistent(call: Call, name: TopicName) -> Topic:
+    """As `open_topic`, for what only topics with a log can do; raises OperationNotAllowed for the others."""
+    topic = await open_topic(call, name)
+    if not isinstance(topic, Topic):
+        raise OperationNotAllowed(f"{name} is not persistent: it keeps no messages")
+    return topic
+
+
+async def open_each(call: Call) -> AsyncIterator[AnyTopic]:
+    """The topic of the path, or its partitions that exist one after the other."""
+    name = call.topic
+    if await call.rooms.lifecycle.partitions(name, create=False) == 0:
+        yield await open_topic(call, name)
+        return
+    for partition in await existing_partitions(call, name):
+        yield await open_topic(call, partition)
+
+
+async def existing_partitions(call: Call, base: TopicName) -> list[TopicName]:
+    """The partitions of a partitioned topic that have a record or are loaded."""
+    partitions = await call.rooms.lifecycle.partitions(base, create=False)
+    names = [base.partition(index) for index in range(partitions)]
+    if not base.is_persistent:
+        return [name for name in names if call.rooms.registry.get(name) is not None]
+    kinds = [(await call.rooms.lifecycle.existence(name)).kind for name in names]
+    return [name for name, kind in zip(names, kinds, strict=True) if kind is not TopicKind.ABSENT]

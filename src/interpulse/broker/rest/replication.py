@@ -1,0 +1,37 @@
+"""REST calls about the state of replication."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.model.errors import InvalidRequest
+
+__all__ = ["ROUTES"]
+
+
+async def get_namespace_status(call: Call) -> Answer:
+    return answer_json(await call.rooms.replication_status.of_namespace(call.namespace))
+
+
+async def get_topic_status(call: Call) -> Answer:
+    return answer_json(await call.rooms.replication_status.of_topic(call.topic))
+
+
+async def report_status(call: Call) -> Answer:
+    records = call.json()
+    if not isinstance(records, list):
+        raise InvalidRequest("The body must be an array of status records")
+    await call.rooms.replication_status.report(call.namespace, records)
+    return DONE
+
+
+_NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}/replication/status"
+_TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/replication/status"
+
+ROUTES: Final = (
+    Route("GET", _NAMESPACE, get_namespace_status),
+    Route("POST", _NAMESPACE, report_status),
+    Route("GET", _TOPIC, get_topic_status),
+    Route("POST", _TOPIC, report_status),
+)

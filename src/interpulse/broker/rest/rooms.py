@@ -1,0 +1,53 @@
+"""What stands behind the REST door: the rooms its handlers ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from interpulse.broker.clusters import Clusters
+from interpulse.broker.deletion import Deletion
+from interpulse.broker.dynamic_config import DynamicConfig
+from interpulse.broker.lifecycle import TopicLifecycle
+from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.namespaces import Namespaces
+from interpulse.broker.replication_clusters import ReplicationClusters
+from interpulse.broker.replication_status import ReplicationStatus
+from interpulse.broker.schemas import Schemas
+from interpulse.broker.tenants import Tenants
+
+__all__ = ["Addresses", "RestRooms"]
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where clients reach this broker; empty = not offered."""
+
+    service_url: str
+    web_url: str
+    service_url_tls: str = ""
+    web_url_tls: str = ""
+
+    @property
+    def broker_id(self) -> str:
+        """``host:port`` of the web service, as Pulsar names brokers."""
+        return self.web_url.partition("://")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class RestRooms:
+    """The rooms that the handlers of the REST door ask. No handler holds a rule of its own."""
+
+    clusters: Clusters
+    tenants: Tenants
+    namespaces: Namespaces
+    lifecycle: TopicLifecycle
+    registry: TopicRegistry
+    schemas: Schemas
+    deletion: Deletion
+    replication_clusters: ReplicationClusters
+    replication_status: ReplicationStatus
+    dynamic: DynamicConfig
+    addresses: Callable[[], Addresses]
+    ready: Callable[[], bool]
+    """True from the moment clients can publish until the broker begins to stop."""

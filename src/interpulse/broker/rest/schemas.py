@@ -1,0 +1,95 @@
+"""REST calls about the schemas of topics."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from interpulse.broker.rest.call import Answer, Call, Route, answer_json
+from interpulse.model.errors import InvalidRequest, SchemaNotFound, Unprocessable
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topics import Requester
+from interpulse.rules.schemas import SchemaVersion, live_versions
+
+__all__ = ["ROUTES"]
+
+
+async def get_schema(call: Call) -> Answer:
+    """The latest schema, or the one of the version in the path."""
+    topic = _topic(call)
+    wanted = _version(call) if "version" in call.params else None
+    shown = [each for each in live_versions(await call.rooms.schemas.versions(topic)) if wanted in (None, each.version)]
+    if not shown:
+        raise SchemaNotFound("Schema not found")
+    return answer_json(_show(shown[-1]))
+
+
+async def get_history(call: Call) -> Answer:
+    versions = live_versions(await call.rooms.schemas.versions(_topic(call)))
+    if not versions:
+        raise SchemaNotFound("Schema not found")
+    return answer_json({"getSchemaResponses": [_show(each) for each in versions]})
+
+
+async def post_schema(call: Call) -> Answer:
+    version = await call.rooms.schemas.register(_topic(call), _schema(call), by=Requester.ADMIN)
+    return answer_json({"version": {"version": version}})
+
+
+async def delete_schema(call: Call) -> Answer:
+    topic = _topic(call)
+    await call.rooms.namespaces.get_policies(topic.namespace_name)
+    version = await call.rooms.schemas.delete(topic, force=call.flag("force"))
+    return answer_json({"version": {"version": version}})
+
+
+async def find_version(call: Call) -> Answer:
+    version = await call.rooms.schemas.version_of(_topic(call), _schema(call))
+    return answer_json({"version": -1 if version is None else version})
+
+
+def _topic(call: Call) -> TopicName:
+    """Both domains share one history, so the path does not say which."""
+    call.params = {**call.params, "domain": "persistent"}
+    return call.topic
+
+
+def _version(call: Call) -> int:
+    text = call.param("version")
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidRequest(f"The version must be a whole number, not {text!r}")
+    return int(text)
+
+
+def _schema(call: Call) -> SchemaInfo:
+    body = call.object()
+    kind, definition, properties = body.get("type"), body.get("schema"), body.get("properties")
+    if kind not in SchemaType.__members__:
+        raise Unprocessable(f"Unknown schema type {kind}; known are {', '.join(SchemaType.__members__)}")
+    if not isinstance(definition, str | None) or not isinstance(properties, dict | None):
+        raise InvalidRequest("schema must be a text and properties an object")
+    return SchemaInfo(SchemaType[str(kind)], (definition or "").encode(), dict(properties or {}))
+
+
+def _show(version: SchemaVersion) -> dict[str, Any]:
+    schema = version.schema
+    assert schema is not None, "deletion markers are not shown"
+    return {
+        "version": version.version,
+        "type": schema.type.name,
+        "timestamp": version.created_ms,
+        "data": schema.definition.decode("utf-8", "replace"),
+        "properties": dict(schema.properties),
+    }
+
+
+_TOPIC: Final = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
+
+ROUTES: Final = (
+    Route("GET", f"{_TOPIC}/schema", get_schema),
+    Route("GET", f"{_TOPIC}/schema/{{version}}", get_schema),
+    Route("GET", f"{_TOPIC}/schemas", get_history),
+    Route("POST", f"{_TOPIC}/schema", post_schema),
+    Route("DELETE", f"{_TOPIC}/schema", delete_schema),
+    Route("POST", f"{_TOPIC}/version", find_version),
+)

@@ -1,0 +1,101 @@
+"""The HTTP server: finds the handler, and turns whatever it raises into a status and a reason.
+
+The only file of the broker that knows the HTTP library, and the only place where errors become JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from typing import Final
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+
+from interpulse.broker.rest import (
+    brokers,
+    clusters,
+    lookup,
+    metrics,
+    namespace_policies,
+    namespaces,
+    replication,
+    schemas,
+    subscriptions,
+    tenants,
+    topic_stats,
+    topics,
+)
+from interpulse.broker.rest.call import Answer, Call, Route
+from interpulse.broker.rest.rooms import RestRooms
+from interpulse.broker.rest.routing import MethodNotAllowed, Router
+from interpulse.model.errors import PulsarError
+
+__all__ = ["ROUTES", "RestServer"]
+
+logger = logging.getLogger(__name__)
+
+ROUTES: Final[tuple[Route, ...]] = (
+    *clusters.ROUTES,
+    *tenants.ROUTES,
+    *namespaces.ROUTES,
+    *namespace_policies.ROUTES,
+    *topics.ROUTES,
+    *topic_stats.ROUTES,
+    *subscriptions.ROUTES,
+    *replication.ROUTES,
+    *schemas.ROUTES,
+    *lookup.ROUTES,
+    *brokers.ROUTES,
+    *metrics.ROUTES,
+)
+
+_STOP_SECONDS: Final = 1.0
+_BACKLOG: Final = 1024
+
+
+class RestServer:
+    """Front door 2. Start it last, so that whoever gets an answer finds a broker that works."""
+
+    def __init__(self, rooms: RestRooms, bound: socket.socket) -> None:
+        """``bound`` is a socket that has its address but does not listen yet."""
+        self._rooms = rooms
+        self._bound = bound
+        self._router = Router(ROUTES)
+        self._runner = web.ServerRunner(web.Server(self._serve, access_log=None), shutdown_timeout=_STOP_SECONDS)
+
+    async def start(self) -> None:
+        """Listen."""
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._bound, backlog=_BACKLOG).start()
+
+    async def stop(self) -> None:
+        """Take no new connections, and end those that are open."""
+        await self._runner.cleanup()
+
+    async def _serve(self, request: web.BaseRequest) -> web.Response:
+        answer = await self._answer(request)
+        headers = {**answer.headers, "Content-Type": answer.content_type} if answer.body else answer.headers
+        return web.Response(status=answer.status, body=answer.body, headers=headers)
+
+    async def _answer(self, request: web.BaseRequest) -> Answer:
+        path, _, query = request.raw_path.partition("?")
+        try:
+            handler, params = self._router.find(request.method, path)
+            body = await request.read() if request.can_read_body else b""
+            fields = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
+            return await handler(Call(self._rooms, params, fields, body, request.content_type))
+        except PulsarError as error:
+            return _refusal(error.http_status, str(error))
+        except MethodNotAllowed as error:
+            return _refusal(405, str(error), {"Allow": ", ".join(error.allowed)})
+        except web.HTTPRequestEntityTooLarge as error:
+            return _refusal(413, f"The body is too large: {error.text}")
+        except Exception as error:
+            logger.exception("request failed method=%s path=%s", request.method, path)
+            return _refusal(500, f"{type(error).__name__}: {error}")
+
+
+def _refusal(status: int, reason: str, headers: dict[str, str] | None = None) -> Answer:
+    return Answer(status, json.dumps({"reason": reason}).encode(), headers=headers or {})

@@ -1,0 +1,118 @@
+"""REST calls about the subscriptions of a topic, or of all partitions of a partitioned one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from interpulse.broker.live.topic import Topic
+from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.opening import open_each, open_persistent
+from interpulse.model.errors import InvalidRequest
+from interpulse.model.ids import LATEST, MessageId
+from interpulse.model.topics import Requester
+
+__all__ = ["ROUTES"]
+
+
+async def list_subscriptions(call: Call) -> Answer:
+    names = {name async for topic in open_each(call) for name in topic.subscription_names()}
+    return answer_json(sorted(names))
+
+
+async def create_subscription(call: Call) -> Answer:
+    """Creates the topic too where a client's question would."""
+    name = call.topic
+    if not name.is_persistent:
+        raise InvalidRequest("Create subscription on non-persistent topic can only be done through client")
+    body = call.object_or_empty()
+    position = _position(body) if body else MessageId(*LATEST)
+    properties = body.get("properties") or {}
+    replicated = call.flag("replicated")
+    partitions = await call.rooms.lifecycle.partitions_to_subscribe(name)
+    for topic_name in [name.partition(index) for index in range(partitions)] or [name]:
+        topic = await call.rooms.registry.open(topic_name, by=Requester.ADMIN, create=True)
+        await topic.create_subscription(
+            call.subscription, position=position, properties=properties, replicate_state=replicated
+        )
+    return DONE
+
+
+async def delete_subscription(call: Call) -> Answer:
+    force = call.flag("force")
+    async for topic in open_each(call):
+        await topic.delete_subscription(call.subscription, force=force)
+    return DONE
+
+
+async def reset_to_time(call: Call) -> Answer:
+    time_ms = _number(call, "time")
+    return await _on_each(call, lambda topic: topic.subscription(call.subscription).seek_to_time(time_ms))
+
+
+async def reset_to_message(call: Call) -> Answer:
+    body = call.object()
+    position = _position(body)
+    if body.get("isExcluded") and 0 <= position.entry < LATEST.entry:
+        position = position._replace(entry=position.entry + 1)
+    return await _on_each(call, lambda topic: topic.subscription(call.subscription).seek(position))
+
+
+async def skip_all(call: Call) -> Answer:
+    async def clear(topic: Topic) -> None:
+        topic.clear_backlog(call.subscription)
+
+    return await _on_each(call, clear)
+
+
+async def skip(call: Call) -> Answer:
+    count = _number(call, "count")
+
+    async def skip_some(topic: Topic) -> None:
+        topic.skip(call.subscription, count)
+
+    return await _on_each(call, skip_some)
+
+
+async def expire(call: Call) -> Answer:
+    seconds = _number(call, "seconds")
+
+    async def expire_some(topic: Topic) -> None:
+        await topic.expire(call.subscription, seconds)
+
+    return await _on_each(call, expire_some)
+
+
+async def _on_each(call: Call, act: Callable[[Topic], Awaitable[None]]) -> Answer:
+    async for topic in open_each(call):
+        await act(await open_persistent(call, topic.name))
+    return DONE
+
+
+def _number(call: Call, name: str) -> int:
+    text = call.param(name)
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidRequest(f"{name} must be a whole number, not {text!r}")
+    return int(text)
+
+
+def _position(body: dict[str, Any]) -> MessageId:
+    ledger, entry, partition = body.get("ledgerId"), body.get("entryId"), body.get("partitionIndex", -1)
+    if not (isinstance(ledger, int) and isinstance(entry, int) and isinstance(partition, int)):
+        raise InvalidRequest("A message id has whole numbers ledgerId, entryId and partitionIndex")
+    return MessageId(ledger, entry, partition)
+
+
+_TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+_SUBSCRIPTION: Final = f"{_TOPIC}/subscription/{{subscription}}"
+
+ROUTES: Final = (
+    Route("GET", f"{_TOPIC}/subscriptions", list_subscriptions),
+    Route("PUT", _SUBSCRIPTION, create_subscription),
+    Route("DELETE", _SUBSCRIPTION, delete_subscription),
+    Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{time}}", reset_to_time),
+    Route("POST", f"{_SUBSCRIPTION}/resetcursor", reset_to_message),
+    Route("POST", f"{_SUBSCRIPTION}/skip_all", skip_all),
+    Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", skip),
+    Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", expire),
+)

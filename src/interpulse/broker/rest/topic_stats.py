@@ -1,0 +1,97 @@
+"""REST calls that look into loaded topics: statistics, last message, termination."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from interpulse.broker.live.registry import AnyTopic
+from interpulse.broker.live.topic import Topic
+from interpulse.broker.rest.call import Answer, Call, Route, answer_json
+from interpulse.broker.rest.opening import existing_partitions, open_persistent, open_topic
+from interpulse.model.errors import OperationNotAllowed, PartitionedTopicNotFound
+from interpulse.model.names import TopicName
+from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.rules.topic_stats import summed
+
+__all__ = ["ROUTES"]
+
+
+async def get_stats(call: Call) -> Answer:
+    return answer_json((await open_topic(call, call.topic)).stats())
+
+
+async def get_internal_stats(call: Call) -> Answer:
+    return answer_json((await open_topic(call, call.topic)).internal_stats())
+
+
+async def get_partitioned_stats(call: Call) -> Answer:
+    """The sum over all partitions, and each of them unless ``perPartition`` is false."""
+    metadata = await _partitioned(call)
+    each = {str(topic.name): topic.stats() for topic in await _partitions(call)}
+    body: dict[str, Any] = summed(each.values()) | {"metadata": metadata.to_json()}
+    body["partitions"] = each if call.flag("perPartition", True) else {}
+    return answer_json(body)
+
+
+async def get_partitioned_internal_stats(call: Call) -> Answer:
+    metadata = await _partitioned(call)
+    each = {str(topic.name): topic.internal_stats() for topic in await _partitions(call)}
+    return answer_json({"metadata": metadata.to_json(), "partitions": each})
+
+
+async def get_last_message_id(call: Call) -> Answer:
+    topic = await open_topic(call, call.topic)
+    last = await topic.last_message()
+    return answer_json(_message_id(topic.name, last.position.ledger, last.position.entry, last.batch_index))
+
+
+async def terminate(call: Call) -> Answer:
+    if await call.rooms.lifecycle.partitions(call.topic, create=False):
+        raise OperationNotAllowed("Termination of a partitioned topic is not allowed; use terminate/partitions")
+    return answer_json(await _terminated(await open_persistent(call, call.topic)))
+
+
+async def terminate_partitioned(call: Call) -> Answer:
+    await _partitioned(call)
+    names = await existing_partitions(call, call.topic)
+    ends = {str(name.partition_index): await _terminated(await open_persistent(call, name)) for name in names}
+    return answer_json(ends)
+
+
+async def _terminated(topic: Topic) -> dict[str, int]:
+    position = await topic.terminate()
+    return _message_id(topic.name, position.ledger, position.entry, -1)
+
+
+async def _partitioned(call: Call) -> PartitionedTopicMetadata:
+    metadata = await call.rooms.lifecycle.metadata(call.topic)
+    if metadata is None:
+        raise PartitionedTopicNotFound(f"Partitioned Topic {call.topic} not found")
+    return metadata
+
+
+async def _partitions(call: Call) -> list[AnyTopic]:
+    return [await open_topic(call, name) for name in await existing_partitions(call, call.topic)]
+
+
+def _message_id(name: TopicName, ledger: int, entry: int, batch_index: int) -> dict[str, int]:
+    return {
+        "ledgerId": ledger,
+        "entryId": entry,
+        "partitionIndex": name.partition_index,
+        "batchIndex": batch_index,
+        "batchSize": 0,
+    }
+
+
+_TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+
+ROUTES: Final = (
+    Route("GET", f"{_TOPIC}/stats", get_stats),
+    Route("GET", f"{_TOPIC}/internalStats", get_internal_stats),
+    Route("GET", f"{_TOPIC}/partitioned-stats", get_partitioned_stats),
+    Route("GET", f"{_TOPIC}/partitioned-internalStats", get_partitioned_internal_stats),
+    Route("GET", f"{_TOPIC}/lastMessageId", get_last_message_id),
+    Route("POST", f"{_TOPIC}/terminate", terminate),
+    Route("POST", f"{_TOPIC}/terminate/partitions", terminate_partitioned),
+)

@@ -1,0 +1,141 @@
+"""REST calls about the existence of topics: create, grow, list, delete, properties, unload, terminate."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from interpulse.broker.live.cursor import CursorRecord
+from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.model.errors import InvalidRequest
+from interpulse.model.names import Domain
+from interpulse.model.topics import PartitionedTopicMetadata, Requester
+
+__all__ = ["ROUTES"]
+
+
+async def list_topics(call: Call) -> Answer:
+    await call.rooms.namespaces.get_policies(call.namespace)
+    include_system = call.flag("includeSystemTopic")
+    names = await call.rooms.lifecycle.list_topics(call.namespace, _domain(call), include_system=include_system)
+    return answer_json([str(name) for name in names])
+
+
+async def list_partitioned(call: Call) -> Answer:
+    await call.rooms.namespaces.get_policies(call.namespace)
+    include_system = call.flag("includeSystemTopic")
+    names = await call.rooms.lifecycle.list_partitioned(call.namespace, _domain(call), include_system=include_system)
+    return answer_json([str(name) for name in names])
+
+
+async def create_topic(call: Call) -> Answer:
+    topic, properties = call.topic, call.properties()
+    await call.rooms.lifecycle.create_plain(topic, properties=properties)
+    if not topic.is_persistent:
+        await call.rooms.registry.open(topic, by=Requester.ADMIN, create=True)
+    return DONE
+
+
+async def delete_topic(call: Call) -> Answer:
+    await call.rooms.deletion.topic(call.topic, force=call.flag("force"))
+    return DONE
+
+
+async def get_partitions(call: Call) -> Answer:
+    """PIP-344: asking creates nothing unless ``checkAllowAutoCreation`` is true."""
+    topic = call.topic
+    partitions = await call.rooms.lifecycle.partitions(topic, create=call.flag("checkAllowAutoCreation"))
+    metadata = await call.rooms.lifecycle.metadata(topic) if partitions else None
+    return answer_json((metadata or PartitionedTopicMetadata(partitions)).to_json())
+
+
+async def create_partitioned(call: Call) -> Answer:
+    partitions, properties = _partitions(call)
+    local_only = call.flag("createLocalTopicOnly")
+    topic = call.topic
+    await call.rooms.lifecycle.create_partitioned(topic, partitions, properties=properties, local_only=local_only)
+    return DONE
+
+
+def _partitions(call: Call) -> tuple[int, dict[str, str]]:
+    """The body: a number, or an object that brings properties along."""
+    body = call.json()
+    if not isinstance(body, dict):
+        return call.integer(), {}
+    partitions, properties = body.get("partitions"), body.get("properties") or {}
+    if isinstance(partitions, bool) or not isinstance(partitions, int):
+        raise InvalidRequest("partitions must be a whole number")
+    return partitions, _texts(properties)
+
+
+def _texts(properties: Any) -> dict[str, str]:
+    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
+        raise InvalidRequest("properties must be an object of texts")
+    return properties
+
+
+async def expand(call: Call) -> Answer:
+    partitions, force = call.integer(), call.flag("force")
+    await call.rooms.lifecycle.expand(call.topic, partitions, force=force, new_cursor=CursorRecord().dump())
+    return DONE
+
+
+async def create_missed_partitions(call: Call) -> Answer:
+    await call.rooms.lifecycle.create_missed_partitions(call.topic)
+    return DONE
+
+
+async def delete_partitioned(call: Call) -> Answer:
+    await call.rooms.deletion.partitioned_topic(call.topic, force=call.flag("force"))
+    return DONE
+
+
+async def get_properties(call: Call) -> Answer:
+    await call.rooms.lifecycle.partitions(call.topic, create=False)
+    return answer_json(await call.rooms.lifecycle.properties(call.topic))
+
+
+async def update_properties(call: Call) -> Answer:
+    properties = call.properties()
+    await call.rooms.lifecycle.set_properties(call.topic, lambda old: old | properties)
+    return DONE
+
+
+async def delete_property(call: Call) -> Answer:
+    key = call.query.get("key", "")
+    await call.rooms.lifecycle.set_properties(
+        call.topic, lambda old: {name: value for name, value in old.items() if name != key}
+    )
+    return DONE
+
+
+async def unload(call: Call) -> Answer:
+    topic = call.topic
+    partitions = await call.rooms.lifecycle.partitions(topic, create=False)
+    for name in [topic.partition(index) for index in range(partitions)] or [topic]:
+        await call.rooms.registry.unload(name)
+    return DONE
+
+
+def _domain(call: Call) -> Domain:
+    domain: Any = call.params["domain"]
+    return domain  # type: ignore[no-any-return]
+
+
+_NAMESPACE: Final = "/admin/v2/{domain}/{tenant}/{namespace}"
+_TOPIC: Final = f"{_NAMESPACE}/{{topic}}"
+
+ROUTES: Final = (
+    Route("GET", _NAMESPACE, list_topics),
+    Route("GET", f"{_NAMESPACE}/partitioned", list_partitioned),
+    Route("PUT", _TOPIC, create_topic),
+    Route("DELETE", _TOPIC, delete_topic),
+    Route("GET", f"{_TOPIC}/partitions", get_partitions),
+    Route("PUT", f"{_TOPIC}/partitions", create_partitioned),
+    Route("POST", f"{_TOPIC}/partitions", expand),
+    Route("DELETE", f"{_TOPIC}/partitions", delete_partitioned),
+    Route("POST", f"{_TOPIC}/createMissedPartitions", create_missed_partitions),
+    Route("GET", f"{_TOPIC}/properties", get_properties),
+    Route("PUT", f"{_TOPIC}/properties", update_properties),
+    Route("DELETE", f"{_TOPIC}/properties", delete_property),
+    Route("PUT", f"{_TOPIC}/unload", unload),
+)

@@ -11,7 +11,7 @@ import logging
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 import interpulse
 from interpulse.client.config import BrokerAddress, ClientConfig
@@ -240,8 +240,7 @@ class Connection(asyncio.Protocol):
     # ---- Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
         if self._failure is not None:
             transport.abort()
             return

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from interpulse.broker.binary.failures import refusal, request_id_of
 from interpulse.broker.binary.handlers import AWAITING, INLINE
@@ -79,10 +79,9 @@ class ClientConnection(asyncio.Protocol):
     # The transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=_OUTPUT_BYTES_HIGH, low=_OUTPUT_BYTES_LOW)
-        self.output = Output(self.loop, transport)
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, but does not inherit from it
+        self._transport.set_write_buffer_limits(high=_OUTPUT_BYTES_HIGH, low=_OUTPUT_BYTES_LOW)
+        self.output = Output(self.loop, self._transport)
         peer = transport.get_extra_info("peername")
         self.address = f"/{peer[0]}:{peer[1]}" if peer else ""
         self._keep_alive_timer = self.loop.call_at(self._protocol.next_tick, self._tick)

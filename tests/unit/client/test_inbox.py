@@ -1,0 +1,56 @@
+"""The inbox."""
+
+import asyncio
+
+import pytest
+
+from interpulse.client.inbox import Inbox
+from interpulse.client.messages import Message
+from interpulse.model.errors import AlreadyClosed, OperationTimeout
+from tests.unit.client.test_acks import message
+
+
+class Owner:
+    def __init__(self) -> None:
+        self.taken: list[Message] = []
+
+    def on_taken(self, message: Message) -> None:
+        self.taken.append(message)
+
+
+async def test_messages_come_in_order_and_their_source_hears_of_it() -> None:
+    inbox, owner = Inbox(), Owner()
+    inbox.put(message(1, 1), owner)
+    inbox.put(message(1, 2), owner)
+    assert [(await inbox.take(None)).id.entry for _ in range(2)] == [1, 2]
+    assert [taken.id.entry for taken in owner.taken] == [1, 2]
+
+
+async def test_taker_when_nothing_comes_then_operation_timeout() -> None:
+    with pytest.raises(OperationTimeout):
+        await Inbox().take(10)
+
+
+async def test_taker_when_it_waits_then_gets_the_message_that_comes() -> None:
+    inbox = Inbox()
+    task = asyncio.create_task(inbox.take(None))
+    await asyncio.sleep(0)
+    inbox.put(message(1, 1), Owner())
+    assert (await task).id.entry == 1
+
+
+async def test_failure_is_raised_when_the_inbox_is_empty() -> None:
+    inbox = Inbox()
+    inbox.put(message(1, 1), Owner())
+    inbox.fail(AlreadyClosed("over"))
+    await inbox.take(None)
+    with pytest.raises(AlreadyClosed):
+        await inbox.take(None)
+
+
+async def test_messages_of_one_source_when_discarded_then_the_others_stay() -> None:
+    inbox, first, second = Inbox(), Owner(), Owner()
+    inbox.put(message(1, 1), first)
+    inbox.put(message(2, 1), second)
+    assert inbox.discard(first) == 1
+    assert len(inbox) == 1

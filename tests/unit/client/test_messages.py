@@ -1,0 +1,46 @@
+"""Messages read from entries of other clients."""
+
+import struct
+
+import pytest
+
+from interpulse.client.messages import Message, messages_of
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import pack_batch
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import build_entry, parse_entry
+
+
+def read(metadata: pb.MessageMetadata, payload: bytes, front: bytes = b"") -> list[Message]:
+    metadata.producer_name, metadata.sequence_id, metadata.publish_time = "p", 5, 1
+    entry = parse_entry(front + build_entry(metadata.SerializeToString(), payload))
+    return list(messages_of(entry, topic="t", ledger=1, entry_id=2, partition=3, redelivery_count=4))
+
+
+def test_compacted_messages_of_a_batch_are_left_out_and_keep_their_indexes() -> None:
+    payload = pack_batch((pb.SingleMessageMetadata(compacted_out=index == 1), b"x") for index in range(3))
+    messages = read(pb.MessageMetadata(num_messages_in_batch=3), payload)
+    assert [message.id.batch_index for message in messages] == [0, 2]
+    assert messages[0].sequence_id == 5
+    assert messages[1].sequence_id == 7
+
+
+def test_encrypted_batch_comes_as_one_message_with_its_bytes() -> None:
+    metadata = pb.MessageMetadata(num_messages_in_batch=3, compression=pb.LZ4, uncompressed_size=10)
+    metadata.encryption_keys.add(key="k", value=b"v")
+    (message,) = read(metadata, b"secret")
+    assert (message.is_encrypted, message.content, message.id.batch_index) == (True, b"secret", -1)
+
+
+def test_index_of_the_broker_counts_back_from_the_end_of_the_batch() -> None:
+    broker = pb.BrokerEntryMetadata(broker_timestamp=77, index=12).SerializeToString()
+    front = b"\x0e\x02" + struct.pack(">I", len(broker)) + broker
+    payload = pack_batch((pb.SingleMessageMetadata(), b"x") for _ in range(3))
+    messages = read(pb.MessageMetadata(num_messages_in_batch=3), payload, front)
+    assert [message.index for message in messages] == [10, 11, 12]
+    assert messages[0].broker_publish_time_ms == 77
+
+
+def test_entry_when_it_announces_a_monstrous_size_then_is_refused_before_memory_is_taken() -> None:
+    with pytest.raises(RemoteProtocolError, match="announces"):
+        read(pb.MessageMetadata(compression=pb.ZLIB, uncompressed_size=2**31), b"x")

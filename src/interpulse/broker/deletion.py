@@ -100,12 +100,18 @@ class Deletion:
             await self._registry.delete(name, force=force)
 
     async def _holds_topics(self, namespace: NamespaceName) -> bool:
+        """Stored topics count, and topics that are not stored while somebody is connected to them."""
         for domain in _DOMAINS:
-            if await self._lifecycle.list_topics(namespace, domain, include_system=False):
-                return True
             if await self._lifecycle.list_partitioned(namespace, domain, include_system=False):
                 return True
+            topics = await self._lifecycle.list_topics(namespace, domain, include_system=False)
+            if any(name.is_persistent or self._in_use(name) for name in topics):
+                return True
         return False
+
+    def _in_use(self, name: TopicName) -> bool:
+        loaded = self._registry.get(name)
+        return loaded is not None and loaded.in_use
 
     async def _delete_topics(self, namespace: NamespaceName) -> None:
         for domain in _DOMAINS:

@@ -26,6 +26,7 @@ from interpulse.broker.rest import (
     tenants,
     topic_stats,
     topics,
+    unsupported,
 )
 from interpulse.broker.rest.call import Answer, Call, Route
 from interpulse.broker.rest.rooms import RestRooms
@@ -49,6 +50,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *lookup.ROUTES,
     *brokers.ROUTES,
     *metrics.ROUTES,
+    *unsupported.ROUTES,
 )
 
 _STOP_SECONDS: Final = 1.0

@@ -69,7 +69,7 @@ async def skip(call: Call) -> Answer:
     count = _number(call, "count")
 
     async def skip_some(topic: Topic) -> None:
-        topic.skip(call.subscription, count)
+        await topic.skip(call.subscription, count)
 
     return await _on_each(call, skip_some)
 

@@ -1,0 +1,104 @@
+"""A broker in memory behind its REST door, for tests of the door."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from interpulse.broker.clock import SystemClock
+from interpulse.broker.clusters import Clusters
+from interpulse.broker.comparison import RemoteComparison
+from interpulse.broker.config import BrokerConfig
+from interpulse.broker.deletion import Deletion
+from interpulse.broker.dynamic_config import DynamicConfig
+from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
+from interpulse.broker.live.api import TopicSettings
+from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.replication_clusters import ReplicationClusters
+from interpulse.broker.replication_cursors import RegistryReplicationCursors
+from interpulse.broker.replication_status import ReplicationStatus
+from interpulse.broker.rest.rooms import Addresses, RestRooms
+from interpulse.broker.rest.server import RestServer
+from interpulse.broker.schemas import Schemas, SchemaSettings
+from interpulse.broker.tenants import Tenants
+from interpulse.model.clusters import ClusterData
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Requester
+from interpulse.storage.memory import MemoryMetadataStore, memory_log_store
+
+__all__ = ["RestBroker", "rest_broker"]
+
+
+@dataclass
+class RestBroker:
+    """What a test may want to reach behind the door."""
+
+    web_url: str
+    rooms: RestRooms
+    store: MemoryMetadataStore
+    ready: bool = True
+
+
+@asynccontextmanager
+async def rest_broker(config: BrokerConfig | None = None) -> AsyncIterator[RestBroker]:
+    """A broker of cluster ``standalone`` (unless the settings say otherwise) that answers REST calls."""
+    config = config or BrokerConfig()
+    store = MemoryMetadataStore()
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    web_url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+    await bootstrap(store, local_cluster=config.cluster_name, cluster=ClusterData(service_url=web_url))
+    rooms = _rooms(store, config, Addresses("pulsar://127.0.0.1:1", web_url), lambda: broker.ready)
+    broker = RestBroker(web_url, rooms, store)
+    server = RestServer(rooms, bound)
+    await rooms.registry.start()
+    await server.start()
+    try:
+        yield broker
+    finally:
+        await server.stop()
+        await rooms.registry.close()
+
+
+def _rooms(store: MemoryMetadataStore, config: BrokerConfig, addresses: Addresses, ready: object) -> RestRooms:
+    dynamic = DynamicConfig(store, config)
+    clusters, tenants = Clusters(store), Tenants(store)
+    namespaces = Namespaces(store, local_cluster=config.cluster_name)
+
+    async def open_rule(name: TopicName, by: Requester, create: bool) -> None:
+        await lifecycle.open(name, by=by, create=create)
+
+    async def settings(name: TopicName) -> TopicSettings:
+        policies = await namespaces.find_policies(name.namespace_name)
+        remotes = policies.replication_clusters if policies else ()
+        return TopicSettings(remote_clusters=tuple(each for each in remotes if each != config.cluster_name))
+
+    registry = TopicRegistry(
+        cluster=config.cluster_name,
+        metadata=store,
+        logs=memory_log_store(store),
+        clock=SystemClock(),
+        open_rule=open_rule,
+        settings=settings,
+    )
+    lifecycle = TopicLifecycle(store, namespaces, lambda: LifecycleSettings.of(dynamic.config), loaded=registry.names)
+    schemas = Schemas(store, namespaces, SchemaSettings, SystemClock())
+    comparison = RemoteComparison(lifecycle, lambda: dynamic.config)
+    cursors = RegistryReplicationCursors(lifecycle, registry)
+    return RestRooms(
+        clusters=clusters,
+        tenants=tenants,
+        namespaces=namespaces,
+        lifecycle=lifecycle,
+        registry=registry,
+        schemas=schemas,
+        deletion=Deletion(store, lifecycle, registry, schemas, namespaces, tenants),
+        replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
+        replication_status=ReplicationStatus(store, namespaces, lifecycle),
+        dynamic=dynamic,
+        addresses=lambda: addresses,
+        ready=ready,  # type: ignore[arg-type]
+    )

@@ -434,7 +434,7 @@ class Topic:
 
     # --- REST operations on a backlog
 
-    def skip(self, subscription: str, entry_count: int) -> int:
+    async def skip(self, subscription: str, entry_count: int) -> int:
         """Acknowledge the next so many entries that are not; how many there were. Raises SubscriptionNotFound."""
         found = self.subscription(subscription)
         upto = position = found.cursor.mark_delete

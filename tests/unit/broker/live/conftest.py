@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import Delivery, ProducerRequest, SubscribeRequest, TopicSettings
+from interpulse.broker.live.api import Delivery, ProducerRequest, SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.producer import Producer
 from interpulse.broker.live.registry import TopicRegistry
@@ -118,6 +118,8 @@ def number_of(entry: bytes) -> int:
 class Bench:
     """One broker's worth of topics over memory, which can be restarted."""
 
+    SHARED, FAILOVER, KEY_SHARED = SubType.SHARED, SubType.FAILOVER, SubType.KEY_SHARED
+
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.metadata = MemoryMetadataStore()
@@ -180,7 +182,14 @@ class Bench:
         request.setdefault("consumer_id", 1)
         consumer = await topic.subscribe(SubscribeRequest(subscription=subscription, **request), sink)
         consumer.flow(permits)
+        await settle()
         return consumer, sink
+
+    def entry(self, number: int, **metadata: Any) -> bytes:
+        return make_entry(number, **metadata)
+
+    async def settle(self) -> None:
+        await settle()
 
     async def publish(self, topic: Any, *numbers: int, name: str = "filler") -> None:
         """Publish these numbers as entries, and wait until they are durable."""
@@ -206,10 +215,27 @@ async def bench() -> AsyncIterator[Bench]:
 
 
 @pytest.fixture
-def publish_entries() -> Callable[..., Awaitable[None]]:
-    async def publish(producer: Producer, *numbers: int, **metadata: Any) -> None:
+def topic_name() -> TopicName:
+    return TOPIC
+
+
+@pytest.fixture(name="settle")
+def settle_fixture() -> Callable[[], Awaitable[None]]:
+    return settle
+
+
+@pytest.fixture(name="make_entry")
+def make_entry_fixture() -> Callable[..., bytes]:
+    return make_entry
+
+
+@pytest.fixture
+def publish() -> Callable[..., Awaitable[None]]:
+    """Publish these numbers, and wait until they are answered."""
+
+    async def publish_numbers(producer: Producer, *numbers: int, **metadata: Any) -> None:
         for number in numbers:
             producer.publish(number, -1, 1, make_entry(number, producer=producer.name, **metadata))
         await settle()
 
-    return publish
+    return publish_numbers

@@ -1,0 +1,274 @@
+"""Who may publish, and which answers come in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.api import AccessMode, ProducerRequest, TopicSettings
+from interpulse.model.errors import PersistenceError, ProducerBusy, ProducerFenced
+
+EXCLUSIVE, WAIT, FENCING = AccessMode.EXCLUSIVE, AccessMode.WAIT_FOR_EXCLUSIVE, AccessMode.EXCLUSIVE_WITH_FENCING
+
+
+async def test_name_when_none_is_given_then_it_is_unique_also_after_a_restart(bench: Any) -> None:
+    topic = await bench.topic()
+    names = [(await bench.producer(topic, name))[0].name for name in ("", None)]
+    await bench.restart()
+    topic = await bench.topic()
+    names.append((await bench.producer(topic, ""))[0].name)
+    assert names == ["c-0-0", "c-0-1", "c-1-0"]
+
+
+async def test_name_when_its_holder_is_alive_then_busy(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.producer(topic, "p")
+    with pytest.raises(ProducerBusy, match="'p' is already connected"):
+        await bench.producer(topic, "p")
+
+
+async def test_name_when_its_holder_is_dead_then_it_is_taken_over(bench: Any) -> None:
+    topic = await bench.topic()
+    old, sink = await bench.producer(topic, "p")
+    sink.alive = False
+    new, _ = await bench.producer(topic, "p")
+    assert old.closed
+    assert topic.producers.by_name == {"p": new}
+    old.close()
+    assert topic.producers.by_name == {"p": new}
+
+
+async def test_generated_name_when_it_comes_back_with_a_higher_epoch_then_it_replaces_itself(bench: Any) -> None:
+    topic = await bench.topic()
+    old, _ = await bench.producer(topic, "", user_provided_name=False)
+    new, _ = await bench.producer(topic, old.name, user_provided_name=False, epoch=1)
+    assert old.closed
+    assert new.name == old.name
+    with pytest.raises(ProducerBusy):
+        await bench.producer(topic, old.name, user_provided_name=False, epoch=1)
+
+
+async def test_given_name_when_the_same_producer_of_a_connection_comes_back_then_it_replaces_itself(bench: Any) -> None:
+    topic = await bench.topic()
+    old, sink = await bench.producer(topic, "p")
+    await topic.add_producer(ProducerRequest(1, "p", epoch=1), sink)
+    assert old.closed
+
+
+async def test_exclusive_when_it_holds_the_topic_then_shared_are_busy_and_exclusive_fenced(bench: Any) -> None:
+    topic = await bench.topic()
+    producer, _ = await bench.producer(topic, "e", access_mode=EXCLUSIVE)
+    assert producer.topic_epoch == 0
+    with pytest.raises(ProducerBusy, match="existing exclusive producer: e"):
+        await bench.producer(topic, "s")
+    with pytest.raises(ProducerFenced, match="existing exclusive producer: e"):
+        await bench.producer(topic, "e2", access_mode=EXCLUSIVE)
+
+
+async def test_exclusive_when_shared_are_connected_then_fenced(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.producer(topic, "s")
+    with pytest.raises(ProducerFenced, match="existing shared producers"):
+        await bench.producer(topic, "e", access_mode=EXCLUSIVE)
+
+
+async def test_waiting_when_the_owner_leaves_then_its_turn_comes(bench: Any, settle: Any) -> None:
+    topic = await bench.topic()
+    owner, _ = await bench.producer(topic, "e", access_mode=EXCLUSIVE)
+    waiting, sink = await bench.producer(topic, "w", access_mode=WAIT)
+    assert not waiting.ready
+    assert waiting.topic_epoch is None
+    with pytest.raises(ProducerBusy):
+        await bench.producer(topic, "s")
+    owner.close()
+    await settle()
+    assert (waiting.ready, sink.ready, waiting.topic_epoch) == (True, [1], 1)
+
+
+async def test_fencing_sends_everybody_else_away(bench: Any) -> None:
+    topic = await bench.topic()
+    owner, owner_sink = await bench.producer(topic, "e", access_mode=EXCLUSIVE)
+    _, waiting_sink = await bench.producer(topic, "w", access_mode=WAIT)
+    fencing, _ = await bench.producer(topic, "f", access_mode=FENCING)
+    assert owner.closed
+    assert owner_sink.closed == [1]
+    assert [str(each) for each in waiting_sink.refused] == ["Fenced out"]
+    assert fencing.topic_epoch == 1
+    fencing.close()
+    with pytest.raises(ProducerFenced, match="Current epoch: 1, Producer epoch: 0"):
+        await bench.producer(topic, "e", access_mode=EXCLUSIVE, topic_epoch=0)
+
+
+async def test_epoch_survives_a_restart(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.producer(topic, "e", access_mode=EXCLUSIVE)
+    await bench.restart()
+    producer, _ = await bench.producer(await bench.topic(), "e", access_mode=EXCLUSIVE)
+    assert producer.topic_epoch == 1
+
+
+async def test_publish_then_receipts_come_in_order_with_ids_as_sent(bench: Any, publish: Any) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+    await publish(producer, 5, 6, 7)
+    assert sink.receipts == [(5, -1, 1, 0), (6, -1, 1, 1), (7, -1, 1, 2)]
+    assert producer.pending_count == 0
+    assert producer.last_sequence_id == -1
+
+
+async def test_publish_when_the_producer_is_gone_then_the_entry_is_kept_and_nobody_told(
+    bench: Any, make_entry: Any, settle: Any
+) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+    producer.publish(1, -1, 1, make_entry(1))
+    producer.close()
+    await settle()
+    assert sink.order == []
+    assert topic.internal_stats()["numberOfEntries"] == 1
+
+
+async def test_publish_while_waiting_then_it_is_refused(bench: Any, make_entry: Any) -> None:
+    topic = await bench.topic()
+    await bench.producer(topic, "e", access_mode=EXCLUSIVE)
+    waiting, sink = await bench.producer(topic, "w", access_mode=WAIT)
+    waiting.publish(1, -1, 1, make_entry(1))
+    assert [type(error) for _, error in sink.failures] == [ProducerFenced]
+
+
+class TestDeduplication:
+    @pytest.fixture(autouse=True)
+    def enabled(self, bench: Any) -> None:
+        bench.settings = TopicSettings(deduplication_enabled=True, deduplication_entries_interval=3)
+
+    async def test_repeat_is_answered_as_stored_without_a_position(self, bench: Any, publish: Any) -> None:
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic)
+        await publish(producer, 1, 2)
+        await publish(producer, 1, 2, 3)
+        assert sink.receipts[2:] == [(1, -1, -1, -1), (2, -1, -1, -1), (3, -1, 1, 2)]
+        assert producer.last_sequence_id == 3
+
+    async def test_repeat_of_an_entry_in_flight_is_refused_in_its_turn(
+        self, bench: Any, make_entry: Any, settle: Any
+    ) -> None:
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic)
+        producer.publish(1, -1, 1, make_entry(1))
+        producer.publish(1, -1, 1, make_entry(1))
+        assert sink.order == []
+        await settle()
+        assert sink.receipts == [(1, -1, 1, 0)]
+        assert [(number, type(error)) for number, error in sink.failures] == [(1, PersistenceError)]
+        assert sink.order == [1, 1]
+
+    async def test_repeat_when_others_are_in_flight_then_its_answer_waits_for_them(
+        self, bench: Any, make_entry: Any, publish: Any, settle: Any
+    ) -> None:
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic)
+        await publish(producer, 1)
+        producer.publish(2, -1, 1, make_entry(2))
+        producer.publish(1, -1, 1, make_entry(1))
+        await settle()
+        assert sink.order == [1, 2, 1]
+
+    async def test_batch_counts_by_its_last_message(
+        self, bench: Any, make_entry: Any, publish: Any, settle: Any
+    ) -> None:
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic)
+        producer.publish(0, 9, 10, make_entry(0, highest_sequence_id=9, num_messages_in_batch=10))
+        await settle()
+        await publish(producer, 9, 10)
+        assert [row[2:] for row in sink.receipts] == [(1, 0), (-1, -1), (1, 1)]
+
+    async def test_other_names_have_their_own_numbers(self, bench: Any, publish: Any) -> None:
+        topic = await bench.topic()
+        first, _ = await bench.producer(topic, "a")
+        second, sink = await bench.producer(topic, "b")
+        await publish(first, 7)
+        await publish(second, 7)
+        assert sink.receipts == [(7, -1, 1, 1)]
+
+    async def test_only_the_last_chunk_counts(self, bench: Any, make_entry: Any, settle: Any) -> None:
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic)
+
+        def send(chunk: int) -> None:
+            entry = make_entry(4, uuid="p-4", num_chunks_from_msg=3, chunk_id=chunk)
+            producer.publish(4, -1, 1, entry, True)
+
+        send(0)
+        send(1)
+        await settle()
+        assert topic.deduplication.last_sequence_id("p") == -1
+        for chunk in range(3):
+            send(chunk)
+        await settle()
+        send(2)
+        assert [row[2:] for row in sink.receipts] == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (-1, -1)]
+
+    async def test_markers_do_not_count(self, bench: Any, make_entry: Any, settle: Any) -> None:
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic)
+        for _ in range(2):
+            producer.publish(2**64 - 1, -1, 1, make_entry(1, marker_type=10), False, True)
+        await settle()
+        assert len(sink.receipts) == 2
+        assert topic.deduplication.last_sequence_id("p") == -1
+
+    @pytest.mark.parametrize("count", [2, 3, 8])
+    async def test_after_a_crash_everything_that_was_receipted_is_known(
+        self, bench: Any, publish: Any, count: int
+    ) -> None:
+        """The lane of a replication job: the sequence id is the packed position of the source."""
+        name, ids = "pulsar.repl.east-->west", [(12 << 32) | entry for entry in range(count)]
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic, name)
+        await publish(producer, *ids)
+        await topic.flush()
+        assert len(sink.receipts) == count
+        await bench.crash()
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic, name)
+        assert producer.last_sequence_id == ids[-1]
+        await publish(producer, *ids, ids[-1] + 1)
+        assert [row[2:] for row in sink.receipts[:-1]] == [(-1, -1)] * count
+        assert sink.receipts[-1][3] == 0
+
+    async def test_replicator_passes_on_numbers_of_many_producers(
+        self, bench: Any, make_entry: Any, settle: Any
+    ) -> None:
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic, "pulsar.repl.a-->b", remote=True)
+        for origin, number in [("x", 5), ("y", 5), ("x", 5)]:
+            producer.publish(number, -1, 1, make_entry(number, producer=origin))
+            await settle()
+        assert [row[2:] for row in sink.receipts] == [(1, 0), (1, 1), (-1, -1)]
+
+    async def test_switching_it_off_and_on_again_forgets(self, bench: Any, publish: Any) -> None:
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic)
+        await publish(producer, 5)
+        await topic.apply(TopicSettings())
+        assert topic.stats()["deduplicationStatus"] == "Disabled"
+        await publish(producer, 5)
+        await topic.apply(TopicSettings(deduplication_enabled=True))
+        await publish(producer, 5)
+        await publish(producer, 5)
+        assert [row[2:] for row in sink.receipts] == [(1, 0), (1, 1), (1, 2), (-1, -1)]
+        assert topic.stats()["deduplicationStatus"] == "Enabled"
+
+    async def test_names_that_were_silent_for_long_are_forgotten(self, bench: Any, publish: Any) -> None:
+        topic = await bench.topic()
+        silent, _ = await bench.producer(topic, "silent")
+        await publish(silent, 1)
+        silent.close()
+        connected, _ = await bench.producer(topic, "connected")
+        await publish(connected, 1)
+        bench.clock.time_ms += 361 * 60_000
+        await topic.maintain()
+        assert topic.deduplication.last_sequence_id("silent") == -1
+        assert topic.deduplication.last_sequence_id("connected") == 1

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.api import TopicSettings
+from interpulse.broker.live.non_persistent import NonPersistentTopic
+from interpulse.model.errors import PreconditionFailed, ServiceNotReady, TopicNotFound
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.topics import Requester
+
+OTHER = TopicName.parse("persistent://public/other/t")
+
+
+async def test_open_when_many_ask_then_the_topic_is_loaded_once(bench: Any) -> None:
+    topics = await asyncio.gather(*(bench.topic() for _ in range(20)))
+    assert len(set(map(id, topics))) == 1
+    assert len(bench.opened) == 1
+    assert bench.registry.get(topics[0].name) is topics[0]
+    assert list(bench.registry.names) == [topics[0].name]
+
+
+async def test_open_when_the_first_may_not_create_then_the_next_may(bench: Any, topic_name: Any) -> None:
+    asked = await asyncio.gather(
+        bench.registry.open(topic_name, by=Requester.CLIENT, create=False),
+        bench.registry.open(topic_name, by=Requester.CLIENT, create=True),
+        return_exceptions=True,
+    )
+    assert isinstance(asked[0], TopicNotFound)
+    assert asked[1] is bench.registry.get(topic_name)
+
+
+async def test_open_when_the_one_who_asked_is_cancelled_then_the_load_goes_on(bench: Any, topic_name: Any) -> None:
+    asking = asyncio.create_task(bench.registry.open(topic_name))
+    await asyncio.sleep(0)
+    asking.cancel()
+    assert await bench.topic() is bench.registry.get(topic_name)
+    assert len(bench.opened) == 1
+
+
+async def test_open_after_close_is_refused(bench: Any, topic_name: Any) -> None:
+    await bench.registry.close()
+    with pytest.raises(ServiceNotReady):
+        await bench.registry.open(topic_name)
+
+
+async def test_unload_answers_what_is_pending_and_sends_clients_away(bench: Any, make_entry: Any) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+    _, consumer_sink = await bench.consumer(topic)
+    producer.publish(1, -1, 1, make_entry(1))
+    await bench.registry.unload(topic.name)
+    assert sink.receipts == [(1, -1, 1, 0)]
+    assert (sink.closed, consumer_sink.closed) == ([1], [1])
+    assert bench.registry.topics() == []
+    assert await bench.topic() is not topic
+    await bench.registry.unload(OTHER)
+
+
+async def test_delete_when_in_use_then_only_by_force(bench: Any) -> None:
+    topic = await bench.topic()
+    _, sink = await bench.producer(topic)
+    with pytest.raises(PreconditionFailed):
+        await bench.registry.delete(topic.name)
+    await bench.registry.delete(topic.name, force=True)
+    assert sink.closed == [1]
+    assert bench.registry.topics() == []
+    assert await bench.metadata.children("/managed-ledgers") == []
+
+
+async def test_delete_when_cursors_wait_to_be_stored_then_none_comes_back(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic)
+    await bench.publish(topic, 1)
+    consumer.acknowledge_cumulative(topic.last_durable())
+    consumer.close()
+    await bench.registry.delete(topic.name)
+    await bench.registry.flush()
+    assert await bench.metadata.children("/managed-ledgers") == []
+
+
+async def test_delete_of_a_topic_that_is_not_loaded_removes_its_record(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.registry.unload(topic.name)
+    await bench.registry.delete(topic.name)
+    assert await bench.metadata.children("/managed-ledgers") == []
+
+
+async def test_policies_changed_then_loaded_topics_of_the_namespace_follow(bench: Any) -> None:
+    topic, other = await bench.topic(), await bench.topic(OTHER)
+    bench.settings = TopicSettings(deduplication_enabled=True)
+    await bench.registry.policies_changed(NamespaceName("public", "default"))
+    assert (topic.deduplication is not None, other.deduplication is not None) == (True, False)
+    await bench.registry.policies_changed()
+    assert other.deduplication is not None
+
+
+async def test_settings_that_change_while_a_topic_is_loaded_are_not_missed(bench: Any, topic_name: Any) -> None:
+    asked = 0
+
+    async def settings(name: TopicName) -> TopicSettings:
+        nonlocal asked
+        asked += 1
+        return TopicSettings(deduplication_enabled=asked > 1)
+
+    bench.registry._settings = settings
+    topic = await bench.topic()
+    assert topic.deduplication is not None
+
+
+async def test_flush_stores_only_what_changed(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic)
+    await bench.publish(topic, 1)
+    consumer.acknowledge_cumulative(topic.last_durable())
+    seen: list[str] = []
+    bench.metadata.watch("/managed-ledgers", seen.append)
+    await bench.registry.flush()
+    await bench.registry.flush()
+    assert seen == [f"/managed-ledgers/{topic.name.log_name}/s"]
+
+
+async def test_non_persistent_topics_are_loaded_by_the_same_rules(bench: Any) -> None:
+    name = TopicName.parse("non-persistent://public/default/n")
+    topic = await bench.registry.open(name)
+    assert isinstance(topic, NonPersistentTopic)
+    assert bench.opened == [name]
+    await bench.registry.maintain()
+    await bench.registry.unload(name)
+    assert bench.registry.topics() == []

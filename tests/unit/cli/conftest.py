@@ -1,0 +1,35 @@
+"""Running commands against a web service whose answers the test chooses."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import pytest
+from click.testing import CliRunner, Result
+
+from interpulse.cli.admin import admin
+from tests.stub_web import StubWeb
+
+
+class RunAdmin(Protocol):
+    """Runs one command of the administration."""
+
+    def __call__(self, *arguments: str) -> Result: ...
+
+
+@pytest.fixture
+def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubWeb]:
+    """The web service that commands talk to."""
+    monkeypatch.delenv("PULSAR_CLIENT_CONF", raising=False)
+    with StubWeb() as stub:
+        monkeypatch.setenv("webServiceUrl", stub.url)
+        yield stub
+
+
+@pytest.fixture
+def run_admin(web: StubWeb) -> RunAdmin:
+    """`run_admin("topics", "list", "a/b")` as a user would type it after `interpulse-admin`."""
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(admin, arguments, prog_name="interpulse-admin", catch_exceptions=False)
+
+    return run

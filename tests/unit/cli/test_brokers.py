@@ -1,0 +1,30 @@
+"""``brokers``."""
+
+from tests.stub_web import StubWeb
+from tests.unit.cli.conftest import RunAdmin
+
+ROOT = "/admin/v2/brokers"
+
+
+def test_questions_when_asked_then_answers_are_printed(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("GET", ROOT, ["b:1"])
+    web.answer("GET", f"{ROOT}/east", ["b:2"])
+    web.answer_raw("GET", f"{ROOT}/health", b"ok")
+    web.answer("GET", f"{ROOT}/configuration/runtime", {"a": "1", "b": ""})
+    web.answer("GET", f"{ROOT}/configuration", ["a"])
+    web.answer("GET", f"{ROOT}/configuration/values", {"a": "2"})
+    assert run_admin("brokers", "list").stdout == "b:1\n"
+    assert run_admin("brokers", "list", "east").stdout == "b:2\n"
+    assert run_admin("brokers", "healthcheck").stdout == "ok\n"
+    assert run_admin("brokers", "get-runtime-config").stdout == "a    1\nb    \n"
+    assert run_admin("brokers", "list-dynamic-config").stdout == "a\n"
+    assert run_admin("brokers", "get-all-dynamic-config").stdout == "a    2\n"
+
+
+def test_dynamic_configuration_when_changed_then_asks_for_it(web: StubWeb, run_admin: RunAdmin) -> None:
+    assert run_admin("brokers", "update-dynamic-config", "--config", "a", "--value", "false").exit_code == 0
+    assert run_admin("brokers", "delete-dynamic-config", "--config", "a").exit_code == 0
+    assert [(asked.method, asked.target) for asked in web.asked] == [
+        ("POST", f"{ROOT}/configuration/a/false"),
+        ("DELETE", f"{ROOT}/configuration/a"),
+    ]

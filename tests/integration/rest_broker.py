@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from interpulse.broker.clock import SystemClock
-from interpulse.broker.clusters import Clusters
-from interpulse.broker.comparison import RemoteComparison
 from interpulse.broker.config import BrokerConfig
-from interpulse.broker.deletion import Deletion
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.namespaces import Namespaces, bootstrap
-from interpulse.broker.replication_clusters import ReplicationClusters
-from interpulse.broker.replication_cursors import RegistryReplicationCursors
-from interpulse.broker.replication_status import ReplicationStatus
-from interpulse.broker.rest.rooms import Addresses, RestRooms
+from interpulse.broker.rest.rooms import Addresses, RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.schemas import Schemas, SchemaSettings
-from interpulse.broker.tenants import Tenants
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
@@ -63,9 +56,10 @@ async def rest_broker(config: BrokerConfig | None = None) -> AsyncIterator[RestB
         await rooms.registry.close()
 
 
-def _rooms(store: MemoryMetadataStore, config: BrokerConfig, addresses: Addresses, ready: object) -> RestRooms:
+def _rooms(
+    store: MemoryMetadataStore, config: BrokerConfig, addresses: Addresses, ready: Callable[[], bool]
+) -> RestRooms:
     dynamic = DynamicConfig(store, config)
-    clusters, tenants = Clusters(store), Tenants(store)
     namespaces = Namespaces(store, local_cluster=config.cluster_name)
 
     async def open_rule(name: TopicName, by: Requester, create: bool) -> None:
@@ -86,19 +80,13 @@ def _rooms(store: MemoryMetadataStore, config: BrokerConfig, addresses: Addresse
     )
     lifecycle = TopicLifecycle(store, namespaces, lambda: LifecycleSettings.of(dynamic.config), loaded=registry.names)
     schemas = Schemas(store, namespaces, SchemaSettings, SystemClock())
-    comparison = RemoteComparison(lifecycle, lambda: dynamic.config)
-    cursors = RegistryReplicationCursors(lifecycle, registry)
-    return RestRooms(
-        clusters=clusters,
-        tenants=tenants,
+    return build_rest_rooms(
+        store,
         namespaces=namespaces,
         lifecycle=lifecycle,
         registry=registry,
         schemas=schemas,
-        deletion=Deletion(store, lifecycle, registry, schemas, namespaces, tenants),
-        replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
-        replication_status=ReplicationStatus(store, namespaces, lifecycle),
         dynamic=dynamic,
         addresses=lambda: addresses,
-        ready=ready,  # type: ignore[arg-type]
+        ready=ready,
     )

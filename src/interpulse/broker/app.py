@@ -25,6 +25,8 @@ from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.rest.rooms import Addresses, build_rest_rooms
+from interpulse.broker.rest.server import RestServer
 from interpulse.broker.schemas import Schemas, SchemaSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
@@ -97,6 +99,7 @@ class BrokerApp:
         await bootstrap(metadata, local_cluster=config.cluster_name, cluster=self._cluster())
         await self._start_rooms(opened, metadata, logs)
         await self._start_binary_door(opened, binary_socket)
+        await self._start_rest_door(opened, metadata, web_socket)
 
     async def _open_storage(self, opened: AsyncExitStack) -> tuple[MetadataStore, LogStore]:
         lock = DirectoryLock.acquire(self.data_dir)
@@ -151,6 +154,26 @@ class BrokerApp:
         except OSError as error:
             raise _unavailable("binary service", config.bind_address, config.broker_service_port, error) from error
         opened.push_async_callback(door.close)
+
+    async def _start_rest_door(self, opened: AsyncExitStack, metadata: MetadataStore, bound: socket.socket) -> None:
+        config = self.config
+        addresses = Addresses(self.service_url, self.web_url)
+        rooms = build_rest_rooms(
+            metadata,
+            namespaces=self.namespaces,
+            lifecycle=self.lifecycle,
+            registry=self.registry,
+            schemas=self.schemas,
+            dynamic=self.dynamic,
+            addresses=lambda: addresses,
+            ready=lambda: self.ready,
+        )
+        door = RestServer(rooms, bound)
+        try:
+            await door.start()
+        except OSError as error:
+            raise _unavailable("web service", config.bind_address, config.web_service_port, error) from error
+        opened.push_async_callback(door.stop)
 
     async def _topic_settings(self, topic: TopicName) -> LiveSettings:
         """The effective policies of one topic."""

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from interpulse.broker.clusters import Clusters
+from interpulse.broker.comparison import RemoteComparison
 from interpulse.broker.deletion import Deletion
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.replication_clusters import ReplicationClusters
+from interpulse.broker.replication_cursors import RegistryReplicationCursors
 from interpulse.broker.replication_status import ReplicationStatus
 from interpulse.broker.schemas import Schemas
 from interpulse.broker.tenants import Tenants
+from interpulse.storage.api import MetadataStore
 
-__all__ = ["Addresses", "RestRooms"]
+__all__ = ["Addresses", "RestRooms", "build_rest_rooms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +55,35 @@ class RestRooms:
     addresses: Callable[[], Addresses]
     ready: Callable[[], bool]
     """True from the moment clients can publish until the broker begins to stop."""
+
+
+def build_rest_rooms(
+    store: MetadataStore,
+    *,
+    namespaces: Namespaces,
+    lifecycle: TopicLifecycle,
+    registry: TopicRegistry,
+    schemas: Schemas,
+    dynamic: DynamicConfig,
+    addresses: Callable[[], Addresses],
+    ready: Callable[[], bool],
+    without_job: Callable[[Sequence[str]], list[dict[str, Any]]] = lambda topics: [],
+) -> RestRooms:
+    """Join what both doors share with what only operators need; ``without_job`` as in `ReplicationStatus`."""
+    clusters, tenants = Clusters(store), Tenants(store)
+    cursors = RegistryReplicationCursors(lifecycle, registry)
+    comparison = RemoteComparison(lifecycle, lambda: dynamic.config)
+    return RestRooms(
+        clusters=clusters,
+        tenants=tenants,
+        namespaces=namespaces,
+        lifecycle=lifecycle,
+        registry=registry,
+        schemas=schemas,
+        deletion=Deletion(store, lifecycle, registry, schemas, namespaces, tenants),
+        replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
+        replication_status=ReplicationStatus(store, namespaces, lifecycle, without_job=without_job),
+        dynamic=dynamic,
+        addresses=addresses,
+        ready=ready,
+    )

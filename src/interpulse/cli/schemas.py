@@ -42,7 +42,15 @@ async def get_schema(admin: AdminClient, topic: TopicName, version: int | None, 
         return
     entry = await admin.schemas.get(topic, version)
     body = _schema_json(topic.base.local_name, entry.schema, entry.created_ms)
-    print_lines([json.dumps({"version": entry.version, "schemaInfo": body} if version is None else body, indent=2)])
+    print_lines(
+        [
+            json.dumps(
+                {"version": entry.version, "schemaInfo": body} if version is None else body,
+                indent=2,
+                ensure_ascii=False,
+            )
+        ]
+    )
 
 
 def _schema_json(name: str, schema: SchemaInfo, created_ms: int) -> dict[str, Any]:

@@ -1,0 +1,61 @@
+"""The commands of ``topics`` that are about subscriptions."""
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.stub_web import StubWeb
+from tests.unit.cli.conftest import RunAdmin
+
+ROOT = "/admin/v2/persistent/t/ns/a/subscription/s"
+LATEST = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1, "partitionIndex": -1, "batchIndex": -1}
+EARLIEST = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1, "batchIndex": -1}
+GIVEN = {"ledgerId": 3, "entryId": 4, "partitionIndex": -1, "batchIndex": -1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "method", "target", "body"),
+    [
+        ("create-subscription t/ns/a -s s", "PUT", f"{ROOT}?replicated=false", LATEST),
+        ("create-subscription t/ns/a -s s -m earliest -r", "PUT", f"{ROOT}?replicated=true", EARLIEST),
+        (
+            "create-subscription t/ns/a -s s --messageId 3:4 -p a=b -p c=d",
+            "PUT",
+            f"{ROOT}?replicated=false",
+            GIVEN | {"properties": {"a": "b", "c": "d"}},
+        ),
+        ("unsubscribe t/ns/a -s s", "DELETE", f"{ROOT}?force=false", None),
+        ("unsubscribe t/ns/a --subscription s --force", "DELETE", f"{ROOT}?force=true", None),
+        ("reset-cursor t/ns/a -s s -m latest", "POST", f"{ROOT}/resetcursor", LATEST | {"isExcluded": False}),
+        ("reset-cursor t/ns/a -s s -m 3:4 -e", "POST", f"{ROOT}/resetcursor", GIVEN | {"isExcluded": True}),
+        ("skip t/ns/a -s s -n 9", "POST", f"{ROOT}/skip/9", None),
+        ("clear-backlog t/ns/a -s s", "POST", f"{ROOT}/skip_all", None),
+        ("skip-all t/ns/a -s s", "POST", f"{ROOT}/skip_all", None),
+    ],
+)
+def test_change_when_typed_then_is_asked_for(
+    web: StubWeb, run_admin: RunAdmin, arguments: str, method: str, target: str, body: Any
+) -> None:
+    result = run_admin("topics", *arguments.split())
+    assert (result.exit_code, result.output) == (0, "")
+    assert (web.last.method, web.last.target, web.last.body) == (method, target, body)
+
+
+def test_reset_when_a_time_is_given_then_goes_back_by_it(web: StubWeb, run_admin: RunAdmin) -> None:
+    before_ms = int(time.time() * 1000) - 3 * 3_600_000
+    assert run_admin("topics", "reset-cursor", "t/ns/a", "-s", "s", "-t", "3h").exit_code == 0
+    path, _, time_ms = web.last.target.rpartition("/")
+    assert path == f"{ROOT}/resetcursor"
+    assert before_ms <= int(time_ms) <= int(time.time() * 1000) - 3 * 3_600_000
+
+
+def test_reset_when_no_target_is_given_then_is_wrong_usage(web: StubWeb, run_admin: RunAdmin) -> None:
+    result = run_admin("topics", "reset-cursor", "t/ns/a", "-s", "s")
+    assert (result.exit_code, web.asked) == (2, [])
+    assert "Either --time or --messageId" in result.stderr
+
+
+def test_subscriptions_when_listed_then_come_one_per_line(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("GET", "/admin/v2/persistent/t/ns/a/subscriptions", ["s", "t u"])
+    assert run_admin("topics", "subscriptions", "t/ns/a").stdout == "s\nt u\n"

@@ -1,0 +1,139 @@
+"""``topics``, apart from subscriptions."""
+
+from typing import Any
+
+import pytest
+
+from tests.stub_web import StubWeb
+from tests.unit.cli.conftest import RunAdmin
+
+ROOT = "/admin/v2/persistent/t/ns/a"
+STATS = "getPreciseBacklog={}&subscriptionBacklogSize=true&getEarliestTimeInBacklog={}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "method", "target", "body"),
+    [
+        ("create t/ns/a", "PUT", ROOT, {}),
+        ("create persistent://t/ns/a -m k=v,x=y", "PUT", ROOT, {"k": "v", "x": "y"}),
+        ("create non-persistent://t/ns/a", "PUT", "/admin/v2/non-persistent/t/ns/a", {}),
+        ("create a", "PUT", "/admin/v2/persistent/public/default/a", {}),
+        ("create-partitioned-topic t/ns/a -p 3", "PUT", f"{ROOT}/partitions?createLocalTopicOnly=false", 3),
+        (
+            "create-partitioned-topic t/ns/a --partitions 3 --metadata k=v",
+            "PUT",
+            f"{ROOT}/partitions?createLocalTopicOnly=false",
+            {"partitions": 3, "properties": {"k": "v"}},
+        ),
+        (
+            "update-partitioned-topic t/ns/a -p 4 -ulo -f",
+            "POST",
+            f"{ROOT}/partitions?updateLocalTopicOnly=true&force=true",
+            4,
+        ),
+        ("create-missed-partitions t/ns/a", "POST", f"{ROOT}/createMissedPartitions", None),
+        ("delete t/ns/a", "DELETE", f"{ROOT}?force=false&deleteSchema=true", None),
+        ("delete-partitioned-topic t/ns/a -f", "DELETE", f"{ROOT}/partitions?force=true&deleteSchema=true", None),
+        ("unload t/ns/a", "PUT", f"{ROOT}/unload", None),
+        ("set-replication-clusters t/ns/a -c x,y", "POST", f"{ROOT}/replication", ["x", "y"]),
+        ("remove-replication-clusters t/ns/a", "DELETE", f"{ROOT}/replication", None),
+    ],
+)
+def test_change_when_typed_then_is_asked_for(
+    web: StubWeb, run_admin: RunAdmin, arguments: str, method: str, target: str, body: Any
+) -> None:
+    result = run_admin("topics", *arguments.split())
+    assert (result.exit_code, result.output) == (0, "")
+    assert (web.last.method, web.last.target, web.last.body) == (method, target, body)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "target", "answer", "printed"),
+    [
+        (
+            "get-partitioned-topic-metadata t/ns/a",
+            f"{ROOT}/partitions?checkAllowAutoCreation=false",
+            {"partitions": 2, "deleted": False},
+            '{\n  "partitions" : 2,\n  "deleted" : false\n}\n',
+        ),
+        ("lookup t/ns/a", "/lookup/v2/topic/persistent/t/ns/a", {"brokerUrl": "pulsar://b:1"}, "pulsar://b:1\n"),
+        ("last-message-id t/ns/a", f"{ROOT}/lastMessageId", {"ledgerId": 1}, '{\n  "ledgerId" : 1\n}\n'),
+        ("stats t/ns/a", f"{ROOT}/stats?{STATS.format('false', 'false')}", {"x": {}}, '{\n  "x" : { }\n}\n'),
+        ("stats t/ns/a -gpb -etb", f"{ROOT}/stats?{STATS.format('true', 'true')}", {}, "{ }\n"),
+        (
+            "partitioned-stats t/ns/a --per-partition",
+            f"{ROOT}/partitioned-stats?{STATS.format('false', 'false')}&perPartition=true",
+            {},
+            "{ }\n",
+        ),
+        ("stats-internal t/ns/a -m", f"{ROOT}/internalStats?metadata=true", {}, "{ }\n"),
+        ("get-replication-clusters t/ns/a -ap", f"{ROOT}/replication?applied=true", ["x"], '[ "x" ]\n'),
+        ("get-replication-clusters t/ns/a", f"{ROOT}/replication?applied=false", None, "null\n"),
+        ("replication-status t/ns/a", f"{ROOT}/replication/status", [], "[ ]\n"),
+    ],
+)
+def test_question_when_typed_then_answer_is_printed(
+    web: StubWeb, run_admin: RunAdmin, arguments: str, target: str, answer: Any, printed: str
+) -> None:
+    web.answer("GET", target.partition("?")[0], answer)
+    result = run_admin("topics", *arguments.split())
+    assert (result.exit_code, result.stdout, web.last.target) == (0, printed, target)
+
+
+@pytest.mark.parametrize(
+    ("options", "printed"),
+    [
+        ("", "persistent://t/ns/a\nnon-persistent://t/ns/b\n"),
+        ("-td persistent", "persistent://t/ns/a\n"),
+        ("--topic-domain non_persistent", "non-persistent://t/ns/b\n"),
+    ],
+)
+def test_list_when_domain_is_given_then_only_that_is_listed(
+    web: StubWeb, run_admin: RunAdmin, options: str, printed: str
+) -> None:
+    web.answer("GET", "/admin/v2/persistent/t/ns", ["persistent://t/ns/a"])
+    web.answer("GET", "/admin/v2/non-persistent/t/ns", ["non-persistent://t/ns/b"])
+    assert run_admin("topics", "list", "t/ns", *options.split()).stdout == printed
+
+
+def test_partitioned_list_when_system_topics_are_wanted_then_says_so(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("GET", "/admin/v2/persistent/t/ns/partitioned", ["persistent://t/ns/p"])
+    web.answer("GET", "/admin/v2/non-persistent/t/ns/partitioned", [])
+    assert run_admin("topics", "list-partitioned-topics", "t/ns", "-ist").stdout == "persistent://t/ns/p\n"
+    assert web.last.target.endswith("?includeSystemTopic=true")
+
+
+def test_partitioned_lookup_when_asked_then_prints_partition_and_broker(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("GET", f"{ROOT}/partitions", {"partitions": 2})
+    for index in (0, 1):
+        path = f"/lookup/v2/topic/persistent/t/ns/a-partition-{index}"
+        web.answer("GET", path, {"brokerUrl": "pulsar://b:1"})
+    one, two = "persistent://t/ns/a-partition-0", "persistent://t/ns/a-partition-1"
+    lookup = run_admin("topics", "partitioned-lookup", "t/ns/a")
+    assert lookup.stdout == f"{one}    pulsar://b:1\n{two}    pulsar://b:1\n"
+    by_broker = run_admin("topics", "partitioned-lookup", "t/ns/a", "--sort-by-broker")
+    assert by_broker.stdout == f"pulsar://b:1    [{one}, {two}]\n"
+
+
+def test_partitioned_lookup_when_topic_is_plain_then_is_wrong_usage(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("GET", f"{ROOT}/partitions", {"partitions": 0})
+    result = run_admin("topics", "partitioned-lookup", "t/ns/a")
+    assert result.exit_code == 2
+    assert "is not a partitioned topic" in result.stderr
+
+
+def test_bundle_range_when_asked_then_is_printed(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer_raw("GET", "/lookup/v2/topic/persistent/t/ns/a/bundle", b"0x00_0xff")
+    assert run_admin("topics", "bundle-range", "t/ns/a").stdout == "0x00_0xff\n"
+
+
+def test_terminate_when_done_then_prints_the_last_message(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("POST", f"{ROOT}/terminate", {"ledgerId": 1, "entryId": 2, "partitionIndex": -1})
+    assert run_admin("topics", "terminate", "t/ns/a").stdout == "Topic successfully terminated at 1:2:-1\n"
+
+
+@pytest.mark.parametrize("name", ["a/b", "persistent://a/b", "other://t/ns/a", "persistent://t/c/ns/a"])
+def test_topic_when_malformed_then_nothing_is_asked(web: StubWeb, run_admin: RunAdmin, name: str) -> None:
+    result = run_admin("topics", "stats", name)
+    assert (result.exit_code, web.asked) == (2, [])
+    assert "Invalid topic name" in result.stderr

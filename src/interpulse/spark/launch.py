@@ -25,6 +25,7 @@ def replicate(config_path: str, *, dry_run: bool = False, supervised: bool = Fal
         print(f"interpulse replicate: {problem}", file=sys.stderr)  # noqa: T201 - a program's last words
         return EXIT_CANNOT_RUN
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     if dry_run:
         from interpulse.spark.dry_run import print_plan
 

@@ -30,7 +30,7 @@ __all__ = [
     "parse_write_options",
 ]
 
-_RESERVED = frozenset({"path", "checkpointlocation"})
+_RESERVED = frozenset({"path", "checkpointlocation", "queryname"})
 
 
 class OptionError(ValueError):

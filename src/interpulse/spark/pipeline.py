@@ -252,7 +252,7 @@ class Pipeline:
         state.retry_at = time.monotonic() + state.pause
         limit = _UNREACHABLE_MAX_S if any(word in text for word in _PASSING) else _BACKOFF_MAX_S
         state.pause = min(state.pause * 2, limit)
-        log.warning("replication to %s failed: %s", self.address.cluster, text)
+        log.warning("replication to %s failed: %s", self.address.cluster, text.partition("=== Streaming Query ===")[0])
         self.emit(
             {"event": "error", "cluster": self.address.cluster, "error": state.error, "permanent": state.permanent}
         )

@@ -98,13 +98,13 @@ class Connection(asyncio.Protocol):
             async with asyncio.timeout(config.connect_timeout_ms / 1000):
                 await loop.create_connection(lambda: connection, address.host, address.port, ssl=context)
                 await connection._ready
-        except TimeoutError:
+        except BaseException as error:
             connection.close()
-            raise NotConnected(f"{address} did not answer within {config.connect_timeout_ms} ms") from None
-        except OSError as error:
-            raise NotConnected(f"cannot connect to {address}: {error.strerror or error}") from error
-        except asyncio.CancelledError:
-            connection.close()
+            await connection.closed()
+            if isinstance(error, TimeoutError):
+                raise NotConnected(f"{address} did not answer within {config.connect_timeout_ms} ms") from None
+            if isinstance(error, OSError):
+                raise NotConnected(f"cannot connect to {address}: {error.strerror or error}") from error
             raise
         return connection
 

@@ -1,0 +1,251 @@
+"""Finding topics: PIP-344 towards new and old brokers, redirects, proxies, batches, HTTP."""
+
+from collections.abc import Callable
+
+import pytest
+
+from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.client.lookup import BinaryLookup, HttpLookup
+from interpulse.client.pool import ConnectionPool
+from interpulse.model.errors import NotSupported, PulsarError, TopicNotFound, UnknownError
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import Frame
+from tests.scripted_broker import Peer, ScriptedBroker
+from tests.stub_web import StubWeb
+
+TOPIC = TopicName.parse("t")
+Work = Callable[[BinaryLookup], object]
+
+
+def binary(broker: ScriptedBroker, **options: object) -> tuple[BinaryLookup, ConnectionPool]:
+    config = ClientConfig(broker.url, backoff_initial_ms=1, **options)  # type: ignore[arg-type]
+    pool = ConnectionPool(config)
+    return BinaryLookup(config, pool), pool
+
+
+async def test_partitions_when_asked_without_creating_then_says_so_on_the_wire() -> None:
+    async with ScriptedBroker() as broker:
+        broker.partitions[str(TOPIC)] = 3
+        lookup, pool = binary(broker)
+        assert await lookup.partitions(TOPIC, create=False) == 3
+        assert await lookup.partitions(TOPIC, create=True) == 3
+        asked = [command.partitionMetadata for command in broker.all_of(pb.BaseCommand.PARTITIONED_METADATA)]
+        assert [request.metadata_auto_creation_enabled for request in asked] == [False, True]
+        await pool.close()
+
+
+async def test_partitions_when_the_broker_is_older_than_pip_344_then_not_supported_and_nothing_asked() -> None:
+    async with ScriptedBroker(pb.FeatureFlags()) as broker:
+        lookup, pool = binary(broker)
+        with pytest.raises(NotSupported):
+            await lookup.partitions(TOPIC, create=False)
+        assert broker.count(pb.BaseCommand.PARTITIONED_METADATA) == 0
+        assert await lookup.partitions(TOPIC, create=False, fallback_on_old_broker=True) == 0
+        (request,) = broker.all_of(pb.BaseCommand.PARTITIONED_METADATA)
+        assert request.partitionMetadata.metadata_auto_creation_enabled
+        await pool.close()
+
+
+async def test_partitions_when_absent_then_topic_not_found_names_the_topic_at_once() -> None:
+    async with ScriptedBroker() as broker:
+        broker.scripts[pb.BaseCommand.PARTITIONED_METADATA] = lambda peer, frame: peer.say(
+            commands.partitioned_metadata_error(frame.command.partitionMetadata.request_id, 11, "")
+        )
+        lookup, pool = binary(broker)
+        with pytest.raises(TopicNotFound, match="persistent://public/default/t"):
+            await lookup.partitions(TOPIC, create=False)
+        assert broker.count(pb.BaseCommand.PARTITIONED_METADATA) == 1
+        await pool.close()
+
+
+async def test_partitions_when_a_proxy_answers_with_a_lookup_response_then_the_code_counts() -> None:
+    async with ScriptedBroker() as broker:
+        broker.scripts[pb.BaseCommand.PARTITIONED_METADATA] = lambda peer, frame: peer.say(
+            commands.lookup_error(frame.command.partitionMetadata.request_id, 11, "gone")
+        )
+        lookup, pool = binary(broker)
+        with pytest.raises(TopicNotFound, match="gone"):
+            await lookup.partitions(TOPIC, create=True)
+        await pool.close()
+
+
+async def test_lookup_when_the_broker_is_not_ready_then_asks_again() -> None:
+    async with ScriptedBroker() as broker:
+        failures = iter([6, 1])
+
+        def fail_twice(peer: Peer, frame: Frame) -> None:
+            code = next(failures, None)
+            if code is None:
+                peer.answer(frame)
+            else:
+                peer.say(commands.lookup_error(frame.command.lookupTopic.request_id, code, "later"))
+
+        broker.scripts[pb.BaseCommand.LOOKUP] = fail_twice
+        lookup, pool = binary(broker)
+        assert await lookup.broker(TOPIC) == BrokerAddress.parse(broker.url)
+        assert broker.count(pb.BaseCommand.LOOKUP) == 3
+        await pool.close()
+
+
+async def test_lookup_when_redirected_then_asks_there_with_the_authority_it_was_given() -> None:
+    async with ScriptedBroker() as owner, ScriptedBroker() as first:
+        first.scripts[pb.BaseCommand.LOOKUP] = lambda peer, frame: peer.say(
+            commands.lookup_response(
+                frame.command.lookupTopic.request_id, broker_url=owner.url, redirect=True, authoritative=True
+            )
+        )
+        lookup, pool = binary(first)
+        assert await lookup.broker(TOPIC) == BrokerAddress.parse(owner.url)
+        (asked,) = owner.all_of(pb.BaseCommand.LOOKUP)
+        assert asked.lookupTopic.authoritative
+        assert not first.all_of(pb.BaseCommand.LOOKUP)[0].lookupTopic.authoritative
+        await pool.close()
+
+
+async def test_lookup_when_redirected_for_ever_then_gives_up() -> None:
+    async with ScriptedBroker() as broker:
+        broker.scripts[pb.BaseCommand.LOOKUP] = lambda peer, frame: peer.say(
+            commands.lookup_response(frame.command.lookupTopic.request_id, broker_url=broker.url, redirect=True)
+        )
+        lookup, pool = binary(broker, lookup_redirects_max=3)
+        with pytest.raises(UnknownError, match="redirects"):
+            await lookup.broker(TOPIC)
+        assert broker.count(pb.BaseCommand.LOOKUP) == 4
+        await pool.close()
+
+
+async def test_lookup_when_told_to_stay_behind_the_service_url_then_keeps_its_address() -> None:
+    async with ScriptedBroker() as broker:
+        broker.scripts[pb.BaseCommand.LOOKUP] = lambda peer, frame: peer.say(
+            commands.lookup_response(
+                frame.command.lookupTopic.request_id,
+                broker_url="pulsar://inside:6650",
+                proxy_through_service_url=True,
+            )
+        )
+        lookup, pool = binary(broker)
+        service = BrokerAddress.parse(broker.url)
+        assert await lookup.broker(TOPIC) == BrokerAddress(service.host, service.port, behind="inside:6650")
+        await pool.close()
+
+
+async def test_service_url_when_its_first_host_is_down_then_the_next_is_asked() -> None:
+    async with ScriptedBroker() as broker:
+        config = ClientConfig(f"pulsar://127.0.0.1:1,{broker.url.removeprefix('pulsar://')}", backoff_initial_ms=1)
+        pool = ConnectionPool(config)
+        assert await BinaryLookup(config, pool).partitions(TOPIC, create=True) == 0
+        await pool.close()
+
+
+BATCH = pb.FeatureFlags(supports_batch_lookup=True)
+
+
+def group(url: str, *topics: str, redirect: bool = False) -> pb.BatchLookupGroup:
+    kind = pb.CommandLookupTopicResponse.Redirect if redirect else pb.CommandLookupTopicResponse.Connect
+    return pb.BatchLookupGroup(brokerServiceUrl=url, response=kind, topicname=topics, authoritative=redirect)
+
+
+def topics(*names: str) -> list[TopicName]:
+    return [TopicName.parse(name) for name in names]
+
+
+async def test_brokers_when_the_flag_is_absent_then_topics_are_asked_one_by_one() -> None:
+    async with ScriptedBroker() as broker:
+        lookup, pool = binary(broker)
+        answers = await lookup.brokers(topics("a", "b", "a"))
+        assert list(answers.values()) == [BrokerAddress.parse(broker.url)] * 2
+        assert broker.count(pb.BaseCommand.BATCH_LOOKUP) == 0
+        assert broker.count(pb.BaseCommand.LOOKUP) == 2
+        await pool.close()
+
+
+async def test_brokers_when_offered_then_one_question_answers_them_all() -> None:
+    async with ScriptedBroker(BATCH) as broker:
+
+        def answer(peer: Peer, frame: Frame) -> None:
+            request = frame.command.batchLookupTopic
+            *found, lost = request.topics
+            failure = pb.BatchLookupFailure(error=pb.TopicNotFound, message="gone", topicname=[lost])
+            peer.say(
+                commands.batch_lookup_response(
+                    request.request_id, groups=[group(broker.url, *found)], failures=[failure]
+                )
+            )
+
+        broker.scripts[pb.BaseCommand.BATCH_LOOKUP] = answer
+        lookup, pool = binary(broker)
+        a, b, c = topics("a", "b", "c")
+        answers = await lookup.brokers([a, b, c])
+        assert answers[a] == answers[b] == BrokerAddress.parse(broker.url)
+        assert isinstance(answers[c], TopicNotFound)
+        assert broker.count(pb.BaseCommand.LOOKUP) == 0
+        await pool.close()
+
+
+async def test_brokers_when_some_are_redirected_then_only_those_are_asked_again_there() -> None:
+    async with ScriptedBroker(BATCH) as other, ScriptedBroker(BATCH) as broker:
+        a, b = map(str, topics("a", "b"))
+        broker.scripts[pb.BaseCommand.BATCH_LOOKUP] = lambda peer, frame: peer.say(
+            commands.batch_lookup_response(
+                frame.command.batchLookupTopic.request_id,
+                groups=[group(broker.url, a), group(other.url, b, redirect=True)],
+            )
+        )
+        other.scripts[pb.BaseCommand.BATCH_LOOKUP] = lambda peer, frame: peer.say(
+            commands.batch_lookup_response(frame.command.batchLookupTopic.request_id, groups=[group(other.url, b)])
+        )
+        lookup, pool = binary(broker)
+        answers = await lookup.brokers(topics("a", "b"))
+        assert list(answers.values()) == [BrokerAddress.parse(broker.url), BrokerAddress.parse(other.url)]
+        (asked,) = other.all_of(pb.BaseCommand.BATCH_LOOKUP)
+        assert (list(asked.batchLookupTopic.topics), asked.batchLookupTopic.authoritative) == ([b], True)
+        await pool.close()
+
+
+async def test_brokers_when_the_question_is_too_long_then_it_is_halved() -> None:
+    async with ScriptedBroker(BATCH) as broker:
+
+        def answer(peer: Peer, frame: Frame) -> None:
+            request = frame.command.batchLookupTopic
+            if len(request.topics) > 2:
+                peer.say(commands.batch_lookup_error(request.request_id, 22, "at most 2 topics"))
+            else:
+                peer.say(
+                    commands.batch_lookup_response(request.request_id, groups=[group(broker.url, *request.topics)])
+                )
+
+        broker.scripts[pb.BaseCommand.BATCH_LOOKUP] = answer
+        lookup, pool = binary(broker)
+        answers = await lookup.brokers(topics("a", "b", "c", "d", "e"))
+        assert set(answers.values()) == {BrokerAddress.parse(broker.url)}
+        assert len(answers) == 5
+        await pool.close()
+
+
+@pytest.mark.parametrize("code", [10, 14])
+async def test_brokers_when_the_batch_is_refused_then_falls_back_on_single_lookups(code: int) -> None:
+    async with ScriptedBroker(BATCH) as broker:
+        broker.scripts[pb.BaseCommand.BATCH_LOOKUP] = lambda peer, frame: peer.say(
+            commands.batch_lookup_error(frame.command.batchLookupTopic.request_id, code, "not now")
+        )
+        lookup, pool = binary(broker)
+        answers = await lookup.brokers(topics("a", "b"))
+        assert not any(isinstance(answer, PulsarError) for answer in answers.values())
+        assert broker.count(pb.BaseCommand.LOOKUP) == 2
+        await pool.close()
+
+
+async def test_http_lookup_when_asked_then_uses_the_paths_of_pulsar(web: StubWeb) -> None:
+    web.answer("GET", "/admin/v2/persistent/public/default/t/partitions", {"partitions": 3})
+    web.answer("GET", "/lookup/v2/topic/persistent/public/default/t", {"brokerUrl": "pulsar://b:1", "brokerUrlTls": ""})
+    web.answer("GET", "/admin/v2/namespaces/public/default/topics", ["x"])
+    config = ClientConfig(web.url)
+    lookup = HttpLookup(config, ConnectionPool(config))
+    assert await lookup.partitions(TOPIC, create=False) == 3
+    assert web.last.target.endswith("?checkAllowAutoCreation=false")
+    assert await lookup.broker(TOPIC) == BrokerAddress("b", 1)
+    assert await lookup.topics_of_namespace(NamespaceName.parse("public/default"), "ALL") == ["x"]
+    assert web.last.target.endswith("?mode=ALL")
+    await lookup.close()

@@ -6,7 +6,7 @@ left to right; empty ledgers may stand anywhere and are stepped over.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from interpulse.model.ids import Position
@@ -18,45 +18,51 @@ __all__ = ["LedgerList"]
 class LedgerList:
     """Durable entry counts per ledger, oldest first, and the walk over their positions."""
 
-    __slots__ = ("_ids", "_records")
+    __slots__ = ("_created_ms", "_entries", "_ids", "_sizes")
 
     def __init__(self, records: Iterable[LedgerRecord] = ()) -> None:
-        self._records = list(records)
-        self._ids = [record.ledger_id for record in self._records]
+        rows = list(records)
+        self._ids = [row.ledger_id for row in rows]
+        self._entries = [row.entries for row in rows]
+        self._sizes = [row.size for row in rows]
+        self._created_ms = [row.created_ms for row in rows]
         assert self._ids == sorted(set(self._ids)), "ledger ids must grow"
 
     @property
     def records(self) -> Sequence[LedgerRecord]:
         """All ledgers, oldest first."""
-        return tuple(self._records)
+        return tuple(map(LedgerRecord, self._ids, self._entries, self._sizes, self._created_ms))
 
     @property
     def newest(self) -> LedgerRecord | None:
         """The ledger that was begun last."""
-        return self._records[-1] if self._records else None
+        return self._record_at(-1) if self._ids else None
 
     def begin(self, ledger_id: int, created_ms: int) -> None:
         """Add an empty ledger at the end."""
         assert not self._ids or ledger_id > self._ids[-1], "ledger ids must grow"
         self._ids.append(ledger_id)
-        self._records.append(LedgerRecord(ledger_id, 0, 0, created_ms))
+        self._entries.append(0)
+        self._sizes.append(0)
+        self._created_ms.append(created_ms)
 
     def extend(self, ledger_id: int, first: int, entries: int, size: int) -> None:
         """Count entries that became durable; they must follow those already counted."""
         index = bisect_left(self._ids, ledger_id)
-        record = self._records[index]
-        assert record.entries == first, "entry ids must be dense"
-        self._records[index] = record._replace(entries=record.entries + entries, size=record.size + size)
+        assert self._entries[index] == first, "entry ids must be dense"
+        self._entries[index] += entries
+        self._sizes[index] += size
 
     def drop(self, ledger_ids: Iterable[int]) -> None:
         """Forget ledgers."""
         gone = set(ledger_ids)
-        self._records = [record for record in self._records if record.ledger_id not in gone]
-        self._ids = [record.ledger_id for record in self._records]
+        kept = [index for index, ledger_id in enumerate(self._ids) if ledger_id not in gone]
+        for column in (self._ids, self._entries, self._sizes, self._created_ms):
+            column[:] = [column[index] for index in kept]
 
-    def record(self, ledger_id: int) -> LedgerRecord:
-        """The record of a ledger that is in the list."""
-        return self._records[bisect_left(self._ids, ledger_id)]
+    def entries_of(self, ledger_id: int) -> int:
+        """How many entries a ledger of the list has."""
+        return self._entries[bisect_left(self._ids, ledger_id)]
 
     def first_position(self) -> Position | None:
         """The first entry there is."""
@@ -64,20 +70,19 @@ class LedgerList:
 
     def last_position(self) -> Position:
         """The last entry, else ``(current ledger, -1)``, else ``(-1, -1)``."""
-        for record in reversed(self._records):
-            if record.entries:
-                return Position(record.ledger_id, record.entries - 1)
+        for index in range(len(self._ids) - 1, -1, -1):
+            if self._entries[index]:
+                return Position(self._ids[index], self._entries[index] - 1)
         return Position(self._ids[-1], -1) if self._ids else Position(-1, -1)
 
     def at_or_after(self, position: Position) -> Position | None:
         """The first entry that is not before ``position``."""
         ledger, entry = position
         index = bisect_left(self._ids, ledger)
-        if index < len(self._ids) and self._ids[index] == ledger:
-            if entry < self._records[index].entries:
-                return Position(ledger, max(entry, 0)) if self._records[index].entries else self._first_from(index + 1)
-            index += 1
-        return self._first_from(index)
+        if index == len(self._ids) or self._ids[index] != ledger:
+            return self._first_from(index)
+        entry = max(entry, 0)
+        return Position(ledger, entry) if entry < self._entries[index] else self._first_from(index + 1)
 
     def next_position(self, after: Position) -> Position | None:
         """The first entry behind ``after``."""
@@ -85,29 +90,28 @@ class LedgerList:
 
     def entries_between(self, after: Position, upto: Position) -> int:
         """How many entries lie in ``(after, upto]``."""
-        if upto <= after:
-            return 0
-        low = bisect_left(self._ids, after.ledger)
-        high = bisect_right(self._ids, upto.ledger)
-        return sum(_covered(record, after, upto) for record in self._records[low:high])
+        return max(0, self._rank(upto) - self._rank(after))
 
     def before(self, position: Position) -> list[int]:
         """Ids of the ledgers whose entries all lie before ``position``."""
         ledger, entry = position
-        return [
-            record.ledger_id
-            for record in self._records
-            if record.ledger_id < ledger or (record.ledger_id == ledger and record.entries <= entry)
-        ]
+        index = bisect_left(self._ids, ledger)
+        if index < len(self._ids) and self._ids[index] == ledger and self._entries[index] <= entry:
+            index += 1
+        return self._ids[:index]
+
+    def _rank(self, position: Position) -> int:
+        """How many entries lie at or before ``position``."""
+        ledger, entry = position
+        index = bisect_left(self._ids, ledger)
+        here = self._entries[index] if index < len(self._ids) and self._ids[index] == ledger else 0
+        return sum(self._entries[:index]) + min(here, max(entry + 1, 0))
+
+    def _record_at(self, index: int) -> LedgerRecord:
+        return LedgerRecord(self._ids[index], self._entries[index], self._sizes[index], self._created_ms[index])
 
     def _first_from(self, index: int) -> Position | None:
-        for record in self._records[index:]:
-            if record.entries:
-                return Position(record.ledger_id, 0)
+        for each in range(index, len(self._ids)):
+            if self._entries[each]:
+                return Position(self._ids[each], 0)
         return None
-
-
-def _covered(record: LedgerRecord, after: Position, upto: Position) -> int:
-    low = after.entry + 1 if record.ledger_id == after.ledger else 0
-    high = upto.entry + 1 if record.ledger_id == upto.ledger else record.entries
-    return max(0, min(high, record.entries) - max(low, 0))

@@ -161,7 +161,7 @@ class TopicLog:
         position = self._ledgers.at_or_after(start)
         while position is not None and len(result) < entries_max and (bytes_max > 0 or not result):
             ledger, first = position
-            left = min(entries_max - len(result), self._ledgers.record(ledger).entries - first)
+            left = min(entries_max - len(result), self._ledgers.entries_of(ledger) - first)
             try:
                 entries = await self._journal.read(self._name, ledger, first, left, bytes_max)
             except LedgerGone:
@@ -202,7 +202,8 @@ class TopicLog:
             self._ledgers.extend(run.ledger_id, run.first, len(run.entries), size)
             self._store.cache.add(self._tail, run, size)
         last = Position(runs[-1].ledger_id, runs[-1].first + len(runs[-1].entries) - 1)
-        self._release_waiters(last)
+        if self._waiters:
+            self._release_waiters(last)
         self._listener.on_durable(last)
         if self._rolling is None and self._refusal is None and self._is_full():
             self._rolling = self._store.spawn(self._roll_in_background())

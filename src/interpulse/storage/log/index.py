@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from struct import Struct
 from typing import NamedTuple
 
@@ -22,11 +22,11 @@ __all__ = ["INDEX_HEAD", "IndexContent", "LedgerRows", "Row", "encode_chunk", "p
 
 _MAGIC = b"IPIDX\x01\0\0"
 _FILE_HEAD = Struct("<8sQ")  # magic with version, segment number
-_CHUNK = Struct("<4sIQII")  # magic, rows, bytes of the segment covered so far, flags, checksum of the chunk without it
+_CHUNK = Struct("<4sIIQI")  # magic, checksum of all that follows, rows, bytes of the segment covered so far, flags
+_CHUNK_REST = Struct("<IQI")
 _CHUNK_MAGIC = b"\xd1IPc"
 _SEALED = 1
-_ROW_WORDS = 4
-_CHECKSUM_BYTES = 4
+_ROW = Struct("<QQQII")  # ledger, first entry, offset, length, entries
 INDEX_HEAD = _FILE_HEAD.size
 
 
@@ -84,10 +84,19 @@ class LedgerRows:
 class IndexContent:
     """What an index file says. ``intact`` is false if something behind the last good chunk is not a chunk."""
 
-    rows: list[Row] = field(default_factory=list)
+    content: bytes = b""
     covered: int = 0
     sealed: bool = False
     intact: bool = True
+
+    @property
+    def rows(self) -> list[Row]:
+        """All records, in the order of the segment."""
+        return [Row(ledger, first, n, offset, length) for ledger, first, offset, length, n in self.plain_rows()]
+
+    def plain_rows(self) -> Iterator[tuple[int, int, int, int, int]]:
+        """The same without making a `Row` of each: ledger, first entry, offset, length, entries."""
+        return _ROW.iter_unpack(self.content)
 
 
 def pack_index_head(number: int) -> bytes:
@@ -97,12 +106,9 @@ def pack_index_head(number: int) -> bytes:
 
 def encode_chunk(rows: Sequence[Row], covered: int, *, sealed: bool = False) -> bytes:
     """Rows for everything between what the last chunk covered and ``covered``."""
-    words = array("Q")
-    for row in rows:
-        words.extend((row.ledger_id, row.first, row.offset, row.entries << 32 | row.length))
-    head = _CHUNK.pack(_CHUNK_MAGIC, len(rows), covered, _SEALED if sealed else 0, 0)[:-_CHECKSUM_BYTES]
-    body = words.tobytes()
-    return head + crc32c(body, crc32c(head)).to_bytes(_CHECKSUM_BYTES, "little") + body
+    body = b"".join(_ROW.pack(row.ledger_id, row.first, row.offset, row.length, row.entries) for row in rows)
+    rest = _CHUNK_REST.pack(len(rows), covered, _SEALED if sealed else 0) + body
+    return _CHUNK_MAGIC + crc32c(rest).to_bytes(4, "little") + rest
 
 
 def parse_index(content: bytes, number: int) -> IndexContent:
@@ -111,29 +117,16 @@ def parse_index(content: bytes, number: int) -> IndexContent:
     if content[:INDEX_HEAD] != pack_index_head(number):
         index.intact = False
         return index
+    view = memoryview(content)
+    bodies = bytearray()
     offset = INDEX_HEAD
-    while offset < len(content) and not index.sealed:
-        chunk = _chunk_at(content, offset)
-        if chunk is None:
-            index.intact = False
-            return index
-        rows, index.covered, index.sealed, offset = chunk
-        index.rows.extend(rows)
+    while len(content) - offset >= _CHUNK.size and not index.sealed:
+        magic, checksum, count, covered, flags = _CHUNK.unpack_from(content, offset)
+        end = offset + _CHUNK.size + count * _ROW.size
+        if magic != _CHUNK_MAGIC or end > len(content) or crc32c(view[offset + 8 : end]) != checksum:
+            break
+        bodies += view[offset + _CHUNK.size : end]
+        index.covered, index.sealed, offset = covered, flags == _SEALED, end
+    index.content = bytes(bodies)
     index.intact = offset == len(content)
     return index
-
-
-def _chunk_at(content: bytes, offset: int) -> tuple[Iterable[Row], int, bool, int] | None:
-    if len(content) - offset < _CHUNK.size:
-        return None
-    magic, count, covered, flags, checksum = _CHUNK.unpack_from(content, offset)
-    begin = offset + _CHUNK.size
-    end = begin + count * _ROW_WORDS * 8
-    if magic != _CHUNK_MAGIC or end > len(content):
-        return None
-    if crc32c(content[begin:end], crc32c(content[offset : begin - _CHECKSUM_BYTES])) != checksum:
-        return None
-    words = array("Q", content[begin:end])
-    columns = zip(words[0::4], words[1::4], words[2::4], words[3::4], strict=True)
-    rows = (Row(ledger, first, last >> 32, at, last & 0xFFFFFFFF) for ledger, first, at, last in columns)
-    return rows, covered, bool(flags & _SEALED), end

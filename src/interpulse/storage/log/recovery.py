@@ -21,7 +21,7 @@ from pathlib import Path
 
 from interpulse.storage.api import DataDirectoryUnusable
 from interpulse.storage.log.files import Files
-from interpulse.storage.log.index import IndexContent, Row, encode_chunk, pack_index_head, parse_index
+from interpulse.storage.log.index import IndexContent, LedgerRows, Row, encode_chunk, pack_index_head, parse_index
 from interpulse.storage.log.records import (
     SEGMENT_HEAD,
     VERSION,
@@ -77,8 +77,7 @@ def _recover(directory: Path, files: Files, number: int) -> Segment:
         segment.size = _size_of(path, files)
     except FileNotFoundError:
         _log.error("log segment is missing, segment=%s", path)
-    for row in index.rows:
-        _add_indexed(segment, row)
+    _add_indexed(segment, index)
     begin = max(index.covered, SEGMENT_HEAD)
     if not index.sealed and segment.size >= begin:
         _complete(directory, files, segment, index, begin)
@@ -111,11 +110,18 @@ def _size_of(path: Path, files: Files) -> int:
     return size
 
 
-def _add_indexed(segment: Segment, row: Row) -> None:
-    rows = segment.add(row)
-    rows.verified = False
-    if row.offset + row.length > segment.size and rows.damaged_at is None:
-        rows.damaged_at = row.offset
+def _add_indexed(segment: Segment, index: IndexContent) -> None:
+    """Take over the index: this is most of the time of a restart."""
+    rows = LedgerRows()
+    current = None
+    for ledger_id, first, offset, length, entries in index.plain_rows():
+        if ledger_id != current:
+            current = ledger_id
+            rows = segment.rows_of(ledger_id)
+            rows.verified = False
+        rows.add(first, entries, offset, length)
+        if offset + length > segment.size and rows.damaged_at is None:
+            rows.damaged_at = offset
 
 
 def _complete(directory: Path, files: Files, segment: Segment, index: IndexContent, begin: int) -> None:
@@ -139,7 +145,7 @@ def _complete(directory: Path, files: Files, segment: Segment, index: IndexConte
         files.rewrite(segment.path, begin, content[: scan.end - begin])
     segment.size = scan.end
     if not scan.damaged and not scan.lost:
-        _write_index(directory, files, segment, [*index.rows, *scan.rows])
+        _write_index(directory, files, segment, index.rows + scan.rows)
 
 
 def _suspect(segment: Segment, lost: list[int]) -> None:

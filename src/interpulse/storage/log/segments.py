@@ -37,13 +37,16 @@ class Segment:
     mysterious: bool = False  # holds lost records nobody can name; kept for whoever tries to rescue them
     ledgers: dict[int, LedgerRows] = field(default_factory=dict)
 
-    def add(self, row: Row) -> LedgerRows:
-        """Note a record at its place."""
-        rows = self.ledgers.get(row.ledger_id)
+    def rows_of(self, ledger_id: int) -> LedgerRows:
+        """The records of a ledger; made if there are none."""
+        rows = self.ledgers.get(ledger_id)
         if rows is None:
-            rows = self.ledgers[row.ledger_id] = LedgerRows()
-        rows.add(row.first, row.entries, row.offset, row.length)
+            rows = self.ledgers[ledger_id] = LedgerRows()
         return rows
+
+    def add(self, row: Row) -> None:
+        """Note a record at its place."""
+        self.rows_of(row.ledger_id).add(row.first, row.entries, row.offset, row.length)
 
 
 @dataclass(frozen=True, slots=True)

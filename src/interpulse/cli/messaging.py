@@ -20,25 +20,42 @@ __all__ = ["Pace", "messaging_options", "run_with_client"]
 
 
 def messaging_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the cluster is and who asks."""
+    """Where the cluster is, how long to wait for it, and who asks."""
     url = click.option("--url", "brokerServiceUrl", help="Service URL, pulsar://localhost:6650 unless configured.")
-    return url(connection_options(command))
+    timeout = click.option(
+        "--timeout",
+        "timeout_seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        default=30,
+        show_default=True,
+        help="Seconds to wait for the cluster.",
+    )
+    return url(timeout(connection_options(command)))
 
 
 def run_with_client(flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
     """Run ``call`` with an open client; its failures become one line and an exit code."""
+    timeout_ms = int(flags.pop("timeout_seconds") * 1000)
     settings = ConnectionSettings.resolve(flags)
     try:
-        asyncio.run(_with_client(settings, call))
+        asyncio.run(_with_client(settings, timeout_ms, call))
     except PulsarError as error:
         raise failure(error) from error
 
 
-async def _with_client(settings: ConnectionSettings, call: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
+async def _with_client(
+    settings: ConnectionSettings, timeout_ms: int, call: Callable[[Client], Coroutine[Any, Any, None]]
+) -> None:
     from interpulse.client.client import Client
 
     try:
-        client = Client(settings.service_url, credentials=settings.credentials(), tls=settings.tls())
+        client = Client(
+            settings.service_url,
+            credentials=settings.credentials(),
+            tls=settings.tls(),
+            operation_timeout_ms=timeout_ms,
+            lookup_timeout_ms=timeout_ms,
+        )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     async with client:

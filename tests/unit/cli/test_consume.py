@@ -1,0 +1,120 @@
+"""``consume``: the printed form of messages, patterns, and what is refused at once."""
+
+from dataclasses import replace
+from typing import cast
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from interpulse.cli.consume import consume, describe_message, matching_topics
+from interpulse.client.client import Client
+from interpulse.client.messages import Message
+from interpulse.model.ids import MessageId
+
+MESSAGE = Message(
+    id=MessageId(3, 4, -1, 5),
+    topic="persistent://public/default/t",
+    content=b"hello",
+    key="k",
+    key_is_binary=False,
+    ordering_key=None,
+    properties={"a": "1", "b": "2"},
+    publish_time_ms=1000,
+    event_time_ms=2000,
+    producer_name="p",
+    sequence_id=6,
+    schema_version=None,
+    replicated_from=None,
+    deliver_at_ms=None,
+    redelivery_count=0,
+    index=None,
+    broker_publish_time_ms=None,
+    is_encrypted=False,
+    batch_size=1,
+)
+
+
+def test_message_when_described_then_has_the_form_of_pulsar_client() -> None:
+    assert describe_message(MESSAGE) == (
+        "publishTime:[1000], eventTime:[2000], key:[k], properties:[a=1, b=2], content:hello"
+    )
+
+
+def test_message_when_parts_are_missing_then_says_null() -> None:
+    bare = replace(MESSAGE, content=None, key=None, properties={}, event_time_ms=0)
+    assert describe_message(bare) == "publishTime:[1000], eventTime:[0], key:[null], properties:[], content:null"
+
+
+def test_message_when_metadata_is_wanted_then_follows_the_content() -> None:
+    text = describe_message(replace(MESSAGE, index=9, replicated_from="east", ordering_key=b"o"), metadata=True)
+    assert text.endswith(
+        "content:hello, event-time:1970-01-01T00:00:02.000Z, message-id:3:4:-1:5, producer-name:p, sequence-id:6, "
+        "replicated-from:east, redelivery-count:0, ordering-key:o, schema-version:, index:9"
+    )
+
+
+def test_content_when_wanted_in_hexadecimal_then_is_dumped() -> None:
+    text = describe_message(replace(MESSAGE, content=b"0123456789abcdef\x00"), hexadecimal=True)
+    assert text.endswith(
+        "content:00000000 30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66 0123456789abcdef\n"
+        "00000010 00                                              .\n"
+    )
+
+
+class FakeClient:
+    """Knows the topics of one namespace."""
+
+    async def get_topics_of_namespace(self, namespace: str) -> list[str]:
+        names = {
+            "t/ns": ["persistent://t/ns/a-partition-0", "persistent://t/ns/a-partition-1", "persistent://t/ns/ab"],
+            "public/default": ["persistent://public/default/a"],
+        }
+        return names[namespace]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "topics"),
+    [
+        ("t/ns/a.*", ["persistent://t/ns/a", "persistent://t/ns/ab"]),
+        ("persistent://t/ns/.", ["persistent://t/ns/a"]),
+        ("a", ["persistent://public/default/a"]),
+    ],
+)
+async def test_pattern_when_topics_match_then_are_taken_whole(pattern: str, topics: list[str]) -> None:
+    assert await matching_topics(cast(Client, FakeClient()), pattern) == topics
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("t/ns/x", "no topic of t/ns matches x"),
+        ("t/x", "not of the form tenant/namespace/regex"),
+        ("t/ns/(", "no regular expression"),
+    ],
+)
+async def test_pattern_when_of_no_use_then_says_why(pattern: str, words: str) -> None:
+    with pytest.raises(click.ClickException) as caught:
+        await matching_topics(cast(Client, FakeClient()), pattern)
+    assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["t"], "Missing option '-s'"),
+        (["t", "-s", "s", "-n", "-1"], "-1 is not in the range x>=0"),
+        (["t", "-s", "s", "-t", "Odd"], "'Odd' is not one of"),
+        (["t", "-s", "s", "--url", "nonsense"], "not a service URL: 'nonsense'"),
+    ],
+)
+def test_consume_when_used_wrongly_then_says_why(arguments: list[str], words: str) -> None:
+    result = CliRunner().invoke(consume, arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_consume_when_nobody_listens_then_exits_as_unreachable() -> None:
+    result = CliRunner().invoke(consume, ["t", "-s", "s", "--url", "pulsar://127.0.0.1:1", "--timeout", "0.2"])
+    assert result.exit_code == 5
+    assert "pulsar://127.0.0.1:1" in result.stderr

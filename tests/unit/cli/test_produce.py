@@ -1,0 +1,29 @@
+"""``produce``: what is refused before anything is opened. Sending is tested against brokers."""
+
+import pytest
+from click.testing import CliRunner
+
+from interpulse.cli.produce import produce
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["t"], "Please supply message content with either --messages or --files"),
+        (["t", "-m", "x", "-n", "0"], "0 is not in the range x>=1"),
+        (["t", "-m", "x", "-p", "novalue"], "'novalue' is not of the form key=value"),
+        (["t", "-f", "/nowhere"], "/nowhere cannot be read: No such file or directory"),
+        (["a/b", "-m", "x"], "Invalid topic name"),
+        (["t", "-m", "x", "--url", "nonsense"], "not a service URL: 'nonsense'"),
+    ],
+)
+def test_produce_when_used_wrongly_then_says_why(arguments: list[str], words: str) -> None:
+    result = CliRunner().invoke(produce, arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_produce_when_nobody_listens_then_exits_as_unreachable() -> None:
+    result = CliRunner().invoke(produce, ["t", "-m", "x", "--url", "pulsar://127.0.0.1:1", "--timeout", "0.2"])
+    assert result.exit_code == 5
+    assert "pulsar://127.0.0.1:1" in result.stderr

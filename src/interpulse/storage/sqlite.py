@@ -122,18 +122,24 @@ class SqliteMetadataStore:
 
     def _read(self, keys: Sequence[str]) -> dict[str, Versioned]:
         self._check_open()
-        found: dict[str, Versioned] = {}
-        with _as_unavailable(self._path), _transaction(self._reader, "DEFERRED"):
-            for begin in range(0, len(keys), _KEYS_PER_QUERY):
-                part = keys[begin : begin + _KEYS_PER_QUERY]
-                marks = ",".join("?" * len(part))
-                rows = self._reader.execute(f"SELECT key, value, version FROM entries WHERE key IN ({marks})", part)
-                found.update((key, Versioned(value, version)) for key, value, version in rows)
+        with _as_unavailable(self._path):
+            if len(keys) <= _KEYS_PER_QUERY:
+                found = self._select(keys)  # one statement is a consistent read by itself
+            else:
+                with _transaction(self._reader, "DEFERRED"):
+                    found = {}
+                    for begin in range(0, len(keys), _KEYS_PER_QUERY):
+                        found |= self._select(keys[begin : begin + _KEYS_PER_QUERY])
         for key in keys:
             self._cache[key] = found.get(key)
         while len(self._cache) > self._cache_entries_max:
             del self._cache[next(iter(self._cache))]
         return found
+
+    def _select(self, keys: Sequence[str]) -> dict[str, Versioned]:
+        marks = ",".join("?" * len(keys))
+        rows = self._reader.execute(f"SELECT key, value, version FROM entries WHERE key IN ({marks})", keys).fetchall()
+        return {key: Versioned(value, version) for key, value, version in rows}
 
     def _finish(self, group: list[_Commit]) -> None:
         """Answer commits whose transaction is over."""

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.api import AccessMode
+from interpulse.model.errors import ConsumerBusy, MetadataError, NotAllowed, PreconditionFailed, SubscriptionNotFound
+from interpulse.model.ids import MessageId
+from interpulse.model.names import TopicName
+
+
+@pytest.fixture
+async def topic(bench: Any) -> Any:
+    return await bench.registry.open(TopicName.parse("non-persistent://public/default/n"))
+
+
+async def test_publish_is_answered_at_once_and_reaches_every_subscription(bench: Any, topic: Any) -> None:
+    producer, sink = await bench.producer(topic)
+    _, first = await bench.consumer(topic, "a")
+    _, second = await bench.consumer(topic, "b")
+    producer.publish(7, -1, 1, bench.entry(7))
+    assert sink.receipts == [(7, -1, 0, 0)]
+    assert [each.position for each in first.deliveries] == [(0, 0)]
+    assert (first.numbers(), second.numbers()) == ([7], [7])
+
+
+async def test_entry_without_permits_is_lost(bench: Any, topic: Any) -> None:
+    producer, _ = await bench.producer(topic)
+    consumer, sink = await bench.consumer(topic, permits=1)
+    for number in range(3):
+        producer.publish(number, -1, 1, bench.entry(number))
+    consumer.flow(5)
+    assert sink.numbers() == [0]
+    topic.tick(1)
+    assert topic.stats()["msgDropRate"] == 2
+
+
+async def test_shared_takes_turns_and_failover_prefers_one(bench: Any, topic: Any) -> None:
+    producer, _ = await bench.producer(topic)
+    shared = [(await bench.consumer(topic, "sh", sub_type=bench.SHARED, consumer_id=n))[1] for n in (1, 2)]
+    failover = [
+        (await bench.consumer(topic, "fo", sub_type=bench.FAILOVER, consumer_id=n, consumer_name=f"c{n}"))[1]
+        for n in (1, 2)
+    ]
+    keyed = [
+        (await bench.consumer(topic, "ks", sub_type=bench.KEY_SHARED, consumer_id=n, consumer_name=f"c{n}"))[1]
+        for n in (1, 2)
+    ]
+    for number in range(4):
+        producer.publish(number, -1, 1, bench.entry(number, partition_key="k"))
+    assert [each.numbers() for each in shared] == [[0, 2], [1, 3]]
+    for pair in (failover, keyed):
+        assert sorted([each.numbers() for each in pair]) == [[], [0, 1, 2, 3]]
+    assert sorted(each.active[-1] for each in failover) == [False, True]
+
+
+async def test_subscription_lives_as_long_as_its_consumers(bench: Any, topic: Any) -> None:
+    consumer, _ = await bench.consumer(topic, "a")
+    assert topic.subscription_names() == ["a"]
+    with pytest.raises(ConsumerBusy):
+        await bench.consumer(topic, "a")
+    with pytest.raises(ConsumerBusy):
+        await bench.consumer(topic, "a", sub_type=bench.SHARED)
+    with pytest.raises(PreconditionFailed):
+        await topic.delete_subscription("a")
+    await topic.delete_subscription("a", force=True)
+    assert consumer.closed
+    assert topic.subscription_names() == []
+    with pytest.raises(SubscriptionNotFound):
+        await topic.delete_subscription("a")
+
+
+async def test_dead_exclusive_consumer_is_replaced(bench: Any, topic: Any) -> None:
+    _, old = await bench.consumer(topic, "a")
+    old.alive = False
+    await bench.consumer(topic, "a")
+    assert topic.subscription_names() == ["a"]
+
+
+async def test_what_needs_a_log_is_refused(bench: Any, topic: Any) -> None:
+    consumer, _ = await bench.consumer(topic, "a")
+    with pytest.raises(NotAllowed):
+        await topic.create_subscription("s")
+    with pytest.raises(NotAllowed):
+        await consumer.seek(MessageId(1, 1))
+    with pytest.raises(NotAllowed):
+        await consumer.seek_to_time(0)
+
+
+async def test_unsubscribe(bench: Any, topic: Any) -> None:
+    one, _ = await bench.consumer(topic, "a", sub_type=bench.SHARED)
+    _, other = await bench.consumer(topic, "a", sub_type=bench.SHARED, consumer_id=2)
+    with pytest.raises(MetadataError):
+        await one.unsubscribe()
+    await one.unsubscribe(force=True)
+    assert other.closed == [2]
+    assert not topic.in_use
+
+
+async def test_exclusive_producers_have_epochs_here_too(bench: Any, topic: Any) -> None:
+    producer, _ = await bench.producer(topic, access_mode=AccessMode.EXCLUSIVE)
+    assert producer.topic_epoch == 0
+    with pytest.raises(PreconditionFailed):
+        topic.check_deletable()

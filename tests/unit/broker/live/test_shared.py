@@ -1,0 +1,325 @@
+"""Shared and Key_Shared subscriptions."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live import shared
+from interpulse.broker.live.api import KeyRange, KeySharing, SubType
+from interpulse.model.errors import ConsumerAssignError, NotAllowed
+from interpulse.model.ids import Position
+
+
+@pytest.fixture
+def join(bench: Any) -> Any:
+    async def join(topic: Any, name: str = "a", permits: int = 1000, **request: Any) -> tuple[Any, Any]:
+        request.setdefault("sub_type", bench.SHARED)
+        return await bench.consumer(topic, consumer_name=name, consumer_id=ord(name), permits=permits, **request)
+
+    return join
+
+
+async def test_entries_are_dealt_out_by_permits(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    _, a = await join(topic, "a", 3)
+    _, b = await join(topic, "b", 100)
+    await bench.publish(topic, *range(8))
+    assert (a.numbers(), b.numbers()) == ([0, 1, 2], [3, 4, 5, 6, 7])
+
+
+async def test_what_a_leaving_consumer_held_goes_to_others_uncounted(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    leaving, a = await join(topic, "a", 3)
+    await bench.publish(topic, *range(5))
+    leaving.acknowledge(a.take()[1].position)
+    _, b = await join(topic, "b")
+    assert b.numbers() == [3, 4]
+    leaving.close()
+    assert [each.redelivery_count for each in b.deliveries] == [0, 0]
+    assert b.numbers() == [0, 2]
+
+
+async def test_redelivery_is_counted_per_entry(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, *range(3))
+    positions = [each.position for each in sink.take()]
+    consumer.redeliver([positions[0], positions[2], Position(7, 7)])
+    consumer.redeliver([positions[0]])
+    assert [(each.position, each.redelivery_count) for each in sink.take()] == [
+        (positions[0], 1),
+        (positions[2], 1),
+        (positions[0], 2),
+    ]
+    consumer.redeliver()
+    assert [each.redelivery_count for each in sink.take()] == [3, 1, 2]
+
+
+async def test_redelivery_waits_for_permits_and_goes_first(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=3)
+    await bench.publish(topic, *range(6))
+    assert sink.numbers() == [0, 1, 2]
+    consumer.redeliver()
+    assert topic.stats()["subscriptions"]["s"]["msgInReplay"] == 3
+    consumer.flow(2)
+    consumer.flow(2)
+    assert sink.numbers() == [0, 1, 2, 3]
+
+
+async def test_entry_acknowledged_while_it_waits_to_be_sent_again_is_not_sent(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=2)
+    await bench.publish(topic, 0, 1)
+    first = sink.take()
+    consumer.redeliver()
+    consumer.acknowledge(first[0].position)
+    consumer.flow(10)
+    assert sink.numbers() == [1]
+
+
+async def test_acknowledgement_by_another_consumer_counts(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    a, sink = await join(topic, "a")
+    b, _ = await join(topic, "b", 0)
+    await bench.publish(topic, 1)
+    b.acknowledge(sink.take()[0].position)
+    assert (a.unacknowledged, a.pending) == (0, {})
+
+
+async def test_cumulative_acknowledgement_is_refused(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, _ = await join(topic)
+    with pytest.raises(NotAllowed, match="not allowed on a Shared subscription"):
+        consumer.acknowledge_cumulative(Position(1, 0))
+
+
+async def test_part_of_a_batch_acknowledged_then_unacknowledged_messages_fall(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 3, bench.entry(0, num_messages_in_batch=3))
+    await bench.settle()
+    [delivery] = sink.take()
+    assert consumer.unacknowledged == 3
+    consumer.acknowledge(delivery.position, [0b101])
+    assert consumer.unacknowledged == 2
+    consumer.redeliver()
+    [again] = sink.take()
+    assert (again.ack_set, again.message_count, again.redelivery_count) == ((0b101,), 2, 1)
+    consumer.acknowledge(delivery.position)
+    assert consumer.unacknowledged == 0
+
+
+async def test_consumer_that_holds_too_much_gets_nothing_until_it_acknowledges(
+    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "UNACKNOWLEDGED_MAX", 2)
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    for number in range(4):
+        await bench.publish(topic, number)
+    held = sink.take()
+    assert len(held) == 2
+    consumer.acknowledge(held[0].position)
+    assert len(sink.take()) == 2
+
+
+async def test_chunks_of_one_message_go_to_one_consumer(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    _, a = await join(topic, "a", 20)
+    _, b = await join(topic, "b", 20)
+    producer, _ = await bench.producer(topic)
+    for number in range(24):
+        uuid, chunk = f"u{number % 2}", number // 2 % 4
+        entry = bench.entry(number, uuid=uuid, num_chunks_from_msg=4, chunk_id=chunk)
+        producer.publish(number, -1, 1, entry, True)
+        await bench.settle()
+    first, second = a.numbers(), b.numbers()
+    assert sorted(first + second) == list(range(24))
+    assert first
+    assert second
+    for message in ([group * 8 + parity + 2 * step for step in range(4)] for group in range(3) for parity in (0, 1)):
+        assert set(message) <= set(first) or set(message) <= set(second)
+
+
+async def test_replays_after_a_restart_are_read_from_the_log(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, *range(6))
+    await bench.restart()
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    positions = [each.position for each in sink.take()]
+    assert len(positions) == 6
+    consumer.redeliver([positions[0], positions[1], positions[4]])
+    await bench.settle()
+    assert sink.numbers() == [0, 1, 4]
+
+
+async def test_replays_that_were_trimmed_are_forgotten(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=4)
+    await bench.publish(topic, 0, 1)
+    await topic.log.roll()
+    await bench.publish(topic, 2, 3)
+    assert sink.numbers() == [0, 1, 2, 3]
+    consumer.redeliver()
+    await topic.log.trim(Position(2, 0))
+    consumer.flow(10)
+    await bench.settle()
+    assert sink.numbers() == [2, 3]
+    assert topic.stats()["subscriptions"]["s"]["msgInReplay"] == 0
+
+
+class Walk:
+    """Random publishing, joining, leaving, acknowledging and restarting on one subscription."""
+
+    def __init__(self, bench: Any, join: Any, seed: int, sub_type: SubType) -> None:
+        self.chance = random.Random(seed)
+        self.bench, self.join, self.sub_type = bench, join, sub_type
+        self.members: dict[str, tuple[Any, Any]] = {}
+        self.keys: dict[Position, str] = {}
+        self.acknowledged: set[Position] = set()
+        self.joined = 0
+
+    async def begin(self) -> None:
+        self.topic = await self.bench.topic()
+        self.members = {}
+        self.producer, _ = await self.bench.producer(self.topic)
+
+    async def publish(self) -> None:
+        for _ in range(self.chance.randint(1, 30)):
+            key = f"k{self.chance.randint(0, 9)}"
+            self.producer.publish(1, -1, 1, self.bench.entry(1, partition_key=key))
+            self.keys[self.topic.last_appended()] = key
+
+    async def enter(self) -> None:
+        if len(self.members) < 4:
+            self.joined += 1
+            name = chr(ord("a") + self.joined % 26)
+            self.members[name] = await self.join(self.topic, name, self.chance.randint(0, 20), sub_type=self.sub_type)
+
+    async def leave(self) -> None:
+        if self.members:
+            self.members.pop(self.chance.choice(sorted(self.members)))[0].close()
+
+    async def flow(self) -> None:
+        for consumer, _ in self.members.values():
+            consumer.flow(self.chance.randint(0, 15))
+
+    async def acknowledge(self) -> None:
+        for consumer, _ in self.members.values():
+            for position in self.some_pending(consumer):
+                consumer.acknowledge(position)
+                self.acknowledged.add(position)
+
+    async def give_back(self) -> None:
+        for consumer, _ in self.members.values():
+            consumer.redeliver(self.some_pending(consumer) or [Position(0, 0)])
+
+    async def restart(self) -> None:
+        if self.chance.random() < 0.2:
+            await self.bench.restart()
+            await self.begin()
+
+    async def step(self) -> None:
+        steps = [self.publish, self.flow, self.acknowledge]
+        await self.chance.choice([*steps, *steps, self.enter, self.leave, self.give_back, self.restart])()
+        await self.bench.settle()
+
+    def some_pending(self, consumer: Any) -> list[Position]:
+        return self.chance.sample(sorted(consumer.pending), len(consumer.pending) // 2)
+
+    def check(self) -> None:
+        held = [position for consumer, _ in self.members.values() for position in consumer.pending]
+        assert len(held) == len(set(held))
+        assert not self.acknowledged & set(held)
+        if self.sub_type is SubType.KEY_SHARED:
+            keys = [
+                key for consumer, _ in self.members.values() for key in {self.keys[each] for each in consumer.pending}
+            ]
+            assert len(keys) == len(set(keys))
+
+    async def finish(self) -> None:
+        last, _ = await self.join(self.topic, "z", 10_000, sub_type=self.sub_type)
+        while self.members:
+            await self.leave()
+        await self.bench.settle()
+        assert set(last.pending) == set(self.keys) - self.acknowledged
+        for position in list(last.pending):
+            last.acknowledge(position)
+        assert self.topic.stats()["subscriptions"]["s"]["msgBacklog"] == 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+async def test_whatever_happens_then_each_entry_is_held_once_and_none_is_lost(
+    bench: Any, join: Any, seed: int, sub_type: SubType
+) -> None:
+    walk = Walk(bench, join, seed, sub_type)
+    await walk.begin()
+    await walk.topic.create_subscription("s")
+    for _ in range(120):
+        await walk.step()
+        walk.check()
+    await walk.finish()
+
+
+class TestKeyShared:
+    async def publish(self, bench: Any, topic: Any, *keys: str) -> None:
+        producer, _ = await bench.producer(topic, producer_id=77, name=f"producer-{topic.entries_added}")
+        for key in keys:
+            number = topic.entries_added
+            producer.publish(number, -1, 1, bench.entry(number, partition_key=key))
+        await bench.settle()
+        producer.close()
+
+    async def test_each_key_goes_to_one_consumer_in_order(self, bench: Any, join: Any) -> None:
+        topic = await bench.topic()
+        sinks = [(await join(topic, name, sub_type=bench.KEY_SHARED))[1] for name in "ab"]
+        keys = [f"key-{number % 10}" for number in range(100)]
+        await self.publish(bench, topic, *keys)
+        got = [sink.numbers() for sink in sinks]
+        assert all(got)
+        assert sorted(got[0] + got[1]) == list(range(100))
+        assert not {keys[number] for number in got[0]} & {keys[number] for number in got[1]}
+        assert all(numbers == sorted(numbers) for numbers in got)
+
+    async def test_key_with_unacknowledged_entries_stays_when_somebody_joins(self, bench: Any, join: Any) -> None:
+        topic = await bench.topic()
+        keys = [f"key-{number}" for number in range(40)]
+        first, old = await join(topic, "a", sub_type=bench.KEY_SHARED)
+        await self.publish(bench, topic, *keys)
+        held = old.take()
+        second, new = await join(topic, "b", sub_type=bench.KEY_SHARED)
+        await self.publish(bench, topic, *keys)
+        assert new.numbers() == []
+        kept = [number - 40 for number in old.numbers()]
+        assert 0 < len(kept) < 40
+        for delivery in held:
+            first.acknowledge(delivery.position)
+        assert sorted([*kept, *(number - 40 for number in new.numbers())]) == list(range(40))
+        second.close()
+
+    async def test_sticky_ranges(self, bench: Any, join: Any) -> None:
+        topic = await bench.topic()
+        sharing = [KeySharing((KeyRange(0, 299),)), KeySharing((KeyRange(300, 65535),))]
+        _, low = await join(topic, "a", sub_type=bench.KEY_SHARED, key_sharing=sharing[0])
+        with pytest.raises(ConsumerAssignError):
+            await join(topic, "b", sub_type=bench.KEY_SHARED, key_sharing=sharing[0])
+        _, high = await join(topic, "c", sub_type=bench.KEY_SHARED, key_sharing=sharing[1])
+        await self.publish(bench, topic, "key1", "key2", "key1")  # slots 293 and 14772
+        assert (low.numbers(), high.numbers()) == ([0, 2], [1])
+
+    async def test_keys_without_a_consumer_wait(self, bench: Any, join: Any) -> None:
+        topic = await bench.topic()
+        sharing = KeySharing((KeyRange(0, 299),))
+        _, low = await join(topic, "a", sub_type=bench.KEY_SHARED, key_sharing=sharing)
+        await self.publish(bench, topic, "key2", "key1")
+        assert low.numbers() == [1]
+        _, rest = await join(topic, "b", sub_type=bench.KEY_SHARED)
+        assert rest.numbers() == [0]

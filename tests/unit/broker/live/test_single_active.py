@@ -1,0 +1,174 @@
+"""Exclusive and Failover subscriptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.model.errors import ConsumerBusy, ConsumerNotFound
+from interpulse.model.ids import Position
+
+
+async def test_exclusive_when_its_consumer_is_alive_then_busy(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.consumer(topic)
+    with pytest.raises(ConsumerBusy, match="Exclusive consumer is already connected"):
+        await bench.consumer(topic)
+    with pytest.raises(ConsumerBusy, match="Subscription is of different type"):
+        await bench.consumer(topic, sub_type=bench.SHARED)
+
+
+async def test_exclusive_when_its_consumer_is_dead_then_it_is_taken_over(bench: Any) -> None:
+    topic = await bench.topic()
+    old, sink = await bench.consumer(topic)
+    await bench.publish(topic, 1)
+    sink.alive = False
+    _, new_sink = await bench.consumer(topic)
+    assert old.closed
+    assert new_sink.numbers() == [1]
+
+
+async def test_type_may_change_when_nobody_is_connected(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic)
+    consumer.close()
+    consumer, sink = await bench.consumer(topic, sub_type=bench.SHARED)
+    await bench.publish(topic, 1)
+    assert sink.numbers() == [1]
+
+
+async def test_permits_count_messages_and_the_last_entry_may_overdraw(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic, permits=15)
+    producer, _ = await bench.producer(topic)
+    for number in range(4):
+        producer.publish(number, -1, 10, bench.entry(number, num_messages_in_batch=10))
+    await bench.settle()
+    assert sink.numbers() == [0, 1]
+    assert consumer.permits == -5
+    consumer.flow(5)
+    assert sink.numbers() == []
+    consumer.flow(1)
+    assert sink.numbers() == [2]
+
+
+async def test_entries_that_came_without_permits_are_delivered_on_flow(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic, permits=2)
+    await bench.publish(topic, *range(5))
+    assert sink.numbers() == [0, 1]
+    consumer.flow(2)
+    await bench.publish(topic, 5)
+    assert sink.numbers() == [2, 3]
+    consumer.flow(10)
+    assert sink.numbers() == [4, 5]
+
+
+async def test_unwritable_sink_gets_nothing_until_it_resumes(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic)
+    sink.writable = False
+    await bench.publish(topic, 1, 2)
+    assert sink.numbers() == []
+    sink.writable = True
+    consumer.resume()
+    assert sink.numbers() == [1, 2]
+
+
+async def test_redeliver_sends_everything_again_that_is_not_acknowledged(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic, permits=100)
+    await bench.publish(topic, *range(5))
+    first = sink.take()
+    consumer.acknowledge(first[1].position)
+    consumer.redeliver([first[0].position], epoch=3)
+    again = sink.deliveries
+    assert sink.numbers() == [0, 2, 3, 4]
+    assert [each.redelivery_count for each in again] == [0, 0, 0, 0]
+    assert consumer.epoch == 3
+    assert consumer.permits == 100 - 9
+
+
+async def test_batch_acknowledged_in_part_comes_back_with_what_is_left(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic)
+    producer, _ = await bench.producer(topic)
+    for number in range(3):
+        producer.publish(number, -1, 3, bench.entry(number, num_messages_in_batch=3))
+    await bench.settle()
+    first = sink.take()
+    consumer.acknowledge(first[0].position, [0b101])
+    consumer.acknowledge_cumulative(first[1].position, [0b110])
+    consumer.redeliver()
+    assert [(each.position, each.ack_set) for each in sink.take()] == [(Position(1, 1), (0b110,)), (Position(1, 2), ())]
+    consumer.acknowledge(first[1].position, [0b001])
+    assert topic.mark_delete_position("s") == Position(1, 1)
+
+
+async def test_acknowledging_what_does_not_exist_yet_is_ignored(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic)
+    await bench.publish(topic, 1)
+    consumer.acknowledge(Position(1, 5))
+    consumer.acknowledge_cumulative(Position(9, 9))
+    assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 1
+
+
+async def test_closed_consumer_ignores_everything(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic)
+    consumer.close()
+    consumer.close()
+    await bench.publish(topic, 1)
+    consumer.flow(5)
+    consumer.resume()
+    consumer.redeliver()
+    consumer.acknowledge(Position(1, 0))
+    consumer.acknowledge_cumulative(Position(1, 0))
+    assert sink.numbers() == []
+    assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 1
+    with pytest.raises(ConsumerNotFound):
+        await consumer.unsubscribe()
+
+
+class TestFailover:
+    async def three(self, bench: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        topic = await bench.topic()
+        consumers, sinks = {}, {}
+        for name in "abc":
+            consumers[name], sinks[name] = await bench.consumer(
+                topic, consumer_name=name, consumer_id=ord(name), sub_type=bench.FAILOVER
+            )
+        return topic, consumers, sinks
+
+    def active(self, sinks: dict[str, Any]) -> str:
+        [name] = [name for name, sink in sinks.items() if sink.active[-1]]
+        return name
+
+    async def test_one_is_active_and_gets_everything(self, bench: Any) -> None:
+        topic, _, sinks = await self.three(bench)
+        await bench.publish(topic, 1, 2)
+        active = self.active(sinks)
+        assert {name: sink.numbers() for name, sink in sinks.items()} == {
+            name: [1, 2] if name == active else [] for name in "abc"
+        }
+        assert topic.stats()["subscriptions"]["s"]["activeConsumerName"] == active
+
+    async def test_when_the_active_one_leaves_then_another_gets_what_is_not_acknowledged(self, bench: Any) -> None:
+        topic, consumers, sinks = await self.three(bench)
+        await bench.publish(topic, 1, 2, 3)
+        active = self.active(sinks)
+        delivered = sinks[active].take()
+        consumers[active].acknowledge_cumulative(delivered[0].position)
+        consumers[active].close()
+        del sinks[active]
+        assert sinks[self.active(sinks)].numbers() == [2, 3]
+
+    async def test_redelivery_asked_by_one_that_is_not_active_does_nothing(self, bench: Any) -> None:
+        topic, consumers, sinks = await self.three(bench)
+        await bench.publish(topic, 1)
+        active = self.active(sinks)
+        assert sinks[active].numbers() == [1]
+        next(each for name, each in consumers.items() if name != active).redeliver()
+        assert sinks[active].numbers() == []

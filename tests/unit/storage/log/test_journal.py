@@ -1,0 +1,154 @@
+"""Room is given back, groups are shared, statistics count. Promises to logs: test_topic_log and tests/durability."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from interpulse.model.ids import EARLIEST, LATEST
+from interpulse.storage.api import LogFenced
+from interpulse.storage.log import journal as journal_module
+from interpulse.storage.log.journal import SegmentJournal, open_log_store
+from interpulse.storage.memory import MemoryMetadataStore
+from interpulse.storage.topic_log import TopicLog, TopicLogStore
+from tests.durability.simulated_disk import SimulatedDisk
+from tests.unit.storage.listeners import Listener, read_all
+
+DIRECTORY = Path("/data/log")
+
+
+async def open_on(disk: SimulatedDisk, metadata: MemoryMetadataStore | None = None) -> TopicLogStore:
+    return await open_log_store(DIRECTORY, metadata or MemoryMetadataStore(), files=disk, segment_bytes_max=500)
+
+
+async def publish(log: TopicLog, listener: Listener, *payloads: bytes) -> None:
+    for payload in payloads:
+        await listener.durable(log.append(payload))
+
+
+def segments(disk: SimulatedDisk) -> list[str]:
+    return sorted(path.stem[-1] for path in disk.names_now if path.suffix == ".seg")
+
+
+async def test_trim_when_segments_hold_nothing_living_then_unlinked_before_it_returns() -> None:
+    disk = SimulatedDisk()
+    store = await open_on(disk)
+    listener, other_listener = Listener(), Listener()
+    log = await store.open("a", listener, create=True)
+    other = await store.open("b", other_listener, create=True)
+    await publish(other, other_listener, b"stays")
+    await publish(log, listener, *[b"x" * 300] * 6)
+    await log.roll()
+    await publish(log, listener, b"y")
+    assert len(segments(disk)) > 2
+    await log.trim(LATEST)
+    assert len(segments(disk)) == 2, "the one with the other log, and the current one"
+    assert await read_all(other) == [b"stays"]
+    await store.delete("b")
+    assert len(segments(disk)) == 1
+    await store.close()
+
+
+async def test_delete_when_the_current_segment_holds_nothing_else_then_its_room_is_given_back() -> None:
+    disk = SimulatedDisk()
+    metadata = MemoryMetadataStore()
+    store = await open_on(disk, metadata)
+    listener = Listener()
+    log = await store.open("a", listener, create=True)
+    await publish(log, listener, b"x")
+    await store.delete("a")
+    assert disk.names_now == {}
+    again = Listener()
+    await publish(await store.open("a", again, create=True), again, b"y")
+    await store.close()
+    store = await open_on(disk.healthy(), metadata)
+    assert await read_all(await store.open("a", Listener(), create=False)) == [b"y"]
+    await store.close()
+
+
+async def test_delete_when_a_group_is_on_its_way_then_its_records_are_not_kept() -> None:
+    disk = SimulatedDisk()
+    store = await open_on(disk)
+    log = await store.open("a", Listener(), create=True)
+    log.append(b"x")
+    await asyncio.sleep(0)
+    await store.delete("a")
+    with pytest.raises(LogFenced):
+        log.append(b"y")
+    await store.close()
+    assert isinstance(store.journal, SegmentJournal)
+    assert store.journal._segments.ledger_ids == []
+
+
+async def test_open_when_ledgers_died_while_nobody_ran_then_their_segments_are_removed() -> None:
+    disk, metadata = SimulatedDisk(), MemoryMetadataStore()
+    store = await open_on(disk, metadata)
+    listener = Listener()
+    await publish(await store.open("a", listener, create=True), listener, b"x")
+    await store.close()
+    await store.records.delete("a")  # the process died between the commit and the unlink
+    assert segments(disk) == ["1"]
+    store = await open_on(disk.healthy(), metadata)
+    assert segments(disk) == []
+    await store.close()
+
+
+async def test_group_when_more_waits_than_its_bound_then_the_rest_goes_with_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journal_module, "_GROUP_BYTES_MAX", 1000)
+    store = await open_on(SimulatedDisk())
+    logs = []
+    for number in range(10):
+        listener = Listener()
+        logs.append((await store.open(f"log-{number}", listener, create=True), listener))
+    for log, _ in logs:
+        log.append(b"x" * 300)
+    for log, listener in logs:
+        await listener.durable(log.last_appended)
+    assert isinstance(store.journal, SegmentJournal)
+    assert store.journal.statistics.groups == 4
+    assert store.journal.statistics.group_bytes == 10 * (40 + 4 + 300)
+    await store.close()
+
+
+async def test_read_when_the_log_is_trimmed_meanwhile_then_goes_on_behind() -> None:
+    disk = SimulatedDisk()
+    store = await open_on(disk)
+    listener = Listener()
+    log = await store.open("a", listener, create=True)
+    await publish(log, listener, b"x" * 600)
+    await log.roll()
+    await publish(log, listener, b"y")
+    journal = store.journal
+    real = journal.read
+
+    async def trimmed_first(*wanted: object) -> list[bytes]:
+        journal.read = real  # type: ignore[method-assign]
+        await log.trim(LATEST)
+        return await real(*wanted)  # type: ignore[arg-type]
+
+    journal.read = trimmed_first  # type: ignore[method-assign, assignment]
+    entries = await log.read(EARLIEST, entries_max=10, bytes_max=10_000)
+    assert [entry.payload for entry in entries] == [b"y"]
+    await store.close()
+
+
+async def test_verify_when_the_log_is_larger_than_checked_at_opening_then_older_damage_shows_at_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journal_module, "_VERIFY_RECORDS_MAX", 2)
+    disk, metadata = SimulatedDisk(), MemoryMetadataStore()
+    store = await open_on(disk, metadata)
+    listener = Listener()
+    log = await store.open("a", listener, create=True)
+    await publish(log, listener, b"1", b"2", b"3")
+    await store.close()
+    disk.content(DIRECTORY / "0000000001.seg")[25] ^= 1
+    store = await open_on(disk.healthy(), metadata)
+    log = await store.open("a", Listener(), create=False)
+    with pytest.raises(journal_module.LogDamaged):
+        await read_all(log)
+    await store.close()

@@ -28,6 +28,7 @@ class Peer(asyncio.Protocol):
         self.seen: list[pb.BaseCommand] = []
         self._protocol = ServerProtocol(server_version="Pulsar Server test", feature_flags=broker.flags, now=0.0)
         self._transport: asyncio.Transport | None = None
+        self._dropped = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -41,6 +42,8 @@ class Peer(asyncio.Protocol):
             self.drop()
             raise
         for frame in frames:
+            if self._dropped:
+                return
             self.seen.append(frame.command)
             script = self.broker.scripts.get(frame.command.type)
             if script is not None:
@@ -48,6 +51,7 @@ class Peer(asyncio.Protocol):
             else:
                 self.answer(frame)
         self.say(self._protocol.data_to_send())
+        self.broker.news.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -62,6 +66,7 @@ class Peer(asyncio.Protocol):
 
     def drop(self) -> None:
         """The network breaks."""
+        self._dropped = True
         if self._transport is not None:
             self._transport.abort()
 
@@ -120,6 +125,7 @@ class ScriptedBroker:
         self.stored: list[int] = []
         """Sequence ids in the order of their SENDs that were confirmed."""
 
+        self.news = asyncio.Event()
         self.last: tuple[int, int] = (-1, -1)
         self.url = ""
         self._server: asyncio.Server | None = None
@@ -154,6 +160,13 @@ class ScriptedBroker:
     def count(self, kind: int) -> int:
         """How many commands of this type came, over all connections."""
         return sum(command.type == kind for peer in self.peers for command in peer.seen)
+
+    async def heard(self, kind: int, count: int = 1) -> None:
+        """Return when that many commands of this type have come."""
+        async with asyncio.timeout(5):
+            while self.count(kind) < count:
+                self.news.clear()
+                await self.news.wait()
 
     def all_of(self, kind: int) -> list[pb.BaseCommand]:
         return [command for peer in self.peers for command in peer.seen if command.type == kind]

@@ -259,6 +259,8 @@ class EntryReader:
     # ---- Called by the connection
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
+        if self._failure is not None:
+            return
         position = position_from_wire(message.message_id)
         if self._complete or position <= self.reached:
             self._permits -= 1

@@ -1,0 +1,308 @@
+"""A consumer of one topic: permits, redelivery, coming back, damaged entries."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+
+import pytest
+
+from interpulse.client.config import ClientConfig
+from interpulse.client.consumer import ConsumerConfig, PartitionConsumer
+from interpulse.client.inbox import Inbox
+from interpulse.client.messages import Message
+from interpulse.client.session import Session
+from interpulse.model.errors import AlreadyClosed, ConsumerBusy, TopicNotFound
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.model.names import TopicName
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import pack_batch
+from interpulse.wire.frames import build_entry
+from tests.scripted_broker import ScriptedBroker
+
+TOPIC = TopicName.parse("t")
+
+
+def single(content: bytes, **fields: object) -> bytes:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1, **fields)  # type: ignore[arg-type]
+    return build_entry(metadata.SerializeToString(), content)
+
+
+def batch(*contents: bytes) -> bytes:
+    payload = pack_batch((pb.SingleMessageMetadata(), content) for content in contents)
+    return single(payload, num_messages_in_batch=len(contents))
+
+
+class Stage:
+    """A consumer, its inbox, and the broker it talks to."""
+
+    def __init__(self, broker: ScriptedBroker, session: Session) -> None:
+        self.broker = broker
+        self.session = session
+        self.inbox = Inbox()
+        self.consumer: PartitionConsumer
+
+    async def open(self, *, start: MessageId | None = None, included: bool = False, **config: object) -> None:
+        settings = ConsumerConfig(**config)  # type: ignore[arg-type]
+        self.consumer = PartitionConsumer(
+            self.session, TOPIC, "s", settings, self.inbox, start=start, start_included=included
+        )
+        await self.consumer.open()
+        await self.broker.heard(pb.BaseCommand.FLOW)
+
+    @property
+    def consumer_id(self) -> int:
+        return self.broker.all_of(pb.BaseCommand.SUBSCRIBE)[-1].subscribe.consumer_id
+
+    def deliver(self, entry_id: int, entry: bytes, *, redelivery_count: int = 0, ack_set: Iterable[int] = ()) -> None:
+        self.broker.peers[-1].say(
+            commands.message(
+                self.consumer_id,
+                Position(1, entry_id),
+                entry,
+                redelivery_count=redelivery_count,
+                ack_set=list(ack_set),
+            )
+        )
+
+    async def take(self, count: int = 1) -> list[Message]:
+        return [await self.inbox.take(5000) for _ in range(count)]
+
+    def permits(self) -> list[int]:
+        return [command.flow.messagePermits for command in self.broker.all_of(pb.BaseCommand.FLOW)]
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with ScriptedBroker() as broker:
+        session = Session(ClientConfig(broker.url, backoff_initial_ms=1, backoff_max_ms=10, operation_timeout_ms=2000))
+        yield Stage(broker, session)
+        await session.close()
+
+
+async def test_permits_when_half_are_used_then_are_granted_again(stage: Stage) -> None:
+    await stage.open(receiver_queue_size=4)
+    stage.deliver(0, batch(b"a", b"b", b"c"))
+    await stage.take(3)
+    await stage.broker.heard(pb.BaseCommand.FLOW, 2)
+    assert stage.permits() == [4, 2]
+    await stage.consumer.close()
+
+
+async def test_messages_when_acknowledged_then_one_command_leaves_for_them_all(stage: Stage) -> None:
+    await stage.open()
+    stage.deliver(0, single(b"a"))
+    stage.deliver(1, batch(b"b", b"c"))
+    for message in await stage.take(3):
+        stage.consumer.acknowledge(message)
+    await stage.broker.heard(pb.BaseCommand.ACK)
+    (ack,) = [command.ack for command in stage.broker.all_of(pb.BaseCommand.ACK)]
+    assert [message_id.entryId for message_id in ack.message_id] == [0, 1]
+    await stage.consumer.close()
+
+
+async def test_batch_when_the_broker_says_some_are_acknowledged_then_those_are_left_out(stage: Stage) -> None:
+    await stage.open()
+    stage.deliver(0, batch(b"a", b"b", b"c"), ack_set=[0b101])
+    assert [message.content for message in await stage.take(2)] == [b"a", b"c"]
+    await stage.consumer.close()
+
+
+async def test_batch_when_it_comes_again_after_a_lost_connection_then_finished_messages_do_not(stage: Stage) -> None:
+    await stage.open()
+    stage.deliver(0, batch(b"a", b"b"))
+    first, _ = await stage.take(2)
+    stage.consumer.acknowledge(first)
+    stage.broker.peers[-1].drop()
+    await stage.broker.heard(pb.BaseCommand.FLOW, 2)
+    stage.deliver(0, batch(b"a", b"b"), redelivery_count=1)
+    (again,) = await stage.take()
+    assert (again.content, again.redelivery_count) == (b"b", 1)
+    await stage.consumer.close()
+
+
+async def test_messages_nobody_took_when_the_connection_is_lost_then_come_from_the_broker_again(stage: Stage) -> None:
+    await stage.open()
+    stage.deliver(0, single(b"a"))
+    stage.deliver(1, single(b"b"))
+    await stage.take(1)
+    stage.broker.peers[-1].drop()
+    await stage.broker.heard(pb.BaseCommand.FLOW, 2)
+    assert len(stage.inbox) == 0
+    stage.deliver(1, single(b"b"))
+    assert [message.content for message in await stage.take()] == [b"b"]
+    await stage.consumer.close()
+
+
+async def test_nack_on_a_shared_subscription_asks_for_that_entry_only(stage: Stage) -> None:
+    await stage.open(subscription_type="shared", nack_delay_ms=10)
+    stage.deliver(0, single(b"a"))
+    stage.deliver(1, single(b"b"))
+    first, _ = await stage.take(2)
+    stage.consumer.negative_acknowledge(first)
+    await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    (command,) = stage.broker.all_of(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    assert [message_id.entryId for message_id in command.redeliverUnacknowledgedMessages.message_ids] == [0]
+    await stage.consumer.close()
+
+
+async def test_nack_on_an_exclusive_subscription_asks_for_everything_and_empties_the_inbox(stage: Stage) -> None:
+    await stage.open(nack_delay_ms=10)
+    stage.deliver(0, single(b"a"))
+    stage.deliver(1, single(b"b"))
+    (first,) = await stage.take()
+    stage.consumer.negative_acknowledge(first)
+    await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    (command,) = stage.broker.all_of(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    assert not command.redeliverUnacknowledgedMessages.message_ids
+    assert len(stage.inbox) == 0
+    await stage.consumer.close()
+
+
+async def test_message_when_not_acknowledged_in_time_then_is_asked_for_again(stage: Stage) -> None:
+    await stage.open(subscription_type="shared", ack_timeout_ms=10)
+    stage.deliver(0, single(b"a"))
+    await stage.take()
+    await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    await stage.consumer.close()
+
+
+async def test_entry_when_damaged_then_is_acknowledged_with_the_reason_and_not_handed_out(stage: Stage) -> None:
+    await stage.open()
+    stage.deliver(0, single(b"a")[:-1] + b"x")
+    stage.deliver(1, single(b"not lz4", compression=pb.LZ4, uncompressed_size=100))
+    stage.deliver(2, single(b"good"))
+    assert [message.content for message in await stage.take()] == [b"good"]
+    await stage.broker.heard(pb.BaseCommand.ACK, 2)
+    reasons = [command.ack.validation_error for command in stage.broker.all_of(pb.BaseCommand.ACK)]
+    assert reasons == [pb.CommandAck.ChecksumMismatch, pb.CommandAck.DecompressionError]
+    await stage.consumer.close()
+
+
+async def test_chunks_when_complete_then_are_one_message_and_acknowledged_together(stage: Stage) -> None:
+    await stage.open(receiver_queue_size=2)
+    for index, piece in enumerate((b"ab", b"cd", b"ef")):
+        stage.deliver(index, single(piece, uuid="u", num_chunks_from_msg=3, chunk_id=index, total_chunk_msg_size=6))
+    (message,) = await stage.take()
+    assert (message.content, message.id) == (b"abcdef", MessageId(1, 2, -1))
+    stage.consumer.acknowledge(message)
+    await stage.broker.heard(pb.BaseCommand.ACK)
+    (ack,) = stage.broker.all_of(pb.BaseCommand.ACK)
+    assert [message_id.entryId for message_id in ack.ack.message_id] == [0, 1, 2]
+    assert sum(stage.permits()) >= 4
+    await stage.consumer.close()
+
+
+async def test_reader_when_it_starts_inside_a_batch_then_skips_what_is_before(stage: Stage) -> None:
+    await stage.open(start=MessageId(1, 0, -1, 1))
+    (subscribe,) = stage.broker.all_of(pb.BaseCommand.SUBSCRIBE)
+    assert not subscribe.subscribe.durable
+    assert subscribe.subscribe.start_message_id.batch_index == 1
+    stage.deliver(0, batch(b"a", b"b", b"c"))
+    stage.deliver(1, single(b"d"))
+    assert [message.content for message in await stage.take(2)] == [b"c", b"d"]
+    await stage.consumer.close()
+
+
+@pytest.mark.parametrize(("included", "expected"), [(True, [b"a", b"b"]), (False, [b"b"])])
+async def test_reader_when_its_start_is_included_or_not_then_reads_it_or_not(
+    stage: Stage, included: bool, expected: list[bytes]
+) -> None:
+    await stage.open(start=MessageId(1, 0), included=included)
+    stage.deliver(0, single(b"a"))
+    stage.deliver(1, single(b"b"))
+    assert [message.content for message in await stage.take(len(expected))] == expected
+    await stage.consumer.close()
+
+
+async def test_reader_when_it_comes_back_then_goes_on_behind_the_last_message_taken(stage: Stage) -> None:
+    await stage.open(start=MessageId(*EARLIEST))
+    stage.deliver(0, single(b"a"))
+    stage.deliver(1, single(b"b"))
+    await stage.take(1)
+    stage.broker.peers[-1].drop()
+    await stage.broker.heard(pb.BaseCommand.FLOW, 2)
+    again = stage.broker.all_of(pb.BaseCommand.SUBSCRIBE)[-1].subscribe
+    assert (again.start_message_id.ledgerId, again.start_message_id.entryId) == (1, 0)
+    for entry_id, content in enumerate((b"a", b"b")):
+        stage.deliver(entry_id, single(content))
+    assert [message.content for message in await stage.take()] == [b"b"]
+    await stage.consumer.close()
+
+
+async def test_seek_when_the_broker_closes_first_then_old_messages_are_gone_and_it_subscribes_again(
+    stage: Stage,
+) -> None:
+    await stage.open()
+    stage.deliver(0, single(b"a"))
+    stage.deliver(1, single(b"b"))
+    first, _ = await stage.take(2)
+    stage.deliver(2, single(b"old"))
+
+    def seek(peer, frame) -> None:  # type: ignore[no-untyped-def]
+        peer.say(commands.close_consumer(stage.consumer_id))
+        peer.say(commands.success(frame.command.seek.request_id))
+
+    stage.broker.scripts[pb.BaseCommand.SEEK] = seek
+    await stage.consumer.seek(first.id)
+    assert stage.broker.count(pb.BaseCommand.SUBSCRIBE) == 2
+    assert len(stage.inbox) == 0
+    stage.deliver(0, single(b"a"))
+    assert [message.content for message in await stage.take()] == [b"a"]
+    await stage.consumer.close()
+
+
+async def test_consumer_when_refused_then_raises_at_once(stage: Stage) -> None:
+    stage.broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: peer.say(
+        commands.error(frame.command.subscribe.request_id, 5, "taken")
+    )
+    with pytest.raises(ConsumerBusy):
+        await stage.open()
+
+
+async def test_consumer_when_its_topic_is_deleted_then_takers_hear_of_it(stage: Stage) -> None:
+    await stage.open()
+    stage.broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: peer.say(
+        commands.error(frame.command.subscribe.request_id, 11, "deleted")
+    )
+    stage.broker.peers[-1].say(commands.close_consumer(stage.consumer_id))
+    with pytest.raises(TopicNotFound):
+        await stage.inbox.take(5000)
+    await stage.consumer.close()
+
+
+async def test_consumer_when_closed_then_sends_its_acknowledgements_first(stage: Stage) -> None:
+    await stage.open(start=None)
+    stage.deliver(0, single(b"a"))
+    (message,) = await stage.take()
+    stage.consumer.acknowledge(message)
+    await stage.consumer.close()
+    kinds = [command.type for command in stage.broker.peers[-1].seen]
+    assert kinds[-2:] == [pb.BaseCommand.ACK, pb.BaseCommand.CLOSE_CONSUMER]
+    with pytest.raises(AlreadyClosed):
+        await stage.inbox.take(10)
+
+
+async def test_state_of_the_subscription_is_followed(stage: Stage) -> None:
+    await stage.open(start=MessageId(*LATEST))
+    stage.broker.peers[-1].say(commands.active_consumer_change(stage.consumer_id, active=False))
+    stage.broker.peers[-1].say(commands.reached_end_of_topic(stage.consumer_id))
+    stage.broker.last = (1, 5)
+    last = await stage.consumer.last_message()
+    assert (last.id, last.mark_delete) == (MessageId(1, 5), EARLIEST)
+    assert not stage.consumer.is_active
+    assert stage.consumer.reached_end_of_topic
+    await stage.consumer.close()
+
+
+async def test_acknowledgements_without_connection_wait_for_the_next_one(stage: Stage) -> None:
+    await stage.open()
+    stage.deliver(0, single(b"a"))
+    (message,) = await stage.take()
+    connection = await stage.session.connect(TOPIC)
+    stage.broker.peers[-1].drop()
+    await connection.closed()
+    stage.consumer.acknowledge(message)
+    stage.consumer.flush_acks()
+    await stage.broker.heard(pb.BaseCommand.ACK)
+    assert stage.broker.peers[-1].seen[-1].type in (pb.BaseCommand.ACK, pb.BaseCommand.FLOW)
+    await asyncio.wait_for(stage.consumer.close(), 5)

@@ -62,18 +62,20 @@ def source_position_of(metadata: pb.MessageMetadata) -> Position | None:
 
 
 class EntryMarker:
-    """Appends the marks of one lane: origin cluster, lane name, sequence id, source position."""
+    """Appends the marks of one lane: origin cluster, lane name, sequence id, source position.
+
+    Once per entry, so what does not change is encoded beforehand.
+    """
 
     def __init__(self, lane_name: str, source_cluster: str) -> None:
-        self._lane_name = lane_name
-        self._source_cluster = source_cluster
-        self._constant = _text_field(1, lane_name) + _text_field(5, source_cluster)
+        self._constant = _text_field(1, lane_name) + _text_field(5, source_cluster) + b"\x10"
+        self._producers: dict[str, bytes] = {}
 
     def mark(
         self,
         raw: bytes,
         metadata: pb.MessageMetadata,
-        position: Position,
+        position: tuple[int, int],
         sequence_id: int,
         schema_version: bytes | None = None,
     ) -> bytes:
@@ -81,20 +83,33 @@ class EntryMarker:
         if metadata.HasField("txnid_least_bits") or metadata.HasField("txnid_most_bits"):
             raw = _without_transaction(raw)
         number = _varint(sequence_id)
-        parts = [
-            raw,
-            self._constant,
-            b"\x10",
-            number,
-            _property(SOURCE_POSITION, f"{position.ledger}:{position.entry}"),
-            _property(ORIGINAL_PRODUCER, metadata.producer_name),
-            _property(ORIGINAL_SEQUENCE, str(metadata.sequence_id)),
-            b"\xc0\x01",
-            number,
-        ]
+        place = b"%d:%d" % position
+        original = b"%d" % metadata.sequence_id
+        producer = metadata.producer_name
+        marked = b"".join(
+            (
+                raw,
+                self._constant,
+                number,
+                _POSITION_HEADS[len(place)],
+                place,
+                self._producers.get(producer) or self._producer_property(producer),
+                _SEQUENCE_HEADS[len(original)],
+                original,
+                b"\xc0\x01",
+                number,
+            )
+        )
         if schema_version is not None:
-            parts += (b"\x82\x01", _varint(len(schema_version)), schema_version)
-        return b"".join(parts)
+            marked = b"%b\x82\x01%b%b" % (marked, _varint(len(schema_version)), schema_version)
+        return marked
+
+    def _producer_property(self, name: str) -> bytes:
+        """A topic has few producers; should it have very many, the memory of them starts anew."""
+        if len(self._producers) >= _PRODUCERS_MAX:
+            self._producers.clear()
+        encoded = self._producers[name] = _property(ORIGINAL_PRODUCER, name)
+        return encoded
 
 
 def renumber(raw: bytes, producer_name: str, sequence_id: int) -> bytes:
@@ -128,3 +143,15 @@ def _text_field(number: int, text: str) -> bytes:
 def _property(key: str, value: str) -> bytes:
     pair = _text_field(1, key) + _text_field(2, value)
     return b"\x22" + _varint(len(pair)) + pair
+
+
+def _property_heads(key: str) -> list[bytes]:
+    """What stands before the value of a property, by the length of the value: short ones only."""
+    name = _text_field(1, key)
+    return [b"\x22%c%b\x12%c" % (len(name) + 2 + length, name, length) for length in range(_SHORT)]
+
+
+_SHORT = 64
+_PRODUCERS_MAX = 1000
+_POSITION_HEADS = _property_heads(SOURCE_POSITION)
+_SEQUENCE_HEADS = _property_heads(ORIGINAL_SEQUENCE)

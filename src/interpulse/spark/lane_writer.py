@@ -149,12 +149,12 @@ class LaneWriter:
             sequence_id = ledger << 32 | entry
             if lane is None:
                 lane = await self._open(topic, sequence_id)
-            await self._write_one(lane, Position(ledger, entry), sequence_id, raw, metadata, payload)
+            await self._write_one(lane, (ledger, entry), sequence_id, raw, metadata, payload)
 
     async def _write_one(
         self,
         lane: _OpenLane,
-        position: Position,
+        position: tuple[int, int],
         sequence_id: int,
         raw: bytes,
         metadata: pb.MessageMetadata,

@@ -1,7 +1,9 @@
 """Builds every object of a broker and joins them; the only wiring.
 
 Start: addresses, data directory, metadata, log recovery, cluster and namespaces, then the doors - binary before REST,
-so that whoever is told "healthy" can publish. Stop is the reverse and takes a bounded time.
+so that whoever is told "healthy" can publish - and the replication job. Stop is the reverse and takes a bounded time:
+the job ends, nobody gets in any more, the topics answer what is pending and store their cursors, clients are hung up
+on, the storage is closed.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ import asyncio
 import errno
 import logging
 import socket
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +28,7 @@ from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.replication import JobCommand, ReplicationSupervisor, records_without_job
 from interpulse.broker.rest.rooms import Addresses, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.schemas import Schemas, SchemaSettings
@@ -97,9 +101,20 @@ class BrokerApp:
 
         metadata, logs = await self._open_storage(opened)
         await bootstrap(metadata, local_cluster=config.cluster_name, cluster=self._cluster())
-        await self._start_rooms(opened, metadata, logs)
-        await self._start_binary_door(opened, binary_socket)
-        await self._start_rest_door(opened, metadata, web_socket)
+        await self._build_rooms(metadata, logs)
+        binary_door = self._build_binary_door()
+        opened.push_async_callback(binary_door.close)
+        await self._start_registry(opened, metadata)
+        with _listening("binary service", config.bind_address, config.broker_service_port):
+            await binary_door.start(binary_socket)
+        opened.callback(binary_door.stop_accepting)
+        supervisor = self._build_supervisor(metadata)
+        rest_door = self._build_rest_door(metadata, supervisor, web_socket)
+        with _listening("web service", config.bind_address, config.web_service_port):
+            await rest_door.start()
+        opened.push_async_callback(rest_door.stop)
+        await supervisor.start()
+        opened.push_async_callback(supervisor.stop)
 
     async def _open_storage(self, opened: AsyncExitStack) -> tuple[MetadataStore, LogStore]:
         lock = DirectoryLock.acquire(self.data_dir)
@@ -110,7 +125,7 @@ class BrokerApp:
         opened.push_async_callback(logs.close)
         return metadata, logs
 
-    async def _start_rooms(self, opened: AsyncExitStack, metadata: MetadataStore, logs: LogStore) -> None:
+    async def _build_rooms(self, metadata: MetadataStore, logs: LogStore) -> None:
         config = self.config
         self.dynamic = DynamicConfig(metadata, config)
         await self.dynamic.load()
@@ -126,12 +141,14 @@ class BrokerApp:
         )
         self.lifecycle = TopicLifecycle(metadata, self.namespaces, self._lifecycle_settings, loaded=self.registry.names)
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
+
+    async def _start_registry(self, opened: AsyncExitStack, metadata: MetadataStore) -> None:
         await self.registry.start()
         opened.push_async_callback(self.registry.close)
         opened.callback(metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.spawn(self.registry.policies_changed()))
 
-    async def _start_binary_door(self, opened: AsyncExitStack, bound: socket.socket) -> None:
+    def _build_binary_door(self) -> BinaryServer:
         config = self.config
         rooms = Rooms(
             registry=self.registry,
@@ -148,15 +165,11 @@ class BrokerApp:
             pending_publishes_max=config.max_pending_publish_requests_per_connection,
             liveness_check_seconds=config.connection_liveness_check_timeout_millis / 1000,
         )
-        door = BinaryServer(rooms, limits)
-        try:
-            await door.start(bound)
-        except OSError as error:
-            raise _unavailable("binary service", config.bind_address, config.broker_service_port, error) from error
-        opened.push_async_callback(door.close)
+        return BinaryServer(rooms, limits)
 
-    async def _start_rest_door(self, opened: AsyncExitStack, metadata: MetadataStore, bound: socket.socket) -> None:
-        config = self.config
+    def _build_rest_door(
+        self, metadata: MetadataStore, supervisor: ReplicationSupervisor, bound: socket.socket
+    ) -> RestServer:
         addresses = Addresses(self.service_url, self.web_url)
         rooms = build_rest_rooms(
             metadata,
@@ -167,13 +180,21 @@ class BrokerApp:
             dynamic=self.dynamic,
             addresses=lambda: addresses,
             ready=lambda: self.ready,
+            without_job=lambda topics: records_without_job(supervisor.view, topics, now_ms=self._clock.now_ms()),
         )
-        door = RestServer(rooms, bound)
-        try:
-            await door.start()
-        except OSError as error:
-            raise _unavailable("web service", config.bind_address, config.web_service_port, error) from error
-        opened.push_async_callback(door.stop)
+        return RestServer(rooms, bound)
+
+    def _build_supervisor(self, metadata: MetadataStore) -> ReplicationSupervisor:
+        config = self.config
+        command = JobCommand(
+            cluster=config.cluster_name,
+            service_url=self.service_url,
+            web_url=self.web_url,
+            data_dir=self.data_dir,
+            spark_master=config.replication_job_spark_master,
+            driver_memory=config.replication_job_driver_memory,
+        )
+        return ReplicationSupervisor(metadata, command, mode=config.replication_job, clock=self._clock)
 
     async def _topic_settings(self, topic: TopicName) -> LiveSettings:
         """The effective policies of one topic."""
@@ -234,6 +255,15 @@ def _bind(service: str, host: str, port: int) -> socket.socket:
         bound.close()
         raise _unavailable(service, host, port, error) from error
     return bound
+
+
+@contextmanager
+def _listening(service: str, host: str, port: int) -> Iterator[None]:
+    """An address that somebody took after we did is only noticed by listening on it."""
+    try:
+        yield
+    except OSError as error:
+        raise _unavailable(service, host, port, error) from error
 
 
 def _unavailable(service: str, host: str, port: int, error: OSError) -> CannotServe:

@@ -120,7 +120,7 @@ def _announce(app: BrokerApp) -> None:
     lines = (
         f"binary service: {app.service_url}",
         f"web service: {app.web_url}",
-        f"data directory: {app.data_dir}",
+        f"data directory: {app.data_dir.resolve()}",
         "ready",
     )
     # Whoever started us may have closed the pipe after reading what it wanted; the broker serves all the same.

@@ -377,13 +377,22 @@ class TopicLogStore:
         if record is not None:
             await self.journal.verify(name, record.ledgers)
         if record is None or record.terminated is None:
-            new = LedgerRecord(await self.ids.take(), 0, 0, self.now_ms())
-            record = await self.records.change(name, lambda old: with_ledgers(old, [*self._measured(old), new]))
+            record = await self._begin_ledger(name, create=create)
         else:
             record = with_ledgers(record, self._measured(record))
         assert name not in self._logs, f"log {name} is open already"
         log = self._logs[name] = TopicLog(name, listener, record, self)
         return log
+
+    async def _begin_ledger(self, name: str, *, create: bool) -> TopicRecord:
+        new = LedgerRecord(await self.ids.take(), 0, 0, self.now_ms())
+
+        def step(old: TopicRecord | None) -> TopicRecord:
+            if old is None and not create:
+                raise LogNotFound(name)  # deleted meanwhile
+            return with_ledgers(old, [*self._measured(old), new])
+
+        return await self.records.change(name, step)
 
     async def exists(self, name: str) -> bool:
         return await self.records.exists(name)

@@ -9,8 +9,9 @@ import pytest
 PUBLIC_PACKAGES = (
     "interpulse",
     "interpulse.client",
-    "interpulse.model",
-    "interpulse.spark",
+    "interpulse.model.errors",
+    "interpulse.model.ids",
+    "interpulse.model.names",
     "interpulse.sync",
     "interpulse.testing",
     "pyspark_interpulse",

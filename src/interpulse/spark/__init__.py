@@ -1,0 +1,1 @@
+"""The `pulsar` data source and the replication job. Only the modules below import pyspark, not this package."""

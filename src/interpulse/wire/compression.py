@@ -73,6 +73,7 @@ _DECOMPRESS: Final[dict[int, Callable[[bytes, int], bytes]]] = {
 
 
 def compress(codec: pb.CompressionType.ValueType, payload: bytes) -> bytes:
+    """The payload in the form the codec has on Pulsar's wire."""
     return _COMPRESS[codec](payload)
 
 

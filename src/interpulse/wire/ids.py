@@ -22,10 +22,12 @@ def signed(value: int) -> int:
 
 
 def position_from_wire(message_id: pb.MessageIdData) -> Position:
+    """The entry a message id points to; the unsigned numbers of the wire become signed again."""
     return Position(signed(message_id.ledgerId), signed(message_id.entryId))
 
 
 def message_id_from_wire(message_id: pb.MessageIdData) -> MessageId:
+    """The message id with its partition and batch index, -1 where the wire has none."""
     return MessageId(
         signed(message_id.ledgerId), signed(message_id.entryId), message_id.partition, message_id.batch_index
     )

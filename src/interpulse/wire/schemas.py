@@ -12,6 +12,7 @@ __all__ = ["schema_from_wire", "schema_to_wire"]
 
 
 def schema_to_wire(schema: SchemaInfo) -> pb.Schema:
+    """The schema as commands carry it."""
     properties = [pb.KeyValue(key=key, value=value) for key, value in schema.properties.items()]
     kind = cast(pb.Schema.Type.ValueType, int(schema.type))
     return pb.Schema(name=schema.name, schema_data=schema.definition, type=kind, properties=properties)

@@ -1,0 +1,76 @@
+"""``interpulse standalone`` as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+START_SECONDS_MAX = 30
+
+
+class StandaloneProcess:
+    """A running broker; its lines on standard output tell where it is."""
+
+    def __init__(self, data_dir: Path, *arguments: str) -> None:
+        self.log = data_dir.with_suffix(".log")
+        with self.log.open("ab") as errors:
+            self._process = subprocess.Popen(
+                command("--port", "0", "--http-port", "0", "--data-dir", str(data_dir), *arguments),
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=environment(),
+            )
+        assert self._process.stdout is not None
+        self.lines = []
+        for line in self._process.stdout:
+            self.lines.append(line.strip())
+            if line == "ready\n":
+                break
+        else:
+            raise AssertionError(f"the broker did not start:\n{self.log.read_text()}")
+        said = dict(line.split(": ", 1) for line in self.lines[:-1])
+        self.service_url, self.web_url = said["binary service"], said["web service"]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        """kill -9: nothing is flushed, nobody is told."""
+        self._end(signal.SIGKILL)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to stop; the exit code."""
+        return self._end(number)
+
+    def _end(self, number: signal.Signals) -> int:
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        code = self._process.wait(timeout=10)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        return code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line of a broker."""
+    return [sys.executable, "-c", "from interpulse.cli.main import main; main()", "standalone", *arguments]
+
+
+def environment() -> dict[str, str]:
+    """The environment without settings that somebody made for a broker of his own."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PULSAR_")}

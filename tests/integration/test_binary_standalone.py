@@ -1,0 +1,117 @@
+"""The program ``interpulse standalone``: what it prints, how it refuses, how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from interpulse.wire import commands
+from tests.integration.raw import RawClient, entry
+from tests.integration.standalone_process import StandaloneProcess, command, environment
+
+TOPIC = "persistent://public/default/t"
+
+
+def refusal(*arguments: str) -> str:
+    """What a broker that cannot start says; it must be one line, and the exit code 2."""
+    ended = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=30, env=environment())
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    (line,) = ended.stderr.strip().splitlines()
+    return line
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_standalone_when_told_to_stop_then_ends_cleanly_and_keeps_what_it_has(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with StandaloneProcess(tmp_path / "data") as broker:
+        assert broker.lines[0].startswith("binary service: pulsar://127.0.0.1:")
+        assert broker.lines[1].startswith("web service: http://127.0.0.1:")
+        assert broker.lines[2:] == [f"data directory: {tmp_path / 'data'}", "ready"]
+        with RawClient(broker.service_url) as client:
+            client.ask(commands.producer(1, 1, TOPIC))
+            client.ask(commands.subscribe(2, 1, TOPIC, "s"))
+            assert client.ask(commands.send(1, 0, entry(b"kept"))).sequence_id == 0
+            assert broker.stop(number) == 0
+    with StandaloneProcess(tmp_path / "data") as broker, RawClient(broker.service_url) as client:
+        client.ask(commands.subscribe(1, 1, TOPIC, "s"))
+        client.send(commands.flow(1, 1))
+        assert bytes(client.receive().payload or b"") == entry(b"kept")
+
+
+def test_standalone_when_ready_then_health_and_default_namespace_answer(tmp_path: Path) -> None:
+    with StandaloneProcess(tmp_path / "data", "--cluster-name", "east") as broker:
+        for path in ("brokers/health", "namespaces/public/default", "namespaces/pulsar/system"):
+            with urllib.request.urlopen(f"{broker.web_url}/admin/v2/{path}", timeout=10) as answer:
+                assert answer.status == 200
+        with urllib.request.urlopen(f"{broker.web_url}/admin/v2/clusters/east", timeout=10) as answer:
+            assert json.load(answer)["brokerServiceUrl"] == broker.service_url
+
+
+def test_standalone_when_settings_are_given_then_they_hold(tmp_path: Path) -> None:
+    config = tmp_path / "broker.conf"
+    config.write_text("# ours\nallowAutoTopicCreation=false\nkeepAliveIntervalSeconds=30\n")
+    arguments = ("--config", str(config), "--set", "allowAutoTopicCreation=true", "--set", "zookeeperServers=x")
+    with StandaloneProcess(tmp_path / "data", *arguments) as broker, RawClient(broker.service_url) as client:
+        assert client.ask(commands.producer(1, 1, TOPIC)).request_id == 1
+    warnings = [line for line in (tmp_path / "data.log").read_text().splitlines() if line.startswith("warning: ")]
+    assert len(warnings) == 1
+    assert "zookeeperServers" in warnings[0]
+
+
+def test_standalone_when_a_port_is_in_use_then_says_which(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = str(holder.getsockname()[1])
+        line = refusal("--port", port, "--http-port", "0", "--data-dir", str(tmp_path / "data"))
+        assert line == f"Error: binary service: port {port} on 127.0.0.1 is already in use"
+        line = refusal("--port", "0", "--http-port", port, "--data-dir", str(tmp_path / "data"))
+        assert line == f"Error: web service: port {port} on 127.0.0.1 is already in use"
+    assert not (tmp_path / "data").exists()
+
+
+def test_standalone_when_address_is_not_ours_then_says_so(tmp_path: Path) -> None:
+    line = refusal("--bind", "192.0.2.1", "--port", "0", "--http-port", "0", "--data-dir", str(tmp_path / "data"))
+    assert line.startswith("Error: binary service: cannot listen on 192.0.2.1 port 0: ")
+
+
+def test_standalone_when_data_directory_cannot_be_used_then_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    line = refusal("--port", "0", "--http-port", "0", "--data-dir", str(tmp_path / "file" / "data"))
+    assert line.startswith(f"Error: data directory {tmp_path}/file/data cannot be used: ")
+
+
+def test_standalone_when_data_directory_belongs_to_another_then_refused(tmp_path: Path) -> None:
+    with StandaloneProcess(tmp_path / "data") as broker:
+        line = refusal("--port", "0", "--http-port", "0", "--data-dir", str(tmp_path / "data"))
+        assert "is in use by another process" in line
+        assert str(broker.pid) in line
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("allowAutoTopicCreatoin=true", "the nearest is allowAutoTopicCreation"),
+        ("no equals sign", "line 1: expected key=value"),
+        ("keepAliveIntervalSeconds=soon", "keepAliveIntervalSeconds=soon: must be a whole number"),
+        ("\x00\xff", "broker.conf"),
+    ],
+)
+def test_standalone_when_configuration_is_malformed_then_says_where(tmp_path: Path, text: str, complaint: str) -> None:
+    config = tmp_path / "broker.conf"
+    config.write_bytes(text.encode("latin-1"))
+    assert complaint in refusal("--config", str(config), "--data-dir", str(tmp_path / "data"))
+
+
+def test_standalone_when_configuration_is_missing_then_says_so(tmp_path: Path) -> None:
+    assert "cannot be read: No such file" in refusal("--config", str(tmp_path / "nowhere.conf"))
+
+
+def test_standalone_when_a_setting_is_unknown_then_refused_with_the_nearest_name() -> None:
+    assert "the nearest is defaultNumPartitions" in refusal("--set", "defaultNumPartition=3")

@@ -1,0 +1,59 @@
+"""``produce`` and ``consume`` against our broker, beside the official client."""
+
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from interpulse.testing import InProcessBroker
+from tests.cli_cluster import CliCluster
+
+
+@pytest.fixture
+def cluster(pulsar_broker: InProcessBroker) -> CliCluster:
+    return CliCluster(pulsar_broker.web_url, pulsar_broker.service_url)
+
+
+def test_messages_when_produced_to_partitions_then_are_consumed_in_order_of_their_key(cluster: CliCluster) -> None:
+    cluster.run("topics create-partitioned-topic keyed -p 4")
+    cluster.run("topics create-subscription keyed -s s -m earliest")
+    cluster.produce("keyed", "-m", "1,2,3,4,5", "-k", "one", "-n", "10")
+    contents = cluster.consume("keyed", "-s", "s", "-n", "50")
+    assert contents == [f"[one], properties:[], content:{number}" for number in [1, 2, 3, 4, 5] * 10]
+
+
+def test_pattern_when_given_then_all_its_topics_are_consumed(cluster: CliCluster) -> None:
+    for name in ("many-a", "many-b", "other"):
+        cluster.produce(name, "-m", name)
+    contents = cluster.consume("public/default/many-.", "--regex", "-s", "s", "-p", "earliest", "-n", "2")
+    assert sorted(row.rpartition(":")[2] for row in contents) == ["many-a", "many-b"]
+
+
+def test_files_when_produced_then_each_is_a_message(cluster: CliCluster, tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"a,b")
+    (tmp_path / "two").write_bytes(b"c")
+    cluster.produce("files", "-f", f"{tmp_path}/one,{tmp_path}/two", "-db")
+    contents = cluster.consume("files", "-s", "s", "-p", "Earliest", "-n", "2")
+    assert [row.rpartition(":")[2] for row in contents] == ["a,b", "c"]
+
+
+@pytest.mark.interop
+def test_messages_when_produced_then_the_official_client_reads_them(cluster: CliCluster) -> None:
+    cluster.produce("mixed", "-m", "hello", "-k", "key", "-p", "a=b", "--disable-replication")
+    client = pulsar.Client(cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        reader = client.create_reader("mixed", pulsar.MessageId.earliest)
+        message = reader.read_next(10_000)
+        assert (message.data(), message.partition_key(), message.properties()) == (b"hello", "key", {"a": "b"})
+        producer = client.create_producer("mixed")
+        producer.send(b"back", partition_key="k2")
+    finally:
+        client.close()
+    contents = cluster.consume("mixed", "-s", "s", "-p", "Earliest", "-n", "2")
+    assert contents == ["[key], properties:[a=b], content:hello", "[k2], properties:[], content:back"]
+
+
+def test_consume_when_topic_may_not_be_created_then_says_so(cluster: CliCluster) -> None:
+    cluster.run("namespaces set-auto-topic-creation public/default -d")
+    with pytest.raises(AssertionError, match="Error: "):
+        cluster.consume("absent", "-s", "s", "--timeout", "2")

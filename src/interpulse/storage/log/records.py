@@ -8,10 +8,9 @@ The header's checksum begins with the place of the record, so a copy of a record
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from itertools import accumulate, pairwise
-from struct import Struct
+from struct import Struct, pack, unpack_from
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -100,7 +99,7 @@ def place(number: int, offset: int) -> int:
 
 def encode_record(run: Run, group_offset: int, at: int) -> tuple[bytes, bytes, bytes]:
     """Header, table of entry lengths, and entries of a record at the `place` ``at``."""
-    table = array("I", map(len, run.entries)).tobytes()
+    table = pack(f"<{len(run.entries)}I", *map(len, run.entries))
     entries = b"".join(run.entries)
     head = _HEAD.pack(
         _RECORD_MAGIC,
@@ -141,7 +140,7 @@ def check_body(head: RecordHead, content: bytes, offset: int = 0) -> None:
 
 def parse_entries(head: RecordHead, content: bytes, skip: int, count: int) -> list[bytes]:
     """Entries ``skip`` to ``skip + count`` of a record whose body was checked."""
-    table = array("I", content[RECORD_HEAD : RECORD_HEAD + 4 * head.entries])
+    table = unpack_from(f"<{head.entries}I", content, RECORD_HEAD)
     begin = RECORD_HEAD + 4 * head.entries
     if begin + sum(table) != head.length:
         raise DamagedRecord("the lengths of the entries do not fit the record")

@@ -1,16 +1,17 @@
 """Which entries of a topic were published before. Pure.
 
 Per producer name two numbers are kept: the highest sequence id *pushed* (given to the log) and the highest
-*persisted* (durable). A new entry is judged by its first sequence id:
+*persisted* (durable). A new entry is judged by the sequence id of its last message:
 
 * above everything pushed: it is new;
 * not above what is persisted: it is a repeat, and is answered as stored with the position -1:-1;
 * between the two: the first attempt is still on its way and may fail, so the producer has to try again.
 
+A batch that overlaps what is stored only in part is new: storing some messages twice is better than losing the others.
 The numbers survive a restart: a snapshot of the persisted ones lies beside the cursors of the topic, and the entries
-after it are read again. Both sides must see the same numbers, so a stored entry counts by the name and the larger of
-``sequence_id`` and ``highest_sequence_id`` in its own metadata.
-Of a chunked message only the last chunk counts, markers never do.
+after it are read again. Both sides must come to the same numbers, or an entry is taken for a repeat after a restart
+that was none before; for batches, whose SEND command holds the first or the last id depending on the client, both
+therefore ask the metadata of the entry. Of a chunked message only the last chunk counts, markers never do.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ class SequenceState:
         self.persisted = persisted
         self.active_ms = active_ms
 
-    def judge(self, first: int, last: int) -> Verdict:
-        """Decide about an entry that holds the sequence ids ``first`` to ``last``; a new one counts as pushed."""
-        if first > self.pushed:
-            self.pushed = last if last > first else first
+    def judge(self, last: int) -> Verdict:
+        """Decide about an entry whose last message has this sequence id; a new one counts as pushed."""
+        if last > self.pushed:
+            self.pushed = last
             return Verdict.NEW
-        return Verdict.REPEAT if first <= self.persisted else Verdict.IN_FLIGHT
+        return Verdict.REPEAT if last <= self.persisted else Verdict.IN_FLIGHT
 
     def confirm(self, last: int) -> None:
         """What was pushed up to ``last`` is durable."""

@@ -12,8 +12,19 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import parse_entry
 from interpulse.wire.hashing import sticky_slot
+from interpulse.wire.ids import signed
 
-__all__ = ["MARKER", "ORDINARY", "EntryFacts", "FactsCache", "facts_of", "metadata_of", "sticky_slot_of"]
+__all__ = [
+    "MARKER",
+    "ORDINARY",
+    "EntryFacts",
+    "FactsCache",
+    "facts_in",
+    "facts_of",
+    "last_sequence_id_of",
+    "metadata_of",
+    "sticky_slot_of",
+]
 
 _CACHED_MAX = 50_000
 
@@ -50,9 +61,13 @@ def metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
 def facts_of(entry: bytes | memoryview) -> EntryFacts:
     """Read the facts from the metadata of a stored entry. One that holds none is left to its consumers to judge."""
     try:
-        metadata = metadata_of(entry)
+        return facts_in(metadata_of(entry))
     except PersistenceError:
         return ORDINARY
+
+
+def facts_in(metadata: pb.MessageMetadata) -> EntryFacts:
+    """The facts that metadata holds."""
     if metadata.HasField("marker_type"):
         return MARKER
     if metadata.num_chunks_from_msg > 1:
@@ -61,6 +76,13 @@ def facts_of(entry: bytes | memoryview) -> EntryFacts:
     if metadata.num_messages_in_batch <= 1:
         return ORDINARY
     return EntryFacts(metadata.num_messages_in_batch)
+
+
+def last_sequence_id_of(metadata: pb.MessageMetadata) -> int:
+    """The sequence id of the last message in an entry; ids in a batch rise by one unless the metadata knows better."""
+    if metadata.HasField("highest_sequence_id"):
+        return max(signed(metadata.sequence_id), signed(metadata.highest_sequence_id))
+    return signed(metadata.sequence_id) + max(metadata.num_messages_in_batch, 1) - 1
 
 
 def sticky_slot_of(entry: bytes) -> int:

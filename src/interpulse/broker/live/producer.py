@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink
 from interpulse.broker.live.deduplication import Deduplication, SequenceState, Verdict
-from interpulse.broker.live.entries import MARKER, EntryFacts, facts_of, metadata_of
+from interpulse.broker.live.entries import MARKER, EntryFacts, facts_of, last_sequence_id_of, metadata_of
 from interpulse.broker.live.stats import TrafficMeter, iso_time
 from interpulse.model.errors import PersistenceError, ProducerBusy, ProducerFenced, PulsarError
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.wire.ids import signed
 
 __all__ = ["PendingPublish", "Producer", "ProducerOwner", "ProducerSet"]
 
@@ -26,7 +27,6 @@ _REPEAT = EARLIEST
 
 _new = tuple.__new__
 _MODE_LABELS = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
-_SIGNED_END = 1 << 63
 
 
 class PendingPublish(NamedTuple):
@@ -115,8 +115,8 @@ class Producer:
             if num_messages != 1 or is_chunk or marker:
                 facts = _published_facts(num_messages, entry, is_chunk, marker)
             if owner.deduplication is not None and (facts is None or facts.ends_message):
-                sequence, first, last = self._sequence_of(entry, sequence_id, highest_sequence_id)
-                if not self._is_new(sequence, first, last):
+                sequence, last = self._sequence_of(entry, sequence_id, highest_sequence_id, num_messages)
+                if not self._is_new(sequence, last):
                     return self._answer(sequence_id, highest_sequence_id, None)
             position = owner.append(entry, facts)
         except PulsarError as error:
@@ -171,27 +171,29 @@ class Producer:
         else:
             self._owner.await_durable(publish)
 
-    def _sequence_of(self, entry: bytes, sequence_id: int, highest: int) -> tuple[SequenceState, int, int]:
-        """Whose sequence ids count, and which.
+    def _sequence_of(
+        self, entry: bytes, sequence_id: int, highest_sequence_id: int, num_messages: int
+    ) -> tuple[SequenceState, int]:
+        """Whose sequence ids count, and the last one of the entry.
 
-        A replicator of another cluster passes on what many producers wrote: there the entry's own name and ids count,
-        as they do when the state is rebuilt from the log.
+        A replicator of another cluster passes on what many producers wrote: there the name in the entry counts, as it
+        does when the state is rebuilt from the log.
         """
         deduplication = self._owner.deduplication
         assert deduplication is not None
         if self.request.remote:
             metadata = metadata_of(entry)
-            last = max(metadata.sequence_id, metadata.highest_sequence_id)
-            return deduplication.state(metadata.producer_name), metadata.sequence_id, last
+            return deduplication.state(metadata.producer_name), last_sequence_id_of(metadata)
         if self._sequence is None or self._deduplication is not deduplication:
             self._deduplication = deduplication
             self._sequence = deduplication.state(self.name)
-        first = _signed(sequence_id)
-        return self._sequence, first, max(first, _signed(highest))
+        if num_messages != 1:
+            return self._sequence, last_sequence_id_of(metadata_of(entry))
+        return self._sequence, max(signed(sequence_id), signed(highest_sequence_id))
 
-    def _is_new(self, sequence: SequenceState, first: int, last: int) -> bool:
+    def _is_new(self, sequence: SequenceState, last: int) -> bool:
         """False for a repeat; raises PersistenceError if that is not known yet."""
-        verdict = sequence.judge(first, last)
+        verdict = sequence.judge(last)
         if verdict is Verdict.IN_FLIGHT:
             raise PersistenceError("Cannot determine whether the message is a duplicate at this time")
         return verdict is Verdict.NEW
@@ -340,8 +342,3 @@ def _published_facts(num_messages: int, entry: bytes, is_chunk: bool, marker: bo
     if marker:
         return MARKER
     return facts_of(entry) if is_chunk else EntryFacts(num_messages)
-
-
-def _signed(sequence_id: int) -> int:
-    """Clients write -1 as 2^64-1."""
-    return sequence_id - (1 << 64) if sequence_id >= _SIGNED_END else sequence_id

@@ -28,7 +28,7 @@ from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor, CursorRecord
 from interpulse.broker.live.cursor_store import CursorStore
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication, DeduplicationSnapshot
-from interpulse.broker.live.entries import EntryFacts, FactsCache, facts_of, metadata_of
+from interpulse.broker.live.entries import EntryFacts, FactsCache, facts_in, facts_of, last_sequence_id_of, metadata_of
 from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
 from interpulse.broker.live.retention import trim_before
 from interpulse.broker.live.stats import TrafficMeter
@@ -673,14 +673,12 @@ class Topic:
 
 
 def _replay(deduplication: Deduplication, entry: LogEntry, now_ms: int) -> None:
-    if not facts_of(entry.payload).ends_message:
-        return
     try:
         metadata = metadata_of(entry.payload)
     except PersistenceError:
         return  # bytes that are no message have no producer either
-    last = max(metadata.sequence_id, metadata.highest_sequence_id)
-    deduplication.replay(metadata.producer_name, last, now_ms)
+    if facts_in(metadata).ends_message:
+        deduplication.replay(metadata.producer_name, last_sequence_id_of(metadata), now_ms)
 
 
 def _batch_size(entry: bytes) -> int:

@@ -184,6 +184,39 @@ class TestDeduplication:
         await publish(producer, 9, 10)
         assert [row[2:] for row in sink.receipts] == [(1, 0), (-1, -1), (1, 1)]
 
+    @pytest.mark.parametrize("id_in_command", [5, 7])
+    async def test_batch_of_a_client_that_sends_its_first_or_its_last_id_is_known_after_a_crash(
+        self, bench: Any, make_entry: Any, settle: Any, id_in_command: int
+    ) -> None:
+        """C++ clients before 4.1 put the last id of a batch into SEND, later ones the first."""
+        topic = await bench.topic()
+        for crashed in (False, True):
+            producer, sink = await bench.producer(topic)
+            producer.publish(id_in_command, -1, 3, make_entry(5, num_messages_in_batch=3))
+            await settle()
+            producer.publish(id_in_command + 3, -1, 3, make_entry(8, num_messages_in_batch=3))
+            await settle()
+            assert [row[2] for row in sink.receipts] == ([-1, -1] if crashed else [1, 1])
+            if not crashed:
+                await bench.crash()
+                topic = await bench.topic()
+                assert topic.deduplication.last_sequence_id("p") == 10
+
+    async def test_lane_of_batched_entries_counts_entries(self, bench: Any, make_entry: Any, settle: Any) -> None:
+        """A replication job sends whole entries; both ids are the packed position, whatever is inside."""
+        topic = await bench.topic()
+        producer, sink = await bench.producer(topic, "pulsar.repl.a-->b", remote=True)
+        for entry in range(3):
+            packed = 7 << 32 | entry
+            producer.publish(
+                packed,
+                packed,
+                100,
+                make_entry(packed, highest_sequence_id=packed, num_messages_in_batch=100, producer="pulsar.repl.a-->b"),
+            )
+            await settle()
+        assert [row[3] for row in sink.receipts] == [0, 1, 2]
+
     async def test_other_names_have_their_own_numbers(self, bench: Any, publish: Any) -> None:
         topic = await bench.topic()
         first, _ = await bench.producer(topic, "a")

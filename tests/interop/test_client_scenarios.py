@@ -1,0 +1,13 @@
+"""Our client against a real Pulsar."""
+
+import pytest
+
+from tests.client_scenarios import SCENARIOS, Cluster, Scenario
+from tests.interop.real_pulsar import Address
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+async def test_client_on_a_real_pulsar(scenario: Scenario, real_pulsar: Address) -> None:
+    await scenario(Cluster(real_pulsar.service_url, real_pulsar.web_url))

@@ -6,6 +6,7 @@ import copy
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 
 from interpulse.storage.api import DataDirectoryUnusable, LogDamaged
 from interpulse.storage.log import records
@@ -241,7 +242,7 @@ async def test_open_when_a_newer_program_wrote_a_segment_then_refused(killed: Ki
     disk = killed.copy()
     content = disk.content(SEGMENT)
     content[5] = records.VERSION + 1
-    content[SEGMENT_HEAD - 4 : SEGMENT_HEAD] = records.crc32c(bytes(content[: SEGMENT_HEAD - 4])).to_bytes(4, "little")
+    content[SEGMENT_HEAD - 4 : SEGMENT_HEAD] = crc32c(bytes(content[: SEGMENT_HEAD - 4])).to_bytes(4, "little")
     with pytest.raises(DataDirectoryUnusable, match="format 2"):
         await killed.open(disk)
 

@@ -45,11 +45,11 @@ def test_extend_when_ledgers_grow_then_counts_and_sizes_follow() -> None:
     ledgers.begin(5, 77)
     ledgers.extend(3, 2, 1, 4)
     ledgers.extend(5, 0, 2, 9)
-    assert ledgers.records == ((3, 3, 24, 3), (5, 2, 9, 77))
+    assert list(ledgers.records) == [LedgerRecord(3, 3, 24, 3), LedgerRecord(5, 2, 9, 77)]
     assert ledgers.newest == (5, 2, 9, 77)
     assert ledgers.entries_of(3) == 3
     ledgers.drop([3])
-    assert ledgers.records == ((5, 2, 9, 77),)
+    assert list(ledgers.records) == [LedgerRecord(5, 2, 9, 77)]
 
 
 def test_before_when_ledgers_are_whole_or_not_then_only_whole_ones() -> None:

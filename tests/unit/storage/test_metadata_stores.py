@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from interpulse.storage.api import CommitConflict, Delete, MetadataStore, MetadataUnavailable, Put
+from interpulse.storage.api import CommitConflict, Delete, MetadataStore, MetadataUnavailable, Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.sqlite import SqliteMetadataStore
 
@@ -98,13 +98,13 @@ async def test_watch_when_keys_change_then_called_after_the_commit_until_cancell
 
 
 async def test_watch_when_called_then_the_new_value_is_there(store: MetadataStore) -> None:
-    values: list[asyncio.Task[object]] = []
-    store.watch("/a", lambda key: values.append(asyncio.create_task(store.get(key))))  # type: ignore[arg-type]
+    values: list[asyncio.Future[Versioned | None]] = []
+    store.watch("/a", lambda key: values.append(asyncio.ensure_future(store.get(key))))
     assert await store.get("/a") is None
     await store.commit([Put("/a", b"new")])
     (found,) = await asyncio.gather(*values)
     assert found is not None
-    assert found.value == b"new"  # type: ignore[attr-defined]
+    assert found.value == b"new"
 
 
 async def test_commit_when_many_race_for_one_key_then_exactly_one_wins(store: MetadataStore) -> None:

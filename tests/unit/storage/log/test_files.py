@@ -79,7 +79,8 @@ def test_write_when_the_disk_takes_only_a_part_then_the_rest_follows(
 def test_write_durably_when_file_system_cannot_write_through_then_synced_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real_write, real_sync, synced = os.pwritev, os.fdatasync, []
+    real_write, real_sync = os.pwritev, os.fdatasync
+    synced: list[None] = []
 
     def picky(descriptor: int, buffers: list[memoryview], offset: int, flags: int = 0) -> int:
         if flags:

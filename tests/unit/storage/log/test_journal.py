@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interpulse.model.ids import EARLIEST, LATEST
-from interpulse.storage.api import LogFenced
+from interpulse.storage.api import LogDamaged, LogFenced
 from interpulse.storage.log import journal as journal_module
 from interpulse.storage.log.journal import SegmentJournal, open_log_store
 from interpulse.storage.memory import MemoryMetadataStore
@@ -149,6 +149,6 @@ async def test_verify_when_the_log_is_larger_than_checked_at_opening_then_older_
     disk.content(DIRECTORY / "0000000001.seg")[25] ^= 1
     store = await open_on(disk.healthy(), metadata)
     log = await store.open("a", Listener(), create=False)
-    with pytest.raises(journal_module.LogDamaged):
+    with pytest.raises(LogDamaged):
         await read_all(log)
     await store.close()

@@ -13,6 +13,9 @@ from interpulse.model.ids import MessageId, Position
 
 __all__ = ["Consumer", "ConsumerOwner"]
 
+UNACKNOWLEDGED_MAX = 50_000
+"""A consumer that holds more messages gets no new ones (maxUnackedMessagesPerConsumer)."""
+
 
 class ConsumerOwner(Protocol):
     """What a consumer needs of its subscription."""
@@ -63,7 +66,7 @@ class Consumer:
         self._owner = owner
         self._now_ms = owner.now_ms
         self._connected_ms = owner.now_ms()
-        self._first_sent_ms = self._last_sent_ms = self._last_acknowledged_ms = 0
+        self._first_sent_ms = self.last_sent_ms = self._last_acknowledged_ms = 0
         self._first_flow_ms = self._last_flow_ms = 0
 
     @property
@@ -73,6 +76,11 @@ class Consumer:
     @property
     def priority_level(self) -> int:
         return self.request.priority_level
+
+    @property
+    def blocked(self) -> bool:
+        """It holds too much to get more; only on Shared types does a consumer hold anything."""
+        return self.unacknowledged >= UNACKNOWLEDGED_MAX
 
     # --- calls of the door
 
@@ -134,8 +142,8 @@ class Consumer:
         out.entries += len(batch)
         for delivery in batch:
             out.bytes += len(delivery[1])
-        self._last_sent_ms = self._now_ms()
-        self._first_sent_ms = self._first_sent_ms or self._last_sent_ms
+        self.last_sent_ms = self._now_ms()
+        self._first_sent_ms = self._first_sent_ms or self.last_sent_ms
         self.sink.deliver(self.consumer_id, batch)
 
     def hold(self, batch: Sequence[Delivery]) -> None:
@@ -181,18 +189,18 @@ class Consumer:
             "availablePermits": self.permits,
             "unackedMessages": self.unacknowledged,
             "avgMessagesPerEntry": round(self.out.messages / self.out.entries) if self.out.entries else 0,
-            "blockedConsumerOnUnackedMsgs": False,
+            "blockedConsumerOnUnackedMsgs": self.blocked,
             "address": request.address,
             "connectedSince": iso_time(self._connected_ms),
             "clientVersion": request.client_version,
             "lastAckedTimestamp": self._last_acknowledged_ms,
-            "lastConsumedTimestamp": self._last_sent_ms,
+            "lastConsumedTimestamp": self.last_sent_ms,
             "firstMessagesSentTimestamp": self._first_sent_ms,
             "lastConsumedFlowTimestamp": self._last_flow_ms,
             "firstConsumedFlowTimestamp": self._first_flow_ms,
             "metadata": dict(request.metadata),
             "lastAckedTime": iso_time(self._last_acknowledged_ms),
-            "lastConsumedTime": iso_time(self._last_sent_ms),
+            "lastConsumedTime": iso_time(self.last_sent_ms),
         }
 
     def tick(self, seconds: float) -> None:

@@ -6,6 +6,8 @@ import base64
 import binascii
 from typing import NamedTuple
 
+from google.protobuf.message import DecodeError
+
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -27,6 +29,9 @@ __all__ = [
 ]
 
 _CACHED_MAX = 50_000
+_CHECKSUM_MARK = b"\x0e\x01"
+_METADATA_START = 10  # behind the mark, the checksum and the size
+_parse_metadata = pb.MessageMetadata.FromString
 
 
 class EntryFacts(NamedTuple):
@@ -51,10 +56,17 @@ MARKER = EntryFacts(is_marker=True)
 
 
 def metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
-    """The metadata of a stored entry; raises PersistenceError if it holds none."""
+    """The metadata of a stored entry; raises PersistenceError if it holds none.
+
+    Entries begin with their checksum, as every one does that this broker stored, or are taken apart the slow way.
+    """
     try:
+        if entry[:2] == _CHECKSUM_MARK:
+            end = _METADATA_START + int.from_bytes(entry[_METADATA_START - 4 : _METADATA_START], "big")
+            if end <= len(entry):
+                return _parse_metadata(bytes(entry[_METADATA_START:end]))
         return parse_entry(entry).metadata
-    except RemoteProtocolError as error:
+    except (RemoteProtocolError, DecodeError) as error:
         raise PersistenceError(f"a stored entry cannot be understood: {error}") from error
 
 

@@ -7,6 +7,7 @@ may see are acknowledged here, entries that are acknowledged already are left ou
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import repeat
 from operator import itemgetter
@@ -97,7 +98,7 @@ class EntryFeed:
     def _move(self, to: Position) -> None:
         self.after = to
         if self._ahead:
-            self._ahead = [each for each in self._ahead if each.position > to]
+            del self._ahead[: bisect_right(self._ahead, to, key=_position)]
 
     def _raw(self, entries_max: int) -> list[LogEntry]:
         if self._ahead:

@@ -250,14 +250,16 @@ class TopicRegistry:
             await self.flush()
 
     async def flush(self) -> None:
-        """Store every cursor that changed."""
+        """Store every cursor that changed; the store puts what comes together into one sync."""
         changed, self._changed = self._changed, set()
-        for topic in changed:
-            try:
-                await topic.flush()
-            except PulsarError as error:
-                self._changed.add(topic)
-                log.warning("cursors not stored topic=%s error=%s", topic.name, error)
+        await asyncio.gather(*map(self._flush, changed))
+
+    async def _flush(self, topic: AnyTopic) -> None:
+        try:
+            await topic.flush()
+        except PulsarError as error:
+            self._changed.add(topic)
+            log.warning("cursors not stored topic=%s error=%s", topic.name, error)
 
     async def _tick_regularly(self) -> None:
         while True:

@@ -21,9 +21,6 @@ from interpulse.storage.api import LogEntry
 
 __all__ = ["SharedDispatch"]
 
-UNACKNOWLEDGED_MAX = 50_000
-"""A consumer that holds more messages gets no new ones (maxUnackedMessagesPerConsumer)."""
-
 REPLAYS_MAX = 10_000
 """No new entries are read while more than these wait among the replays."""
 
@@ -116,7 +113,7 @@ class SharedDispatch:
 
     def released(self, consumer: Consumer, position: Position, messages_left: int) -> None:
         """An acknowledgement by ``consumer``, who is usually but not always the one that holds the entry."""
-        was_blocked = consumer.unacknowledged >= UNACKNOWLEDGED_MAX
+        was_blocked = consumer.blocked
         if not consumer.release(position, messages_left):
             for other in self.consumers:
                 if other.release(position, messages_left):
@@ -139,11 +136,7 @@ class SharedDispatch:
         self.feed.rewind(self._cursor.mark_delete)
 
     def _ready(self) -> list[Consumer]:
-        return [
-            each
-            for each in self.consumers
-            if each.permits > 0 and each.unacknowledged < UNACKNOWLEDGED_MAX and each.sink.writable
-        ]
+        return [each for each in self.consumers if each.permits > 0 and not each.blocked and each.sink.writable]
 
     def _give_back(self, consumer: Consumer, positions: Iterable[Position]) -> None:
         for position in positions:

@@ -260,10 +260,9 @@ class Subscription:
         async with self.changing:
             if len(self.consumers) > 1 and not force:
                 raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
-            if self.durable or force or len(self.consumers) == 1:
-                consumer.close()
-                self.close_consumers()
-                await self._owner.drop_subscription(self)
+            consumer.close()
+            self.close_consumers()
+            await self._owner.drop_subscription(self)
 
     async def delete(self, *, force: bool) -> None:
         """Delete the subscription; raises PreconditionFailed if somebody is connected and it is not forced."""
@@ -327,7 +326,7 @@ class Subscription:
             "backlogSize": 0,
             "earliestMsgPublishTimeInBacklog": 0,
             "msgBacklogNoDelayed": backlog,
-            "blockedSubscriptionOnUnackedMsgs": False,
+            "blockedSubscriptionOnUnackedMsgs": bool(consumers) and all(each.blocked for each in consumers),
             "msgDelayed": 0,
             "msgInReplay": self._dispatch.replaying if self._dispatch else 0,
             "unackedMessages": sum(each.unacknowledged for each in consumers),
@@ -336,7 +335,7 @@ class Subscription:
             "totalMsgExpired": self._expired.messages,
             "lastExpireTimestamp": self._last_expired_ms,
             "lastConsumedFlowTimestamp": self._last_flow_ms,
-            "lastConsumedTimestamp": 0,
+            "lastConsumedTimestamp": max((each.last_sent_ms for each in consumers), default=0),
             "lastAckedTimestamp": self._last_acknowledged_ms,
             "lastMarkDeleteAdvancedTimestamp": self._last_moved_ms,
             "consumers": [each.stats() for each in consumers],
@@ -352,8 +351,12 @@ class Subscription:
         }
         if self.sub_type is not None:
             body["type"] = self.sub_type.label
-        if self.sub_type is SubType.FAILOVER and self._dispatch and self._dispatch.active:
-            body["activeConsumerName"] = self._dispatch.active.name
+        active = self._dispatch.active if self._dispatch else None
+        if self.sub_type is SubType.FAILOVER and active is not None:
+            body["activeConsumerName"] = active.name
+        if self.sub_type is SubType.KEY_SHARED:
+            sticky = any(each.request.key_sharing.sticky_ranges for each in consumers)
+            body["keySharedMode"] = "STICKY" if sticky else "AUTO_SPLIT"
         return body
 
     def internal_stats(self) -> dict[str, Any]:

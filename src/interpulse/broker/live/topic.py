@@ -102,6 +102,7 @@ class Topic:
         self.created_ms = host.now_ms()
         self.last_publish_ms = 0
         self.entries_added = 0
+        self.chunk_published = False
         self.failed = False
         self._host = host
         self._cursor_store = CursorStore(host.metadata, name)
@@ -252,6 +253,7 @@ class Topic:
         if facts is not None:
             self.facts.published(position, facts)
             self._marker_pending = self._marker_pending or facts.is_marker
+            self.chunk_published = self.chunk_published or bool(facts.chunk_uuid)
         return position
 
     @property
@@ -333,6 +335,7 @@ class Topic:
                 return await subscription.add(request, sink)
 
     def _subscription_for(self, request: SubscribeRequest) -> Subscription:
+        _check_subscription_name(request.subscription)
         subscription = self.subscriptions.get(request.subscription)
         if subscription is None:
             if request.durable and not self.settings.auto_subscription_creation_allowed:
@@ -398,6 +401,7 @@ class Topic:
         replicate_state: bool = False,
     ) -> None:
         self._check_open()
+        _check_subscription_name(subscription)
         if subscription in self.subscriptions:
             raise AlreadyExists(f"Subscription {subscription} already exists for topic {self.name}")
         created = self._new_subscription(
@@ -679,6 +683,13 @@ def _replay(deduplication: Deduplication, entry: LogEntry, now_ms: int) -> None:
         return  # bytes that are no message have no producer either
     if facts_in(metadata).ends_message:
         deduplication.replay(metadata.producer_name, last_sequence_id_of(metadata), now_ms)
+
+
+def _check_subscription_name(name: str) -> None:
+    if not name.strip():
+        raise NotAllowed("Empty subscription name")
+    if name == DEDUPLICATION_CURSOR:
+        raise NotAllowed(f"The subscription name {name} is reserved")
 
 
 def _batch_size(entry: bytes) -> int:

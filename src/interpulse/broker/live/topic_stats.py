@@ -38,7 +38,7 @@ def stats(topic: Topic) -> dict[str, Any]:
         "bytesOutCounter": sent.bytes,
         "msgOutCounter": sent.messages,
         "averageMsgSize": published.average_bytes,
-        "msgChunkPublished": False,
+        "msgChunkPublished": topic.chunk_published,
         "storageSize": sum(each.size for each in ledgers),
         "backlogSize": max(backlogs, default=0),
         "earliestMsgPublishTimeInBacklogs": 0,
@@ -89,7 +89,6 @@ def _replication(topic: Topic, subscription: Subscription) -> dict[str, Any]:
         "msgRateExpired": 0.0,
         "replicationBacklog": subscription.cursor.backlog(topic.last_durable()),
         "connected": bool(consumers),
-        "replicationDelayInSeconds": 0,
         "outboundConnection": consumers[0].request.address if consumers else None,
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live import shared
+from interpulse.broker.live import consumer as consumer_module
 from interpulse.broker.live.api import KeyRange, KeySharing, SubType
 from interpulse.model.errors import ConsumerAssignError, NotAllowed
 from interpulse.model.ids import Position
@@ -117,7 +117,7 @@ async def test_part_of_a_batch_acknowledged_then_unacknowledged_messages_fall(be
 async def test_consumer_that_holds_too_much_gets_nothing_until_it_acknowledges(
     bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared, "UNACKNOWLEDGED_MAX", 2)
+    monkeypatch.setattr(consumer_module, "UNACKNOWLEDGED_MAX", 2)
     topic = await bench.topic()
     consumer, sink = await join(topic)
     for number in range(4):

@@ -193,6 +193,15 @@ async def test_subscription_of_the_other_kind_of_durability_is_refused(bench: An
         await bench.consumer(topic, "n")
 
 
+@pytest.mark.parametrize("name", ["", " ", "pulsar.dedup"])
+async def test_subscription_with_a_name_that_cannot_be_is_refused(bench: Any, name: str) -> None:
+    topic = await bench.topic()
+    with pytest.raises(NotAllowed):
+        await bench.consumer(topic, name)
+    with pytest.raises(NotAllowed):
+        await topic.create_subscription(name)
+
+
 async def test_subscription_when_creation_is_off_then_not_found_but_readers_work(bench: Any) -> None:
     bench.settings = TopicSettings(auto_subscription_creation_allowed=False)
     topic = await bench.topic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -107,6 +108,7 @@ async def _serve(config: BrokerConfig) -> None:
         await app.start()
     except (CannotServe, DataDirectoryInUse, DataDirectoryUnusable) as error:
         raise CannotStart(str(error)) from error
+    _calm_garbage_collector()
     try:
         _announce(app)
         await stopping.wait()
@@ -114,6 +116,15 @@ async def _serve(config: BrokerConfig) -> None:
     finally:
         await app.stop()
     _logger.info("stopped")
+
+
+def _calm_garbage_collector() -> None:
+    """Look for cycles less often: a publish keeps a handful of objects until its group is durable, and searching those
+    again and again costs a tenth of the time of publishing. What was made to start is never searched again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _announce(app: BrokerApp) -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "Frame",
     "FrameDecoder",
     "ParsedEntry",
+    "accept_entry",
     "build_entry",
     "encode_command",
     "encode_with_payload",
@@ -120,7 +121,8 @@ class FrameDecoder:
             if end > size:
                 break
             body = start + 8 + command_size
-            frames.append(Frame(_checked_command(data[start + 8 : body]), view[body:end] if body < end else None))
+            command = _parsed_command(data[start + 8 : body])
+            frames.append(Frame(command, view[body:end] if body < end else None))
             start = end
         if start < size:
             self._keep(data[start:] if start else data)
@@ -139,36 +141,30 @@ class FrameDecoder:
         self._bytes_needed = 4 + total_size if len(rest) >= 8 else 8
 
 
-def _checked_command(raw: bytes) -> pb.BaseCommand:
-    """Parse one command; its field must be there and complete.
-
-    protobuf does not do this by itself: an unknown type reads as the first one (CONNECT), and missing required fields
-    read as zero.
-    """
+def _parsed_command(raw: bytes) -> pb.BaseCommand:
+    """Parse one command; its field must be there and complete."""
     try:
         command = _parse_command(raw)
     except DecodeError as error:
         raise RemoteProtocolError(f"command that cannot be parsed: {error}") from None
+    if command.type == _SEND:
+        # The short way for what comes once per message, several times cheaper than asking it whether it is complete.
+        send = command.send
+        if (send.sequence_id or send.HasField("sequence_id")) and (send.producer_id or send.HasField("producer_id")):
+            return command
+    _check_complete(command)
+    return command
+
+
+def _check_complete(command: pb.BaseCommand) -> None:
+    """Refuse what protobuf lets pass: an unknown type reads as the first one, CONNECT, a missing number as zero."""
     kind: int = command.type
-    if kind == _SEND and _is_complete_send(command):
-        return command
     name = _FIELD_BY_TYPE[kind]
     content_present = command.HasField(name)  # type: ignore[arg-type]  # the name comes from the descriptor
     if not content_present or (kind == pb.BaseCommand.CONNECT and not command.HasField("type")):
         raise RemoteProtocolError(f"command of an unknown type, or {name} without its content")
-    content = getattr(command, name)
-    if not content.IsInitialized():
+    if not getattr(command, name).IsInitialized():
         raise RemoteProtocolError(f"{name} without a required field")
-    return command
-
-
-def _is_complete_send(command: pb.BaseCommand) -> bool:
-    """The short way for what comes once per message, several times cheaper than asking it whether it is complete.
-
-    An absent SEND has no producer id either.
-    """
-    send = command.send
-    return send.HasField("producer_id") and send.HasField("sequence_id")
 
 
 def encode_command(command: pb.BaseCommand) -> bytes:
@@ -268,6 +264,17 @@ def seal_entry(entry: bytes | memoryview) -> bytes | memoryview:
     if entry[:2] == _CHECKSUM_MARK:
         return entry
     return b"".join((_CHECKSUM_MARK, _U32.pack(crc32c(entry)), entry))
+
+
+def accept_entry(entry: memoryview) -> bytes | memoryview | None:
+    """What a broker stores of an entry it got: with a checksum in any case; None if it came with a wrong one."""
+    try:
+        magic, expected = _unpack_checksum(entry)
+    except StructError:
+        return None
+    if magic == _CHECKSUM_MAGIC:  # nearly every entry
+        return entry if expected == crc32c(entry[6:]) else None
+    return seal_entry(entry) if verify_checksum(entry) else None
 
 
 def build_entry(metadata_bytes: bytes, payload: bytes | memoryview) -> bytes:

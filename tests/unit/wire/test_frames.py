@@ -11,6 +11,7 @@ from interpulse.wire.frames import (
     FRAME_BYTES_MAX,
     Frame,
     FrameDecoder,
+    accept_entry,
     build_entry,
     encode_command,
     encode_with_payload,
@@ -168,3 +169,18 @@ def test_entry_when_cut_off_then_is_refused(size: int) -> None:
 def test_entry_when_required_metadata_is_missing_then_is_refused() -> None:
     with pytest.raises(RemoteProtocolError):
         parse_entry(build_entry(b"\x0a\x01p", b"hello"))
+
+
+def test_accept_entry_when_checksum_fits_then_the_entry_itself() -> None:
+    entry = memoryview(build_entry(b"\x0a\x01p\x10\x00\x18\x01", b"hello"))
+    assert accept_entry(entry) is entry
+
+
+def test_accept_entry_when_checksum_is_missing_then_added() -> None:
+    entry = build_entry(b"\x0a\x01p\x10\x00\x18\x01", b"hello")
+    assert accept_entry(memoryview(entry[6:])) == entry
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\x0e\x01\x00", b"\x0e\x01\x00\x00\x00\x00abc", b"\x0e\x02\x00\x00\xff\xff"])
+def test_accept_entry_when_checksum_is_wrong_or_cut_then_none(damaged: bytes) -> None:
+    assert accept_entry(memoryview(damaged)) is None

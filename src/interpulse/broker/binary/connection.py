@@ -62,6 +62,7 @@ class ClientConnection(asyncio.Protocol):
         self.consumers: dict[int, OpenConsumer] = {}
         self.pending_publishes = 0
         self.pending_bytes = 0
+        self.held_by_publishes = False
         self.opening_producers: dict[int, asyncio.Task[None]] = {}
         self.opening_consumers: dict[int, asyncio.Task[None]] = {}
         self._protocol = new_protocol(self.loop.time())
@@ -70,7 +71,6 @@ class ClientConnection(asyncio.Protocol):
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed_producers: dict[int, float] = {}
         self._transport: asyncio.Transport
-        self._held_by_publishes = False
         self._held_by_output = False
         self._output_high = False
         self._sign_of_life: asyncio.Future[None] | None = None
@@ -164,12 +164,10 @@ class ClientConnection(asyncio.Protocol):
         self._send_own()
         self.loop.call_soon(self.data_received, b"")
 
-    def publish_answered(self, size: int) -> None:
-        """One of the pending entries has its answer."""
-        self.pending_publishes -= 1
-        self.pending_bytes -= size
-        if self._held_by_publishes and self._publishes_below(self.limits.pending_publishes_max // 2 + 1):
-            self._held_by_publishes = False
+    def publishes_answered(self) -> None:
+        """Fewer entries are pending: read again if that was what we waited for."""
+        if self.held_by_publishes and self._publishes_below(self.limits.pending_publishes_max // 2 + 1):
+            self.held_by_publishes = False
             self._read_again()
 
     def forget_producer(self, producer_id: int) -> None:
@@ -254,8 +252,8 @@ class ClientConnection(asyncio.Protocol):
 
     def _hold_if_too_much(self) -> None:
         """Stop reading while what the client has made us hold is above its limits."""
-        if not self._held_by_publishes and not self._publishes_below(self.limits.pending_publishes_max):
-            self._held_by_publishes = True
+        if not self.held_by_publishes and not self._publishes_below(self.limits.pending_publishes_max):
+            self.held_by_publishes = True
             self._transport.pause_reading()
         if self._output_high and not self._held_by_output and self.output.bytes_waiting > _OUTPUT_BYTES_MAX:
             self._held_by_output = True
@@ -265,7 +263,7 @@ class ClientConnection(asyncio.Protocol):
         return self.pending_publishes < count and self.pending_bytes < self.limits.pending_publish_bytes_max
 
     def _read_again(self) -> None:
-        if not (self._held_by_publishes or self._held_by_output) and not self._transport.is_closing():
+        if not (self.held_by_publishes or self._held_by_output) and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def _send_own(self) -> None:
@@ -275,7 +273,7 @@ class ClientConnection(asyncio.Protocol):
             self.output.send(data)
 
     def _tick(self) -> None:
-        reading = not (self._held_by_publishes or self._held_by_output)
+        reading = not (self.held_by_publishes or self._held_by_output)
         try:
             self._protocol.tick(self.loop.time(), reading=reading)
         except RemoteProtocolError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,13 +42,20 @@ class ProducerOutlet:
     def receipt(self, producer_id: int, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int) -> None:
         highest = highest_sequence_id if highest_sequence_id > 0 else 0
         self._send(self._encode(sequence_id, highest, ledger, entry))
-        self._connection.publish_answered(self.sizes.popleft())
+        connection = self._connection
+        connection.pending_publishes -= 1
+        connection.pending_bytes -= self.sizes.popleft()
+        if connection.held_by_publishes:
+            connection.publishes_answered()
         if self._drained is not None:
             self._check_drained()
 
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
         self._send(commands.send_error(producer_id, sequence_id, error.wire_code, str(error)))
-        self._connection.publish_answered(self.sizes.popleft())
+        connection = self._connection
+        connection.pending_publishes -= 1
+        connection.pending_bytes -= self.sizes.popleft()
+        connection.publishes_answered()
         self._check_drained()
 
     def producer_ready(self, producer_id: int, topic_epoch: int) -> None:
@@ -163,6 +170,8 @@ class OpenProducer:
     topic: LiveTopic
     outlet: ProducerOutlet
     schema_version: bytes
+    publish: Callable[[int, int, int, bytes | memoryview, bool, bool], None]
+    """The producer's method, at hand for every SEND."""
 
     def success(self, request_id: int) -> bytes:
         """PRODUCER_SUCCESS as it stands now."""

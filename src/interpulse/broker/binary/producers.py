@@ -16,7 +16,7 @@ from interpulse.model.topics import Requester
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import Frame, seal_entry, verify_checksum
+from interpulse.wire.frames import Frame, accept_entry
 
 if TYPE_CHECKING:
     from interpulse.broker.binary.connection import ClientConnection
@@ -35,19 +35,17 @@ def on_send(connection: ClientConnection, frame: Frame) -> None:
         raise RemoteProtocolError(f"SEND for producer {producer_id}, which is not open")
     if entry is None:
         raise RemoteProtocolError("SEND without an entry")
-    sequence_id = send.sequence_id
-    highest_sequence_id = send.highest_sequence_id or -1
     size = len(entry)
-    outlet = opened.outlet
-    outlet.sizes.append(size)
+    opened.outlet.sizes.append(size)
     connection.pending_publishes += 1
     connection.pending_bytes += size
-    if not verify_checksum(entry):
+    accepted = accept_entry(entry)
+    if accepted is None:
         error = ChecksumError("Checksum failed on the broker")
-        outlet.send_failed(producer_id, max(sequence_id, highest_sequence_id), error)
+        opened.outlet.send_failed(producer_id, max(send.sequence_id, send.highest_sequence_id), error)
         return
-    opened.producer.publish(
-        sequence_id, highest_sequence_id, send.num_messages, seal_entry(entry), send.is_chunk, send.marker
+    opened.publish(
+        send.sequence_id, send.highest_sequence_id or -1, send.num_messages, accepted, send.is_chunk, send.marker
     )
 
 
@@ -90,7 +88,8 @@ async def _open(connection: ClientConnection, request: pb.CommandProducer) -> Op
         await _create_initial_subscription(live, request.initial_subscription_name)
     outlet = ProducerOutlet(connection, request, topic.partition_index)
     producer = await live.add_producer(_live_request(connection, request, replicator), outlet)
-    opened = OpenProducer(producer, live, outlet, b"" if version is None else version_to_bytes(version))
+    schema_version = b"" if version is None else version_to_bytes(version)
+    opened = OpenProducer(producer, live, outlet, schema_version, producer.publish)
     if connection.lost:
         producer.close()
     else:

@@ -89,6 +89,12 @@ class BrokerConfig:
         0, "Most topics a namespace may have; 0 = no limit.", dynamic=True, least=0
     )
     allow_auto_subscription_creation: bool = _setting(True, "SUBSCRIBE may create its subscription.", dynamic=True)
+    force_delete_namespace_allowed: bool = _setting(
+        False, "Namespaces may be deleted together with their topics.", dynamic=True
+    )
+    force_delete_tenant_allowed: bool = _setting(
+        False, "Tenants may be deleted together with their namespaces.", dynamic=True
+    )
     system_topic_enabled: bool = _setting(True, "System topics may be created whatever the policies say.")
     enable_persistent_topics: bool = _setting(True, "Persistent topics can be opened.")
     enable_non_persistent_topics: bool = _setting(True, "Non-persistent topics can be opened.")

@@ -5,16 +5,17 @@ Each deletion is marked first, so that nothing comes back while it lasts, and ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from interpulse.broker import keys
+from interpulse.broker.config import BrokerConfig
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.schemas import Schemas
 from interpulse.broker.tenants import Tenants
-from interpulse.model.errors import NotEmpty
+from interpulse.model.errors import NotEmpty, OperationNotAllowed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.model.topics import TopicKind
 from interpulse.storage.api import Delete, MetadataStore
@@ -35,13 +36,16 @@ class Deletion:
         schemas: Schemas,
         namespaces: Namespaces,
         tenants: Tenants,
+        config: Callable[[], BrokerConfig],
     ) -> None:
+        """``config`` is asked whether namespaces and tenants may be deleted by force."""
         self._store = store
         self._lifecycle = lifecycle
         self._registry = registry
         self._schemas = schemas
         self._namespaces = namespaces
         self._tenants = tenants
+        self._config = config
 
     async def topic(self, name: TopicName, *, force: bool) -> None:
         """Delete one topic or partition; raises PreconditionFailed if it is in use and not forced.
@@ -69,6 +73,23 @@ class Deletion:
 
     async def namespace(self, namespace: NamespaceName, *, force: bool) -> None:
         """Delete a namespace; raises NotEmpty if it holds topics of its users and it is not forced."""
+        if force and not self._config().force_delete_namespace_allowed:
+            raise OperationNotAllowed(
+                "Broker doesn't allow forced deletion of namespaces"
+            )
+        await self._delete_namespace(namespace, force=force)
+
+    async def tenant(self, name: str, *, force: bool) -> None:
+        """Delete a tenant; raises NotEmpty if it has namespaces and it is not forced."""
+        if force and not self._config().force_delete_tenant_allowed:
+            raise OperationNotAllowed("Broker doesn't allow forced deletion of tenants")
+        await self._tenants.get(name)
+        if force:
+            for namespace in await self._namespaces.list(name):
+                await self._delete_namespace(NamespaceName.parse(namespace), force=True)
+        await self._tenants.delete(name)
+
+    async def _delete_namespace(self, namespace: NamespaceName, *, force: bool) -> None:
         await self._namespaces.begin_delete(namespace)
         try:
             if not force and await self._holds_topics(namespace):
@@ -79,14 +100,6 @@ class Deletion:
             raise
         await self._forget_everything_below(namespace)
         await self._namespaces.end_delete(namespace)
-
-    async def tenant(self, name: str, *, force: bool) -> None:
-        """Delete a tenant; raises NotEmpty if it has namespaces and it is not forced."""
-        await self._tenants.get(name)
-        if force:
-            for namespace in await self._namespaces.list(name):
-                await self.namespace(NamespaceName.parse(namespace), force=True)
-        await self._tenants.delete(name)
 
     def _check_unused(self, partitions: Iterable[TopicName]) -> None:
         for partition in partitions:

@@ -301,7 +301,7 @@ def decide_create_partitioned(
     _check_namespace(view, not_served=PreconditionFailed)
     _check_partitioned_name(view)
     _check_partition_count(view, partitions)
-    _check_topic_limit(view, len(_absent_partitions(view, partitions)))
+    _check_topic_limit(view, partitions)
     if view.partitions:
         return _again(view, partitions, local_only=local_only)
     if existence(view).kind is not TopicKind.ABSENT:
@@ -495,7 +495,9 @@ def _above_maximum(view: TopicView, partitions: int) -> str:
 
 
 def _check_topic_limit(view: TopicView, added: int, *, refusal: type[PulsarError] = TopicLimitReached) -> None:
-    if view.topics_left is not None and added > view.topics_left and not view.name.is_system:
+    """Stored topics count, expansions do not; system topics and those that are not stored are exempt."""
+    limited = view.topics_left is not None and view.name.is_persistent and not view.name.is_system
+    if limited and added > (view.topics_left or 0):
         raise refusal(
             f"Exceed maximum number of topics in namespace {view.name.namespace_name}: room for {view.topics_left} more"
         )

@@ -359,6 +359,10 @@ class TestOpen:
     def test_open_when_the_limit_is_reached_still_loads_what_exists(self) -> None:
         assert decide_open(view_of("x", recorded=True, topics_left=0), by=CLIENT, create=True).changes == ()
 
+    def test_open_non_persistent_topic_ignores_the_limit(self) -> None:
+        view = view_of("non-persistent://public/default/x", topics_left=0)
+        assert decide_open(view, by=CLIENT, create=True) == Decision(None)
+
     def test_open_system_topic_ignores_the_limit(self) -> None:
         assert decide_open(view_of("__change_events", topics_left=0), by=CLIENT, create=True).changes
 
@@ -417,6 +421,7 @@ class TestCreatePartitioned:
             pytest.param(view_of("x", topics_left=2), 3, 412, id="topic-limit"),
             pytest.param(view_of("x", recorded=True), 1, 409, id="plain-topic-exists"),
             pytest.param(view_of("x", 3, partition_records=frozenset({0, 1, 2})), 3, 409, id="exists"),
+            pytest.param(view_of("x", 3, topics_left=2), 3, 412, id="topic-limit-before-existence"),
             pytest.param(view_of("x", partition_records=frozenset({0, 4})), 4, 409, id="stored-partition-outside"),
         ],
     )

@@ -80,7 +80,7 @@ def build_rest_rooms(
         lifecycle=lifecycle,
         registry=registry,
         schemas=schemas,
-        deletion=Deletion(store, lifecycle, registry, schemas, namespaces, tenants),
+        deletion=Deletion(store, lifecycle, registry, schemas, namespaces, tenants, lambda: dynamic.config),
         replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
         replication_status=ReplicationStatus(store, namespaces, lifecycle, without_job=without_job),
         dynamic=dynamic,

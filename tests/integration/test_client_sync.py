@@ -1,0 +1,65 @@
+"""The blocking client against our broker."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from interpulse.model.errors import AlreadyClosed, OperationTimeout, TopicNotFound
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.sync import Client
+from interpulse.testing.broker import InProcessBroker
+
+TOPIC = "persistent://public/default/t"
+
+
+def test_messages_when_sent_and_received_without_an_event_loop(pulsar_broker: InProcessBroker) -> None:
+    with Client(pulsar_broker.service_url) as client:
+        with pytest.raises(TopicNotFound):
+            client.get_partitions_for_topic(TOPIC, create=False)
+        with client.subscribe(TOPIC, "s") as consumer, client.create_producer(TOPIC) as producer:
+            message_id = producer.send("hello", key="k")
+            futures = [producer.send_async(b"%d" % number) for number in range(10)]
+            producer.flush()
+            first = consumer.receive(5000)
+            assert (first.content, first.key, first.id) == (b"hello", "k", message_id)
+            rest = [consumer.receive(5000) for _ in range(10)]
+            assert [message.id for message in rest] == [future.result() for future in futures]
+            consumer.acknowledge(first)
+            consumer.acknowledge_cumulative(rest[-1])
+            with pytest.raises(OperationTimeout):
+                consumer.receive(50)
+            consumer.seek(first.id)
+            assert consumer.receive(5000).content == b"hello"
+            consumer.unsubscribe()
+        with client.create_reader(TOPIC) as reader:
+            assert reader.has_message_available()
+            assert [reader.read_next(5000).content for _ in range(2)] == [b"hello", b"0"]
+        assert client.get_partitions_for_topic(TOPIC, create=False) == [TOPIC]
+        assert client.get_topics_of_namespace("public/default") == [TOPIC]
+        assert client.get_schema(TOPIC) is None
+        version = client.register_schema(TOPIC, SchemaInfo(SchemaType.STRING, b"", {}, "String"))
+        assert version == (0).to_bytes(8, "big")
+
+
+def test_client_when_closed_then_its_thread_ends_and_calls_are_refused(pulsar_broker: InProcessBroker) -> None:
+    client = Client(pulsar_broker.service_url)
+    assert not any(thread.name == "interpulse" for thread in threading.enumerate())
+    client.create_producer(TOPIC)
+    assert any(thread.name == "interpulse" for thread in threading.enumerate())
+    client.close()
+    client.close()
+    assert not any(thread.name == "interpulse" for thread in threading.enumerate())
+    with pytest.raises(AlreadyClosed):
+        client.create_producer(TOPIC)
+
+
+def test_import_starts_no_thread_no_loop_and_loads_no_http_library() -> None:
+    check = (
+        "import threading, sys, asyncio, interpulse.sync\n"
+        "assert threading.active_count() == 1\n"
+        "assert 'aiohttp' not in sys.modules and 'pyspark' not in sys.modules\n"
+        "assert asyncio._get_running_loop() is None\n"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True)

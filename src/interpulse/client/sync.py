@@ -43,7 +43,8 @@ class Portal:
 
     def submit(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> concurrent.futures.Future[Result]:
         """Run what ``work`` makes in the loop; the future may be waited for in any other thread."""
-        return asyncio.run_coroutine_threadsafe(work(), self._running_loop())
+        loop = self._running_loop()
+        return asyncio.run_coroutine_threadsafe(work(), loop)
 
     def run(self, work: Callable[[], Result]) -> Result:
         """Run a plain function in the loop and wait for its result."""

@@ -1,0 +1,48 @@
+"""The smallest HTTP client for tests of the REST door: paths go out exactly as they are written."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+__all__ = ["Reply", "call"]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def reason(self) -> str:
+        return str(self.json["reason"])
+
+
+async def call(web_url: str, method: str, path: str, body: Any = None) -> Reply:
+    """One call; ``body`` is sent as JSON, bytes as they are. Paths are below ``/admin/v2/`` or begin with a slash."""
+    return await asyncio.to_thread(_call, web_url, method, path, body)
+
+
+def _call(web_url: str, method: str, path: str, body: Any) -> Reply:
+    address = urlsplit(web_url)
+    assert address.hostname is not None
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=10)
+    try:
+        sent = body if isinstance(body, bytes | None) else json.dumps(body)
+        connection.request(method, path if path.startswith("/") else f"/admin/v2/{path}", body=sent)
+        answer = connection.getresponse()
+        return Reply(answer.status, answer.read(), dict(answer.getheaders()))
+    finally:
+        connection.close()

@@ -1,0 +1,81 @@
+"""Health, settings and metrics over REST."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_client import call
+
+PROBES = ["brokers/health", "brokers/ready", "/readyz"]
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[RestBroker]:
+    async with rest_broker() as started:
+        yield started
+
+
+@pytest.mark.parametrize("path", PROBES)
+async def test_health_when_the_broker_is_ready_is_ok(broker: RestBroker, path: str) -> None:
+    reply = await call(broker.web_url, "GET", path)
+    assert (reply.status, reply.body) == (200, b"ok")
+
+
+@pytest.mark.parametrize("path", PROBES)
+async def test_health_when_the_broker_is_not_ready_is_unavailable(broker: RestBroker, path: str) -> None:
+    broker.ready = False
+    assert (await call(broker.web_url, "GET", path)).status == 503
+    assert (await call(broker.web_url, "GET", "/livez")).body == b"ok"
+
+
+async def test_health_when_the_store_is_gone_is_no_ok(broker: RestBroker) -> None:
+    await broker.store.close()
+    assert (await call(broker.web_url, "GET", "brokers/health")).status == 500
+
+
+async def test_runtime_configuration_is_all_texts_and_follows_changes(broker: RestBroker) -> None:
+    await call(broker.web_url, "POST", "brokers/configuration/defaultNumPartitions/3")
+    runtime = (await call(broker.web_url, "GET", "brokers/configuration/runtime")).json
+    assert all(isinstance(value, str) for value in runtime.values())
+    assert (runtime["defaultNumPartitions"], runtime["allowAutoTopicCreation"]) == ("3", "true")
+
+
+async def test_dynamic_setting_decides_the_next_question(broker: RestBroker) -> None:
+    question = "persistent/public/default/x/partitions?checkAllowAutoCreation=true"
+    await call(broker.web_url, "POST", "brokers/configuration/allowAutoTopicCreation/false")
+    assert (await call(broker.web_url, "GET", question)).status == 404
+    await call(broker.web_url, "DELETE", "brokers/configuration/allowAutoTopicCreation")
+    await call(broker.web_url, "POST", "brokers/configuration/allowAutoTopicCreationType/partitioned")
+    await call(broker.web_url, "POST", "brokers/configuration/defaultNumPartitions/4")
+    assert (await call(broker.web_url, "GET", question)).json == {"partitions": 4, "deleted": False}
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("defaultNumPartitions/-1", "must be at least 1"),
+        ("allowAutoTopicCreationType/many", "must be one of non-partitioned, partitioned"),
+        ("clusterName/x", "non-dynamic configuration clusterName"),
+        ("defaultNumPartition/1", "nearest dynamic one is defaultNumPartitions"),
+    ],
+)
+async def test_setting_that_cannot_be_says_what_is_allowed(broker: RestBroker, setting: str, words: str) -> None:
+    reply = await call(broker.web_url, "POST", f"brokers/configuration/{setting}")
+    assert reply.status == 412
+    assert words in reply.reason
+
+
+async def test_metrics_name_topics_and_totals(broker: RestBroker) -> None:
+    await call(broker.web_url, "PUT", "persistent/public/default/x/subscription/s")
+    reply = await call(broker.web_url, "GET", "/metrics")
+    assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    labels = 'cluster="standalone",namespace="public/default"'
+    topic = 'topic="persistent://public/default/x"'
+    lines = reply.body.decode().splitlines()
+    assert f"pulsar_rate_in{{{labels},{topic}}} 0.0" in lines
+    assert f"pulsar_in_messages_total{{{labels},{topic}}} 0.0" in lines
+    assert f'pulsar_subscription_back_log{{{labels},subscription="s",{topic}}} 0.0' in lines
+    assert 'pulsar_broker_topics_count{cluster="standalone"} 1.0' in lines

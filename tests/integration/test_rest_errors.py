@@ -1,0 +1,92 @@
+"""Whatever goes wrong behind the REST door comes out as a status and a JSON reason."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from interpulse.model.errors import MetadataError
+from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_client import call
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[RestBroker]:
+    async with rest_broker() as started:
+        yield started
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "words"),
+    [
+        ("GET", "nowhere", None, 404, "There is nothing at /admin/v2/nowhere"),
+        ("GET", "/", None, 404, "There is nothing"),
+        ("GET", "persistent/public/default//stats", None, 404, "There is nothing"),
+        ("POST", "clusters", None, 405, "only GET"),
+        ("PUT", "tenants/demo", b"{bad", 400, "not JSON"),
+        ("PUT", "tenants/demo", [], 400, "must be an object"),
+        ("POST", "namespaces/public/default/replication", "east", 400, "must be an array"),
+        ("POST", "namespaces/public/default/replication", [1], 400, "array of texts"),
+        ("POST", "namespaces/public/default/messageTTL", True, 400, "whole number"),
+        ("POST", "namespaces/public/default/deduplication", "yes", 400, "true or false"),
+        ("POST", "namespaces/public/default/deduplication", b"", 400, "needs a body"),
+        ("PUT", "persistent/public/default/x/partitions", {"partitions": "2"}, 400, "whole number"),
+        ("PUT", "persistent/public/default/x/partitions", {"partitions": 2, "properties": [1]}, 400, "properties"),
+        ("PUT", "persistent/public/default/x/subscription/s", {"ledgerId": "1"}, 400, "message id"),
+        ("POST", "persistent/public/default/x/subscription/s/skip/many", None, 400, "whole number"),
+        ("GET", "persistent/public/default/a%2Fb/partitions", None, 412, "must not be blank or contain '/'"),
+        ("GET", "persistent/pub%20lic/default/x/partitions", None, 412, "letters, digits"),
+        ("GET", "persistent/public/default/-partition-3/partitions", None, 412, "partition suffix"),
+        ("GET", "namespaces/public/default/persistence", None, 501, "does not offer it"),
+        ("PUT", "schemas/public/default/x/schema", {}, 405, "only DELETE, GET, POST"),
+    ],
+)
+async def test_refusal_is_json_with_a_reason(
+    broker: RestBroker, method: str, path: str, body: object, status: int, words: str
+) -> None:
+    reply = await call(broker.web_url, method, path, body)
+    assert (reply.status, reply.headers["Content-Type"]) == (status, "application/json")
+    assert words in reply.reason
+
+
+async def test_wrong_method_names_the_right_ones(broker: RestBroker) -> None:
+    reply = await call(broker.web_url, "PATCH", "clusters/standalone")
+    assert reply.headers["Allow"] == "DELETE, GET, POST, PUT"
+
+
+async def test_body_above_the_limit_is_refused(broker: RestBroker) -> None:
+    reply = await call(broker.web_url, "PUT", "tenants/demo", b"x" * 2_000_000)
+    assert reply.status == 413
+    assert reply.reason
+
+
+async def test_failure_nobody_foresaw_is_answered_and_logged(
+    broker: RestBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(name: str) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(broker.rooms.tenants, "get", fail)
+    reply = await call(broker.web_url, "GET", "tenants/public")
+    assert (reply.status, reply.reason) == (500, "RuntimeError: boom")
+    assert "request failed method=GET path=/admin/v2/tenants/public" in caplog.text
+
+
+async def test_store_that_cannot_answer_is_a_500_with_its_sentence(
+    broker: RestBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(name: str) -> None:
+        raise MetadataError("the disk is gone")
+
+    monkeypatch.setattr(broker.rooms.tenants, "get", fail)
+    reply = await call(broker.web_url, "GET", "tenants/public")
+    assert (reply.status, reply.reason) == (500, "the disk is gone")
+
+
+async def test_garbage_on_the_socket_does_not_hurt_others(broker: RestBroker) -> None:
+    host, port = broker.web_url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as garbage:
+        garbage.sendall(b"\x00\xff\x00 not http at all\r\n\r\n")
+        assert (await call(broker.web_url, "GET", "clusters")).status == 200

@@ -1,0 +1,156 @@
+"""Enabling replication over REST: checked first, cursors open when the call returns, state visible afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from interpulse.broker import keys
+from interpulse.broker.config import BrokerConfig
+from interpulse.model.names import TopicName
+from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_client import Reply, call
+
+REPLICATION = "namespaces/demo/a/replication"
+BOTH = ["east", "west"]
+TOPIC = "persistent://demo/a/x"
+
+
+@pytest.fixture
+async def east() -> AsyncIterator[RestBroker]:
+    async with rest_broker(BrokerConfig(cluster_name="east")) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def west() -> AsyncIterator[RestBroker]:
+    async with rest_broker(BrokerConfig(cluster_name="west")) as broker:
+        yield broker
+
+
+async def join(east: RestBroker, west: RestBroker) -> None:
+    """Both clusters know each other and have the namespace ``demo/a``."""
+    await done(east, "PUT", "clusters/west", {"serviceUrl": west.web_url})
+    await done(west, "PUT", "clusters/east", {"serviceUrl": east.web_url})
+    for broker in (east, west):
+        await done(broker, "PUT", "tenants/demo", {"allowedClusters": BOTH})
+        await done(broker, "PUT", "namespaces/demo/a")
+
+
+async def done(broker: RestBroker, method: str, path: str, body: Any = None) -> Reply:
+    reply = await call(broker.web_url, method, path, body)
+    assert reply.status < 300, reply
+    return reply
+
+
+async def test_set_clusters_opens_a_cursor_on_every_topic_before_it_returns(east: RestBroker, west: RestBroker) -> None:
+    await join(east, west)
+    await done(east, "PUT", "persistent/demo/a/x")
+    await done(east, "PUT", "persistent/demo/a/p/partitions", 2)
+    await done(east, "POST", REPLICATION, BOTH)
+    for name in ("x", "p-partition-0", "p-partition-1"):
+        record = keys.topic_record(TopicName.parse(f"demo/a/{name}"))
+        assert await east.store.children(record) == ["pulsar.repl.west"]
+        stats = (await call(east.web_url, "GET", f"persistent/demo/a/{name}/stats")).json
+        assert list(stats["replication"]) == ["west"]
+
+
+async def test_set_clusters_when_compared_and_equal_is_stored(east: RestBroker, west: RestBroker) -> None:
+    await join(east, west)
+    for broker in (east, west):
+        await done(broker, "PUT", "persistent/demo/a/p/partitions", 2)
+    await done(east, "PUT", "persistent/demo/a/only-here/partitions", 3)
+    await done(west, "PUT", "persistent/demo/a/only-there/partitions", 4)
+    await done(east, "POST", f"{REPLICATION}?compareTopicPartitions=true", BOTH)
+    assert (await call(east.web_url, "GET", REPLICATION)).json == BOTH
+
+
+async def test_set_clusters_when_compared_lists_every_difference_and_stores_nothing(
+    east: RestBroker, west: RestBroker
+) -> None:
+    await join(east, west)
+    await done(east, "PUT", "persistent/demo/a/p/partitions", 2)
+    await done(west, "PUT", "persistent/demo/a/p/partitions", 3)
+    await done(east, "PUT", "persistent/demo/a/x")
+    await done(west, "PUT", "persistent/demo/a/x/partitions", 1)
+    await done(west, "POST", "brokers/configuration/allowAutoTopicCreation/false")
+    reply = await call(east.web_url, "POST", f"{REPLICATION}?compareTopicPartitions=true", BOTH)
+    assert reply.status == 409
+    for words in (
+        "Partition count mismatch for persistent://demo/a/p: local=2, west=3",
+        "Topic type mismatch for persistent://demo/a/x: local=non-partitioned, west=1 partitions",
+        "auto-topic creation policy mismatch with west: allowAutoTopicCreation: local=true, remote=false",
+    ):
+        assert words in reply.reason
+    assert (await call(east.web_url, "GET", REPLICATION)).json == ["east"]
+
+
+async def test_set_clusters_when_compared_and_the_namespace_is_missing_there_asks_for_it(
+    east: RestBroker, west: RestBroker
+) -> None:
+    await join(east, west)
+    await done(west, "DELETE", "namespaces/demo/a")
+    reply = await call(east.web_url, "POST", f"{REPLICATION}?compareTopicPartitions=true", BOTH)
+    assert (reply.status, "demo/a does not exist on cluster west" in reply.reason) == (409, True)
+
+
+async def test_set_clusters_when_compared_and_the_cluster_is_away_names_it(east: RestBroker, west: RestBroker) -> None:
+    await join(east, west)
+    await done(east, "POST", "clusters/west", {"serviceUrl": "http://127.0.0.1:1"})
+    reply = await call(east.web_url, "POST", f"{REPLICATION}?compareTopicPartitions=true", BOTH)
+    assert (reply.status, "west at http://127.0.0.1:1 cannot be compared" in reply.reason) == (409, True)
+    await done(east, "POST", REPLICATION, BOTH)
+
+
+async def test_status_tells_what_is_known_of_every_topic(east: RestBroker, west: RestBroker) -> None:
+    await join(east, west)
+    await done(east, "PUT", "persistent/demo/a/x")
+    assert (await call(east.web_url, "GET", f"{REPLICATION}/status")).json == []
+    await done(east, "POST", REPLICATION, BOTH)
+    await done(east, "PUT", "non-persistent/demo/a/n")
+    states = {each["topic"]: each["state"] for each in (await call(east.web_url, "GET", f"{REPLICATION}/status")).json}
+    assert states == {TOPIC: "PROVISIONING", "non-persistent://demo/a/n": "NOT_APPLICABLE"}
+
+
+async def test_status_reported_by_the_job_is_shown_until_the_cluster_leaves_the_list(
+    east: RestBroker, west: RestBroker
+) -> None:
+    await join(east, west)
+    await done(east, "PUT", "persistent/demo/a/x")
+    await done(east, "POST", REPLICATION, BOTH)
+    record = {
+        "topic": TOPIC,
+        "cluster": "west",
+        "state": "HELD",
+        "since": 5,
+        "reason": "counts differ",
+        "lagEntries": 7,
+    }
+    await done(east, "POST", f"{REPLICATION}/status", [record])
+    shown = (await call(east.web_url, "GET", "persistent/demo/a/x/replication/status")).json
+    assert [{key: each[key] for key in record} for each in shown] == [record]
+    await done(east, "POST", REPLICATION, ["east"])
+    shown = (await call(east.web_url, "GET", "persistent/demo/a/x/replication/status")).json
+    assert [each["state"] for each in shown] == ["DISABLED"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "text",
+        {"topic": TOPIC, "cluster": "west", "state": "FINE"},
+        {"topic": TOPIC, "state": "HELD"},
+        {"topic": "persistent://demo/b/x", "cluster": "west", "state": "HELD"},
+    ],
+)
+async def test_status_report_that_makes_no_sense_is_refused(east: RestBroker, west: RestBroker, record: Any) -> None:
+    await join(east, west)
+    assert (await call(east.web_url, "POST", f"{REPLICATION}/status", [record])).status == 400
+
+
+async def test_peer_clusters_cannot_both_be_listed(east: RestBroker, west: RestBroker) -> None:
+    await join(east, west)
+    await done(east, "POST", "clusters/west", {"serviceUrl": west.web_url, "peerClusterNames": ["east"]})
+    assert (await call(east.web_url, "POST", REPLICATION, BOTH)).status == 409

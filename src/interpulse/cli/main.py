@@ -14,7 +14,7 @@ _COMMANDS = {
     "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them"),
     "metadata": LazyCommand("interpulse.cli.metadata:metadata", "Look into the metadata of a stopped broker"),
     "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages"),
-    "replicate": LazyCommand("interpulse.cli.replicate:replicate", "Run the geo-replication job on Spark"),
+    "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark"),
     "standalone": LazyCommand("interpulse.cli.standalone:standalone", "Run a broker in this process"),
 }
 

@@ -16,7 +16,8 @@ WRITTEN_BY_PULSAR = """{"auth_policies": {"namespace_auth": {}, "destination_aut
  "retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}, "message_ttl_in_seconds": 60,
  "max_topics_per_namespace": 5,
  "schema_compatibility_strategy": "BACKWARD", "is_allow_auto_update_schema": false,
- "is_allow_auto_update_schema_with_replicator": false, "schema_validation_enforced": true, "deduplicationEnabled": true}"""
+ "is_allow_auto_update_schema_with_replicator": false, "schema_validation_enforced": true,
+ "deduplicationEnabled": true}"""
 
 
 def test_policies_when_read_then_have_what_was_set() -> None:

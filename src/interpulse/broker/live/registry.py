@@ -138,11 +138,21 @@ class TopicRegistry:
         await self._work(name, self._delete(name, force))
 
     async def policies_changed(self, namespace: NamespaceName | None = None) -> None:
-        """Apply the new settings to the loaded topics of a namespace, or of all; on return they are in force."""
+        """Apply the new settings to the loaded topics of a namespace, or of all; on return they are in force.
+
+        Raises the first failure after every topic was tried.
+        """
+        failures: list[PulsarError] = []
         async with self._applying:
             for topic in self.topics():
                 if namespace is None or topic.name.namespace_name == namespace:
-                    await topic.apply(await self._settings(topic.name))
+                    try:
+                        await topic.apply(await self._settings(topic.name))
+                    except PulsarError as error:
+                        log.error("policies not applied topic=%s error=%s", topic.name, error)
+                        failures.append(error)
+        if failures:
+            raise failures[0]
 
     # --- what topics ask
 
@@ -193,8 +203,12 @@ class TopicRegistry:
         else:
             topic = NonPersistentTopic(name, self, settings)
         self._topics[name] = topic
-        while (newest := await self._settings(name)) != topic.settings:  # they changed while it was loading
-            await topic.apply(newest)
+        try:
+            while (newest := await self._settings(name)) != topic.settings:  # they changed while it was loading
+                await topic.apply(newest)
+        except BaseException:
+            await self._unload(topic)
+            raise
         log.info("topic loaded topic=%s", name)
         return topic
 

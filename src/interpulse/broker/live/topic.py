@@ -7,13 +7,12 @@ that waits is refused, all clients are sent away, and the topic is of no use unt
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
-from interpulse.broker.live import topic_stats
+from interpulse.broker.live import backlog, topic_stats
 from interpulse.broker.live.api import (
     ConsumerSink,
     Delivery,
@@ -26,14 +25,15 @@ from interpulse.broker.live.api import (
 )
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor, CursorRecord
-from interpulse.broker.live.cursor_store import CursorStore
-from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication, DeduplicationSnapshot
-from interpulse.broker.live.entries import EntryFacts, FactsCache, facts_in, facts_of, last_sequence_id_of, metadata_of
+from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication
+from interpulse.broker.live.entries import EntryFacts, FactsCache, facts_of, metadata_of
 from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
 from interpulse.broker.live.retention import trim_before
+from interpulse.broker.live.sequences import SequenceKeeper
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.subscription import Subscription
 from interpulse.broker.live.timeline import first_published_since
+from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import (
     AlreadyExists,
     MetadataError,
@@ -48,13 +48,12 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import CommitConflict, Log, LogEntry, LogFenced, LogTerminated, MetadataStore, Put
+from interpulse.storage.api import Log, LogEntry, LogFenced, LogTerminated, MetadataStore
 
 __all__ = ["Topic", "TopicHost"]
 
 log = logging.getLogger(__name__)
 
-_REPLAY_ENTRIES = 1000
 _IDLE_READER_MS = 60_000
 """A non-durable subscription whose consumer was sent away by a seek is kept so long for it to come back."""
 
@@ -90,12 +89,12 @@ class Topic:
     log: Log
     facts: FactsCache
     producers: ProducerSet
+    sequences: SequenceKeeper
 
     def __init__(self, name: TopicName, host: TopicHost, settings: TopicSettings) -> None:
         self.name = name
         self.settings = settings
         self.subscriptions: dict[str, Subscription] = {}
-        self.deduplication: Deduplication | None = None
         self.now_ms = host.now_ms
         self.published = TrafficMeter()
         """What producers published that are gone."""
@@ -105,13 +104,11 @@ class Topic:
         self.chunk_published = False
         self.failed = False
         self._host = host
-        self._cursor_store = CursorStore(host.metadata, name)
+        self._state = TopicStateStore(host.metadata, name)
         self._pending: deque[PendingPublish] = deque()
         self._durable = EARLIEST
         self._refusal: PulsarError | None = None
         self._marker_pending = False
-        self._entries_since_snapshot = 0
-        self._snapshot_due = False
 
     # --- loading
 
@@ -136,20 +133,31 @@ class Topic:
     async def _restore(self) -> None:
         self._durable = self.log.last_position
         self.facts = FactsCache(Position(self.log.last_appended.ledger, self.log.last_appended.entry + 1))
-        epoch = (await self._record()).get("topicEpoch")
         self.producers = ProducerSet(
-            str(self.name), epoch, self._host.generate_producer_name, self._store_epoch, self._host.spawn
+            str(self.name),
+            await self._state.read_epoch(),
+            self._host.generate_producer_name,
+            self._state.write_epoch,
+            self._host.spawn,
         )
-        stored = await self._cursor_store.read_all()
+        self.sequences = SequenceKeeper(self.log, self._state, lambda: self._host.cursors_changed(self))
+        stored = await self._state.read_cursors()
         snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
         for subscription_name, record in stored.items():
             self._restore_subscription(subscription_name, record)
-        if self.settings.deduplication_enabled:
-            await self._enable_deduplication(snapshot)
-        elif snapshot is not None:
-            await self._cursor_store.delete(DEDUPLICATION_CURSOR)
+        await self._restore_sequences(snapshot)
         for remote in self.settings.remote_clusters:
             await self.open_replication_cursor(remote)
+
+    async def _restore_sequences(self, snapshot: bytes | None) -> None:
+        self.sequences.entries_interval = self.settings.deduplication_entries_interval
+        if not self.settings.deduplication_enabled:
+            if snapshot is not None:
+                await self.sequences.end()
+        elif snapshot is None:
+            await self.sequences.begin()
+        else:
+            await self.sequences.resume(snapshot, self.now_ms())
 
     def _restore_subscription(self, name: str, raw: bytes) -> None:
         try:
@@ -162,28 +170,6 @@ class Topic:
         )
         subscription.stored_as(cursor.changes)
         self.subscriptions[name] = subscription
-
-    async def _enable_deduplication(self, raw: bytes | None) -> None:
-        """Know every name that was receipted since the snapshot; without one, begin here."""
-        if raw is None:
-            self.deduplication = Deduplication(DeduplicationSnapshot(self.last_appended()))
-            await self._store_snapshot(self._durable)
-            return
-        try:
-            snapshot = DeduplicationSnapshot.load(raw)
-        except (ValueError, KeyError, TypeError) as error:
-            raise MetadataError(f"the sequence ids of {self.name} cannot be understood: {error!r}") from error
-        deduplication = Deduplication(snapshot)
-        position = snapshot.position
-        while position < self._durable:
-            start = Position(position.ledger, position.entry + 1)
-            entries = await self.log.read(start, entries_max=_REPLAY_ENTRIES, bytes_max=5 * 1024 * 1024)
-            if not entries:
-                break
-            for entry in entries:
-                _replay(deduplication, entry, self.now_ms())
-            position = entries[-1].position
-        self.deduplication = deduplication
 
     # --- what the log says
 
@@ -198,8 +184,7 @@ class Topic:
             publish[1].answered(publish)
             if listening and publish[4] is not None:
                 fresh.append(_new(Delivery, (publish[0], publish[4], 0, (), publish[5])))
-        if self.deduplication is not None:
-            self._count_for_snapshot(previous, last)
+        self.sequences.count(last.entry - previous.entry if last.ledger == previous.ledger else last.entry + 1)
         if self._marker_pending:
             self._marker_pending = False
             for subscription in listening:
@@ -264,6 +249,11 @@ class Topic:
     def await_durable(self, publish: PendingPublish) -> None:
         """Answer this publish in its turn."""
         self._pending.append(publish)
+
+    @property
+    def deduplication(self) -> Deduplication | None:
+        """The sequence ids of producers; None while de-duplication is off."""
+        return self.sequences.deduplication
 
     @property
     def topic_epoch(self) -> int | None:
@@ -421,7 +411,7 @@ class Topic:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
         if subscription.durable:
-            await self._cursor_store.delete(subscription.name)
+            await self._state.delete_cursor(subscription.name)
 
     def subscription(self, name: str) -> Subscription:
         """Raises SubscriptionNotFound."""
@@ -441,13 +431,7 @@ class Topic:
     async def skip(self, subscription: str, entry_count: int) -> int:
         """Acknowledge the next so many entries that are not; how many there were. Raises SubscriptionNotFound."""
         found = self.subscription(subscription)
-        upto = position = found.cursor.mark_delete
-        while entry_count > 0 and (following := self.log.next_position(position)) is not None:
-            position = following
-            if not found.cursor.is_acknowledged(position):
-                entry_count -= 1
-                upto = position
-        return found.skip_to(upto)
+        return found.skip_to(backlog.after_skipping(self.log, found.cursor, entry_count))
 
     def clear_backlog(self, subscription: str) -> int:
         """Acknowledge everything; how many entries that were. Raises SubscriptionNotFound."""
@@ -461,14 +445,10 @@ class Topic:
 
     async def peek(self, subscription: str, number: int) -> LogEntry:
         """The ``number``-th entry (from 1) that is not acknowledged. Raises NotFound at the end."""
-        cursor = self.subscription(subscription).cursor
-        position = cursor.mark_delete
-        while (following := self.log.next_position(position)) is not None:
-            position = following
-            number -= not cursor.is_acknowledged(position)
-            if number <= 0:
-                return await self.read_entry(position)
-        raise NotFound("Message not found")
+        position = backlog.nth_waiting(self.log, self.subscription(subscription).cursor, number)
+        if position is None:
+            raise NotFound("Message not found")
+        return await self.read_entry(position)
 
     # --- replication
 
@@ -498,54 +478,37 @@ class Topic:
     async def store_cursor(self, subscription: Subscription) -> None:
         if subscription.durable and not subscription.deleted:
             record, changes = subscription.take_record()
-            await self._cursor_store.write({subscription.name: record.dump()})
+            await self._state.write_cursors({subscription.name: record.dump()})
             subscription.stored_as(changes)
 
     async def flush(self) -> None:
         """Store every cursor that changed, and the sequence ids when it is time; one commit."""
         taken = [(each, *each.take_record()) for each in self.subscriptions.values() if each.dirty]
-        records = {each.name: record.dump() for each, record, _ in taken}
+        cursors = {each.name: record.dump() for each, record, _ in taken}
         position = self._durable
-        snapshot_due, self._snapshot_due = self._snapshot_due and self.deduplication is not None, False
-        if snapshot_due and self.deduplication is not None:
-            records[DEDUPLICATION_CURSOR] = self.deduplication.snapshot(position).dump()
+        with_snapshot = self.sequences.snapshot_due
+        if with_snapshot:
+            cursors[DEDUPLICATION_CURSOR] = self.sequences.snapshot(position)
         try:
-            await self._cursor_store.write(records)
-        except BaseException:
-            self._snapshot_due = snapshot_due
+            await self._state.write_cursors(cursors)
+        except PulsarError:
+            self.sequences.snapshot_due = with_snapshot
             raise
         for subscription, _, changes in taken:
             subscription.stored_as(changes)
-        if snapshot_due and self.deduplication is not None:
-            self.deduplication.snapshot_position = position
-
-    def _count_for_snapshot(self, previous: Position, last: Position) -> None:
-        same = previous.ledger == last.ledger
-        self._entries_since_snapshot += last.entry - previous.entry if same else last.entry + 1
-        if self._entries_since_snapshot >= self.settings.deduplication_entries_interval:
-            self._request_snapshot()
-
-    def _request_snapshot(self) -> None:
-        self._entries_since_snapshot = 0
-        self._snapshot_due = True
-        self._host.cursors_changed(self)
-
-    async def _store_snapshot(self, position: Position) -> None:
-        if self.deduplication is not None:
-            deduplication = self.deduplication
-            await self._cursor_store.write({DEDUPLICATION_CURSOR: deduplication.snapshot(position).dump()})
-            deduplication.snapshot_position = position
+        if with_snapshot:
+            self.sequences.stored(position)
 
     # --- settings, upkeep
 
     async def apply(self, settings: TopicSettings) -> None:
         """Use new policies; on return they are in force."""
         old, self.settings = self.settings, settings
+        self.sequences.entries_interval = settings.deduplication_entries_interval
         if settings.deduplication_enabled and self.deduplication is None:
-            await self._enable_deduplication(None)
+            await self.sequences.begin()
         elif not settings.deduplication_enabled and self.deduplication is not None:
-            self.deduplication = None
-            await self._cursor_store.delete(DEDUPLICATION_CURSOR)
+            await self.sequences.end()
         for remote in settings.remote_clusters:
             await self.open_replication_cursor(remote)
         for remote in set(old.remote_clusters) - set(settings.remote_clusters):
@@ -557,8 +520,8 @@ class Topic:
             for name in self.subscription_names():
                 await self.expire(name, self.settings.message_ttl_seconds)
         await self._drop_idle_readers()
-        if self.deduplication is not None:
-            self._forget_inactive_producers(self.deduplication)
+        silent_ms = self.settings.deduplication_inactivity_minutes * 60_000
+        self.sequences.forget_inactive(self.now_ms() - silent_ms, self.producers.by_name)
         await self._trim()
 
     async def _drop_idle_readers(self) -> None:
@@ -567,18 +530,13 @@ class Topic:
             if idle and self.now_ms() - subscription.idle_since_ms > _IDLE_READER_MS:
                 await self.drop_subscription(subscription)
 
-    def _forget_inactive_producers(self, deduplication: Deduplication) -> None:
-        before_ms = self.now_ms() - self.settings.deduplication_inactivity_minutes * 60_000
-        if deduplication.forget_inactive(before_ms, self.producers.by_name):
-            self._request_snapshot()
-
     async def _trim(self) -> None:
-        durable = [each.cursor.mark_delete for each in self.subscriptions.values() if each.durable]
-        acknowledged = min(durable, default=LATEST)
-        if self.deduplication is not None and self.deduplication.snapshot_position < self._durable:
-            acknowledged = min(acknowledged, self.deduplication.snapshot_position)
-            if self._entries_since_snapshot:
-                self._request_snapshot()
+        needed = [each.cursor.mark_delete for each in self.subscriptions.values() if each.durable]
+        snapshot_position = self.sequences.needed_from
+        if snapshot_position is not None:
+            needed.append(snapshot_position)
+            self.sequences.request_snapshot()
+        acknowledged = min(needed, default=LATEST)
         before = trim_before(self.log.ledgers, acknowledged, self.settings.retention, self.now_ms())
         if before is not None:
             await self.log.trim(before)
@@ -630,15 +588,15 @@ class Topic:
         except LogFenced as error:
             log.warning("log failed while closing topic=%s error=%s", self.name, error)
         self.disconnect()
-        self._snapshot_due = self.deduplication is not None
+        self.sequences.request_snapshot()
         await self.flush()
-        await self._cursor_store.close()
+        await self._state.close()
 
     async def abandon(self) -> None:
         """The topic is deleted: send clients away, and never write anything of it again."""
         self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being deleted")
         self.disconnect()
-        await self._cursor_store.close()
+        await self._state.close()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._host.spawn(work)
@@ -647,26 +605,6 @@ class Topic:
         if self._refusal is not None:
             raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
 
-    # --- the record
-
-    async def _record(self) -> dict[str, Any]:
-        stored = await self._host.metadata.get(f"/managed-ledgers/{self.name.log_name}")
-        record: dict[str, Any] = json.loads(stored.value) if stored else {}
-        return record
-
-    async def _store_epoch(self, epoch: int) -> None:
-        key = f"/managed-ledgers/{self.name.log_name}"
-        while True:
-            stored = await self._host.metadata.get(key)
-            if stored is None:
-                raise ServiceNotReady(f"Topic {self.name} is being deleted")
-            record = json.loads(stored.value) | {"topicEpoch": epoch}
-            try:
-                await self._host.metadata.commit([Put(key, json.dumps(record).encode())], {key: stored.version})
-            except CommitConflict:
-                continue
-            return
-
     # --- statistics
 
     def stats(self) -> dict[str, Any]:
@@ -674,15 +612,6 @@ class Topic:
 
     def internal_stats(self) -> dict[str, Any]:
         return topic_stats.internal_stats(self)
-
-
-def _replay(deduplication: Deduplication, entry: LogEntry, now_ms: int) -> None:
-    try:
-        metadata = metadata_of(entry.payload)
-    except PersistenceError:
-        return  # bytes that are no message have no producer either
-    if facts_in(metadata).ends_message:
-        deduplication.replay(metadata.producer_name, last_sequence_id_of(metadata), now_ms)
 
 
 def _check_subscription_name(name: str) -> None:

@@ -1,0 +1,39 @@
+"""Walks over the entries that a cursor has not acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from interpulse.broker.live.cursor import Cursor
+from interpulse.model.ids import Position
+from interpulse.storage.api import Log
+
+__all__ = ["after_skipping", "nth_waiting", "waiting"]
+
+
+def waiting(log: Log, cursor: Cursor) -> Iterator[Position]:
+    """Every durable entry that is not acknowledged, oldest first."""
+    position = cursor.mark_delete
+    while (following := log.next_position(position)) is not None:
+        position = following
+        if not cursor.is_acknowledged(position):
+            yield position
+
+
+def nth_waiting(log: Log, cursor: Cursor, number: int) -> Position | None:
+    """The ``number``-th of them, from 1; None if there are fewer."""
+    for count, position in enumerate(waiting(log, cursor), 1):
+        if count >= number:
+            return position
+    return None
+
+
+def after_skipping(log: Log, cursor: Cursor, number: int) -> Position:
+    """Where the mark-delete position stands when the first ``number`` of them are acknowledged too."""
+    upto = cursor.mark_delete
+    if number > 0:
+        for count, position in enumerate(waiting(log, cursor), 1):
+            upto = position
+            if count >= number:
+                break
+    return upto

@@ -1,0 +1,75 @@
+"""What is stored of one topic besides its entries: its cursors and its epoch, in the metadata store.
+
+Cursors lie below the record of the topic, the epoch in it. Writes and deletions of one topic follow each other. After
+`close` nothing is written any more, so that no cursor of a deleted topic comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+
+from interpulse.broker import keys
+from interpulse.model.errors import ServiceNotReady
+from interpulse.model.names import TopicName, decode_local_name, encode_local_name
+from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
+
+__all__ = ["TopicStateStore"]
+
+
+class TopicStateStore:
+    """See the module. All methods raise MetadataError if the store fails."""
+
+    def __init__(self, metadata: MetadataStore, topic: TopicName) -> None:
+        self._metadata = metadata
+        self._topic = topic
+        self._record_key = keys.topic_record(topic)
+        self._writing = asyncio.Lock()
+        self._closed = False
+
+    async def read_cursors(self) -> dict[str, bytes]:
+        """Every stored cursor by name."""
+        names = await self._metadata.children(self._record_key)
+        found = await self._metadata.get_many([f"{self._record_key}/{name}" for name in names])
+        start = len(self._record_key) + 1
+        return {decode_local_name(key[start:]): stored.value for key, stored in found.items()}
+
+    async def write_cursors(self, cursors: Mapping[str, bytes]) -> None:
+        """Store these cursors together; durable on return."""
+        async with self._writing:
+            if cursors and not self._closed:
+                await self._metadata.commit([Put(self._cursor_key(name), each) for name, each in cursors.items()])
+
+    async def delete_cursor(self, name: str) -> None:
+        """Forget one cursor."""
+        async with self._writing:
+            if not self._closed:
+                await self._metadata.commit([Delete(self._cursor_key(name))])
+
+    async def read_epoch(self) -> int | None:
+        """The epoch of exclusive producers; None if there never was one."""
+        stored = await self._metadata.get(self._record_key)
+        epoch: int | None = json.loads(stored.value).get("topicEpoch") if stored else None
+        return epoch
+
+    async def write_epoch(self, epoch: int) -> None:
+        """Store the epoch; durable on return. Raises ServiceNotReady if the topic is gone."""
+        while True:
+            stored = await self._metadata.get(self._record_key)
+            if stored is None or self._closed:
+                raise ServiceNotReady(f"Topic {self._topic} is being closed")
+            record = json.dumps(json.loads(stored.value) | {"topicEpoch": epoch}).encode()
+            try:
+                await self._metadata.commit([Put(self._record_key, record)], {self._record_key: stored.version})
+            except CommitConflict:
+                continue  # a ledger was begun at the same time
+            return
+
+    async def close(self) -> None:
+        """Wait for the write under way; later ones do nothing."""
+        async with self._writing:
+            self._closed = True
+
+    def _cursor_key(self, name: str) -> str:
+        return f"{self._record_key}/{encode_local_name(name)}"

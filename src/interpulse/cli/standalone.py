@@ -122,7 +122,6 @@ def _calm_garbage_collector() -> None:
     """Look for cycles less often: a publish keeps a handful of objects until its group is durable, and searching those
     again and again costs a tenth of the time of publishing. What was made to start is never searched again.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 

@@ -1,0 +1,38 @@
+"""The Java client on our binary port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from interpulse.testing import InProcessBroker
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+SUM_OF_500 = str(sum(range(500)))
+TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
+
+
+def test_java_client_when_it_talks_to_us_then_everything_works(
+    pulsar_broker: InProcessBroker, java_check: Callable[..., str]
+) -> None:
+    said = dict(
+        line.split(": ", 1)
+        for line in java_check("BrokerConversation.java", pulsar_broker.service_url).splitlines()
+        if ": " in line
+    )
+    expected = {
+        "partitions without creation": "TopicDoesNotExistException",
+        "partitions with creation": "[plain]",
+        **{f"{kind} {name}": SUM_OF_500 for kind in ("batched", "unbatched") for name in TYPES},
+        "avro": "UA -3",
+        "auto consume": "UA",
+        "type change": "IncompatibleSchemaException",
+        "reader": "500",
+        "seek": "10 0",
+        "pattern": "2000",
+        "exclusive": "in turn",
+        "acknowledged with receipt": "yes",
+    }
+    assert {name: said.get(name) for name in expected} == expected

@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from interpulse.broker.rest.call import Answer, Call, Route
 from interpulse.broker.rest.rooms import RestRooms
 
 __all__ = ["ROUTES"]
+
+_Family = CounterMetricFamily | GaugeMetricFamily
 
 _CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _TOPIC_LABELS: Final = ["cluster", "namespace", "topic"]
@@ -55,11 +57,9 @@ class _Topics:
 
     def collect(self) -> Iterator[Metric]:
         cluster = self._rooms.namespaces.local_cluster
-        families = {name: GaugeMetricFamily(name, text, labels=_TOPIC_LABELS) for name, _, text in _OF_TOPIC}
-        families[_PRODUCERS] = GaugeMetricFamily(_PRODUCERS, "Producers connected.", labels=_TOPIC_LABELS)
-        families |= {
-            name: GaugeMetricFamily(name, text, labels=_SUBSCRIPTION_LABELS) for name, _, text in _OF_SUBSCRIPTION
-        }
+        families = {name: _family(name, text, _TOPIC_LABELS) for name, _, text in _OF_TOPIC}
+        families[_PRODUCERS] = _family(_PRODUCERS, "Producers connected.", _TOPIC_LABELS)
+        families |= {name: _family(name, text, _SUBSCRIPTION_LABELS) for name, _, text in _OF_SUBSCRIPTION}
         totals: dict[str, float] = defaultdict(float)
         for topic in self._rooms.registry.topics():
             labels = [cluster, str(topic.name.namespace_name), str(topic.name)]
@@ -71,8 +71,13 @@ class _Topics:
             yield family
 
 
+def _family(name: str, text: str, labels: list[str]) -> _Family:
+    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+    return kind(name, text, labels=labels)
+
+
 def _add_topic(
-    families: dict[str, GaugeMetricFamily], totals: dict[str, float], labels: list[str], stats: dict[str, Any]
+    families: dict[str, _Family], totals: dict[str, float], labels: list[str], stats: dict[str, Any]
 ) -> None:
     for name, key, _ in _OF_TOPIC:
         families[name].add_metric(labels, stats.get(key, 0))

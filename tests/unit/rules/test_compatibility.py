@@ -1,0 +1,91 @@
+"""Comparing one namespace on two clusters (PIP-433)."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpulse.model.names import TopicName
+from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.rules.compatibility import NamespaceSnapshot, compare
+
+PLAIN = AutoTopicCreation(True, NON_PARTITIONED)
+X, Y = TopicName.parse("x"), TopicName.parse("y")
+
+
+def snapshot(policy: AutoTopicCreation = PLAIN, **partitions: int) -> NamespaceSnapshot:
+    return NamespaceSnapshot(policy, {TopicName.parse(name): count for name, count in partitions.items()})
+
+
+@pytest.mark.parametrize(
+    ("local", "remote"),
+    [
+        pytest.param(snapshot(x=2), snapshot(x=2), id="equal-counts"),
+        pytest.param(snapshot(x=0), snapshot(x=0), id="both-plain"),
+        pytest.param(snapshot(x=2), snapshot(), id="absent-remotely"),
+        pytest.param(snapshot(), snapshot(x=2), id="only-remote"),
+        pytest.param(snapshot(AutoTopicCreation(True)), snapshot(PLAIN), id="no-type-is-non-partitioned"),
+        pytest.param(
+            snapshot(AutoTopicCreation(True, NON_PARTITIONED, 1)),
+            snapshot(AutoTopicCreation(True, NON_PARTITIONED, 9)),
+            id="count-without-meaning",
+        ),
+        pytest.param(
+            snapshot(AutoTopicCreation(False, PARTITIONED, 1)),
+            snapshot(AutoTopicCreation(False, NON_PARTITIONED)),
+            id="neither-creates",
+        ),
+    ],
+)
+def test_no_difference(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> None:
+    assert compare("west", local, remote) == []
+
+
+@pytest.mark.parametrize(
+    ("local", "remote", "difference"),
+    [
+        pytest.param(
+            snapshot(x=2),
+            snapshot(x=3),
+            "Partition count mismatch for persistent://public/default/x: local=2, west=3",
+            id="counts",
+        ),
+        pytest.param(
+            snapshot(x=0),
+            snapshot(x=3),
+            "Topic type mismatch for persistent://public/default/x: local=non-partitioned, west=3 partitions",
+            id="plain-here",
+        ),
+        pytest.param(
+            snapshot(x=2),
+            snapshot(x=0),
+            "Topic type mismatch for persistent://public/default/x: local=2 partitions, west=non-partitioned",
+            id="plain-there",
+        ),
+        pytest.param(
+            snapshot(AutoTopicCreation(True, PARTITIONED, 2)),
+            snapshot(AutoTopicCreation(False, PARTITIONED, 3)),
+            "auto-topic creation policy mismatch with west: allowAutoTopicCreation: local=true, remote=false, "
+            "defaultNumPartitions: local=2, remote=3",
+            id="switch-and-count",
+        ),
+        pytest.param(
+            snapshot(AutoTopicCreation(True, PARTITIONED, 2)),
+            snapshot(PLAIN),
+            "auto-topic creation policy mismatch with west: topicType: local=partitioned, remote=non-partitioned",
+            id="type",
+        ),
+    ],
+)
+def test_difference(local: NamespaceSnapshot, remote: NamespaceSnapshot, difference: str) -> None:
+    assert compare("west", local, remote) == [difference]
+
+
+def test_all_differences_are_listed_topics_first() -> None:
+    local = snapshot(AutoTopicCreation(True, PARTITIONED, 2), y=1, x=1)
+    found = compare("west", local, snapshot(y=2, x=2))
+    assert [each.split(":")[0].split(" for ")[0] for each in found] == [
+        "Partition count mismatch",
+        "Partition count mismatch",
+        "auto-topic creation policy mismatch with west",
+    ]
+    assert "default/x" in found[0]

@@ -1,0 +1,142 @@
+"""Which policy applies, and which policies an operator may set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.model.errors import InvalidRequest, PartitionCountAboveMaximum, PreconditionFailed
+from interpulse.model.names import TopicName
+from interpulse.model.policies import (
+    NON_PARTITIONED,
+    PARTITIONED,
+    AutoTopicCreation,
+    NamespacePolicies,
+    RetentionPolicies,
+)
+from interpulse.rules.policies import (
+    EffectiveAutoCreation,
+    check_auto_topic_creation,
+    check_not_negative,
+    check_retention,
+    check_strategy,
+    effective_auto_creation,
+    effective_auto_subscription_creation,
+    effective_deduplication,
+    effective_retention,
+    effective_topics_max,
+    effective_ttl_seconds,
+)
+
+X = TopicName.parse("x")
+BROKER = AutoTopicCreation(True, PARTITIONED, 4)
+NOTHING_SET = NamespacePolicies()
+
+
+def override(*values: Any) -> NamespacePolicies:
+    return NamespacePolicies(auto_topic_creation=AutoTopicCreation(*values))
+
+
+@pytest.mark.parametrize(
+    ("namespace", "expected"),
+    [
+        pytest.param(None, EffectiveAutoCreation(True, True, 4), id="no-namespace"),
+        pytest.param(NOTHING_SET, EffectiveAutoCreation(True, True, 4), id="no-override"),
+        pytest.param(override(False), EffectiveAutoCreation(False), id="override-replaces-the-whole"),
+        pytest.param(override(True, NON_PARTITIONED), EffectiveAutoCreation(True), id="override-not-partitioned"),
+        pytest.param(override(True, PARTITIONED, 2), EffectiveAutoCreation(True, True, 2), id="override-partitioned"),
+        pytest.param(override(True, "PARTITIONED", 2), EffectiveAutoCreation(True, False, 2), id="type-exactly"),
+        pytest.param(
+            override(False, None, None, False), EffectiveAutoCreation(False, replicator_allowed=False), id="replicator"
+        ),
+    ],
+)
+def test_effective_auto_creation(namespace: NamespacePolicies | None, expected: EffectiveAutoCreation) -> None:
+    assert effective_auto_creation(X, namespace, BROKER) == expected
+
+
+@pytest.mark.parametrize("local", ["x-DLQ", "x-sub-RETRY", "x-partition-0-DLQ"])
+def test_dead_letter_and_retry_topics_are_never_partitioned(local: str) -> None:
+    assert not effective_auto_creation(TopicName.parse(local), None, BROKER).partitioned
+
+
+@pytest.mark.parametrize(
+    ("body", "refusal"),
+    [
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 3}, None, id="partitioned"),
+        pytest.param({"topicType": "Partitioned", "defaultNumPartitions": 3}, None, id="any-case"),
+        pytest.param({"topicType": "non-partitioned"}, None, id="non-partitioned"),
+        pytest.param({"topicType": "partitioned"}, PreconditionFailed, id="count-missing"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 0}, PreconditionFailed, id="count-zero"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": "3"}, PreconditionFailed, id="count-text"),
+        pytest.param({"topicType": "non-partitioned", "defaultNumPartitions": 1}, PreconditionFailed, id="count"),
+        pytest.param({"topicType": "weird"}, PreconditionFailed, id="type-unknown"),
+        pytest.param({}, PreconditionFailed, id="type-missing"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 6}, PartitionCountAboveMaximum, id="above"),
+    ],
+)
+def test_auto_topic_creation_that_is_allowed_is_checked(body: dict[str, Any], refusal: type[Exception] | None) -> None:
+    body = {"allowAutoTopicCreation": True, **body}
+    if refusal is None:
+        checked = check_auto_topic_creation(body, partitions_max=5)
+        assert checked.topic_type in (PARTITIONED, NON_PARTITIONED)
+    else:
+        with pytest.raises(refusal):
+            check_auto_topic_creation(body, partitions_max=5)
+
+
+def test_auto_topic_creation_that_is_switched_off_is_taken_as_it_is() -> None:
+    body = {"allowAutoTopicCreation": False, "topicType": "weird", "defaultNumPartitions": -1}
+    assert check_auto_topic_creation(body, partitions_max=5) == AutoTopicCreation(False, "weird", -1)
+
+
+def test_namespace_wins_over_broker_where_it_says_something() -> None:
+    said = NamespacePolicies(
+        auto_subscription_creation_allowed=False,
+        deduplication_enabled=False,
+        retention=RetentionPolicies(0, 0),
+        message_ttl_seconds=0,
+        max_topics_per_namespace=0,
+    )
+    broker = RetentionPolicies(5, 5)
+    assert effective_auto_subscription_creation(said, True) is False
+    assert effective_deduplication(said, True) is False
+    assert effective_retention(said, broker) == RetentionPolicies(0, 0)
+    assert effective_ttl_seconds(said, 9) == 0
+    assert effective_topics_max(said, 9) == 0
+
+
+@pytest.mark.parametrize("silent", [None, NOTHING_SET])
+def test_broker_decides_where_the_namespace_is_silent(silent: NamespacePolicies | None) -> None:
+    broker = RetentionPolicies(5, 5)
+    assert effective_auto_subscription_creation(silent, True) is True
+    assert effective_deduplication(silent, True) is True
+    assert effective_retention(silent, broker) == broker
+    assert effective_ttl_seconds(silent, 9) == 9
+    assert effective_topics_max(silent, 9) == 9
+
+
+@pytest.mark.parametrize(("minutes", "megabytes"), [(0, 0), (-1, -1), (10, -1), (-1, 5), (10, 5)])
+def test_retention_that_means_something(minutes: int, megabytes: int) -> None:
+    body = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}
+    assert check_retention(body) == RetentionPolicies(minutes, megabytes)
+
+
+@pytest.mark.parametrize(("minutes", "megabytes"), [(0, 5), (5, 0), (-1, 0), (-2, 1), (1, -2)])
+def test_retention_that_means_nothing_is_refused(minutes: int, megabytes: int) -> None:
+    with pytest.raises(InvalidRequest, match="Invalid retention policy"):
+        check_retention({"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes})
+
+
+def test_limits_are_not_negative() -> None:
+    assert check_not_negative("x", 0) == 0
+    with pytest.raises(PreconditionFailed, match="x: it must be 0 or more, not -1"):
+        check_not_negative("x", -1)
+
+
+@pytest.mark.parametrize("value", ["full", "NONE", None, 1, ["FULL"]])
+def test_strategy_is_spelled_exactly(value: Any) -> None:
+    assert check_strategy("FULL", ("FULL", "BACKWARD")) == "FULL"
+    with pytest.raises(PreconditionFailed, match="allowed are FULL, BACKWARD"):
+        check_strategy(value, ("FULL", "BACKWARD"))

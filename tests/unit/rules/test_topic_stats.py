@@ -1,0 +1,36 @@
+"""Statistics of partitions, summed."""
+
+from __future__ import annotations
+
+from interpulse.rules.topic_stats import summed
+
+
+def test_numbers_are_added_and_lists_joined() -> None:
+    left = {"msgInCounter": 2, "msgRateIn": 0.5, "publishers": [{"producerName": "a"}], "type": "Shared"}
+    right = {"msgInCounter": 3, "msgRateIn": 1.5, "publishers": [{"producerName": "b"}], "type": "Shared"}
+    assert summed([left, right]) == {
+        "msgInCounter": 5,
+        "msgRateIn": 2.0,
+        "publishers": [{"producerName": "a"}, {"producerName": "b"}],
+        "type": "Shared",
+    }
+
+
+def test_subscriptions_are_merged_by_name() -> None:
+    left = {"subscriptions": {"s": {"msgBacklog": 1, "blocked": False}}}
+    right = {"subscriptions": {"s": {"msgBacklog": 2, "blocked": True}, "t": {"msgBacklog": 7}}}
+    assert summed([left, right]) == {"subscriptions": {"s": {"msgBacklog": 3, "blocked": True}, "t": {"msgBacklog": 7}}}
+
+
+def test_times_take_the_latest() -> None:
+    assert summed([{"lastPublishTimeStamp": 5}, {"lastPublishTimeStamp": 9}]) == {"lastPublishTimeStamp": 9}
+
+
+def test_the_parts_are_left_alone() -> None:
+    part = {"publishers": [1], "subscriptions": {"s": {"msgBacklog": 1}}}
+    summed([part, {"publishers": [2], "subscriptions": {"s": {"msgBacklog": 1}}}])
+    assert part == {"publishers": [1], "subscriptions": {"s": {"msgBacklog": 1}}}
+
+
+def test_no_partitions_give_nothing() -> None:
+    assert summed([]) == {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import ssl
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -36,13 +38,15 @@ class StubWeb:
     A request nobody prepared an answer for gets 204.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.asked: list[Asked] = []
         self._answers: dict[tuple[str, str], list[_Answer]] = {}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._request_class())
         self._server.daemon_threads = False
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -111,6 +115,10 @@ class StubWeb:
                 self.wfile.write(answer.body)
 
             do_GET = do_PUT = do_POST = do_DELETE = serve
+
+            def handle(self) -> None:
+                with contextlib.suppress(ConnectionResetError):  # a client that does not trust us hangs up
+                    super().handle()
 
             def log_message(self, format: str, *args: object) -> None:
                 """Tests look at `asked` instead."""

@@ -6,8 +6,9 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from interpulse import __version__
 from interpulse.cli.admin import admin
-from interpulse.cli.main import main
+from interpulse.cli.main import admin_main, main
 
 HEAVY = (
     "aiohttp",
@@ -64,3 +65,12 @@ def test_command_when_unknown_then_is_wrong_usage() -> None:
     result = CliRunner().invoke(main, ["nonsense"])
     assert result.exit_code == 2
     assert "No such command 'nonsense'" in result.output
+
+
+def test_admin_alone_when_started_then_is_the_administration(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["interpulse-admin", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        admin_main()
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"{__version__}\n")

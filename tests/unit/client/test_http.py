@@ -1,8 +1,15 @@
 """The HTTP session: redirects, several hosts, credentials, and connections that fail."""
 
 import socket
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from interpulse.client.auth import Credentials
 from interpulse.client.http import HttpSession, TlsOptions, parse_web_urls
@@ -123,6 +130,64 @@ async def test_session_when_closed_then_refuses_requests(web: StubWeb) -> None:
     await http.close()
     with pytest.raises(AlreadyClosed):
         await http.get("/x", kind="topic")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Key and self-signed certificate of a server named localhost, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(
+        name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(1)
+    )
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+    signed = builder.sign(key, hashes.SHA256())
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file = tmp_path_factory.mktemp("tls") / "server.pem"
+    file.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
+    return file
+
+
+@pytest.fixture
+def secure_web(certificate: Path) -> Iterator[StubWeb]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with StubWeb(context) as stub:
+        yield stub
+
+
+@pytest.mark.parametrize(
+    ("host", "trusted", "options", "answered"),
+    [
+        ("localhost", True, {}, True),
+        ("localhost", False, {}, False),
+        ("127.0.0.1", True, {}, False),
+        ("127.0.0.1", True, {"hostname_verified": False}, True),
+        ("127.0.0.1", False, {"insecure_allowed": True}, True),
+    ],
+)
+async def test_server_when_its_certificate_is_checked_then_only_a_good_one_is_asked(
+    secure_web: StubWeb, certificate: Path, host: str, trusted: bool, options: dict[str, bool], answered: bool
+) -> None:
+    tls = TlsOptions(str(certificate) if trusted else None, **options)
+    async with HttpSession(secure_web.url.replace("127.0.0.1", host), tls=tls) as http:
+        if answered:
+            await http.get("/x", kind="topic")
+        else:
+            with pytest.raises(NotConnected, match="certificate verify failed"):
+                await http.get("/x", kind="topic")
+    assert bool(secure_web.asked) is answered
+
+
+async def test_redirect_when_it_would_leave_encryption_then_is_refused(secure_web: StubWeb, web: StubWeb) -> None:
+    secure_web.answer_raw("GET", "/x", b"", status=307, headers={"Location": f"{web.url}/x"})
+    async with HttpSession(secure_web.url, tls=TlsOptions(insecure_allowed=True)) as http:
+        with pytest.raises(UnknownError, match="not encrypted"):
+            await http.get("/x", kind="topic")
+    assert web.asked == []
 
 
 async def test_certificates_when_unreadable_then_says_which_file() -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.lifecycle import TopicLifecycle
-from interpulse.client.admin import AdminClient
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import Conflict, NamespaceNotFound, NotFound, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.model.policies import AutoTopicCreation, NamespacePolicies
 from interpulse.rules.compatibility import NamespaceSnapshot, compare
+
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
 
 __all__ = ["RemoteComparison"]
 
@@ -55,6 +57,8 @@ async def _differences(
 ) -> list[str]:
     if not data.service_url:
         return [f"Cluster {cluster} has no serviceUrl, so it cannot be compared"]
+    from interpulse.client.admin import AdminClient  # a broker that never compares starts without the client
+
     async with AdminClient(data.service_url, timeout_ms=_TIMEOUT_MS) as admin:
         try:
             remote_policies = await admin.namespaces.policies(namespace)

@@ -30,6 +30,7 @@ class SimulatedDisk:
     error_number: int = errno.EIO
     for_good: bool = False
     room: int | None = None
+    open_error: OSError | None = None  # of every file opened for reading from now on
     steps: list[str] = field(default_factory=list)
     names_now: dict[Path, _Content] = field(default_factory=dict)
     names_synced: dict[Path, _Content] = field(default_factory=dict)
@@ -76,6 +77,8 @@ class SimulatedDisk:
         return _Appending(self, self.names_now[path])
 
     def open(self, path: Path) -> ReadFile:
+        if self.open_error is not None:
+            raise self.open_error
         if path not in self.names_now:
             raise FileNotFoundError(errno.ENOENT, "No such file", str(path))
         return _Reading(self.names_now[path])

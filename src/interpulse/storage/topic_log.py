@@ -205,7 +205,7 @@ class TopicLog:
         if self._waiters:
             self._release_waiters(last)
         self._listener.on_durable(last)
-        if self._rolling is None and self._refusal is None and self._is_full():
+        if self._refusal is None and (self._rolling is None or self._rolling.done()) and self._is_full():
             self._rolling = self._store.spawn(self._roll_in_background())
 
     def failed(self, error: Exception) -> None:
@@ -331,8 +331,6 @@ class TopicLog:
             return  # nothing to roll any more
         except Exception as error:  # noqa: BLE001 - a ledger that cannot end ends its log, and the listener is told
             self.failed(error)
-        finally:
-            self._rolling = None
 
     def _final_records(self) -> list[LedgerRecord]:
         """The list to write down: counts only where nothing can come any more."""

@@ -13,7 +13,7 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.storage.api import LogFenced, LogNotFound, LogTerminated, MetadataUnavailable, Put
 from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
-from interpulse.storage.topic_log import LogConfig, TopicLog, TopicLogStore
+from interpulse.storage.topic_log import Journal, JournalClient, LogConfig, TopicLog, TopicLogStore
 from tests.unit.storage.listeners import Listener, read_all
 
 NAME = "public/default/persistent/a%2Fb"
@@ -172,8 +172,8 @@ async def test_ledger_when_a_limit_is_reached_then_rolled_by_itself(room: Room, 
     assert len(log.ledgers) == 1
     room.now_ms += age_ms
     await fill(log, listener, b"b")
-    while log._rolling is not None:
-        await log._rolling
+    assert log._rolling is not None
+    await log._rolling
     assert len(log.ledgers) == 2
 
 
@@ -304,6 +304,73 @@ async def test_close_when_entries_are_pending_then_durable_and_fenced(room: Room
     assert listener.error is None
     with pytest.raises(LogFenced):
         log.append(b"b")
+    log, _ = await room.open()
+    assert await read_all(log) == [b"a"]
+
+
+class Broken:
+    """A journal on which every group fails."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def enqueue(self, client: JournalClient) -> None:
+        asyncio.get_running_loop().call_soon(client.failed, OSError("broken"))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._journal, name)
+
+
+async def test_log_when_a_write_fails_then_told_once_and_everything_waiting_is_refused(room: Room) -> None:
+    log, listener = await room.open()
+    await fill(log, listener, b"a")
+    log._journal = Broken(room.store.journal)  # type: ignore[assignment]
+    log.append(b"b")
+    ending = asyncio.ensure_future(log.terminate())
+    with pytest.raises(LogFenced, match="broken"):
+        await ending
+    assert isinstance(listener.error, OSError)
+    log.failed(OSError("again"))
+    assert log.last_appended == log.last_position
+    assert not log.terminated
+    for refused in (log.roll(), log.trim(LATEST), log.terminate()):
+        with pytest.raises(LogFenced):
+            await refused
+    await log.close()
+    again, _ = await room.open()
+    assert await read_all(again) == [b"a"]
+
+
+async def test_close_when_the_last_write_fails_then_returns_and_log_can_be_opened(room: Room) -> None:
+    log, listener = await room.open()
+    log._journal = Broken(room.store.journal)  # type: ignore[assignment]
+    log.append(b"a")
+    await log.close()
+    assert isinstance(listener.error, OSError)
+    await room.open()
+
+
+async def test_roll_by_itself_when_metadata_is_down_then_log_fails(room: Room) -> None:
+    room.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
+    await room.restart()
+    log, listener = await room.open()
+    working, room.store.records._metadata = room.store.records._metadata, MemoryMetadataStore()
+    await room.store.records._metadata.close()
+    await fill(log, listener, b"a")
+    assert log._rolling is not None
+    await log._rolling
+    assert isinstance(listener.error, MetadataUnavailable)
+    room.store.records._metadata = working
+
+
+async def test_close_when_a_roll_is_under_way_then_it_is_ended(room: Room) -> None:
+    room.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
+    await room.restart()
+    log, listener = await room.open()
+    await fill(log, listener, b"a")
+    assert log._rolling is not None
+    await log.close()
+    assert log._rolling.done()
     log, _ = await room.open()
     assert await read_all(log) == [b"a"]
 

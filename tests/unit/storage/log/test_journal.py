@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
 
 import pytest
 
+from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, LATEST
-from interpulse.storage.api import LogDamaged, LogFenced
+from interpulse.storage.api import DataDirectoryUnusable, LogDamaged, LogFenced
 from interpulse.storage.log import journal as journal_module
 from interpulse.storage.log.journal import SegmentJournal, open_log_store
+from interpulse.storage.log.reader import SegmentReader
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.topic_log import TopicLog, TopicLogStore
+from interpulse.storage.topic_log import LedgerGone, TopicLog, TopicLogStore
 from tests.durability.simulated_disk import SimulatedDisk
 from tests.unit.storage.listeners import Listener, read_all
 
@@ -151,4 +154,86 @@ async def test_verify_when_the_log_is_larger_than_checked_at_opening_then_older_
     log = await store.open("a", Listener(), create=False)
     with pytest.raises(LogDamaged):
         await read_all(log)
+    await store.close()
+
+
+async def stored(disk: SimulatedDisk, metadata: MemoryMetadataStore, *payloads: bytes) -> TopicLogStore:
+    """A store that was restarted over one log ``a``, so that nothing is in memory or checked."""
+    store = await open_on(disk, metadata)
+    listener = Listener()
+    await publish(await store.open("a", listener, create=True), listener, *payloads)
+    await store.close()
+    return await open_on(disk, metadata)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file"), LogDamaged),
+        (OSError(errno.EIO, "Input/output error"), PersistenceError),
+    ],
+    ids=["file-gone", "disk-fails"],
+)
+async def test_open_and_read_when_the_segment_cannot_be_read_then_typed_error(
+    error: OSError, expected: type[PersistenceError]
+) -> None:
+    disk = SimulatedDisk()
+    store = await stored(disk, MemoryMetadataStore(), b"x")
+    disk.open_error = error
+    with pytest.raises(expected) as refused:
+        await store.open("a", Listener(), create=False)
+    assert type(refused.value) is expected
+    disk.open_error = None
+    listener = Listener()
+    log = await store.open("a", listener, create=False)
+    await store.journal._reader.close()  # type: ignore[attr-defined]
+    store.journal._reader = SegmentReader(disk)  # type: ignore[attr-defined]
+    disk.open_error = error
+    with pytest.raises(expected):
+        await read_all(log)
+    assert (listener.error is None) == (expected is PersistenceError), "only damage is for good"
+    await store.close()
+
+
+async def test_open_when_the_directory_cannot_be_read_then_typed_error() -> None:
+    disk = SimulatedDisk()
+    metadata = MemoryMetadataStore()
+    store = await stored(disk, metadata, b"x")
+    await store.close()
+    disk.open_error = OSError(errno.EACCES, "Permission denied")
+    with pytest.raises(DataDirectoryUnusable, match="Permission denied"):
+        await open_on(disk, metadata)
+
+
+async def test_read_when_a_ledger_is_unknown_then_gone() -> None:
+    store = await open_on(SimulatedDisk())
+    with pytest.raises(LedgerGone):
+        await store.journal.read("a", 77, 0, 1, 1)
+    await store.close()
+
+
+async def test_forget_when_a_group_is_on_its_way_then_current_segment_stays_in_use() -> None:
+    disk = SimulatedDisk()
+    store = await open_on(disk)
+    listener, other_listener = Listener(), Listener()
+    log = await store.open("a", listener, create=True)
+    other = await store.open("b", other_listener, create=True)
+    await publish(log, listener, b"x")
+    last = other.append(b"y")
+    await asyncio.sleep(0)
+    await store.delete("a")
+    await other_listener.durable(last)
+    assert await read_all(other) == [b"y"]
+    await store.close()
+
+
+async def test_close_when_callers_were_cancelled_then_goes_on() -> None:
+    store = await open_on(SimulatedDisk())
+    listener = Listener()
+    log = await store.open("a", listener, create=True)
+    last = log.append(b"x")
+    closing = asyncio.ensure_future(store.journal.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await listener.durable(last)
     await store.close()

@@ -25,6 +25,7 @@ __all__ = ["Connection", "ConsumerListener", "ProducerListener"]
 
 _log = logging.getLogger(__name__)
 _LINGER_S: Final = 1.0
+_WRITE_BYTES_MAX: Final = 1024 * 1024
 CLIENT_VERSION: Final = f"Interpulse-v{interpulse.__version__}"
 
 
@@ -73,9 +74,9 @@ class Connection(asyncio.Protocol):
         self._producers: dict[int, ProducerListener] = {}
         self._consumers: dict[int, ConsumerListener] = {}
         self._outgoing: list[bytes | memoryview] = []
+        self._outgoing_bytes = 0
         self._flush_scheduled = False
-        self._writable = asyncio.Event()
-        self._writable.set()
+        self._writable = True
         self._tick: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
 
@@ -150,19 +151,28 @@ class Connection(asyncio.Protocol):
         if self._failure is not None:
             return
         self._outgoing += parts
+        self._outgoing_bytes += sum(map(len, parts))
         if not self._flush_scheduled:
             self._flush_scheduled = True
             self._loop.call_soon(self._flush)
 
-    async def drained(self) -> None:
-        """Return when the peer keeps up with what we write, or the connection is lost."""
-        await self._writable.wait()
-
     def _flush(self) -> None:
+        """Hand over what the transport can take. The rest waits here: a long buffer there is moved with each write."""
         self._flush_scheduled = False
-        if self._transport is not None and self._outgoing:
-            parts, self._outgoing = self._outgoing, []
-            self._transport.writelines(parts)
+        while self._transport is not None and self._outgoing and self._writable:
+            self._transport.writelines(self._next_parts())
+
+    def _next_parts(self) -> list[bytes | memoryview]:
+        if self._outgoing_bytes <= _WRITE_BYTES_MAX:
+            parts, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
+            return parts
+        size = count = 0
+        while size < _WRITE_BYTES_MAX and count < len(self._outgoing):
+            size += len(self._outgoing[count])
+            count += 1
+        parts, self._outgoing = self._outgoing[:count], self._outgoing[count:]
+        self._outgoing_bytes -= size
+        return parts
 
     def _expire(self, request_id: int, timeout_ms: int) -> None:
         future = self._pending[request_id].future
@@ -220,7 +230,7 @@ class Connection(asyncio.Protocol):
             if not pending.future.done():
                 pending.future.set_exception(NotConnected(str(failure)))
         self._end_transport()
-        self._writable.set()
+        self._outgoing.clear()
         producers, self._producers = self._producers, {}
         consumers, self._consumers = self._consumers, {}
         for producer in producers.values():
@@ -231,7 +241,7 @@ class Connection(asyncio.Protocol):
     def _end_transport(self) -> None:
         if self._transport is None:
             self._lost.set()
-        elif self._writable.is_set():
+        elif self._writable:
             self._flush()
             self._transport.close()
         else:
@@ -241,6 +251,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
+        transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
         if self._failure is not None:
             transport.abort()
             return
@@ -269,10 +280,11 @@ class Connection(asyncio.Protocol):
         self._lost.set()
 
     def pause_writing(self) -> None:
-        self._writable.clear()
+        self._writable = False
 
     def resume_writing(self) -> None:
-        self._writable.set()
+        self._writable = True
+        self._flush()
 
     def _say(self) -> None:
         """Send what the protocol itself has to say."""

@@ -45,6 +45,9 @@ class SubscriptionOwner(FeedSource, Protocol):
     def position_before(self, target: MessageId) -> Position:
         """Where a cursor stands so that ``target`` comes next; within the log."""
 
+    def before_first(self) -> Position:
+        """Where a cursor stands so that the first entry comes next."""
+
     async def position_before_time(self, publish_time_ms: int) -> Position:
         """Where a cursor stands so that the first entry published at or after this time comes next."""
 
@@ -53,6 +56,9 @@ class SubscriptionOwner(FeedSource, Protocol):
 
     async def store_cursor(self, subscription: Subscription) -> None:
         """Store the cursor now."""
+
+    def forget_subscription(self, subscription: Subscription) -> None:
+        """A non-durable subscription has lost its last consumer."""
 
     async def drop_subscription(self, subscription: Subscription) -> None:
         """Forget the subscription and its stored cursor."""
@@ -142,7 +148,7 @@ class Subscription:
         if not self.consumers:
             self.idle_since_ms = self.now_ms()
             if not self.durable and not self.changing.locked():
-                self._owner.spawn(self._owner.drop_subscription(self))
+                self._owner.forget_subscription(self)
 
     def close_consumers(self) -> None:
         """The broker closes all consumers; their clients come back."""
@@ -258,6 +264,8 @@ class Subscription:
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
         """A consumer deletes the subscription; raises MetadataError if it is not alone."""
         async with self.changing:
+            if self.deleted:
+                return
             if len(self.consumers) > 1 and not force:
                 raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
             consumer.close()
@@ -267,6 +275,8 @@ class Subscription:
     async def delete(self, *, force: bool) -> None:
         """Delete the subscription; raises PreconditionFailed if somebody is connected and it is not forced."""
         async with self.changing:
+            if self.deleted:
+                return
             if self.consumers and not force:
                 raise PreconditionFailed("Subscription has active connected consumers")
             self.close_consumers()

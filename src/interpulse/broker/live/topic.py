@@ -24,7 +24,6 @@ from interpulse.broker.live.api import (
     TopicSettings,
 )
 from interpulse.broker.live.consumer import Consumer
-from interpulse.broker.live.cursor import Cursor, CursorRecord
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication
 from interpulse.broker.live.entries import EntryFacts, FactsCache, facts_of, metadata_of
 from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
@@ -32,18 +31,15 @@ from interpulse.broker.live.retention import trim_before
 from interpulse.broker.live.sequences import SequenceKeeper
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.subscription import Subscription
+from interpulse.broker.live.subscription_set import SubscriptionSet
 from interpulse.broker.live.timeline import first_published_since
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import (
-    AlreadyExists,
-    MetadataError,
-    NotAllowed,
     NotFound,
     PersistenceError,
     PreconditionFailed,
     PulsarError,
     ServiceNotReady,
-    SubscriptionNotFound,
     TopicTerminated,
 )
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
@@ -53,9 +49,6 @@ from interpulse.storage.api import Log, LogEntry, LogFenced, LogTerminated, Meta
 __all__ = ["Topic", "TopicHost"]
 
 log = logging.getLogger(__name__)
-
-_IDLE_READER_MS = 60_000
-"""A non-durable subscription whose consumer was sent away by a seek is kept so long for it to come back."""
 
 _new = tuple.__new__
 
@@ -94,7 +87,6 @@ class Topic:
     def __init__(self, name: TopicName, host: TopicHost, settings: TopicSettings) -> None:
         self.name = name
         self.settings = settings
-        self.subscriptions: dict[str, Subscription] = {}
         self.now_ms = host.now_ms
         self.published = TrafficMeter()
         """What producers published that are gone."""
@@ -109,6 +101,8 @@ class Topic:
         self._durable = EARLIEST
         self._refusal: PulsarError | None = None
         self._marker_pending = False
+        self._subscriptions = SubscriptionSet(self, self._state, host.replicator_prefix, self._check_open)
+        self.subscriptions = self._subscriptions.by_name
 
     # --- loading
 
@@ -144,7 +138,7 @@ class Topic:
         stored = await self._state.read_cursors()
         snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
         for subscription_name, record in stored.items():
-            self._restore_subscription(subscription_name, record)
+            self._subscriptions.restore(subscription_name, record)
         await self._restore_sequences(snapshot)
         for remote in self.settings.remote_clusters:
             await self.open_replication_cursor(remote)
@@ -158,18 +152,6 @@ class Topic:
             await self.sequences.begin()
         else:
             await self.sequences.resume(snapshot, self.now_ms())
-
-    def _restore_subscription(self, name: str, raw: bytes) -> None:
-        try:
-            record = CursorRecord.load(raw)
-        except (ValueError, KeyError, TypeError) as error:
-            raise MetadataError(f"the cursor {name} of {self.name} cannot be understood: {error!r}") from error
-        cursor = Cursor.restore(self.log, record)
-        subscription = Subscription(
-            self, name, cursor, properties=record.properties, replicate_state=record.replicate_state
-        )
-        subscription.stored_as(cursor.changes)
-        self.subscriptions[name] = subscription
 
     # --- what the log says
 
@@ -199,6 +181,8 @@ class Topic:
 
     def read_failed(self, error: PulsarError) -> None:
         """Entries cannot be read: the topic is of no use until it is loaded again."""
+        if self._refusal is not None:
+            return  # it is being closed, and its log with it
         log.error("read failed topic=%s error=%s", self.name, error)
         self._give_up(error)
 
@@ -281,21 +265,25 @@ class Topic:
     def position_before(self, target: MessageId) -> Position:
         """Where a cursor stands so that ``target`` comes next; within the log."""
         before = Position(target.ledger, max(target.entry, 0) - 1)
-        return max(self._before_first(), min(before, self._durable))
+        return max(self.before_first(), min(before, self._durable))
 
     async def position_before_time(self, publish_time_ms: int) -> Position:
         """Where a cursor stands so that the first entry published at or after this time comes next."""
         found = await first_published_since(self.log, publish_time_ms)
         return self._durable if found is None else Position(found.ledger, found.entry - 1)
 
-    def _before_first(self) -> Position:
+    def before_first(self) -> Position:
+        """Where a cursor stands so that the first entry that can be read comes next."""
         first = self.log.first_position
         return self._durable if first is None else Position(first.ledger, first.entry - 1)
 
     async def last_message(self) -> LastMessage:
         position = self._durable
         while position.entry >= 0:
-            entry = await self.read_entry(position)
+            try:
+                entry = await self.read_entry(position)
+            except NotFound:
+                break  # it was trimmed, and everything before it
             if not facts_of(entry.payload).is_marker:
                 return LastMessage(position, _batch_size(entry.payload) - 1)
             position = Position(position.ledger, position.entry - 1)
@@ -311,75 +299,8 @@ class Topic:
     # --- subscribing
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        while True:
-            self._check_open()
-            subscription = self._subscription_for(request)
-            async with subscription.changing:
-                if subscription.deleted:
-                    continue
-                self._check_open()
-                await self._store_new(subscription)
-                if request.start_rollback_seconds and not subscription.consumers:
-                    since = self.now_ms() - request.start_rollback_seconds * 1000
-                    subscription.cursor.reset(await self.position_before_time(since))
-                return await subscription.add(request, sink)
-
-    def _subscription_for(self, request: SubscribeRequest) -> Subscription:
-        _check_subscription_name(request.subscription)
-        subscription = self.subscriptions.get(request.subscription)
-        if subscription is None:
-            if request.durable and not self.settings.auto_subscription_creation_allowed:
-                raise SubscriptionNotFound(f"Subscription {request.subscription} does not exist on {self.name}")
-            start = None if request.durable else request.start_message_id
-            return self._new_subscription(
-                request.subscription,
-                self._start(start, request.initial_position),
-                durable=request.durable,
-                properties=request.properties,
-                replicate_state=request.replicate_state,
-            )
-        if subscription.durable != request.durable:
-            kind = "Durable" if subscription.durable else "NonDurable"
-            raise NotAllowed(f"{kind} subscription with the same name already exists.")
-        return subscription
-
-    def _start(self, position: MessageId | None, initial: InitialPosition) -> Position:
-        """Where a new cursor stands."""
-        beyond = position is None or position.position > self._durable
-        if not beyond and position is not None:
-            return self.position_before(position)
-        return self._durable if initial is InitialPosition.LATEST else self._before_first()
-
-    def _new_subscription(
-        self,
-        name: str,
-        mark_delete: Position,
-        *,
-        durable: bool = True,
-        properties: Mapping[str, str] | None = None,
-        replicate_state: bool = False,
-    ) -> Subscription:
-        subscription = Subscription(
-            self,
-            name,
-            Cursor(self.log, mark_delete),
-            durable=durable,
-            properties=properties,
-            replicate_state=replicate_state,
-        )
-        self.subscriptions[name] = subscription
-        return subscription
-
-    async def _store_new(self, subscription: Subscription) -> None:
-        """A durable subscription exists when it is stored; the caller holds `changing`."""
-        if subscription.stored or not subscription.durable:
-            return
-        try:
-            await self.store_cursor(subscription)
-        except BaseException:
-            subscription.deleted = True
-            self.subscriptions.pop(subscription.name, None)
-            raise
+        creation_allowed = self.settings.auto_subscription_creation_allowed
+        return await self._subscriptions.subscribe(request, sink, creation_allowed=creation_allowed)
 
     async def create_subscription(
         self,
@@ -391,40 +312,50 @@ class Topic:
         replicate_state: bool = False,
     ) -> None:
         self._check_open()
-        _check_subscription_name(subscription)
-        if subscription in self.subscriptions:
-            raise AlreadyExists(f"Subscription {subscription} already exists for topic {self.name}")
-        created = self._new_subscription(
-            subscription, self._start(position, initial), properties=properties, replicate_state=replicate_state
-        )
-        async with created.changing:
-            await self._store_new(created)
+        await self._subscriptions.create(subscription, position, initial, properties, replicate_state=replicate_state)
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
         await self.subscription(subscription).delete(force=force)
 
-    async def drop_subscription(self, subscription: Subscription) -> None:
-        """Forget a subscription that has no consumers, and its stored cursor."""
-        if subscription.consumers or subscription.deleted:
-            return
-        subscription.deleted = True
-        if self.subscriptions.get(subscription.name) is subscription:
-            del self.subscriptions[subscription.name]
-        if subscription.durable:
-            await self._state.delete_cursor(subscription.name)
-
     def subscription(self, name: str) -> Subscription:
         """Raises SubscriptionNotFound."""
-        subscription = self.subscriptions.get(name)
-        if subscription is None:
-            raise SubscriptionNotFound(f"Subscription {name} not found")
-        return subscription
+        return self._subscriptions.get(name)
 
     def subscription_names(self) -> list[str]:
         return sorted(name for name in self.subscriptions if self.remote_of(name) is None)
 
     def mark_delete_position(self, subscription: str) -> Position:
         return self.subscription(subscription).cursor.mark_delete
+
+    def remote_of(self, subscription: str) -> str | None:
+        """The remote cluster if this is a replication cursor."""
+        return self._subscriptions.remote_of(subscription)
+
+    async def open_replication_cursor(self, remote: str) -> None:
+        """Keep everything from now on until the replication to this cluster has it. An open cursor stays as it is."""
+        await self._subscriptions.open_replication_cursor(remote)
+
+    async def close_replication_cursor(self, remote: str) -> None:
+        """Nothing is kept for this cluster any more. Nothing happens if there is no cursor."""
+        await self._subscriptions.close_replication_cursor(remote)
+
+    # --- what subscriptions ask
+
+    def cursor_changed(self, subscription: Subscription) -> None:
+        """The cursor has to be stored, soon."""
+        self._host.cursors_changed(self)
+
+    async def store_cursor(self, subscription: Subscription) -> None:
+        """Store the cursor now."""
+        await self._subscriptions.store(subscription)
+
+    def forget_subscription(self, subscription: Subscription) -> None:
+        """A non-durable subscription lost its last consumer."""
+        self._subscriptions.forget(subscription)
+
+    async def drop_subscription(self, subscription: Subscription) -> None:
+        """The subscription is deleted."""
+        await self._subscriptions.drop(subscription)
 
     # --- REST operations on a backlog
 
@@ -450,56 +381,20 @@ class Topic:
             raise NotFound("Message not found")
         return await self.read_entry(position)
 
-    # --- replication
-
-    def remote_of(self, subscription: str) -> str | None:
-        """The remote cluster if this is a replication cursor."""
-        prefix = self._host.replicator_prefix + "."
-        return subscription[len(prefix) :] if subscription.startswith(prefix) else None
-
-    async def open_replication_cursor(self, remote: str) -> None:
-        """Keep everything from now on until the replication to this cluster has it. An open cursor stays as it is."""
-        name = f"{self._host.replicator_prefix}.{remote}"
-        subscription = self.subscriptions.get(name) or self._new_subscription(name, self._durable)
-        async with subscription.changing:
-            await self._store_new(subscription)
-
-    async def close_replication_cursor(self, remote: str) -> None:
-        """Nothing is kept for this cluster any more. Nothing happens if there is no cursor."""
-        subscription = self.subscriptions.get(f"{self._host.replicator_prefix}.{remote}")
-        if subscription is not None:
-            await subscription.delete(force=True)
-
-    # --- cursors
-
-    def cursor_changed(self, subscription: Subscription) -> None:
-        self._host.cursors_changed(self)
-
-    async def store_cursor(self, subscription: Subscription) -> None:
-        if subscription.durable and not subscription.deleted:
-            record, changes = subscription.take_record()
-            await self._state.write_cursors({subscription.name: record.dump()})
-            subscription.stored_as(changes)
+    # --- settings, upkeep
 
     async def flush(self) -> None:
         """Store every cursor that changed, and the sequence ids when it is time; one commit."""
-        taken = [(each, *each.take_record()) for each in self.subscriptions.values() if each.dirty]
-        cursors = {each.name: record.dump() for each, record, _ in taken}
         position = self._durable
-        with_snapshot = self.sequences.snapshot_due
-        if with_snapshot:
-            cursors[DEDUPLICATION_CURSOR] = self.sequences.snapshot(position)
+        if not self.sequences.snapshot_due:
+            await self._subscriptions.flush({})
+            return
         try:
-            await self._state.write_cursors(cursors)
+            await self._subscriptions.flush({DEDUPLICATION_CURSOR: self.sequences.snapshot(position)})
         except PulsarError:
-            self.sequences.snapshot_due = with_snapshot
+            self.sequences.snapshot_due = True
             raise
-        for subscription, _, changes in taken:
-            subscription.stored_as(changes)
-        if with_snapshot:
-            self.sequences.stored(position)
-
-    # --- settings, upkeep
+        self.sequences.stored(position)
 
     async def apply(self, settings: TopicSettings) -> None:
         """Use new policies; on return they are in force."""
@@ -519,16 +414,10 @@ class Topic:
         if self.settings.message_ttl_seconds > 0:
             for name in self.subscription_names():
                 await self.expire(name, self.settings.message_ttl_seconds)
-        await self._drop_idle_readers()
+        self._subscriptions.drop_idle_readers()
         silent_ms = self.settings.deduplication_inactivity_minutes * 60_000
         self.sequences.forget_inactive(self.now_ms() - silent_ms, self.producers.by_name)
         await self._trim()
-
-    async def _drop_idle_readers(self) -> None:
-        for subscription in list(self.subscriptions.values()):
-            idle = not subscription.durable and not subscription.consumers and not subscription.changing.locked()
-            if idle and self.now_ms() - subscription.idle_since_ms > _IDLE_READER_MS:
-                await self.drop_subscription(subscription)
 
     async def _trim(self) -> None:
         needed = [each.cursor.mark_delete for each in self.subscriptions.values() if each.durable]
@@ -612,13 +501,6 @@ class Topic:
 
     def internal_stats(self) -> dict[str, Any]:
         return topic_stats.internal_stats(self)
-
-
-def _check_subscription_name(name: str) -> None:
-    if not name.strip():
-        raise NotAllowed("Empty subscription name")
-    if name == DEDUPLICATION_CURSOR:
-        raise NotAllowed(f"The subscription name {name} is reserved")
 
 
 def _batch_size(entry: bytes) -> int:

@@ -1,0 +1,217 @@
+"""The subscriptions of one topic: which there are, how they come and go, and how their cursors are stored.
+
+A durable subscription exists from the moment its cursor is stored. Cursors of replication to another cluster are
+ordinary durable subscriptions with a reserved name, ``<replicatorPrefix>.<remote cluster>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from interpulse.broker.live.api import ConsumerSink, InitialPosition, SubscribeRequest
+from interpulse.broker.live.consumer import Consumer
+from interpulse.broker.live.cursor import Cursor, CursorRecord
+from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
+from interpulse.broker.live.subscription import Subscription, SubscriptionOwner
+from interpulse.broker.live.topic_state import TopicStateStore
+from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, SubscriptionNotFound
+from interpulse.model.ids import MessageId, Position
+
+__all__ = ["SubscriptionSet"]
+
+_IDLE_READER_MS = 60_000
+"""A non-durable subscription whose consumer was sent away by a seek is kept so long for it to come back."""
+
+
+class SubscriptionSet:
+    """See the module."""
+
+    def __init__(
+        self,
+        owner: SubscriptionOwner,
+        state: TopicStateStore,
+        replicator_prefix: str,
+        check_open: Callable[[], None],
+    ) -> None:
+        self.by_name: dict[str, Subscription] = {}
+        self._owner = owner
+        self._state = state
+        self._prefix = replicator_prefix + "."
+        self._check_open = check_open
+
+    # --- restoring and storing
+
+    def restore(self, name: str, raw: bytes) -> None:
+        """Take over a stored cursor; raises MetadataError if it cannot be understood."""
+        try:
+            record = CursorRecord.load(raw)
+        except (ValueError, KeyError, TypeError) as error:
+            raise MetadataError(f"the cursor {name} of {self._owner.name} cannot be understood: {error!r}") from error
+        cursor = Cursor.restore(self._owner.log, record)
+        subscription = Subscription(
+            self._owner, name, cursor, properties=record.properties, replicate_state=record.replicate_state
+        )
+        subscription.stored_as(cursor.changes)
+        self.by_name[name] = subscription
+
+    async def store(self, subscription: Subscription) -> None:
+        """Store the cursor of one subscription; durable on return."""
+        if subscription.durable and not subscription.deleted:
+            record, changes = subscription.take_record()
+            await self._state.write_cursors({subscription.name: record.dump()})
+            subscription.stored_as(changes)
+
+    async def flush(self, more: Mapping[str, bytes]) -> None:
+        """Store every cursor that changed, and ``more``, in one commit."""
+        taken = [(each, *each.take_record()) for each in self.by_name.values() if each.dirty]
+        await self._state.write_cursors({each.name: record.dump() for each, record, _ in taken} | dict(more))
+        for subscription, _, changes in taken:
+            subscription.stored_as(changes)
+
+    # --- coming
+
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink, *, creation_allowed: bool) -> Consumer:
+        """Open a consumer, and the subscription if there is none."""
+        while True:
+            self._check_open()
+            subscription = self._find_or_begin(request, creation_allowed)
+            async with subscription.changing:
+                if subscription.deleted:
+                    continue
+                self._check_open()
+                await self._store_new(subscription)
+                if request.start_rollback_seconds and not subscription.consumers:
+                    since = self._owner.now_ms() - request.start_rollback_seconds * 1000
+                    subscription.cursor.reset(await self._owner.position_before_time(since))
+                return await subscription.add(request, sink)
+
+    async def create(
+        self,
+        name: str,
+        position: MessageId | None,
+        initial: InitialPosition,
+        properties: Mapping[str, str] | None,
+        *,
+        replicate_state: bool,
+    ) -> None:
+        """Create a durable subscription without a consumer; raises AlreadyExists."""
+        _check_name(name)
+        if name in self.by_name:
+            raise AlreadyExists(f"Subscription {name} already exists for topic {self._owner.name}")
+        start = self._start(position, initial)
+        created = self._begin(name, start, properties=properties, replicate_state=replicate_state)
+        async with created.changing:
+            await self._store_new(created)
+
+    def _find_or_begin(self, request: SubscribeRequest, creation_allowed: bool) -> Subscription:
+        _check_name(request.subscription)
+        subscription = self.by_name.get(request.subscription)
+        if subscription is None:
+            if request.durable and not creation_allowed:
+                raise SubscriptionNotFound(f"Subscription {request.subscription} does not exist on {self._owner.name}")
+            start = None if request.durable else request.start_message_id
+            return self._begin(
+                request.subscription,
+                self._start(start, request.initial_position),
+                durable=request.durable,
+                properties=request.properties,
+                replicate_state=request.replicate_state,
+            )
+        if subscription.durable != request.durable:
+            kind = "Durable" if subscription.durable else "NonDurable"
+            raise NotAllowed(f"{kind} subscription with the same name already exists.")
+        return subscription
+
+    def _start(self, position: MessageId | None, initial: InitialPosition) -> Position:
+        """Where a new cursor stands."""
+        last = self._owner.last_durable()
+        if position is not None and position.position <= last:
+            return self._owner.position_before(position)
+        return last if initial is InitialPosition.LATEST else self._owner.before_first()
+
+    def _begin(
+        self,
+        name: str,
+        mark_delete: Position,
+        *,
+        durable: bool = True,
+        properties: Mapping[str, str] | None = None,
+        replicate_state: bool = False,
+    ) -> Subscription:
+        subscription = Subscription(
+            self._owner,
+            name,
+            Cursor(self._owner.log, mark_delete),
+            durable=durable,
+            properties=properties,
+            replicate_state=replicate_state,
+        )
+        self.by_name[name] = subscription
+        return subscription
+
+    async def _store_new(self, subscription: Subscription) -> None:
+        """The caller holds `Subscription.changing`."""
+        if subscription.stored or not subscription.durable:
+            return
+        try:
+            await self.store(subscription)
+        except BaseException:
+            self.forget(subscription)
+            raise
+
+    # --- going
+
+    def get(self, name: str) -> Subscription:
+        """Raises SubscriptionNotFound."""
+        subscription = self.by_name.get(name)
+        if subscription is None:
+            raise SubscriptionNotFound(f"Subscription {name} not found")
+        return subscription
+
+    def forget(self, subscription: Subscription) -> None:
+        """The subscription exists no more; a stored cursor stays."""
+        subscription.deleted = True
+        if self.by_name.get(subscription.name) is subscription:
+            del self.by_name[subscription.name]
+
+    async def drop(self, subscription: Subscription) -> None:
+        """The subscription exists no more, nor does its stored cursor."""
+        self.forget(subscription)
+        if subscription.durable:
+            await self._state.delete_cursor(subscription.name)
+
+    def drop_idle_readers(self) -> None:
+        """Forget non-durable subscriptions that nobody came back to."""
+        for subscription in list(self.by_name.values()):
+            idle = not subscription.durable and not subscription.consumers and not subscription.changing.locked()
+            if idle and self._owner.now_ms() - subscription.idle_since_ms > _IDLE_READER_MS:
+                self.forget(subscription)
+
+    # --- replication
+
+    def remote_of(self, name: str) -> str | None:
+        """The remote cluster if this is the name of a replication cursor."""
+        return name[len(self._prefix) :] if name.startswith(self._prefix) else None
+
+    async def open_replication_cursor(self, remote: str) -> None:
+        """Keep everything from now on until the replication to this cluster has it. An open cursor stays as it is."""
+        name = self._prefix + remote
+        while True:
+            subscription = self.by_name.get(name) or self._begin(name, self._owner.last_durable())
+            async with subscription.changing:
+                if not subscription.deleted:
+                    await self._store_new(subscription)
+                    return
+
+    async def close_replication_cursor(self, remote: str) -> None:
+        """Nothing is kept for this cluster any more. Nothing happens if there is no cursor."""
+        subscription = self.by_name.get(self._prefix + remote)
+        if subscription is not None:
+            await subscription.delete(force=True)
+
+
+def _check_name(name: str) -> None:
+    if not name.strip():
+        raise NotAllowed("Empty subscription name")
+    if name == DEDUPLICATION_CURSOR:
+        raise NotAllowed(f"The subscription name {name} is reserved")

@@ -1,0 +1,57 @@
+"""The listening socket: who gets in, and how everybody is sent home."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+from interpulse.broker.binary.rooms import ConnectionLimits
+from interpulse.broker.binary.server import BinaryServer
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import FrameDecoder
+
+
+def bound_socket() -> socket.socket:
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    return bound
+
+
+async def test_server_when_client_greets_then_announces_only_what_it_does(rooms: Any) -> None:
+    bound = bound_socket()
+    port = bound.getsockname()[1]
+    server = BinaryServer(rooms, ConnectionLimits(message_bytes_max=1234567))
+    await server.start(bound)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(commands.connect(client_version="x", protocol_version=99, feature_flags=pb.FeatureFlags()))
+    (frame,) = FrameDecoder().feed(await reader.read(65536))
+    connected = frame.command.connected
+    assert connected.server_version.startswith("Pulsar Server")
+    assert (connected.protocol_version, connected.max_message_size) == (21, 1234567)
+    flags = connected.feature_flags
+    assert flags.supports_get_partitioned_metadata_without_auto_creation
+    assert not flags.supports_topic_watchers
+    assert not flags.supports_scalable_topics
+    assert server.connection_count == 1
+    await server.close()
+    assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_server_when_it_stops_accepting_then_those_inside_stay(rooms: Any) -> None:
+    bound = bound_socket()
+    address = bound.getsockname()
+    server = BinaryServer(rooms, ConnectionLimits())
+    await server.start(bound)
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags()))
+    await reader.read(65536)
+    server.stop_accepting()
+    writer.write(commands.PING)
+    assert await reader.read(65536) == commands.PONG
+    await server.close()
+    writer.close()
+    await writer.wait_closed()

@@ -138,7 +138,7 @@ class CursorRecord:
 
     @classmethod
     def load(cls, raw: bytes) -> CursorRecord:
-        """Raises ValueError, KeyError or TypeError if this is no cursor record."""
+        """Raises ValueError, KeyError, TypeError or AttributeError if this is no cursor record."""
         body = json.loads(raw)
         return cls(
             mark_delete=Position.parse(body["markDeletePosition"]),

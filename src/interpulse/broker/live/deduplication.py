@@ -81,7 +81,7 @@ class DeduplicationSnapshot:
 
     @classmethod
     def load(cls, raw: bytes) -> DeduplicationSnapshot:
-        """Raises ValueError, KeyError or TypeError if this is no snapshot."""
+        """Raises ValueError, KeyError, TypeError or AttributeError if this is no snapshot."""
         body = json.loads(raw)
         sequences = {name: (int(last), int(active)) for name, (last, active) in body.get("sequences", {}).items()}
         return cls(Position.parse(body["markDeletePosition"]), sequences)

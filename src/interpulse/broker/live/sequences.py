@@ -42,7 +42,7 @@ class SequenceKeeper:
         """Know everything up to the end of the log, from a stored snapshot and the entries after it."""
         try:
             snapshot = DeduplicationSnapshot.load(raw)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise MetadataError(f"the sequence ids of {self._log.name} cannot be understood: {error!r}") from error
         deduplication = Deduplication(snapshot)
         position = snapshot.position

@@ -45,7 +45,7 @@ class SubscriptionSet:
         """Take over a stored cursor; raises MetadataError if it cannot be understood."""
         try:
             record = CursorRecord.load(raw)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise MetadataError(f"the cursor {name} of {self._owner.name} cannot be understood: {error!r}") from error
         cursor = Cursor.restore(self._owner.log, record)
         subscription = Subscription(

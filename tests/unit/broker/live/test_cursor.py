@@ -156,7 +156,9 @@ def test_record_by_default_stands_before_every_entry() -> None:
     assert Cursor.restore(FixedLedgers(), CursorRecord.load(CursorRecord().dump())).backlog(LAST) == len(ENTRIES)
 
 
-@pytest.mark.parametrize("raw", [b"{}", b"[]", b"null", b"x", b'{"markDeletePosition":"3"}'])
+@pytest.mark.parametrize(
+    "raw", [b"{}", b"[]", b"null", b"x", b'{"markDeletePosition":"3"}', b'{"markDeletePosition":3}']
+)
 def test_record_when_it_is_none_then_loading_fails(raw: bytes) -> None:
-    with pytest.raises((ValueError, KeyError, TypeError)):
+    with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
         CursorRecord.load(raw)

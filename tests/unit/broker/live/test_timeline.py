@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.timeline import bytes_after, first_published_since, publish_time_of
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.storage.api import LedgerRecord
+
+
+@pytest.mark.parametrize("since", range(998, 1012))
+async def test_first_published_since_finds_what_a_walk_would_find(bench: Any, since: int) -> None:
+    """Entry n was published at 1000 + n; ledgers of 3, 1 and 5 entries, one of them trimmed."""
+    topic = await bench.topic()
+    numbers = iter(range(12))
+    for size in (3, 1, 5):
+        await topic.log.roll()
+        await bench.publish(topic, *(next(numbers) for _ in range(size)))
+    await topic.log.trim(Position(2, 0))
+    kept = await topic.log.read(EARLIEST, entries_max=99, bytes_max=10**6)
+    expected = next((each.position for each in kept if publish_time_of(each.payload) >= since), None)
+    assert await first_published_since(topic.log, since) == expected
+
+
+def test_publish_time_of_bytes_that_are_no_entry_is_zero() -> None:
+    assert publish_time_of(b"?") == 0
+
+
+@pytest.mark.parametrize(
+    ("position", "size"),
+    [(EARLIEST, 150), (Position(1, 4), 100), (Position(1, 9), 50), (Position(3, 0), 25), (Position(3, 1), 0)],
+)
+def test_bytes_after(position: Position, size: int) -> None:
+    assert bytes_after([LedgerRecord(1, 10, 100, 0), LedgerRecord(3, 2, 50, 0)], position) == size

@@ -1,0 +1,51 @@
+"""The broker for tests, used as a test would."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from interpulse.broker.app import BrokerApp, CannotServe
+from interpulse.broker.config import ConfigError
+from interpulse.testing import InProcessBroker
+
+
+def test_broker_when_started_twice_on_one_directory_then_second_one_is_refused(tmp_path: Path) -> None:
+    from interpulse.storage.api import DataDirectoryInUse
+
+    with InProcessBroker(tmp_path) as broker:
+        assert broker.service_url.startswith("pulsar://127.0.0.1:")
+        with pytest.raises(DataDirectoryInUse):
+            InProcessBroker(tmp_path).start()
+    with InProcessBroker(tmp_path):
+        pass
+
+
+def test_broker_when_its_port_is_taken_then_nothing_of_it_is_left_open(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = str(holder.getsockname()[1])
+        with pytest.raises(CannotServe, match=f"port {port} on 127.0.0.1 is already in use"):
+            InProcessBroker(tmp_path, {"webServicePort": port}).start()
+    with InProcessBroker(tmp_path, {"webServicePort": port}):
+        pass
+
+
+def test_broker_when_called_then_works_in_its_own_loop(tmp_path: Path) -> None:
+    async def clusters(app: BrokerApp) -> str:
+        assert app.ready
+        return app.namespaces.local_cluster
+
+    with InProcessBroker(tmp_path, {"clusterName": "east"}) as broker:
+        assert broker.call(clusters) == "east"
+
+
+def test_broker_when_a_setting_is_unknown_then_refused_before_it_starts(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        InProcessBroker(tmp_path, {"noSuchKey": "1"})
+
+
+@pytest.mark.pulsar_settings(clusterName="west")
+def test_fixture_when_marked_with_settings_then_they_hold(pulsar_broker: InProcessBroker) -> None:
+    assert pulsar_broker.app.config.cluster_name == "west"

@@ -1,0 +1,55 @@
+"""The client object."""
+
+import pytest
+
+from interpulse.client import Client
+from interpulse.model.errors import AlreadyClosed, InvalidTopicName, NotAllowed
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from tests.scripted_broker import ScriptedBroker
+
+
+def test_client_when_made_then_opens_nothing_and_needs_no_event_loop() -> None:
+    assert Client("pulsar://127.0.0.1:1").config.service_url == "pulsar://127.0.0.1:1"
+    with pytest.raises(ValueError, match="service URL"):
+        Client("localhost")
+
+
+async def test_client_when_closed_then_everything_it_made_is_closed_with_it() -> None:
+    async with ScriptedBroker() as broker:
+        client = Client(broker.url)
+        producer = await client.create_producer("t")
+        await client.subscribe("t", "s")
+        await client.create_reader("t")
+        future = await producer.enqueue(b"on its way")
+        await client.close()
+        assert future.result().entry == 0
+        assert broker.count(pb.BaseCommand.CLOSE_PRODUCER) == 1
+        assert broker.count(pb.BaseCommand.CLOSE_CONSUMER) == 2
+        with pytest.raises(AlreadyClosed):
+            await client.create_producer("t")
+
+
+async def test_client_when_a_message_failed_while_closing_then_says_so_and_is_closed_all_the_same() -> None:
+    async with ScriptedBroker() as broker:
+        broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: peer.say(
+            commands.send_error(frame.command.send.producer_id, frame.command.send.sequence_id, 22, "no")
+        )
+        client = Client(broker.url)
+        producer = await client.create_producer("t")
+        await producer.enqueue(b"x")
+        with pytest.raises(NotAllowed):
+            await client.close()
+        assert broker.count(pb.BaseCommand.CLOSE_PRODUCER) == 1
+
+
+async def test_partitions_of_a_topic_are_complete_names() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        broker.partitions["persistent://public/default/p"] = 2
+        assert await client.get_partitions_for_topic("t", create=False) == ["persistent://public/default/t"]
+        assert await client.get_partitions_for_topic(" p ") == [
+            "persistent://public/default/p-partition-0",
+            "persistent://public/default/p-partition-1",
+        ]
+        with pytest.raises(InvalidTopicName):
+            await client.get_partitions_for_topic("a/b")

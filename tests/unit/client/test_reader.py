@@ -1,0 +1,65 @@
+"""A reader."""
+
+import pytest
+
+from interpulse.client import Client
+from interpulse.model.errors import AlreadyClosed
+from interpulse.model.ids import LATEST, MessageId, Position
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from tests.scripted_broker import ScriptedBroker
+from tests.unit.client.test_consumer import batch, single
+
+TOPIC = "persistent://public/default/t"
+
+
+async def test_reader_introduces_itself_as_one_that_leaves_nothing_behind() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        await client.create_reader(TOPIC, LATEST, force_topic_creation=False)
+        (subscribe,) = [command.subscribe for command in broker.all_of(pb.BaseCommand.SUBSCRIBE)]
+        assert not subscribe.durable
+        assert not subscribe.force_topic_creation
+        assert subscribe.subscription.startswith("reader-")
+        assert subscribe.start_message_id.entryId == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("last", "read", "more"),
+    [((-1, -1), 0, False), ((1, 0), 0, True), ((1, 0), 1, False), ((1, 1), 1, True)],
+)
+async def test_end_when_asked_for_then_compares_with_the_last_message(
+    last: tuple[int, int], read: int, more: bool
+) -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        reader = await client.create_reader(TOPIC)
+        consumer_id = broker.all_of(pb.BaseCommand.SUBSCRIBE)[0].subscribe.consumer_id
+        for entry in range(read):
+            broker.peers[0].say(commands.message(consumer_id, Position(1, entry), single(b"x")))
+            await reader.read_next(5000)
+        broker.last = last
+        assert await reader.has_message_available() == more
+
+
+async def test_reader_inside_a_batch_when_asked_for_the_end_then_counts_its_messages() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        reader = await client.create_reader(TOPIC, MessageId(1, 0, -1, 0))
+        consumer_id = broker.all_of(pb.BaseCommand.SUBSCRIBE)[0].subscribe.consumer_id
+        broker.scripts[pb.BaseCommand.GET_LAST_MESSAGE_ID] = lambda peer, frame: peer.say(
+            commands.get_last_message_id_response(
+                frame.command.getLastMessageId.request_id, MessageId(1, 0, -1, 1), Position(-1, -1)
+            )
+        )
+        assert await reader.has_message_available()
+        broker.peers[0].say(commands.message(consumer_id, Position(1, 0), batch(b"a", b"b")))
+        assert (await reader.read_next(5000)).content == b"b"
+        assert not await reader.has_message_available()
+
+
+async def test_reader_when_closed_then_iteration_ends() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        reader = await client.create_reader(TOPIC)
+        await reader.close()
+        assert [message async for message in reader] == []
+        with pytest.raises(AlreadyClosed):
+            await reader.read_next(5)
+        assert broker.count(pb.BaseCommand.CLOSE_CONSUMER) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
@@ -116,7 +117,7 @@ _SUCCESS_FIELDS: dict[int, str] = {
 class ScriptedBroker:
     """Answers everything kindly, except the command types in ``scripts``. An async context manager."""
 
-    def __init__(self, flags: pb.FeatureFlags | None = None) -> None:
+    def __init__(self, flags: pb.FeatureFlags | None = None, *, tls: ssl.SSLContext | None = None) -> None:
         pip_344 = pb.FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
         self.flags = flags or pip_344
         self.scripts: dict[int, Script] = {}
@@ -128,13 +129,14 @@ class ScriptedBroker:
         self.news = asyncio.Event()
         self.last: tuple[int, int] = (-1, -1)
         self.url = ""
+        self._tls = tls
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Peer(self), "127.0.0.1", 0)
+        self._server = await loop.create_server(lambda: Peer(self), "127.0.0.1", 0, ssl=self._tls)
         host, port = self._server.sockets[0].getsockname()[:2]
-        self.url = f"pulsar://{host}:{port}"
+        self.url = f"{'pulsar+ssl' if self._tls else 'pulsar'}://{host}:{port}"
         return self
 
     async def __aexit__(

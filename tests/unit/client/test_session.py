@@ -1,0 +1,59 @@
+"""What the objects of one client share."""
+
+import asyncio
+
+import pytest
+
+from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.client.session import Session, tolerated_while_returning
+from interpulse.model.errors import (
+    AlreadyClosed,
+    ConsumerBusy,
+    NotAllowed,
+    NotConnected,
+    ProducerBusy,
+    ProducerFenced,
+    PulsarError,
+    TopicNotFound,
+)
+from interpulse.model.names import TopicName
+from interpulse.wire import pulsar_api_pb2 as pb
+from tests.scripted_broker import ScriptedBroker
+
+
+@pytest.mark.parametrize("error", [NotConnected(), ProducerBusy(), ConsumerBusy()])
+def test_what_may_pass_is_tolerated_on_the_way_back(error: PulsarError) -> None:
+    assert tolerated_while_returning(error)
+
+
+@pytest.mark.parametrize("error", [NotAllowed(), TopicNotFound(), ProducerFenced()])
+def test_what_is_final_is_not_tolerated_on_the_way_back(error: PulsarError) -> None:
+    assert not tolerated_while_returning(error)
+
+
+async def test_topics_looked_up_ahead_are_not_looked_up_again_once() -> None:
+    async with ScriptedBroker() as broker:
+        session = Session(ClientConfig(broker.url))
+        topics = [TopicName.parse("a"), TopicName.parse("b")]
+        await session.look_ahead(topics)
+        for topic in topics:
+            assert (await session.connect(topic)).address == BrokerAddress.parse(broker.url)
+        assert broker.count(pb.BaseCommand.LOOKUP) == 2
+        await session.connect(topics[0])
+        assert broker.count(pb.BaseCommand.LOOKUP) == 3
+        await session.close()
+
+
+async def test_session_when_closed_then_its_tasks_are_over_and_it_refuses_work() -> None:
+    session = Session(ClientConfig("pulsar://127.0.0.1:1"))
+    task = session.spawn(asyncio.Event().wait())
+    await session.close()
+    assert task.cancelled()
+    with pytest.raises(AlreadyClosed):
+        await session.connect(TopicName.parse("a"))
+
+
+async def test_ids_never_repeat() -> None:
+    session = Session(ClientConfig("pulsar://127.0.0.1:1"))
+    assert len({session.next_id() for _ in range(100)}) == 100
+    await session.close()

@@ -1,0 +1,58 @@
+"""The thread behind the blocking client."""
+
+import asyncio
+import threading
+
+import pytest
+
+from interpulse.client.sync import Portal
+from interpulse.model.errors import AlreadyClosed
+
+
+async def current_thread_name() -> str:
+    return threading.current_thread().name
+
+
+def test_work_runs_in_the_thread_of_the_portal_and_its_result_comes_back() -> None:
+    portal = Portal("portal-test")
+    assert portal.call(current_thread_name) == "portal-test"
+    assert portal.run(lambda: 3) == 3
+    assert portal.submit(current_thread_name).result() == "portal-test"
+    portal.close()
+
+
+def test_failure_of_the_work_is_raised_in_the_callers_thread() -> None:
+    portal = Portal()
+
+    async def fail() -> None:
+        raise LookupError("here")
+
+    with pytest.raises(LookupError, match="here"):
+        portal.call(fail)
+    portal.close()
+
+
+def test_portal_when_closed_then_its_thread_is_gone_and_work_is_refused() -> None:
+    portal = Portal("portal-closed")
+    portal.call(current_thread_name)
+    portal.close()
+    portal.close()
+    assert not any(thread.name == "portal-closed" for thread in threading.enumerate())
+    with pytest.raises(AlreadyClosed):
+        portal.call(current_thread_name)
+
+
+def test_many_threads_share_one_loop() -> None:
+    portal = Portal()
+    loops: set[int] = set()
+
+    async def note() -> None:
+        loops.add(id(asyncio.get_running_loop()))
+
+    threads = [threading.Thread(target=portal.call, args=(note,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loops) == 1
+    portal.close()

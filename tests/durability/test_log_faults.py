@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import random
 
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from interpulse.model.errors import PersistenceError
 from interpulse.storage.api import StorageFull
+from interpulse.storage.log.journal import SegmentJournal
 from tests.durability.scenario import Life
 from tests.durability.simulated_disk import SimulatedDisk
-from tests.unit.storage.listeners import Listener, read_all
+from tests.unit.storage.listeners import read_all
 
 
 async def steps_of_a_life() -> int:
@@ -75,12 +77,20 @@ async def test_any_life_when_it_ends_in_power_loss_then_acknowledged_entries_sur
     await life.close()
 
 
+async def index_written(life: Life) -> None:
+    """Wait until the writer's thread has nothing left to do."""
+    store = await life.open_store()
+    assert isinstance(store.journal, SegmentJournal)
+    await store.journal.unlink([])
+
+
 async def test_publish_when_sync_failed_then_fenced_and_next_segment_is_used() -> None:
     disk = SimulatedDisk()
     life = Life(disk)
     await life.publish("a", 1)
     await life.publish("b", 1)
     log, listener = await life.log("a")
+    await index_written(life)
     disk.fail_at = len(disk.steps) + 1  # the write goes well, its sync does not
     log.append(b"lost")
     with pytest.raises(PersistenceError):
@@ -142,11 +152,11 @@ async def test_append_when_a_group_is_on_its_way_then_the_next_group_takes_all_t
     await life.publish("a", 1)
     log, listener = await life.log("a")
     before = disk.count("sync")
-    seen = Listener.on_durable
-
+    log.append(b"first")
+    await asyncio.sleep(0)  # it is on its way
     for number in range(50):
         log.append(b"%d" % number)
-    assert seen is Listener.on_durable
     await listener.durable(log.last_appended)
-    assert disk.count("sync") - before == 1
+    assert disk.count("sync") - before == 2
+    assert [last.entry for last in listener.calls[-2:]] == [1, 51]
     await life.close()

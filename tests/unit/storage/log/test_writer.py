@@ -22,7 +22,9 @@ class Room:
         chunk = encode_chunk([Row(1, 0, 1, SEGMENT_HEAD, len(content))], SEGMENT_HEAD + len(content))
         group = GroupWrite(begin, content, chunk, SEGMENT_HEAD + len(content))
         self.writer.write(group, lambda error, _: done.set_result(error))
-        return await done
+        error = await done
+        await self.unlink()  # nothing; it ends after the index of this group was written
+        return error
 
     async def seal(self) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

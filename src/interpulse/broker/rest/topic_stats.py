@@ -9,6 +9,7 @@ from interpulse.broker.live.topic import Topic
 from interpulse.broker.rest.call import Answer, Call, Route, answer_json
 from interpulse.broker.rest.opening import existing_partitions, open_persistent, open_topic
 from interpulse.model.errors import OperationNotAllowed, PartitionedTopicNotFound
+from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.topic_stats import summed
@@ -40,9 +41,11 @@ async def get_partitioned_internal_stats(call: Call) -> Answer:
 
 
 async def get_last_message_id(call: Call) -> Answer:
-    topic = await open_topic(call, call.topic)
+    """Of a topic without messages: its ledger, and -1 as the entry."""
+    topic = await open_persistent(call, call.topic)
     last = await topic.last_message()
-    return answer_json(_message_id(topic.name, last.position.ledger, last.position.entry, last.batch_index))
+    position = last.position if last.position.entry >= 0 else Position(topic.last_durable().ledger, -1)
+    return answer_json(_message_id(topic.name, position.ledger, position.entry, last.batch_index))
 
 
 async def terminate(call: Call) -> Answer:

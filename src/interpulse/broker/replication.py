@@ -327,10 +327,12 @@ async def _exited(process: asyncio.subprocess.Process, timeout_s: float) -> None
 
 
 def records_without_job(view: ReplicationJobView, topics: Sequence[str], *, now_ms: int) -> list[dict[str, Any]]:
-    """Status records for topics whose job does not run: what is missing, or who is expected to run it."""
+    """Status records for topics whose job does not run: what is missing. A job that runs, or is run by somebody else,
+    reports for itself: no records then."""
+    if view.state not in (JobState.UNAVAILABLE, JobState.RESTARTING):
+        return []
     remedy = {
         JobState.UNAVAILABLE: view.last_error,
-        JobState.EXTERNAL: "replicationJob=external: submit the job with `interpulse replicate --config FILE`",
         JobState.RESTARTING: f"the job starts again by itself; last error: {view.last_error}",
     }.get(view.state)
     return [

@@ -1,7 +1,7 @@
 """How the replication of each topic is going: what the job reports, and what is known without it.
 
-A record is ``{topic, cluster, state, since, reason, remedy, nextRetryAt, lagEntries, lagSeconds}``; there is one for
-each topic (or partition) and remote cluster. Times are milliseconds since 1970.
+A record is ``{topic, cluster, state, since, reason, remedy, nextRetryAt, lagEntries, lagSeconds, batchId, batchMs,
+provisioned}``; there is one for each topic (or partition) and remote cluster. Times are milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ _FIELDS: Final = (
     "nextRetryAt",
     "lagEntries",
     "lagSeconds",
+    "batchId",
+    "batchMs",
+    "provisioned",
 )
 
 

@@ -185,7 +185,7 @@ def end_java() -> None:
 async def is_interpulse(admin: AdminClient) -> bool:
     """Whether the cluster behind an admin API is of our kind: it keeps replication cursors and status records."""
     try:
-        return "supportsReplicationPreview" in await admin.brokers.runtime_configuration()
+        return "replicationJob" in await admin.brokers.runtime_configuration()
     except PulsarError:
         return False
 

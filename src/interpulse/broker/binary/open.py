@@ -30,7 +30,7 @@ class ProducerOutlet:
         self._connection = connection
         self._request_id = request.request_id
         self._send = connection.output.send
-        self._encode = commands.ReceiptEncoder(request.producer_id, partition).encode
+        self._encode = commands.ReceiptEncoder(request.producer_id, partition).encode_all
         self._drained: asyncio.Future[None] | None = None
 
     async def drained(self) -> None:
@@ -39,16 +39,14 @@ class ProducerOutlet:
             self._drained = self._drained or self._connection.loop.create_future()
             await self._drained
 
-    def receipt(self, producer_id: int, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int) -> None:
-        highest = highest_sequence_id if highest_sequence_id > 0 else 0
-        self._send(self._encode(sequence_id, highest, ledger, entry))
-        connection = self._connection
-        connection.pending_publishes -= 1
-        connection.pending_bytes -= self.sizes.popleft()
-        if connection.held_by_publishes:
-            connection.publishes_answered()
-        if self._drained is not None:
-            self._check_drained()
+    def receipts(self, producer_id: int, receipts: Sequence[tuple[int, int, int, int]]) -> None:
+        frames = self._encode(receipts)
+        connection, pop = self._connection, self.sizes.popleft
+        connection.output.send_pieces((frames,), len(frames))
+        connection.pending_publishes -= len(receipts)
+        connection.pending_bytes -= sum([pop() for _ in receipts])
+        connection.publishes_answered()
+        self._check_drained()
 
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
         self._send(commands.send_error(producer_id, sequence_id, error.wire_code, str(error)))

@@ -170,8 +170,11 @@ class LastMessage(NamedTuple):
 class ProducerSink(Protocol):
     """Where a producer's answers go."""
 
-    def receipt(self, producer_id: int, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int) -> None:
-        """The entry is durable; sequence ids exactly as published. A repeat has -1:-1."""
+    def receipts(self, producer_id: int, receipts: Sequence[tuple[int, int, int, int]]) -> None:
+        """These entries are durable: (sequence id, highest sequence id, ledger, entry) each, oldest first.
+
+        The sequence ids are those of the publish; a repeat has the position -1:-1.
+        """
 
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
         """The entry was not and will not be stored; ``sequence_id`` is the higher of the two published."""

@@ -191,7 +191,7 @@ class NonPersistentTopic:
         return _NOWHERE
 
     def await_durable(self, publish: PendingPublish) -> None:
-        publish.producer.answered(publish)
+        publish.producer.answered((publish,))
         if publish.entry is not None:
             delivery = Delivery(_NOWHERE, publish.entry, 0, (), publish.message_count)
             for subscription in list(self.subscriptions.values()):

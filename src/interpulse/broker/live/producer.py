@@ -9,7 +9,7 @@ topic's epoch, and whoever comes back with an older one is refused for good.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink
@@ -129,19 +129,23 @@ class Producer:
         owner.await_durable(_new(PendingPublish, row))
         return None
 
-    def answered(self, publish: PendingPublish) -> None:
-        """The log came to the position of this publish."""
-        self.pending_count -= 1
-        position, _, sequence_id, highest_sequence_id, entry, _, sequence, last, error = publish
-        if sequence is not None:
-            sequence.confirm(last)
-        if self.closed:
-            return
-        if error is not None:
-            self.sink.send_failed(self.producer_id, max(sequence_id, highest_sequence_id), error)
-            return
-        ledger, number = _REPEAT if entry is None else position
-        self.sink.receipt(self.producer_id, sequence_id, highest_sequence_id, ledger, number)
+    def answered(self, publishes: Iterable[PendingPublish]) -> None:
+        """The log came to the positions of these publishes."""
+        receipts: list[tuple[int, int, int, int]] = []
+        for position, _, sequence_id, highest_sequence_id, entry, _, sequence, last, error in publishes:
+            self.pending_count -= 1
+            if sequence is not None:
+                sequence.confirm(last)
+            if error is None:
+                ledger, number = _REPEAT if entry is None else position
+                receipts.append((sequence_id, highest_sequence_id, ledger, number))
+            elif not self.closed:
+                if receipts:
+                    self.sink.receipts(self.producer_id, receipts)
+                    receipts = []
+                self.sink.send_failed(self.producer_id, max(sequence_id, highest_sequence_id), error)
+        if receipts and not self.closed:
+            self.sink.receipts(self.producer_id, receipts)
 
     def failed(self, publish: PendingPublish, error: PulsarError) -> None:
         """The entry will not become durable."""
@@ -167,7 +171,7 @@ class Producer:
         publish = PendingPublish(position, self, sequence_id, highest_sequence_id, None, 0, error=error)
         self.pending_count += 1
         if self.pending_count == 1:
-            self.answered(publish)
+            self.answered((publish,))
         else:
             self._owner.await_durable(publish)
 

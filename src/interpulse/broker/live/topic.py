@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol
 
 from interpulse.broker.live import backlog, topic_stats
@@ -51,6 +53,7 @@ __all__ = ["Topic", "TopicHost"]
 log = logging.getLogger(__name__)
 
 _new = tuple.__new__
+_producer_of = attrgetter("producer")
 
 
 class TopicHost(Protocol):
@@ -160,12 +163,12 @@ class Topic:
         self.last_publish_ms = self.now_ms()
         pending = self._pending
         listening = [each for each in self.subscriptions.values() if each.consumers]
-        fresh: list[Delivery] = []
+        done: list[PendingPublish] = []
         while pending and pending[0][0] <= last:
-            publish = pending.popleft()
-            publish[1].answered(publish)
-            if listening and publish[4] is not None:
-                fresh.append(_new(Delivery, (publish[0], publish[4], 0, (), publish[5])))
+            done.append(pending.popleft())
+        for producer, publishes in groupby(done, _producer_of):
+            producer.answered(publishes)
+        fresh = [_new(Delivery, (each[0], each[4], 0, (), each[5])) for each in done if each[4]] if listening else []
         self.sequences.count(last.entry - previous.entry if last.ledger == previous.ledger else last.entry + 1)
         if self._marker_pending:
             self._marker_pending = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -154,17 +154,28 @@ class ReceiptEncoder:
         self._ledger = -1
         self._serialize = command.SerializeToString
 
-    def encode(self, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int) -> bytes:
-        """As `send_receipt`."""
-        if highest_sequence_id or ledger < 0:
-            return send_receipt(self._producer_id, sequence_id, highest_sequence_id, ledger, entry, self._partition)
-        if ledger != self._ledger:
-            self._message_id.ledgerId = self._ledger = ledger
-        self._message_id.entryId = entry
-        self._receipt.sequence_id = sequence_id
-        raw = self._serialize()
-        size = len(raw)
-        return pack_sizes(size + 4, size) + raw
+    def encode_all(self, receipts: Iterable[tuple[int, int, int, int]]) -> bytes:
+        """The frames of several receipts: (sequence id, highest sequence id, ledger, entry) each, as `send_receipt`.
+
+        A highest sequence id of 0 or less was not sent and is left out.
+        """
+        receipt, message_id, serialize = self._receipt, self._message_id, self._serialize
+        frames: list[bytes] = []
+        add = frames.append
+        for sequence_id, highest_sequence_id, ledger, entry in receipts:
+            if highest_sequence_id > 0 or ledger < 0:
+                highest = max(highest_sequence_id, 0)
+                add(send_receipt(self._producer_id, sequence_id, highest, ledger, entry, self._partition))
+                continue
+            if ledger != self._ledger:
+                message_id.ledgerId = self._ledger = ledger
+            message_id.entryId = entry
+            receipt.sequence_id = sequence_id
+            raw = serialize()
+            size = len(raw)
+            add(pack_sizes(size + 4, size))
+            add(raw)
+        return b"".join(frames)
 
 
 def send_error(producer_id: int, sequence_id: int, code: int, message: str) -> bytes:

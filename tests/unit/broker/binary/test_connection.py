@@ -95,9 +95,9 @@ async def test_publishes_when_limit_is_reached_then_reading_stops_until_half_is_
         assert client.transport.reading
         client.send(commands.send(1, sequence_id, ENTRY))
     assert not client.transport.reading
-    producer.sink.receipt(1, 0, -1, 3, 0)
+    producer.sink.receipts(1, [(0, -1, 3, 0)])
     assert not client.transport.reading
-    producer.sink.receipt(1, 1, -1, 3, 1)
+    producer.sink.receipts(1, [(1, -1, 3, 1)])
     assert client.transport.reading
 
 
@@ -107,7 +107,7 @@ async def test_publishes_when_byte_limit_is_reached_then_reading_stops(dial: Any
     producer = await client.open_producer()
     client.send(commands.send(1, 0, ENTRY), commands.send(1, 1, ENTRY))
     assert not client.transport.reading
-    producer.sink.receipt(1, 0, -1, 3, 0)
+    producer.sink.receipts(1, [(0, -1, 3, 0)])
     assert client.transport.reading
 
 

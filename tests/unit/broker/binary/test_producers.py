@@ -112,7 +112,7 @@ async def test_send_when_stored_then_receipt_repeats_its_ids(client: Any) -> Non
     client.send(commands.send(1, 7, ENTRY, num_messages=3, highest_sequence_id=9, is_chunk=True))
     sequence_id, highest, count, entry, is_chunk, marker = producer.published[0]
     assert (sequence_id, highest, count, bytes(entry), is_chunk, marker) == (7, 9, 3, ENTRY, True, False)
-    producer.sink.receipt(1, 7, 9, 11, 12)
+    producer.sink.receipts(1, [(7, 9, 11, 12)])
     (answer,) = await client.answers()
     receipt = answer.command.send_receipt
     assert (receipt.sequence_id, receipt.highest_sequence_id) == (7, 9)
@@ -123,7 +123,7 @@ async def test_send_when_no_highest_id_then_published_with_minus_one_and_receipt
     producer = await client.open_producer()
     client.send(commands.send(1, 0, ENTRY))
     assert producer.published[0][:3] == (0, -1, 1)
-    producer.sink.receipt(1, 0, -1, -1, -1)
+    producer.sink.receipts(1, [(0, -1, -1, -1)])
     (answer,) = await client.answers()
     receipt = answer.command.send_receipt
     assert receipt.highest_sequence_id == 0
@@ -188,7 +188,7 @@ async def test_close_when_sends_are_pending_then_success_after_their_receipts(cl
     producer = await client.open_producer()
     client.send(commands.send(1, 7, ENTRY), commands.close_producer(1, 3))
     assert await client.answers() == []
-    producer.sink.receipt(1, 7, -1, 1, 1)
+    producer.sink.receipts(1, [(7, -1, 1, 1)])
     receipt, success = await client.answers()
     assert receipt.command.type == pb.BaseCommand.SEND_RECEIPT
     assert success.command.success.request_id == 3

@@ -37,7 +37,7 @@ class FakeClock:
 
 @dataclass
 class RecordingProducerSink:
-    receipts: list[tuple[int, int, int, int]] = field(default_factory=list)
+    received: list[tuple[int, int, int, int]] = field(default_factory=list)
     """sequence id, highest, ledger, entry"""
     failures: list[tuple[int, PulsarError]] = field(default_factory=list)
     ready: list[int] = field(default_factory=list)
@@ -47,9 +47,9 @@ class RecordingProducerSink:
     order: list[int] = field(default_factory=list)
     """sequence ids in the order of all answers"""
 
-    def receipt(self, producer_id: int, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int) -> None:
-        self.receipts.append((sequence_id, highest_sequence_id, ledger, entry))
-        self.order.append(sequence_id)
+    def receipts(self, producer_id: int, receipts: Sequence[tuple[int, int, int, int]]) -> None:
+        self.received += receipts
+        self.order += [receipt[0] for receipt in receipts]
 
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
         self.failures.append((sequence_id, error))
@@ -239,3 +239,12 @@ def publish() -> Callable[..., Awaitable[None]]:
         await settle()
 
     return publish_numbers
+
+
+@pytest.fixture
+def join(bench: Bench) -> Any:
+    async def join(topic: Any, name: str = "a", permits: int = 1000, **request: Any) -> tuple[Any, Any]:
+        request.setdefault("sub_type", bench.SHARED)
+        return await bench.consumer(topic, consumer_name=name, consumer_id=ord(name), permits=permits, **request)
+
+    return join

@@ -20,7 +20,7 @@ async def test_publish_is_answered_at_once_and_reaches_every_subscription(bench:
     _, first = await bench.consumer(topic, "a")
     _, second = await bench.consumer(topic, "b")
     producer.publish(7, -1, 1, bench.entry(7))
-    assert sink.receipts == [(7, -1, 0, 0)]
+    assert sink.received == [(7, -1, 0, 0)]
     assert [each.position for each in first.deliveries] == [(0, 0)]
     assert (first.numbers(), second.numbers()) == ([7], [7])
 

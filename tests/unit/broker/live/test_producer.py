@@ -112,7 +112,7 @@ async def test_publish_then_receipts_come_in_order_with_ids_as_sent(bench: Any, 
     topic = await bench.topic()
     producer, sink = await bench.producer(topic)
     await publish(producer, 5, 6, 7)
-    assert sink.receipts == [(5, -1, 1, 0), (6, -1, 1, 1), (7, -1, 1, 2)]
+    assert sink.received == [(5, -1, 1, 0), (6, -1, 1, 1), (7, -1, 1, 2)]
     assert producer.pending_count == 0
     assert producer.last_sequence_id == -1
 
@@ -147,7 +147,7 @@ class TestDeduplication:
         producer, sink = await bench.producer(topic)
         await publish(producer, 1, 2)
         await publish(producer, 1, 2, 3)
-        assert sink.receipts[2:] == [(1, -1, -1, -1), (2, -1, -1, -1), (3, -1, 1, 2)]
+        assert sink.received[2:] == [(1, -1, -1, -1), (2, -1, -1, -1), (3, -1, 1, 2)]
         assert producer.last_sequence_id == 3
 
     async def test_repeat_of_an_entry_in_flight_is_refused_in_its_turn(
@@ -159,7 +159,7 @@ class TestDeduplication:
         producer.publish(1, -1, 1, make_entry(1))
         assert sink.order == []
         await settle()
-        assert sink.receipts == [(1, -1, 1, 0)]
+        assert sink.received == [(1, -1, 1, 0)]
         assert [(number, type(error)) for number, error in sink.failures] == [(1, PersistenceError)]
         assert sink.order == [1, 1]
 
@@ -182,7 +182,7 @@ class TestDeduplication:
         producer.publish(0, 9, 10, make_entry(0, highest_sequence_id=9, num_messages_in_batch=10))
         await settle()
         await publish(producer, 9, 10)
-        assert [row[2:] for row in sink.receipts] == [(1, 0), (-1, -1), (1, 1)]
+        assert [row[2:] for row in sink.received] == [(1, 0), (-1, -1), (1, 1)]
 
     @pytest.mark.parametrize("id_in_command", [5, 7])
     async def test_batch_of_a_client_that_sends_its_first_or_its_last_id_is_known_after_a_crash(
@@ -196,7 +196,7 @@ class TestDeduplication:
             await settle()
             producer.publish(id_in_command + 3, -1, 3, make_entry(8, num_messages_in_batch=3))
             await settle()
-            assert [row[2] for row in sink.receipts] == ([-1, -1] if crashed else [1, 1])
+            assert [row[2] for row in sink.received] == ([-1, -1] if crashed else [1, 1])
             if not crashed:
                 await bench.crash()
                 topic = await bench.topic()
@@ -215,7 +215,7 @@ class TestDeduplication:
                 make_entry(packed, highest_sequence_id=packed, num_messages_in_batch=100, producer="pulsar.repl.a-->b"),
             )
             await settle()
-        assert [row[3] for row in sink.receipts] == [0, 1, 2]
+        assert [row[3] for row in sink.received] == [0, 1, 2]
 
     async def test_other_names_have_their_own_numbers(self, bench: Any, publish: Any) -> None:
         topic = await bench.topic()
@@ -223,7 +223,7 @@ class TestDeduplication:
         second, sink = await bench.producer(topic, "b")
         await publish(first, 7)
         await publish(second, 7)
-        assert sink.receipts == [(7, -1, 1, 1)]
+        assert sink.received == [(7, -1, 1, 1)]
 
     async def test_only_the_last_chunk_counts(self, bench: Any, make_entry: Any, settle: Any) -> None:
         topic = await bench.topic()
@@ -241,7 +241,7 @@ class TestDeduplication:
             send(chunk)
         await settle()
         send(2)
-        assert [row[2:] for row in sink.receipts] == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (-1, -1)]
+        assert [row[2:] for row in sink.received] == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (-1, -1)]
 
     async def test_markers_do_not_count(self, bench: Any, make_entry: Any, settle: Any) -> None:
         topic = await bench.topic()
@@ -249,7 +249,7 @@ class TestDeduplication:
         for _ in range(2):
             producer.publish(2**64 - 1, -1, 1, make_entry(1, marker_type=10), False, True)
         await settle()
-        assert len(sink.receipts) == 2
+        assert len(sink.received) == 2
         assert topic.deduplication.last_sequence_id("p") == -1
 
     @pytest.mark.parametrize("count", [2, 3, 8])
@@ -262,14 +262,14 @@ class TestDeduplication:
         producer, sink = await bench.producer(topic, name)
         await publish(producer, *ids)
         await topic.flush()
-        assert len(sink.receipts) == count
+        assert len(sink.received) == count
         await bench.crash()
         topic = await bench.topic()
         producer, sink = await bench.producer(topic, name)
         assert producer.last_sequence_id == ids[-1]
         await publish(producer, *ids, ids[-1] + 1)
-        assert [row[2:] for row in sink.receipts[:-1]] == [(-1, -1)] * count
-        assert sink.receipts[-1][3] == 0
+        assert [row[2:] for row in sink.received[:-1]] == [(-1, -1)] * count
+        assert sink.received[-1][3] == 0
 
     async def test_replicator_passes_on_numbers_of_many_producers(
         self, bench: Any, make_entry: Any, settle: Any
@@ -279,7 +279,7 @@ class TestDeduplication:
         for origin, number in [("x", 5), ("y", 5), ("x", 5)]:
             producer.publish(number, -1, 1, make_entry(number, producer=origin))
             await settle()
-        assert [row[2:] for row in sink.receipts] == [(1, 0), (1, 1), (-1, -1)]
+        assert [row[2:] for row in sink.received] == [(1, 0), (1, 1), (-1, -1)]
 
     async def test_switching_it_off_and_on_again_forgets(self, bench: Any, publish: Any) -> None:
         topic = await bench.topic()
@@ -291,7 +291,7 @@ class TestDeduplication:
         await topic.apply(TopicSettings(deduplication_enabled=True))
         await publish(producer, 5)
         await publish(producer, 5)
-        assert [row[2:] for row in sink.receipts] == [(1, 0), (1, 1), (1, 2), (-1, -1)]
+        assert [row[2:] for row in sink.received] == [(1, 0), (1, 1), (1, 2), (-1, -1)]
         assert topic.stats()["deduplicationStatus"] == "Enabled"
 
     async def test_names_that_were_silent_for_long_are_forgotten(self, bench: Any, publish: Any) -> None:

@@ -52,7 +52,7 @@ async def test_unload_answers_what_is_pending_and_sends_clients_away(bench: Any,
     _, consumer_sink = await bench.consumer(topic)
     producer.publish(1, -1, 1, make_entry(1))
     await bench.registry.unload(topic.name)
-    assert sink.receipts == [(1, -1, 1, 0)]
+    assert sink.received == [(1, -1, 1, 0)]
     assert (sink.closed, consumer_sink.closed) == ([1], [1])
     assert bench.registry.topics() == []
     assert await bench.topic() is not topic

@@ -8,18 +8,9 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import consumer as consumer_module
-from interpulse.broker.live.api import KeyRange, KeySharing, SubType
-from interpulse.model.errors import ConsumerAssignError, NotAllowed
+from interpulse.broker.live.api import SubType
+from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import Position
-
-
-@pytest.fixture
-def join(bench: Any) -> Any:
-    async def join(topic: Any, name: str = "a", permits: int = 1000, **request: Any) -> tuple[Any, Any]:
-        request.setdefault("sub_type", bench.SHARED)
-        return await bench.consumer(topic, consumer_name=name, consumer_id=ord(name), permits=permits, **request)
-
-    return join
 
 
 async def test_entries_are_dealt_out_by_permits(bench: Any, join: Any) -> None:
@@ -126,24 +117,6 @@ async def test_consumer_that_holds_too_much_gets_nothing_until_it_acknowledges(
     assert len(held) == 2
     consumer.acknowledge(held[0].position)
     assert len(sink.take()) == 2
-
-
-async def test_chunks_of_one_message_go_to_one_consumer(bench: Any, join: Any) -> None:
-    topic = await bench.topic()
-    _, a = await join(topic, "a", 20)
-    _, b = await join(topic, "b", 20)
-    producer, _ = await bench.producer(topic)
-    for number in range(24):
-        uuid, chunk = f"u{number % 2}", number // 2 % 4
-        entry = bench.entry(number, uuid=uuid, num_chunks_from_msg=4, chunk_id=chunk)
-        producer.publish(number, -1, 1, entry, True)
-        await bench.settle()
-    first, second = a.numbers(), b.numbers()
-    assert sorted(first + second) == list(range(24))
-    assert first
-    assert second
-    for message in ([group * 8 + parity + 2 * step for step in range(4)] for group in range(3) for parity in (0, 1)):
-        assert set(message) <= set(first) or set(message) <= set(second)
 
 
 async def test_replays_after_a_restart_are_read_from_the_log(bench: Any, join: Any) -> None:
@@ -267,59 +240,3 @@ async def test_whatever_happens_then_each_entry_is_held_once_and_none_is_lost(
         await walk.step()
         walk.check()
     await walk.finish()
-
-
-class TestKeyShared:
-    async def publish(self, bench: Any, topic: Any, *keys: str) -> None:
-        producer, _ = await bench.producer(topic, producer_id=77, name=f"producer-{topic.entries_added}")
-        for key in keys:
-            number = topic.entries_added
-            producer.publish(number, -1, 1, bench.entry(number, partition_key=key))
-        await bench.settle()
-        producer.close()
-
-    async def test_each_key_goes_to_one_consumer_in_order(self, bench: Any, join: Any) -> None:
-        topic = await bench.topic()
-        sinks = [(await join(topic, name, sub_type=bench.KEY_SHARED))[1] for name in "ab"]
-        keys = [f"key-{number % 10}" for number in range(100)]
-        await self.publish(bench, topic, *keys)
-        got = [sink.numbers() for sink in sinks]
-        assert all(got)
-        assert sorted(got[0] + got[1]) == list(range(100))
-        assert not {keys[number] for number in got[0]} & {keys[number] for number in got[1]}
-        assert all(numbers == sorted(numbers) for numbers in got)
-
-    async def test_key_with_unacknowledged_entries_stays_when_somebody_joins(self, bench: Any, join: Any) -> None:
-        topic = await bench.topic()
-        keys = [f"key-{number}" for number in range(40)]
-        first, old = await join(topic, "a", sub_type=bench.KEY_SHARED)
-        await self.publish(bench, topic, *keys)
-        held = old.take()
-        second, new = await join(topic, "b", sub_type=bench.KEY_SHARED)
-        await self.publish(bench, topic, *keys)
-        assert new.numbers() == []
-        kept = [number - 40 for number in old.numbers()]
-        assert 0 < len(kept) < 40
-        for delivery in held:
-            first.acknowledge(delivery.position)
-        assert sorted([*kept, *(number - 40 for number in new.numbers())]) == list(range(40))
-        second.close()
-
-    async def test_sticky_ranges(self, bench: Any, join: Any) -> None:
-        topic = await bench.topic()
-        sharing = [KeySharing((KeyRange(0, 299),)), KeySharing((KeyRange(300, 65535),))]
-        _, low = await join(topic, "a", sub_type=bench.KEY_SHARED, key_sharing=sharing[0])
-        with pytest.raises(ConsumerAssignError):
-            await join(topic, "b", sub_type=bench.KEY_SHARED, key_sharing=sharing[0])
-        _, high = await join(topic, "c", sub_type=bench.KEY_SHARED, key_sharing=sharing[1])
-        await self.publish(bench, topic, "key1", "key2", "key1")  # slots 293 and 14772
-        assert (low.numbers(), high.numbers()) == ([0, 2], [1])
-
-    async def test_keys_without_a_consumer_wait(self, bench: Any, join: Any) -> None:
-        topic = await bench.topic()
-        sharing = KeySharing((KeyRange(0, 299),))
-        _, low = await join(topic, "a", sub_type=bench.KEY_SHARED, key_sharing=sharing)
-        await self.publish(bench, topic, "key2", "key1")
-        assert low.numbers() == [1]
-        _, rest = await join(topic, "b", sub_type=bench.KEY_SHARED)
-        assert rest.numbers() == [0]

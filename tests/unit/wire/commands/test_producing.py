@@ -30,8 +30,14 @@ def test_receipt_of_a_duplicate_carries_minus_one_twice(read: Read) -> None:
 
 @pytest.mark.parametrize("partition", [-1, 0, 3])
 def test_receipt_encoder_when_numbers_vary_then_bytes_of_send_receipt(partition: int) -> None:
-    encoder = commands.ReceiptEncoder(5, partition)
-    for number in (0, 1, 127, 128, 16383, 16384, 2**21, 2**32, 2**62):
-        for highest, ledger, entry in [(0, 1, 0), (0, number, number), (number, 7, 8), (0, -1, -1), (0, 1, 1)]:
-            expected = commands.send_receipt(5, number, highest, ledger, entry, partition)
-            assert encoder.encode(number, highest, ledger, entry) == expected
+    numbers = (0, 1, 127, 128, 16383, 16384, 2**21, 2**32, 2**62)
+    receipts = [
+        (number, highest, ledger, entry)
+        for number in numbers
+        for highest, ledger, entry in [(0, 1, 0), (-1, number, number), (number, 7, 8), (0, -1, -1), (0, 1, 1)]
+    ]
+    expected = [
+        commands.send_receipt(5, number, max(highest, 0), ledger, entry, partition)
+        for number, highest, ledger, entry in receipts
+    ]
+    assert commands.ReceiptEncoder(5, partition).encode_all(receipts) == b"".join(expected)

@@ -1,0 +1,151 @@
+"""How subscriptions come, are stored, and go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.api import InitialPosition, TopicSettings
+from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, PreconditionFailed, SubscriptionNotFound
+from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.storage.api import Put
+
+ANY = MessageId(*EARLIEST)
+
+
+async def test_new_subscription_survives_a_crash_at_once(bench: Any) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s", initial=InitialPosition.EARLIEST)
+    await bench.publish(topic, 1)
+    await bench.crash()
+    _, sink = await bench.consumer(await bench.topic())
+    assert sink.numbers() == [1]
+
+
+async def test_damaged_cursor_record_then_the_topic_cannot_be_loaded(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.registry.unload(topic.name)
+    await bench.metadata.commit([Put(f"/managed-ledgers/{topic.name.log_name}/s", b"{}")])
+    with pytest.raises(MetadataError, match="cursor s of"):
+        await bench.topic()
+
+
+async def test_reader_that_never_came_back_is_dropped_after_a_minute(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic, "r", durable=False)
+    await consumer.seek(ANY)
+    await topic.maintain()
+    assert "r" in topic.subscriptions
+    bench.clock.time_ms += 61_000
+    await topic.maintain()
+    assert topic.subscriptions == {}
+
+
+async def test_reader_with_rollback_starts_so_long_ago(bench: Any) -> None:
+    bench.clock.time_ms = 5_000
+    topic = await bench.topic()
+    producer, _ = await bench.producer(topic)
+    for number in range(5):
+        producer.publish(number, -1, 1, bench.entry(number, publish_time=number * 1000))
+    await bench.settle()
+    _, sink = await bench.consumer(topic, "r", durable=False, start_rollback_seconds=2)
+    assert sink.numbers() == [3, 4]
+
+
+async def test_initial_position_counts_only_for_new_subscriptions(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, 1)
+    earliest = {"initial_position": InitialPosition.EARLIEST}
+    consumer, sink = await bench.consumer(topic, "a", **earliest)
+    assert sink.numbers() == [1]
+    consumer.close()
+    first, _ = await bench.consumer(topic, "b")
+    first.close()
+    _, sink = await bench.consumer(topic, "b", **earliest)
+    assert sink.numbers() == []
+
+
+async def test_subscription_of_the_other_kind_of_durability_is_refused(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.consumer(topic, "d")
+    await bench.consumer(topic, "n", durable=False)
+    with pytest.raises(NotAllowed, match=r"^Durable subscription with the same name already exists\.$"):
+        await bench.consumer(topic, "d", durable=False)
+    with pytest.raises(NotAllowed, match=r"^NonDurable subscription"):
+        await bench.consumer(topic, "n")
+
+
+@pytest.mark.parametrize("name", ["", " ", "pulsar.dedup"])
+async def test_subscription_with_a_name_that_cannot_be_is_refused(bench: Any, name: str) -> None:
+    topic = await bench.topic()
+    with pytest.raises(NotAllowed):
+        await bench.consumer(topic, name)
+    with pytest.raises(NotAllowed):
+        await topic.create_subscription(name)
+
+
+async def test_subscription_when_creation_is_off_then_not_found_but_readers_work(bench: Any) -> None:
+    bench.settings = TopicSettings(auto_subscription_creation_allowed=False)
+    topic = await bench.topic()
+    with pytest.raises(SubscriptionNotFound):
+        await bench.consumer(topic)
+    await bench.consumer(topic, "r", durable=False)
+
+
+async def test_subscriptions_by_rest(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, *range(3))
+    await topic.create_subscription("s", position=MessageId(1, 1), properties={"a": "b"})
+    with pytest.raises(AlreadyExists):
+        await topic.create_subscription("s")
+    assert topic.subscription_names() == ["s"]
+    assert topic.mark_delete_position("s") == Position(1, 0)
+    assert topic.stats()["subscriptions"]["s"]["subscriptionProperties"] == {"a": "b"}
+    consumer, _ = await bench.consumer(topic)
+    with pytest.raises(PreconditionFailed):
+        await topic.delete_subscription("s")
+    await topic.delete_subscription("s", force=True)
+    assert consumer.closed
+    with pytest.raises(SubscriptionNotFound):
+        await topic.delete_subscription("s")
+    await bench.restart()
+    assert (await bench.topic()).subscription_names() == []
+
+
+class TestReplicationCursors:
+    async def test_policy_opens_and_closes_them(self, bench: Any) -> None:
+        topic = await bench.topic()
+        await bench.publish(topic, 1)
+        await topic.apply(replace(topic.settings, remote_clusters=("west", "north")))
+        await bench.publish(topic, 2)
+        stats = topic.stats()
+        assert {name: each["replicationBacklog"] for name, each in stats["replication"].items()} == {
+            "west": 1,
+            "north": 1,
+        }
+        assert stats["subscriptions"] == {}
+        assert topic.subscription_names() == []
+        await topic.apply(replace(topic.settings, remote_clusters=("west",)))
+        assert list(topic.stats()["replication"]) == ["west"]
+
+    async def test_new_topic_has_them_before_anything_is_published(self, bench: Any) -> None:
+        bench.settings = TopicSettings(remote_clusters=("west",))
+        topic = await bench.topic()
+        await bench.publish(topic, 1)
+        await bench.crash()
+        topic = await bench.topic()
+        consumer, sink = await bench.consumer(topic, "pulsar.repl.west")
+        assert topic.stats()["replication"]["west"]["connected"]
+        [delivery] = sink.take()
+        consumer.acknowledge_cumulative(delivery.position)
+        assert topic.stats()["replication"]["west"]["replicationBacklog"] == 0
+
+    async def test_closing_one_that_is_not_there_does_nothing(self, bench: Any) -> None:
+        topic = await bench.topic()
+        await topic.close_replication_cursor("west")
+        await topic.open_replication_cursor("west")
+        await topic.open_replication_cursor("west")
+        await topic.close_replication_cursor("west")
+        assert topic.subscriptions == {}

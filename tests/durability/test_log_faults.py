@@ -30,7 +30,10 @@ async def steps_of_a_life() -> int:
 
 
 @pytest.mark.parametrize("for_good", [False, True], ids=["once", "from-then-on"])
-@pytest.mark.parametrize("error_number", [errno.EIO, errno.ENOSPC], ids=["io-error", "no-space"])
+@pytest.mark.parametrize(
+    "error_number",
+    [pytest.param(errno.EIO, id="io-error"), pytest.param(errno.ENOSPC, id="no-space", marks=pytest.mark.slow)],
+)
 async def test_life_when_any_step_fails_then_acknowledged_entries_survive(error_number: int, for_good: bool) -> None:
     for number in range(await steps_of_a_life()):
         disk = SimulatedDisk(fail_at=number, error_number=error_number, for_good=for_good)

@@ -76,11 +76,11 @@ class SqliteMetadataStore:
         store = cls(path, loop, cache_entries_max)
         try:
             await loop.run_in_executor(store._lister, _prepare, path)
+            store._reader, store._list_reader = _connect(path), _connect(path)
+            store._writer = _Writer(path, lambda group: loop.call_soon_threadsafe(store._finish, group))
         except MetadataUnavailable:
             store._lister.shutdown()
             raise
-        store._reader, store._list_reader = _connect(path), _connect(path)
-        store._writer = _Writer(path, lambda group: loop.call_soon_threadsafe(store._finish, group))
         return store
 
     async def get(self, key: str) -> Versioned | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import subprocess
@@ -53,6 +54,19 @@ def test_acquire_when_path_is_a_file_then_unusable(tmp_path: Path) -> None:
 def test_acquire_when_directory_takes_no_files_then_unusable() -> None:
     with pytest.raises(DataDirectoryUnusable, match="/proc/self"):
         DirectoryLock.acquire(Path("/proc/self"))
+
+
+def test_acquire_when_the_owner_cannot_be_written_then_unusable_and_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        with pytest.raises(DataDirectoryUnusable, match="No space left"):
+            DirectoryLock.acquire(tmp_path)
+    DirectoryLock.acquire(tmp_path).release()
 
 
 def test_errors_when_pickled_then_keep_their_fields() -> None:

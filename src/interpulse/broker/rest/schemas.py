@@ -40,7 +40,7 @@ async def delete_schema(call: Call) -> Answer:
     topic = _topic(call)
     await call.rooms.namespaces.get_policies(topic.namespace_name)
     version = await call.rooms.schemas.delete(topic, force=call.flag("force"))
-    return answer_json({"version": {"version": version}})
+    return answer_json({"version": version})
 
 
 async def find_version(call: Call) -> Answer:

@@ -38,12 +38,12 @@ class Sink:
     writable = True
 
     def __init__(self) -> None:
-        self.receipts = 0
+        self.receipt_count = 0
         self.entries = 0
         self.last: Sequence[Delivery] = ()
 
-    def receipt(self, producer_id: int, sequence_id: int, highest_sequence_id: int, ledger: int, entry: int) -> None:
-        self.receipts += 1
+    def receipts(self, producer_id: int, receipts: Sequence[tuple[int, int, int, int]]) -> None:
+        self.receipt_count += len(receipts)
 
     def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
         self.entries += len(batch)
@@ -105,7 +105,7 @@ async def publish_all(topic: Topic, entries: int) -> None:
             producer.publish(number, -1, 1, ENTRY)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-    while sink.receipts < entries:
+    while sink.receipt_count < entries:
         await asyncio.sleep(0)
     producer.close()
 

@@ -473,3 +473,66 @@ async def repeated_entries_are_recognised(cluster: Cluster) -> None:
         async with await client.create_reader(topic) as reader:
             stored = [(await reader.read_next(WAIT_MS)).sequence_id for _ in range(4)]
         assert stored == [5, 6, 7, 8]
+
+
+@scenario
+async def topics_unloaded_under_way_lose_nothing(cluster: Cluster) -> None:
+    async with administered(cluster) as (client, admin):
+        topic = new_topic()
+        consumer = await client.subscribe(topic, "s", subscription_type="shared")
+        reader = await client.create_reader(topic)
+        producer = await client.create_producer(topic, batch_messages_max=5)
+        for number in range(200):
+            await producer.enqueue(b"%d" % number)
+            if number in (50, 120):
+                await admin.topics.unload(topic)
+        await asyncio.wait_for(producer.flush(), 20)
+        expected = [b"%d" % number for number in range(200)]
+        seen: set[bytes | None] = set()
+        while len(seen) < 200:
+            message = await consumer.receive(WAIT_MS)
+            consumer.acknowledge(message)
+            seen.add(message.content)
+        read = [(await reader.read_next(WAIT_MS)).content for _ in range(200)]
+        assert list(dict.fromkeys(read)) == expected[: len(dict.fromkeys(read))]
+
+
+@scenario
+async def entries_survive_unloading(cluster: Cluster) -> None:
+    async with administered(cluster) as (client, admin):
+        topic = new_topic()
+        await client.get_partitions_for_topic(topic)
+        sender = await client.create_entry_sender(topic, "lane")
+        futures = []
+        for number in range(1000):
+            metadata = pb.MessageMetadata(producer_name="lane", sequence_id=number, publish_time=1)
+            futures.append(await sender.send(metadata.SerializeToString(), bytes(500), sequence_id=number))
+            if number == 500:
+                await admin.topics.unload(topic)
+        await asyncio.wait_for(sender.drain(), 20)
+        upto = max(future.result().position for future in futures)
+        reader = await client.create_entry_reader(topic, after=EARLIEST, upto=upto, buffer_bytes=20_000)
+        numbers: list[int] = []
+        async for entry in reader:
+            numbers.append(entry.parsed.metadata.sequence_id)
+            if len(numbers) in (100, 700):
+                await admin.topics.unload(topic)
+        await reader.close()
+        assert list(dict.fromkeys(numbers)) == list(range(1000))
+
+
+@scenario
+async def deleted_topics_end_their_readers(cluster: Cluster) -> None:
+    async with administered(cluster) as (client, admin):
+        topic = new_topic()
+        producer = await client.create_producer(topic)
+        position = (await producer.send(b"x")).position
+        await producer.close()
+        reader = await client.create_entry_reader(
+            topic, after=EARLIEST, upto=Position(position.ledger, position.entry + 5), silence_ms=200
+        )
+        assert len(await reader.read_batch()) == 1
+        await admin.topics.delete(topic, force=True)
+        with pytest.raises(TopicNotFound):
+            await asyncio.wait_for(reader.read_batch(), 20)
+        await reader.close()

@@ -108,20 +108,21 @@ class SegmentJournal:
         self._scheduled = False
         if self._group is not None:
             return
-        begins = self._active is None or self._active.size >= self._segment_bytes_max
-        number = self._next_number if begins or self._active is None else self._active.number
-        start = SEGMENT_HEAD if begins or self._active is None else self._active.size
+        active = self._active
+        if active is not None and active.size >= self._segment_bytes_max:
+            active = None
+        number, start = (self._next_number, SEGMENT_HEAD) if active is None else (active.number, active.size)
         group = self._collect(number, start)
         if not group.rows:
             self._tell_idle()
             return
-        if begins:
+        if active is None:
             self._begin_segment(number)
         self._group = group
         covered = group.start + group.size
         chunk = encode_chunk(group.rows, covered)
         self._writer.write(
-            GroupWrite(number if begins else None, b"".join(group.parts), chunk, covered), self._on_written
+            GroupWrite(number if active is None else None, b"".join(group.parts), chunk, covered), self._on_written
         )
 
     def _collect(self, number: int, start: int) -> _Group:

@@ -69,7 +69,7 @@ class ClientConnection(asyncio.Protocol):
         self._on_made = on_made
         self._on_lost = on_lost
         self._tasks: set[asyncio.Task[None]] = set()
-        self._closed_producers: dict[int, float] = {}
+        self._closed_producers: dict[int, float] = {}  # when, oldest first
         self._transport: asyncio.Transport
         self._held_by_output = False
         self._output_high = False
@@ -172,11 +172,13 @@ class ClientConnection(asyncio.Protocol):
 
     def forget_producer(self, producer_id: int) -> None:
         """The producer is closed; sends that are still on their way to it are ignored for a while."""
-        if self.producers.pop(producer_id, None) is not None:
-            now = self.loop.time()
-            horizon = now - self.limits.keep_alive_seconds
-            self._closed_producers = {key: at for key, at in self._closed_producers.items() if at > horizon}
-            self._closed_producers[producer_id] = now
+        if self.producers.pop(producer_id, None) is None:
+            return
+        now = self.loop.time()
+        self._closed_producers.pop(producer_id, None)
+        self._closed_producers[producer_id] = now
+        while (oldest := next(iter(self._closed_producers.items())))[1] < now - self.limits.keep_alive_seconds:
+            del self._closed_producers[oldest[0]]
 
     def lately_closed(self, producer_id: int) -> bool:
         """Whether a send to this unknown producer may have crossed its closing."""

@@ -53,6 +53,13 @@ async def test_dynamic_setting_decides_the_next_question(broker: RestBroker) -> 
     assert (await call(broker.web_url, "GET", question)).json == {"partitions": 4, "deleted": False}
 
 
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+async def test_operator_creates_topics_whatever_the_policy_for_clients(broker: RestBroker, domain: str) -> None:
+    await call(broker.web_url, "POST", "brokers/configuration/allowAutoTopicCreation/false")
+    assert (await call(broker.web_url, "PUT", f"{domain}/public/default/x")).status == 204
+    assert (await call(broker.web_url, "GET", f"{domain}/public/default")).json == [f"{domain}://public/default/x"]
+
+
 @pytest.mark.parametrize(
     ("setting", "words"),
     [

@@ -95,11 +95,11 @@ class Namespaces:
     async def end_delete(self, namespace: NamespaceName) -> None:
         """Forget a namespace that holds nothing any more."""
         await self._store.commit([Delete(keys.namespace_policies(namespace))])
-        self._parsed.pop(namespace, None)
 
     def parsed(self, namespace: NamespaceName, stored: Versioned | None) -> NamespacePolicies | None:
         """Read stored policies; parsing is repeated only for a new version."""
         if stored is None:
+            self._parsed.pop(namespace, None)
             return None
         version, policies = self._parsed.get(namespace, (None, None))
         if policies is None or version != stored.version:

@@ -265,13 +265,17 @@ def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[Non
 
 
 def _may_create_for(view: TopicView, by: Requester) -> bool:
-    """Non-persistent partitions always get as far as the consistency check; replicators may be exempt from the policy.
+    """Whether the policy lets this requester create the topic by opening it.
 
-    The exemption covers the policy only, never a namespace being deleted or a name that cannot be created (PIP-433).
+    Non-persistent partitions always get as far as the consistency check. An operator creates a non-persistent topic by
+    opening it. Replicators may be exempt from the policy (PIP-433). An exemption covers the policy only, never a
+    namespace being deleted or a name that cannot be created.
     """
     if view.name.is_partition and not view.name.is_persistent:
         return not view.deletion_begun
-    if by is not Requester.REPLICATOR or not view.auto_creation.replicator_allowed or view.base_metadata:
+    by_operator = by is Requester.ADMIN and not view.name.is_persistent
+    by_replicator = by is Requester.REPLICATOR and view.auto_creation.replicator_allowed
+    if view.base_metadata or not (by_operator or by_replicator):
         return may_create(view)
     return view.namespace is not NamespaceStanding.DELETED and view.name.creatable
 

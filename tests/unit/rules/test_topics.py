@@ -332,9 +332,10 @@ class TestWhatEachCommandSees:
         view = view_of(f"non-persistent://public/default/x-partition-{index}", x, auto_creation=auto_creation)
         assert outcome(decide_open, view, by=CLIENT, create=True) == expected
 
-    def test_non_persistent_base_name_without_auto_creation_is_not_found(self) -> None:
+    def test_non_persistent_base_name_without_auto_creation_is_for_operators_only(self) -> None:
         view = view_of("non-persistent://public/default/x", auto_creation=OFF)
         assert outcome(decide_open, view, by=CLIENT, create=True) is TopicNotFound
+        assert outcome(decide_open, view, by=ADMIN, create=True) is None
 
 
 class TestOpen:

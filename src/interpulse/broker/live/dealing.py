@@ -63,7 +63,7 @@ class RoundRobin:
 
     def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer], *, again: bool) -> Dealt:
         budgets = [each.permits for each in ready]
-        if self._facts().all_ordinary_since(batch[0].position):
+        if not self._has_chunks(batch):
             parts, self._turn = share_out(batch, ready, budgets, self._turn)
             return Dealt(parts, [])
         return Dealt(self._deal_with_chunks(batch, ready, budgets), [])
@@ -85,6 +85,12 @@ class RoundRobin:
 
     def reset(self) -> None:
         self._chunk_owners.clear()
+
+    def _has_chunks(self, batch: Sequence[Delivery]) -> bool:
+        facts = self._facts()
+        if facts.all_ordinary_since(batch[0].position):
+            return False
+        return any(facts.facts(each.position, each.entry).chunk_uuid for each in batch)
 
     def _deal_with_chunks(self, batch: Sequence[Delivery], ready: Sequence[Consumer], budgets: list[int]) -> Parts:
         """One entry after the other, until there are no permits for the next."""

@@ -1,0 +1,7 @@
+"""The reference of the settings is what the settings say about themselves."""
+
+from tools.generate_config_reference import PAGE, page
+
+
+def test_page_when_compared_with_the_settings_then_is_up_to_date() -> None:
+    assert PAGE.read_text() == page(), "run .venv/bin/python tools/generate_config_reference.py"

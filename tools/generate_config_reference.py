@@ -1,0 +1,53 @@
+"""Writes ``docs/reference/configuration.md`` from the settings of the broker."""
+
+from __future__ import annotations
+
+from dataclasses import Field
+from pathlib import Path
+from typing import Any
+
+from interpulse.broker.config import BrokerConfig, settings_by_key
+from interpulse.broker.config_keys import BROKER_KEYS
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "configuration.md"
+
+_HEAD = """# Broker settings
+
+Written by `tools/generate_config_reference.py`; do not edit.
+
+Settings come from a `broker.conf` file (`interpulse standalone --config FILE`), from environment variables named like
+the key (or `PULSAR_PREFIX_<key>`), and from `--set key=value`, each stronger than the one before. *Dynamic* settings
+can be changed while the broker runs (`interpulse admin brokers update-dynamic-config`). A key of Apache Pulsar that is
+not listed here is accepted with a warning and has no effect; any other key is refused.
+
+| key | default | allowed | dynamic | meaning |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return _HEAD + "".join(_row(key, item) for key, item in settings_by_key().items())
+
+
+def _row(key: str, item: Field[Any]) -> str:
+    default = BrokerConfig().as_text()[key]
+    shown = f"`{default}`" if default else "empty"
+    dynamic = "yes" if item.metadata["dynamic"] else ""
+    ours = "" if key in BROKER_KEYS else " *(not a key of Apache Pulsar)*"
+    return f"| `{key}` | {shown} | {_allowed(item)} | {dynamic} | {item.metadata['text']}{ours} |\n"
+
+
+def _allowed(item: Field[Any]) -> str:
+    if isinstance(item.default, bool):
+        return "true, false"
+    choices, least, most = (item.metadata[name] for name in ("choices", "least", "most"))
+    if choices:
+        return ", ".join(choices)
+    if least is None:
+        return "text"
+    return f"{least} to {most}" if most is not None else f"{least} or more"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

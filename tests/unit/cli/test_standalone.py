@@ -1,0 +1,44 @@
+"""The command line of ``standalone``, as far as it needs no broker; the program itself is tested in integration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from interpulse.cli.standalone import standalone
+
+
+def test_help_when_asked_then_names_every_option() -> None:
+    shown = CliRunner().invoke(standalone, ["--help"])
+    assert shown.exit_code == 0
+    for option in ("--cluster-name", "--port", "--http-port", "--bind", "--data-dir", "--config", "--set"):
+        assert option in shown.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--set", "nothing"], "expected key=value, found 'nothing'"),
+        (["--set", "allowAutoTopicCreation=maybe"], "must be true or false"),
+        (["--port", "70000"], "brokerServicePort=70000: must be at most 65535"),
+        (["--config", "/nowhere/broker.conf"], "configuration file /nowhere/broker.conf cannot be read"),
+        (["--set", "a=1", "--set", "b=2"], "; "),
+    ],
+)
+def test_settings_when_they_cannot_be_used_then_one_sentence_and_exit_code_2(
+    arguments: list[str], complaint: str
+) -> None:
+    ended = CliRunner().invoke(standalone, arguments)
+    assert ended.exit_code == 2
+    assert len(ended.stderr.strip().splitlines()) == 1
+    assert complaint in ended.stderr
+
+
+def test_settings_when_file_is_not_text_then_exit_code_2(tmp_path: Path) -> None:
+    config = tmp_path / "broker.conf"
+    config.write_bytes(b"\xff\xfe")
+    ended = CliRunner().invoke(standalone, ["--config", str(config)])
+    assert ended.exit_code == 2
+    assert "it is not UTF-8 text" in ended.stderr

@@ -138,6 +138,7 @@ class BrokerApp:
             open_rule=lambda name, by, create: self.lifecycle.open(name, by=by, create=create),
             settings=self._topic_settings,
             replicator_prefix=config.replicator_prefix,
+            upkeep_seconds=config.retention_check_interval_in_seconds,
         )
         self.lifecycle = TopicLifecycle(metadata, self.namespaces, self._lifecycle_settings, loaded=self.registry.names)
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
@@ -193,6 +194,7 @@ class BrokerApp:
             data_dir=self.data_dir,
             spark_master=config.replication_job_spark_master,
             driver_memory=config.replication_job_driver_memory,
+            creation_allowed=config.create_topic_to_remote_cluster_for_replication,
         )
         return ReplicationSupervisor(metadata, command, mode=config.replication_job, clock=self._clock)
 

@@ -121,9 +121,6 @@ class BrokerConfig:
     max_pending_publish_requests_per_connection: int = _setting(
         1000, "Entries a connection may have unanswered before it is no longer read from.", least=1
     )
-    max_message_publish_buffer_size_in_mb: int = _setting(
-        512, "Memory for entries that are not durable yet, in MiB.", least=1
-    )
 
     # --- storage of messages
     broker_deduplication_enabled: bool = _setting(False, "Repeated sequence ids of a producer are dropped.")
@@ -139,11 +136,8 @@ class BrokerConfig:
     ttl_duration_default_in_seconds: int = _setting(
         0, "When unacknowledged messages expire, in seconds; 0 = never.", least=0
     )
-    message_expiry_check_interval_in_minutes: int = _setting(
-        5, "How often expired messages are looked for, in minutes.", least=1
-    )
     retention_check_interval_in_seconds: int = _setting(
-        120, "How often ledgers nobody needs are removed, in seconds.", least=1
+        120, "How often expired messages, and ledgers nobody needs, are removed, in seconds.", least=1
     )
     managed_ledger_max_entries_per_ledger: int = _setting(
         50_000, "Entries in a ledger until a new one begins.", least=1

@@ -74,9 +74,7 @@ class Deletion:
     async def namespace(self, namespace: NamespaceName, *, force: bool) -> None:
         """Delete a namespace; raises NotEmpty if it holds topics of its users and it is not forced."""
         if force and not self._config().force_delete_namespace_allowed:
-            raise OperationNotAllowed(
-                "Broker doesn't allow forced deletion of namespaces"
-            )
+            raise OperationNotAllowed("Broker doesn't allow forced deletion of namespaces")
         await self._delete_namespace(namespace, force=force)
 
     async def tenant(self, name: str, *, force: bool) -> None:

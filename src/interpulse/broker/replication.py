@@ -73,6 +73,8 @@ class JobCommand:
     data_dir: Path
     spark_master: str = "local[2]"
     driver_memory: str = "1g"
+    creation_allowed: bool = True
+    """``createTopicToRemoteClusterForReplication``: the job creates topics that a remote cluster lacks."""
     program: tuple[str, ...] = (sys.executable, "-m", "interpulse.spark", "replicate")
 
     @property
@@ -100,6 +102,9 @@ class JobCommand:
                 "",
                 "[select]",
                 "from_policies = true",
+                "",
+                "[provision]",
+                f"create = {values(self.creation_allowed)}",
                 "",
                 "[spark]",
                 f"master = {values(self.spark_master)}",

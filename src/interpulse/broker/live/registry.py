@@ -115,15 +115,13 @@ class TopicRegistry:
 
     async def open(self, name: TopicName, *, by: Requester = Requester.CLIENT, create: bool = True) -> AnyTopic:
         """The loaded topic, after the rules agreed. Raises TopicNotFound, NotAllowed, ServiceNotReady, LogDamaged."""
-        while True:
-            topic = self._topics.get(name)
-            if topic is not None:
-                return topic
-            if self._closing:
-                raise ServiceNotReady("The broker is shutting down")
-            if name not in self._working:
-                return await self._work(name, self._load(name, by, create))
-            await asyncio.wait([self._working[name]])
+        await self._settled(name)
+        topic = self._topics.get(name)
+        if topic is not None:
+            return topic
+        if self._closing:
+            raise ServiceNotReady("The broker is shutting down")
+        return await self._work(name, self._load(name, by, create))
 
     async def unload(self, name: TopicName) -> None:
         """Close the topic if it is loaded; clients come back and load it again."""

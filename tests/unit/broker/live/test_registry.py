@@ -59,6 +59,18 @@ async def test_unload_answers_what_is_pending_and_sends_clients_away(bench: Any,
     await bench.registry.unload(OTHER)
 
 
+async def test_open_while_the_topic_is_being_unloaded_waits_and_loads_it_again(bench: Any, make_entry: Any) -> None:
+    topic = await bench.topic()
+    producer, _ = await bench.producer(topic)
+    producer.publish(1, -1, 1, make_entry(1))
+    unloading = asyncio.create_task(bench.registry.unload(topic.name))
+    await asyncio.sleep(0)
+    again = await bench.topic()
+    assert unloading.done()
+    assert again is not topic
+    assert again.internal_stats()["numberOfEntries"] == 1
+
+
 async def test_delete_when_in_use_then_only_by_force(bench: Any) -> None:
     topic = await bench.topic()
     _, sink = await bench.producer(topic)

@@ -233,7 +233,6 @@ class ClientConnection(asyncio.Protocol):
     def _start(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(self._answered(command, work))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _answered(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
         """The error boundary of requests: whatever goes wrong is an answer to this one."""
@@ -246,6 +245,8 @@ class ClientConnection(asyncio.Protocol):
         except Exception:  # a fault of ours must not take the client's other requests down
             _logger.exception("request failed address=%s type=%s", self.address, command.type)
             self.answer_failure(command, UnknownError(f"The broker failed, request {request_id_of(command)}"))
+        finally:
+            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
         """Send the failure in the form that answers this command."""

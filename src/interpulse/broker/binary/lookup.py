@@ -19,7 +19,7 @@ async def on_lookup(connection: ClientConnection, request: pb.CommandLookupTopic
     """This broker serves every topic of an existing namespace, whether the topic exists or not."""
     topic = TopicName.parse(request.topic)
     rooms = connection.rooms
-    with rooms.permits.taken():
+    with rooms.permits:
         if request.advertised_listener_name:
             raise ServiceNotReady(
                 f"the broker do not have {request.advertised_listener_name} listener, "

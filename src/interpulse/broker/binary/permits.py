@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from types import TracebackType
 
 from interpulse.model.errors import TooManyRequests
 
@@ -11,20 +11,24 @@ __all__ = ["LookupPermits"]
 
 
 class LookupPermits:
-    """How many lookups and metadata queries run at once (``maxConcurrentLookupRequest``); one more is refused."""
+    """How many lookups and metadata queries run at once (``maxConcurrentLookupRequest``); one more is refused.
+
+    Each runs inside ``with permits:``.
+    """
 
     def __init__(self, limit: Callable[[], int]) -> None:
         """``limit`` is asked each time: it is a dynamic setting."""
         self._limit = limit
         self._taken = 0
 
-    @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Hold one permit; raises TooManyRequests."""
+    def __enter__(self) -> None:
+        """Take one permit; raises TooManyRequests."""
         if self._taken >= self._limit():
             raise TooManyRequests("Failed due to too many pending lookup requests")
         self._taken += 1
-        try:
-            yield
-        finally:
-            self._taken -= 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give it back, whatever happened."""
+        self._taken -= 1

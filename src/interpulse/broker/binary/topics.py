@@ -25,7 +25,7 @@ _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
 async def on_partitioned_metadata(connection: ClientConnection, request: pb.CommandPartitionedTopicMetadata) -> None:
     """PIP-344: ``metadata_auto_creation_enabled`` is true unless the client says otherwise."""
     topic = TopicName.parse(request.topic)
-    with connection.rooms.permits.taken():
+    with connection.rooms.permits:
         partitions = await connection.rooms.lifecycle.partitions(topic, create=request.metadata_auto_creation_enabled)
         connection.output.send(commands.partitioned_metadata_response(request.request_id, partitions))
 

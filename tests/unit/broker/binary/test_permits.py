@@ -10,19 +10,19 @@ from interpulse.model.errors import TooManyRequests
 
 def test_permit_when_work_fails_then_given_back() -> None:
     permits = LookupPermits(lambda: 1)
-    with pytest.raises(ZeroDivisionError), permits.taken():
+    with pytest.raises(ZeroDivisionError), permits:
         raise ZeroDivisionError
-    with permits.taken():
+    with permits:
         pass
 
 
 def test_permit_when_limit_is_lowered_then_the_next_one_is_refused() -> None:
     limit = 2
     permits = LookupPermits(lambda: limit)
-    with permits.taken():
+    with permits:
         limit = 1
-        with pytest.raises(TooManyRequests, match="too many pending lookup requests"), permits.taken():
+        with pytest.raises(TooManyRequests, match="too many pending lookup requests"), permits:
             pass
         limit = 2
-        with permits.taken():
+        with permits:
             pass

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import (
     NO_SEQUENCE,
-    UNTOUCHED,
     LaneState,
     Opening,
     decide_opening,
@@ -80,18 +79,11 @@ def test_settling_when_a_send_failed_and_a_later_one_was_stored_then_it_is_a_hol
 
 
 def test_starting_lane_of_a_fresh_lane_reads_back_from_the_end_of_the_target():
-    assert starting_lane(NO_SEQUENCE, Position(3, 4), Position(8, 9)) == LaneState(NO_SEQUENCE, Position(8, 9))
+    assert starting_lane(NO_SEQUENCE, Position(8, 9)) == LaneState(NO_SEQUENCE, Position(8, 9))
 
 
-def test_starting_lane_when_everything_written_lies_behind_the_cursor_then_it_goes_on():
-    written = pack_sequence(Position(3, 4))
-    assert starting_lane(written, Position(3, 4), Position(8, 9)) == LaneState(written, Position(8, 9))
-
-
-def test_starting_lane_when_the_cursor_trails_then_the_whole_target_is_read_back():
-    written = pack_sequence(Position(3, 5))
-    assert starting_lane(written, Position(3, 4), Position(8, 9)) == LaneState(NO_SEQUENCE, EARLIEST, written)
-    assert LaneState(NO_SEQUENCE, EARLIEST) == UNTOUCHED
+def test_starting_lane_with_a_past_claims_what_was_written():
+    assert starting_lane(77, Position(8, 9)) == LaneState(NO_SEQUENCE, EARLIEST, claimed=77)
 
 
 def test_lane_names():

@@ -1,0 +1,204 @@
+"""Lanes against a target that is a list: normal batches, retries, lost broker state, holes, strangers."""
+
+import pytest
+
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.spark.lane_writer import EntryRows, HolesFound, LaneInUse, LaneWriter
+from interpulse.spark.lanes import NO_SEQUENCE, LaneState, pack_sequence
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import parse_entry
+
+TOPIC = "persistent://t/ns/a"
+
+
+class FakeTarget:
+    """One topic: stored entries as ``(producer, sequence id)``; remembers ids per name as a broker does."""
+
+    def __init__(self):
+        self.stored = []
+        self.known = {}
+        self.failing = set()
+        self.read_backs = 0
+        self.versions = {}
+
+    async def open_lane(self, topic, producer_name):
+        return FakeSender(self, producer_name)
+
+    async def read_back(self, topic, after, producer_name):
+        self.read_backs += 1
+        return {
+            number: Position(1, index)
+            for index, (name, number, _) in enumerate(self.stored)
+            if name == producer_name and Position(1, index) > after
+        }
+
+    async def schema_version(self, topic, version):
+        return self.versions.get(version)
+
+    @property
+    def ids(self):
+        return [number for _, number, _ in self.stored]
+
+
+class FakeSender:
+    def __init__(self, target, name):
+        self.target, self.name = target, name
+        self.last_sequence_id = target.known.get(name, NO_SEQUENCE)
+        self.last_position = None
+        self.refused = []
+        self.failure = None
+
+    async def send(self, sequence_id, num_messages, entry, *, is_chunk):
+        target = self.target
+        if sequence_id in target.failing:
+            self.failure = RuntimeError("disk full")
+        elif sequence_id <= target.known.get(self.name, NO_SEQUENCE):
+            self.refused.append(sequence_id)
+        else:
+            target.stored.append((self.name, sequence_id, entry))
+            target.known[self.name] = sequence_id
+            self.last_position = Position(1, len(target.stored) - 1)
+
+    async def drain(self):
+        if self.failure is not None:
+            raise self.failure
+
+    async def close(self):
+        pass
+
+
+def rows(*entries, ledger=5, **values):
+    metadata = pb.MessageMetadata(producer_name="app", sequence_id=1, publish_time=1, **values).SerializeToString()
+    count = len(entries)
+    return EntryRows([TOPIC] * count, [ledger] * count, list(entries), [metadata] * count, [b"payload"] * count)
+
+
+async def write(target, batch, state=None):
+    writer = LaneWriter(
+        target,
+        producer_name="lane",
+        source_cluster="east",
+        target_cluster="west",
+        states={} if state is None else {TOPIC: state},
+    )
+    try:
+        await writer.write(batch)
+        return (await writer.finish())[0]
+    finally:
+        await writer.close()
+
+
+def ids(*entries, ledger=5):
+    return [pack_sequence(Position(ledger, entry)) for entry in entries]
+
+
+async def test_batch_is_written_in_order_with_marks():
+    target = FakeTarget()
+    report = await write(target, rows(0, 1, 2))
+    assert target.ids == ids(0, 1, 2)
+    stored = parse_entry(target.stored[0][2]).metadata
+    assert (stored.producer_name, stored.replicated_from) == ("lane", "east")
+    assert report.state == LaneState(ids(2)[0], Position(1, 2))
+    assert (report.entries, report.messages, report.replays) == (3, 3, 0)
+
+
+async def test_next_batch_goes_on_without_reading_back():
+    target = FakeTarget()
+    state = (await write(target, rows(0, 1))).state
+    await write(target, rows(2, 3), state)
+    assert target.ids == ids(0, 1, 2, 3)
+    assert target.read_backs == 0
+
+
+async def test_retry_of_a_batch_that_was_stored_in_part_sends_the_rest():
+    target = FakeTarget()
+    state = (await write(target, rows(0, 1))).state
+    await write(target, rows(2, 3), state)
+    report = await write(target, rows(2, 3, 4, 5), state)
+    assert target.ids == ids(0, 1, 2, 3, 4, 5)
+    assert (report.replays, report.entries) == (2, 2)
+    assert report.state == LaneState(ids(5)[0], Position(1, 5))
+
+
+async def test_retry_of_a_batch_that_was_stored_completely_sends_nothing():
+    target = FakeTarget()
+    await write(target, rows(0, 1))
+    report = await write(target, rows(0, 1))
+    assert target.ids == ids(0, 1)
+    assert (report.replays, report.entries) == (2, 0)
+
+
+async def test_broker_that_forgot_the_name_does_not_get_entries_twice():
+    target = FakeTarget()
+    state = (await write(target, rows(0, 1))).state
+    await write(target, rows(2, 3), state)
+    target.known.clear()
+    report = await write(target, rows(2, 3, 4), state)
+    assert target.ids == ids(0, 1, 2, 3, 4)
+    assert report.replays == 2
+
+
+async def test_hole_made_by_a_failed_send_is_reported_and_never_passed_over():
+    target = FakeTarget()
+    state = (await write(target, rows(0))).state
+    target.failing = set(ids(2))
+    with pytest.raises(RuntimeError, match="disk full"):
+        await write(target, rows(1, 2, 3), state)
+    target.failing = set()
+    with pytest.raises(HolesFound, match="5:2"):
+        await write(target, rows(1, 2, 3, 4), state)
+
+
+async def test_numbers_of_somebody_else_stop_the_lane():
+    target = FakeTarget()
+    target.known["lane"] = ids(3)[0]
+    with pytest.raises(LaneInUse, match="another job uses the name"):
+        await write(target, rows(7), LaneState(ids(1)[0], EARLIEST))
+
+
+async def test_numbers_beyond_the_range_are_somebody_elses():
+    target = FakeTarget()
+    await write(target, rows(0, 1, 2, 3))
+    with pytest.raises(LaneInUse):
+        await write(target, rows(0, 1))
+
+
+async def test_lane_whose_checkpoint_was_lost_writes_only_what_is_missing():
+    target = FakeTarget()
+    await write(target, rows(0, 1, 2, 3))
+    claimed = LaneState(NO_SEQUENCE, EARLIEST, claimed=ids(3)[0])
+    first = await write(target, rows(0, 1), claimed)
+    await write(target, rows(2, 3, 4, 5), first.state)
+    assert target.ids == ids(0, 1, 2, 3, 4, 5)
+
+
+async def test_repeats_after_a_lost_connection_are_checked_against_the_target():
+    target = FakeTarget()
+    original = FakeSender.send
+
+    async def twice(self, sequence_id, num_messages, entry, *, is_chunk):
+        await original(self, sequence_id, num_messages, entry, is_chunk=is_chunk)
+        await original(self, sequence_id, num_messages, entry, is_chunk=is_chunk)
+
+    FakeSender.send = twice
+    try:
+        report = await write(target, rows(0, 1))
+    finally:
+        FakeSender.send = original
+    assert target.ids == ids(0, 1)
+    assert report.replays == 2
+
+
+async def test_entries_of_other_clusters_are_skipped_and_counted():
+    target = FakeTarget()
+    report = await write(target, rows(0, 1, replicated_from="north"))
+    assert target.stored == []
+    assert report.skipped == {"replicated": 2}
+    assert report.state.sequence_id == NO_SEQUENCE
+
+
+async def test_schema_version_is_translated():
+    target = FakeTarget()
+    target.versions[b"\0" * 8] = b"\0" * 7 + b"\x02"
+    await write(target, rows(0, schema_version=b"\0" * 8))
+    assert parse_entry(target.stored[0][2]).metadata.schema_version == b"\0" * 7 + b"\x02"

@@ -1,0 +1,214 @@
+"""What a stream plans, against a source cluster made of dictionaries."""
+
+import pytest
+
+from interpulse.model.errors import NotConnected
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.spark.offsets import StreamOffset, ranges_between
+from interpulse.spark.options import Purpose, parse_read_options
+from interpulse.spark.planner import Following, StreamPlanner, TopicEnd
+
+A, B = "persistent://t/ns/a", "persistent://t/ns/b"
+
+
+class Source:
+    """Topics with dense ledgers: ``{topic: {ledger: entries}}``."""
+
+    def __init__(self, **topics):
+        self.topics = {f"persistent://t/ns/{name}": ledgers for name, ledgers in topics.items()}
+        self.acknowledged = {}
+        self.asked = 0
+        self.failure = None
+
+    def discover(self):
+        return tuple(self.topics)
+
+    def ends(self, topics):
+        self.asked += 1
+        if self.failure is not None:
+            raise self.failure
+        return {name: TopicEnd(self.last(name), self.acknowledged.get(name)) for name in topics if name in self.topics}
+
+    def last(self, topic):
+        ledgers = self.topics[topic]
+        return Position(max(ledgers), ledgers[max(ledgers)] - 1) if ledgers else EARLIEST
+
+    def following(self, topic, after):
+        entries = [Position(ledger, entry) for ledger, count in self.topics[topic].items() for entry in range(count)]
+        later = [position for position in entries if position > after]
+        return Following(min(later), 100) if later else None
+
+    def acknowledge(self, positions):
+        self.acknowledged.update(positions)
+
+    def close(self):
+        pass
+
+
+def planner(source, **options):
+    values = {"service.url": "pulsar://x:1", "topics": "t/ns/a", **options}
+    return StreamPlanner(parse_read_options(values, Purpose.STREAM_READ), source)
+
+
+def test_initial_offset_of_a_stream_is_the_end():
+    assert planner(Source(a={3: 5})).initial_offset(0) == StreamOffset({A: Position(3, 4)}, 16, initial=True)
+
+
+def test_initial_offset_earliest_comes_before_everything():
+    assert planner(Source(a={3: 5}), startingOffsets="earliest").initial_offset(0).positions == {A: EARLIEST}
+
+
+def test_initial_offset_at_a_subscription_is_what_it_acknowledged():
+    source = Source(a={3: 5})
+    source.acknowledged[A] = Position(3, 1)
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    assert plan.initial_offset(0).positions == {A: Position(3, 1)}
+
+
+def test_initial_offset_naming_an_unselected_topic_is_refused():
+    with pytest.raises(ValueError, match="not selected: persistent://t/ns/z"):
+        planner(Source(a={3: 5}), startingOffsets='{"t/ns/z": "1:1"}').initial_offset(0)
+
+
+def test_first_latest_offset_is_the_anchor_whatever_is_there():
+    source = Source(a={3: 5})
+    plan = planner(source, startingOffsets="earliest")
+    initial = plan.initial_offset(0)
+    assert plan.latest_offset(initial, 0) == initial.anchored()
+
+
+def test_latest_offset_without_news_is_start_itself():
+    plan = planner(Source(a={3: 5}))
+    start = plan.initial_offset(0).anchored()
+    assert plan.latest_offset(start, 10) is start
+
+
+def test_brokers_are_asked_once_per_poll_interval():
+    source = Source(a={3: 5})
+    plan = planner(source, offsetPollIntervalMs="200")
+    start = plan.initial_offset(0).anchored()
+    for step in range(100):
+        plan.latest_offset(start, step / 100)
+    assert source.asked <= 6
+
+
+def test_limit_in_entries_is_exact_within_a_ledger():
+    plan = planner(Source(a={3: 500}), startingOffsets="earliest")
+    start = plan.initial_offset(0).anchored()
+    end = plan.latest_offset(start, 1, entries_max=100)
+    assert end.positions == {A: Position(3, 99)}
+    assert plan.latest_offset(end, 2, entries_max=100).positions == {A: Position(3, 199)}
+
+
+def test_limit_across_ledgers_goes_on_to_the_end():
+    source = Source(a={3: 150, 7: 30, 9: 40})
+    plan = planner(source, startingOffsets="earliest")
+    offset = plan.initial_offset(0).anchored()
+    steps = 0
+    while (following := plan.latest_offset(offset, steps, entries_max=50)) is not offset:
+        read = [
+            position
+            for item in ranges_between(offset, following)
+            for position in _entries(source, item.topic)
+            if item.after < position <= item.upto
+        ]
+        assert len(read) <= 50
+        offset, steps = following, steps + 1
+    assert offset.positions == {A: Position(9, 39)}
+
+
+def _entries(source, topic):
+    return [Position(ledger, entry) for ledger, count in source.topics[topic].items() for entry in range(count)]
+
+
+def test_limit_in_bytes_uses_the_size_of_entries():
+    plan = planner(Source(a={3: 500}), startingOffsets="earliest")
+    start = plan.initial_offset(0).anchored()
+    assert plan.latest_offset(start, 1, bytes_max=1000).positions == {A: Position(3, 9)}
+
+
+def test_topic_found_later_begins_at_its_first_entry():
+    source = Source(a={3: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    source.topics[B] = {8: 2}
+    end = plan.latest_offset(start, 31)
+    assert [(item.topic, item.after, item.upto) for item in ranges_between(start, end)] == [
+        (B, EARLIEST, Position(8, 1))
+    ]
+
+
+def test_topic_found_later_begins_at_the_subscription_if_there_is_one():
+    source = Source(a={3: 5})
+    source.acknowledged = {A: Position(3, 4), B: Position(8, 1)}
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    start = plan.initial_offset(0).anchored()
+    source.topics[B] = {8: 5}
+    end = plan.latest_offset(start, 31)
+    assert [(item.topic, item.after, item.upto) for item in ranges_between(start, end)] == [
+        (B, Position(8, 1), Position(8, 4))
+    ]
+
+
+def test_topic_that_is_no_longer_selected_is_dropped():
+    source = Source(a={3: 5}, b={4: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    del source.topics[B]
+    assert set(plan.latest_offset(start, 31).positions) == {A}
+
+
+def test_source_that_went_backwards_is_an_error():
+    source = Source(a={3: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    source.topics[A] = {1: 2}
+    with pytest.raises(ValueError, match="went backwards"):
+        plan.latest_offset(start, 1)
+
+
+def test_source_that_cannot_be_asked_keeps_the_stream_idle():
+    source = Source(a={3: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    source.failure = NotConnected("gone")
+    assert plan.latest_offset(start, 1) is start
+
+
+def test_source_that_cannot_be_asked_at_the_start_is_an_error():
+    source = Source(a={3: 5})
+    source.failure = NotConnected("gone")
+    with pytest.raises(NotConnected):
+        planner(source).initial_offset(0)
+
+
+def test_available_now_reads_nothing_newer():
+    source = Source(a={3: 5})
+    plan = planner(source, startingOffsets="earliest")
+    start = plan.initial_offset(0).anchored()
+    plan.fix_target(0)
+    source.topics[A] = {3: 50}
+    source.topics[B] = {4: 1}
+    end = plan.latest_offset(start, 60)
+    assert end.positions == {A: Position(3, 4)}
+    assert plan.latest_offset(end, 120) is end
+
+
+def test_subscription_follows_what_is_done():
+    source = Source(a={3: 5})
+    plan = planner(source, startingOffsets="earliest", predefinedSubscription="s")
+    start = plan.initial_offset(0).anchored()
+    end = plan.latest_offset(start, 1)
+    plan.latest_offset(end, 3)
+    assert source.acknowledged[A] == Position(3, 4)
+
+
+def test_report_tells_lag_and_age():
+    source = Source(a={3: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    source.topics[A] = {3: 8}
+    plan.latest_offset(start, 10)
+    report = plan.report(12.5)
+    assert report["lag"] == {"entries": 3, "partitions": 1, "oldestMs": 2500}
+    assert report["topics"][A]["last"] == "3:7"

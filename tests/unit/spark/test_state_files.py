@@ -1,0 +1,50 @@
+"""Lane files on disk."""
+
+from interpulse.model.ids import Position
+from interpulse.spark.lanes import LaneState
+from interpulse.spark.state_files import LaneFiles
+
+
+def state(number):
+    return LaneState(number, Position(1, number))
+
+
+def test_newest_file_below_a_batch_is_its_start(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    assert files.newest() == (-1, {})
+    files.commit(0, {"a": state(1)})
+    files.commit(1, {"a": state(2)})
+    assert files.newest() == (1, {"a": state(2)})
+    assert files.newest(below=1) == (0, {"a": state(1)})
+
+
+def test_lanes_that_did_not_move_are_carried_on(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    files.commit(0, {"a": state(1), "b": state(7)})
+    files.commit(1, {"a": state(2)})
+    assert files.newest()[1] == {"a": state(2), "b": state(7)}
+
+
+def test_commit_of_a_replayed_batch_starts_from_the_one_before(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    files.commit(0, {"a": state(1)})
+    files.commit(1, {"b": state(9)})
+    files.commit(1, {"a": state(2)})
+    assert files.newest()[1] == {"a": state(2)}
+
+
+def test_a_hundred_files_are_kept(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    for batch in range(103):
+        files.commit(batch, {"a": state(batch)})
+    assert len(list((tmp_path / "lanes").iterdir())) == 100
+
+
+def test_anchors_and_summary(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    assert files.anchors() == {}
+    assert files.summary() is None
+    files.write_anchors({"a": state(3)})
+    files.write_summary({"batchId": 4})
+    assert files.anchors() == {"a": state(3)}
+    assert files.summary() == {"batchId": 4}

@@ -16,11 +16,16 @@ START_SECONDS_MAX = 30
 class StandaloneProcess:
     """A running broker; its lines on standard output tell where it is."""
 
-    def __init__(self, data_dir: Path, *arguments: str) -> None:
+    def __init__(self, data_dir: Path, *arguments: str, file_bytes_max: int | None = None) -> None:
+        """``file_bytes_max``: no file of the process can grow beyond, as on a disk that is full."""
         self.log = data_dir.with_suffix(".log")
+        line = command("--port", "0", "--http-port", "0", "--data-dir", str(data_dir), *arguments)
+        if file_bytes_max is not None:
+            blocks = file_bytes_max // 1024
+            line = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *line]
         with self.log.open("ab") as errors:
             self._process = subprocess.Popen(
-                command("--port", "0", "--http-port", "0", "--data-dir", str(data_dir), *arguments),
+                line,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,

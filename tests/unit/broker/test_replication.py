@@ -1,0 +1,158 @@
+"""The supervisor of the replication job, with a small program in the job's place."""
+
+import asyncio
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from interpulse.broker import keys
+from interpulse.broker.replication import JobCommand, JobState, ReplicationSupervisor, records_without_job
+from interpulse.model.policies import NamespacePolicies
+from interpulse.storage.api import Delete, Put
+from interpulse.storage.memory import MemoryMetadataStore
+
+POLICIES = f"{keys.POLICIES}/demo/flights"
+JOB = """
+import json, os, sys, tomllib
+with open(sys.argv[2], "rb") as file:
+    config = tomllib.load(file)
+line = {"event": "progress", "cluster": "west", "source": config["source"]["cluster"]}
+print(json.dumps(line), flush=True)
+print("not json", flush=True)
+%s
+"""
+WAIT_FOR_PARENT = "while os.read(0, 4096): pass"
+
+
+async def until(condition):
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def store():
+    store = MemoryMetadataStore()
+    await store.commit([Put(f"{keys.CLUSTERS}/{name}", b"{}") for name in ("east", "west")])
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def supervise(store, tmp_path):
+    supervisors = []
+
+    async def start(job, **options):
+        program = tmp_path / "job.py"
+        program.write_text(textwrap.dedent(JOB) % job)
+        command = JobCommand("east", "pulsar://h:1", "http://h:2", tmp_path, program=(sys.executable, str(program)))
+        supervisor = ReplicationSupervisor(store, command, missing=options.pop("missing", lambda: None), **options)
+        supervisors.append(supervisor)
+        await supervisor.start()
+        return supervisor
+
+    yield start
+    for supervisor in supervisors:
+        await supervisor.stop()
+
+
+async def ask_for_replication(store, *clusters):
+    await store.commit([Put(POLICIES, NamespacePolicies(replication_clusters=clusters).dump())])
+
+
+def is_alive(pid):
+    return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
+
+
+async def test_job_when_no_policy_asks_then_does_not_run(store, supervise):
+    await ask_for_replication(store, "east")
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await asyncio.sleep(0.05)
+    assert supervisor.view.state == JobState.IDLE
+
+
+async def test_job_when_a_policy_asks_then_runs_and_its_progress_is_seen(store, supervise):
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await ask_for_replication(store, "east", "west")
+    await until(lambda: "west" in supervisor.view.progress)
+    assert supervisor.view.state == JobState.RUNNING
+    assert supervisor.view.remotes == ("west",)
+    assert supervisor.view.progress["west"]["source"] == "east"
+
+
+async def test_job_when_the_cluster_is_not_registered_then_waits_for_it(store, supervise):
+    await ask_for_replication(store, "east", "north")
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await asyncio.sleep(0.05)
+    assert supervisor.view.pid is None
+    await store.commit([Put(f"{keys.CLUSTERS}/north", b"{}")])
+    await until(lambda: supervisor.view.pid is not None)
+
+
+async def test_job_when_policies_stop_asking_then_ends(store, supervise):
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await until(lambda: supervisor.view.pid is not None)
+    pid = supervisor.view.pid
+    await store.commit([Delete(POLICIES)])
+    await until(lambda: supervisor.view.state == JobState.IDLE)
+    assert not is_alive(pid)
+
+
+async def test_job_when_it_dies_then_is_started_again_and_the_reason_kept(store, supervise):
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise('print(json.dumps({"event": "error", "error": "boom"}), flush=True); sys.exit(3)')
+    await until(lambda: supervisor.view.restarts >= 1)
+    assert supervisor.view.state == JobState.RESTARTING
+    assert supervisor.view.last_error == "boom"
+    records = records_without_job(supervisor.view, ["persistent://demo/flights/a"], now_ms=7)
+    assert records[0]["state"] == "DISCONNECTED"
+    assert "boom" in records[0]["remedy"]
+
+
+async def test_stop_leaves_nothing_of_a_job_that_ignores_it(store, supervise, tmp_path):
+    await ask_for_replication(store, "east", "west")
+    job = """
+    import signal, subprocess
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    print(json.dumps({"event": "child", "cluster": "west"}), flush=True)
+    open(os.path.join(os.path.dirname(sys.argv[2]), "child"), "w").write(str(child.pid))
+    signal.pause()
+    """
+    supervisor = await supervise(textwrap.dedent(job))
+    note = tmp_path / "replication" / "child"
+    await until(lambda: note.exists() and note.read_text())
+    pid, child = supervisor.view.pid, int(note.read_text())
+    await supervisor.stop()
+    await until(lambda: not is_alive(pid) and not is_alive(child))
+
+
+async def test_job_when_something_is_missing_then_says_what_and_keeps_serving(store, supervise):
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise(WAIT_FOR_PARENT, missing=lambda: "replication needs Java")
+    await until(lambda: supervisor.view.state == JobState.UNAVAILABLE)
+    assert supervisor.view.last_error == "replication needs Java"
+    records = records_without_job(supervisor.view, ["persistent://demo/flights/a"], now_ms=7)
+    assert records[0]["remedy"] == "replication needs Java"
+
+
+async def test_job_when_external_then_is_never_started(store, supervise):
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise(WAIT_FOR_PARENT, mode="external")
+    await until(lambda: supervisor.view.state == JobState.EXTERNAL)
+    assert records_without_job(supervisor.view, ["persistent://demo/flights/a"], now_ms=7) == []
+
+
+def test_configuration_is_one_that_the_job_reads(tmp_path):
+    from interpulse.spark.pipeline_config import load_pipeline_config
+
+    command = JobCommand("east", "pulsar://127.0.0.1:1", "http://127.0.0.1:2", tmp_path / 'with "quotes"')
+    command.directory.mkdir(parents=True)
+    command.config_path.write_text(command.config_text())
+    config = load_pipeline_config(str(command.config_path))
+    assert config.select.from_policies
+    assert config.as_replicator
+    assert config.state == command.directory

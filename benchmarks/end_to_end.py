@@ -118,4 +118,7 @@ def _measure(results: Results, measure: Measure, contender: Contender, round_num
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)  # the brokers were stopped on the way here

@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from interpulse.broker.clock import SystemClock
+from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.remote_shapes import AdminRemoteShapes
 from interpulse.broker.rest.rooms import Addresses, RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.schemas import Schemas, SchemaSettings
@@ -78,7 +80,13 @@ def _rooms(
         open_rule=open_rule,
         settings=settings,
     )
-    lifecycle = TopicLifecycle(store, namespaces, lambda: LifecycleSettings.of(dynamic.config), loaded=registry.names)
+    lifecycle = TopicLifecycle(
+        store,
+        namespaces,
+        lambda: LifecycleSettings.of(dynamic.config),
+        loaded=registry.names,
+        remote_shapes=AdminRemoteShapes(Clusters(store), SystemClock(), timeout_ms=5000),
+    )
     schemas = Schemas(store, namespaces, SchemaSettings, SystemClock())
     return build_rest_rooms(
         store,

@@ -104,6 +104,33 @@ async def test_set_clusters_when_compared_and_the_cluster_is_away_names_it(east:
     await done(east, "POST", REPLICATION, BOTH)
 
 
+@pytest.mark.parametrize(("elsewhere", "expected"), [(3, 3), (0, 0)])
+async def test_topic_created_by_asking_gets_the_shape_it_has_on_the_other_cluster(
+    east: RestBroker, west: RestBroker, elsewhere: int, expected: int
+) -> None:
+    await join(east, west)
+    await done(east, "POST", REPLICATION, BOTH)
+    await done(east, "POST", "brokers/configuration/allowAutoTopicCreationType/partitioned")
+    if elsewhere:
+        await done(west, "PUT", "persistent/demo/a/p/partitions", elsewhere)
+    else:
+        await done(west, "PUT", "persistent/demo/a/p")
+    question = "persistent/demo/a/p/partitions?checkAllowAutoCreation=true"
+    assert (await done(east, "GET", question)).json["partitions"] == expected
+
+
+async def test_topic_created_by_asking_while_the_other_cluster_is_away_follows_the_policy_here(
+    east: RestBroker, west: RestBroker
+) -> None:
+    await join(east, west)
+    await done(east, "POST", "clusters/west", {"serviceUrl": "http://127.0.0.1:1"})
+    await done(east, "POST", REPLICATION, BOTH)
+    await done(east, "POST", "brokers/configuration/allowAutoTopicCreationType/partitioned")
+    for name in ("p", "q"):
+        question = f"persistent/demo/a/{name}/partitions?checkAllowAutoCreation=true"
+        assert (await done(east, "GET", question)).json["partitions"] == 1
+
+
 async def test_status_tells_what_is_known_of_every_topic(east: RestBroker, west: RestBroker) -> None:
     await join(east, west)
     await done(east, "PUT", "persistent/demo/a/x")

@@ -22,12 +22,14 @@ from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.clock import Clock, SystemClock
+from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.remote_shapes import AdminRemoteShapes
 from interpulse.broker.replication import JobCommand, ReplicationSupervisor, records_without_job
 from interpulse.broker.rest.rooms import Addresses, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
@@ -140,7 +142,15 @@ class BrokerApp:
             replicator_prefix=config.replicator_prefix,
             upkeep_seconds=config.retention_check_interval_in_seconds,
         )
-        self.lifecycle = TopicLifecycle(metadata, self.namespaces, self._lifecycle_settings, loaded=self.registry.names)
+        self.lifecycle = TopicLifecycle(
+            metadata,
+            self.namespaces,
+            lambda: LifecycleSettings.of(self.dynamic.config),
+            loaded=self.registry.names,
+            remote_shapes=AdminRemoteShapes(
+                Clusters(metadata), self._clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms
+            ),
+        )
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
 
     async def _start_registry(self, opened: AsyncExitStack, metadata: MetadataStore) -> None:
@@ -212,17 +222,6 @@ class BrokerApp:
                 policies, config.allow_auto_subscription_creation
             ),
             remote_clusters=tuple(name for name in remote_clusters if name != config.cluster_name),
-        )
-
-    def _lifecycle_settings(self) -> LifecycleSettings:
-        config = self.dynamic.config
-        return LifecycleSettings(
-            auto_creation=config.auto_topic_creation,
-            partitions_max=config.max_num_partitions_per_partitioned_topic,
-            topics_max=config.max_topics_per_namespace,
-            persistent_enabled=config.enable_persistent_topics,
-            non_persistent_enabled=config.enable_non_persistent_topics,
-            system_topics_enabled=config.system_topic_enabled,
         )
 
     def _schema_settings(self) -> SchemaSettings:

@@ -158,6 +158,9 @@ class BrokerConfig:
     create_topic_to_remote_cluster_for_replication: bool = _setting(
         True, "Replication creates topics that the remote cluster lacks."
     )
+    auto_topic_creation_lookup_timeout_ms: int = _setting(
+        5000, "How long other clusters may take to say what a topic is there, before it is created here.", least=1
+    )
     replication_job: str = _setting(
         "embedded",
         "Who runs the replication job: the broker as a child process, or somebody else.",

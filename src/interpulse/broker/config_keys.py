@@ -308,7 +308,7 @@ PULSAR_KEYS: Final = BROKER_KEYS | BOOKIE_KEYS
 
 PLANNED_KEYS: Final = _words(
     """
-autoTopicCreationLookupTimeoutMs maxTopicsPerBatchLookup replicatorRoles supportsBatchLookup
+maxTopicsPerBatchLookup replicatorRoles supportsBatchLookup
 supportsReplicationPreview
 """
 )

@@ -17,6 +17,7 @@ from interpulse.broker import keys
 from interpulse.broker.commits import until_unchanged
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.namespaces import Namespaces
+from interpulse.broker.remote_shapes import RemoteShapes
 from interpulse.model.changes import (
     Change,
     CreatePartitionedMetadata,
@@ -51,6 +52,7 @@ class LifecycleSettings:
     persistent_enabled: bool = True
     non_persistent_enabled: bool = True
     system_topics_enabled: bool = True
+    remote_shapes_taken: bool = True
 
     @classmethod
     def of(cls, config: BrokerConfig) -> LifecycleSettings:
@@ -62,15 +64,17 @@ class LifecycleSettings:
             persistent_enabled=config.enable_persistent_topics,
             non_persistent_enabled=config.enable_non_persistent_topics,
             system_topics_enabled=config.system_topic_enabled,
+            remote_shapes_taken=config.create_topic_to_remote_cluster_for_replication,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A view, and the store's versions of everything in it."""
+    """A view, the store's versions of everything in it, and the other clusters of the namespace."""
 
     view: rules.TopicView
     versions: Mapping[str, int | None]
+    remotes: tuple[str, ...] = ()
 
 
 class TopicLifecycle:
@@ -83,6 +87,7 @@ class TopicLifecycle:
         settings: Callable[[], LifecycleSettings],
         *,
         loaded: Collection[TopicName] = (),
+        remote_shapes: RemoteShapes | None = None,
     ) -> None:
         """``settings`` is asked each time, since it may change while the broker runs.
 
@@ -93,12 +98,16 @@ class TopicLifecycle:
         self._namespaces = namespaces
         self._settings = settings
         self._loaded = loaded
+        self._remote_shapes = remote_shapes
 
     # --- questions and opening
 
     async def partitions(self, name: TopicName, *, create: bool) -> int:
-        """How many partitions the name has, 0 = none; with ``create`` a missing one may become a partitioned topic."""
-        return await self._decide(name, lambda view: rules.decide_partitions(view, create=create))
+        """How many partitions the name has, 0 = none; with ``create`` a missing one may become a partitioned topic.
+
+        A topic that another cluster of its namespace has already gets that cluster's shape.
+        """
+        return await self._decide(name, lambda view: rules.decide_partitions(view, create=create), remotes_asked=create)
 
     async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
         """Check that the topic may be loaded, and create its record if it is missing and may be created."""
@@ -106,7 +115,7 @@ class TopicLifecycle:
 
     async def partitions_to_subscribe(self, name: TopicName) -> int:
         """As `partitions` with creation, for an operator who creates a subscription; raises PreconditionFailed."""
-        return await self._decide(name, rules.decide_partitions_to_subscribe)
+        return await self._decide(name, rules.decide_partitions_to_subscribe, remotes_asked=True)
 
     async def check_servable(self, name: TopicName) -> None:
         """Refuse a name that neither exists nor may be created, as HTTP lookup does; raises TopicNotFound."""
@@ -232,11 +241,16 @@ class TopicLifecycle:
     # --- the loop
 
     async def _decide(
-        self, name: TopicName, rule: Callable[[rules.TopicView], Decision[A]], *, with_partitions: bool = False
+        self,
+        name: TopicName,
+        rule: Callable[[rules.TopicView], Decision[A]],
+        *,
+        with_partitions: bool = False,
+        remotes_asked: bool = False,
     ) -> A:
         async def attempt() -> A:
             reading = await self._read(name, with_partitions=with_partitions)
-            decision = rule(reading.view)
+            decision = rule(await self._with_remote_shape(reading) if remotes_asked else reading.view)
             if decision.changes:
                 await self._commit(reading, decision.changes)
             return decision.answer
@@ -262,7 +276,15 @@ class TopicLifecycle:
             domain_enabled=settings.persistent_enabled if name.is_persistent else settings.non_persistent_enabled,
             system_topics_enabled=settings.system_topics_enabled,
         )
-        return _Reading(view, {key: found[key].version if key in found else None for key in wanted})
+        versions = {key: found[key].version if key in found else None for key in wanted}
+        remotes = self._namespaces.remotes(policies) if settings.remote_shapes_taken else ()
+        return _Reading(view, versions, remotes)
+
+    async def _with_remote_shape(self, reading: _Reading) -> rules.TopicView:
+        view = reading.view
+        if self._remote_shapes is None or not reading.remotes or not rules.takes_remote_shape(view):
+            return view
+        return replace(view, remote_shape=await self._remote_shapes.find(view.name, reading.remotes))
 
     async def _commit(self, reading: _Reading, changes: Iterable[Change], more: Iterable[StoreChange] = ()) -> None:
         expect = dict(reading.versions)

@@ -107,6 +107,11 @@ class Namespaces:
             self._parsed[namespace] = (stored.version, policies)
         return policies
 
+    def remotes(self, policies: NamespacePolicies | None) -> tuple[str, ...]:
+        """The clusters these policies replicate to from here; none where the local cluster is not listed."""
+        clusters = policies.replication_clusters if policies else ()
+        return tuple(name for name in clusters if name != self.local_cluster) if self.local_cluster in clusters else ()
+
     def standing(self, policies: NamespacePolicies | None) -> NamespaceStanding:
         """What these policies let topics of this cluster do."""
         if policies is None:

@@ -67,6 +67,7 @@ __all__ = [
     "existence",
     "may_create",
     "metadata_names",
+    "takes_remote_shape",
 ]
 
 _PARTITION_MARK = "-partition-"
@@ -222,6 +223,12 @@ def _shape_of_new_topic(view: TopicView) -> int:
     if view.remote_shape is not None:
         return view.remote_shape.partitions
     return view.auto_creation.partitions if view.auto_creation.partitioned else 0
+
+
+def takes_remote_shape(view: TopicView) -> bool:
+    """Whether another cluster's shape of this name would matter: a persistent topic is about to be created."""
+    absent = existence(view).kind is TopicKind.ABSENT
+    return absent and view.name.is_persistent and not view.name.is_partition and may_create(view)
 
 
 def decide_partitions_to_subscribe(view: TopicView) -> Decision[int]:

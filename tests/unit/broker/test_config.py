@@ -9,7 +9,19 @@ import pytest
 from interpulse.broker.config import BrokerConfig, ConfigError, dynamic_keys, load_config, settings_by_key
 from interpulse.broker.config_keys import BROKER_KEYS, PULSAR_KEYS
 
-OURS = {"dataDir", "replicationJob", "replicationJobDriverMemory", "replicationJobSparkMaster"}
+OURS = {
+    "autoTopicCreationLookupTimeoutMs",
+    "dataDir",
+    "replicationJob",
+    "replicationJobDriverMemory",
+    "replicationJobSparkMaster",
+}
+    "autoTopicCreationLookupTimeoutMs",
+    "dataDir",
+    "replicationJob",
+    "replicationJobDriverMemory",
+    "replicationJobSparkMaster",
+}
 
 
 def test_every_key_is_pulsars_or_declared_ours() -> None:

@@ -16,12 +16,6 @@ OURS = {
     "replicationJobDriverMemory",
     "replicationJobSparkMaster",
 }
-    "autoTopicCreationLookupTimeoutMs",
-    "dataDir",
-    "replicationJob",
-    "replicationJobDriverMemory",
-    "replicationJobSparkMaster",
-}
 
 
 def test_every_key_is_pulsars_or_declared_ours() -> None:

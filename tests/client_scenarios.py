@@ -379,6 +379,30 @@ async def large_messages_up_to_the_limit(cluster: Cluster) -> None:
 
 
 @scenario
+async def larger_messages_in_chunks(cluster: Cluster) -> None:
+    async with connected(cluster) as client:
+        topic = new_topic()
+        content = bytes(range(256)) * 4 * 12_000
+        consumer = await client.subscribe(topic, "s", subscription_type="shared", nack_delay_ms=50)
+        for compression in ("none", "zlib"):
+            producer = await client.create_producer(
+                topic, batching_enabled=False, chunking_enabled=True, compression=compression
+            )
+            sent = await producer.send(content, key="k")
+            message = await consumer.receive(WAIT_MS)
+            assert (message.content == content, message.key, message.id) == (True, "k", sent)
+            consumer.negative_acknowledge(message)
+            again = await consumer.receive(WAIT_MS)
+            assert again.content == content
+            consumer.acknowledge(again)
+            await producer.close()
+        await consumer.close()
+        again_subscribed = await client.subscribe(topic, "s", subscription_type="shared")
+        with pytest.raises(OperationTimeout):
+            await again_subscribed.receive(300)
+
+
+@scenario
 async def unsubscribing_forgets_the_position(cluster: Cluster) -> None:
     async with connected(cluster) as client:
         topic = new_topic()

@@ -34,6 +34,10 @@ class AckTracker:
         """A message made of several entries: acknowledging it acknowledges them all."""
         self._chunks[last] = positions
 
+    def entries_of(self, position: Position) -> Sequence[Position]:
+        """All entries of the message that ends at ``position``; that one alone for messages in one entry."""
+        return self._chunks.get(position, (position,))
+
     def is_done(self, message_id: MessageId) -> bool:
         """Whether a message of an unfinished batch was acknowledged already."""
         missing = self._open_batches.get(message_id.position)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from interpulse.model.errors import OperationTimeout, PulsarError
 
 __all__ = ["Backoff", "retry"]
 
 Answer = TypeVar("Answer")
+_HELD_S: Final = 1.0
 
 
 class Backoff:
@@ -30,6 +31,16 @@ class Backoff:
 
     def reset(self) -> None:
         self._next = self._initial
+
+    def pause_after(self, lasted: float) -> float:
+        """Seconds to wait before coming back, when what was reached before lasted that many seconds.
+
+        None after something that held; growing pauses while a peer lets us in and throws us out again.
+        """
+        if lasted < _HELD_S:
+            return self.next_pause()
+        self.reset()
+        return 0.0
 
 
 async def retry(

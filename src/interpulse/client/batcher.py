@@ -15,6 +15,11 @@ from interpulse.wire.frames import build_entry
 __all__ = ["Batcher", "BuiltEntry", "EntryBuilder", "key_text"]
 
 
+_CHUNK_OVERHEAD = 1024
+"""Room for checksum, sizes and the chunk fields that are not set yet when an entry is measured - and for the headers of
+storage nodes, which in some installations count against the same limit."""
+
+
 @dataclass(frozen=True, slots=True)
 class BuiltEntry:
     """An entry and what SEND says about it."""
@@ -23,7 +28,8 @@ class BuiltEntry:
     sequence_id: int
     highest_sequence_id: int
     num_messages: int
-    is_batch: bool
+    is_batch: bool = False
+    is_chunk: bool = False
 
 
 def key_text(key: str | bytes | None) -> str | None:
@@ -40,14 +46,9 @@ class EntryBuilder:
         self._codec = codec
 
     def single(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> BuiltEntry:
-        metadata = self._metadata(message, sequence_id, now_ms)
-        metadata.properties.extend(_pairs(message))
-        if message.event_time_ms:
-            metadata.event_time = message.event_time_ms
-        if message.content is None:
-            metadata.null_value = True
-        content = message.content or b""
-        return BuiltEntry(self._seal(metadata, content), sequence_id, 0, 1, is_batch=False)
+        metadata = self._single_metadata(message, sequence_id, now_ms)
+        payload = self._compressed(metadata, message.content or b"")
+        return BuiltEntry(build_entry(metadata.SerializeToString(), payload), sequence_id, 0, 1)
 
     def batch(
         self, messages: Sequence[tuple[OutgoingMessage, int]], packed: Sequence[bytes], now_ms: int
@@ -57,7 +58,10 @@ class EntryBuilder:
         metadata = self._metadata(first, first_id, now_ms)
         metadata.num_messages_in_batch = len(messages)
         metadata.highest_sequence_id = last_id
-        return BuiltEntry(self._seal(metadata, b"".join(packed)), first_id, last_id, len(messages), is_batch=True)
+        payload = self._compressed(metadata, b"".join(packed))
+        return BuiltEntry(
+            build_entry(metadata.SerializeToString(), payload), first_id, last_id, len(messages), is_batch=True
+        )
 
     def pack(self, message: OutgoingMessage, sequence_id: int) -> bytes:
         """A message as it lies in a batch."""
@@ -71,6 +75,22 @@ class EntryBuilder:
         _set_keys(metadata, message)
         return pack_one(metadata, message.content or b"")
 
+    def chunks(self, message: OutgoingMessage, sequence_id: int, now_ms: int, bytes_max: int) -> list[BuiltEntry]:
+        """A message in several entries of at most ``bytes_max`` bytes each, metadata included."""
+        metadata = self._single_metadata(message, sequence_id, now_ms)
+        payload = self._compressed(metadata, message.content or b"")
+        metadata.uuid = f"{self.producer_name}-{sequence_id}"
+        metadata.total_chunk_msg_size = len(payload)
+        room = bytes_max - metadata.ByteSize() - _CHUNK_OVERHEAD
+        pieces = [payload[start : start + room] for start in range(0, len(payload), room)]
+        metadata.num_chunks_from_msg = len(pieces)
+        built = []
+        for index, piece in enumerate(pieces):
+            metadata.chunk_id = index
+            entry = build_entry(metadata.SerializeToString(), piece)
+            built.append(BuiltEntry(entry, sequence_id, 0, 1, is_chunk=True))
+        return built
+
     def _metadata(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> pb.MessageMetadata:
         metadata = pb.MessageMetadata(
             producer_name=self.producer_name,
@@ -83,12 +103,22 @@ class EntryBuilder:
         _set_keys(metadata, message)
         return metadata
 
-    def _seal(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
-        if self._codec != pb.NONE:
-            metadata.compression = self._codec
-            metadata.uncompressed_size = len(payload)
-            payload = compress(self._codec, payload)
-        return build_entry(metadata.SerializeToString(), payload)
+    def _single_metadata(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> pb.MessageMetadata:
+        metadata = self._metadata(message, sequence_id, now_ms)
+        metadata.properties.extend(_pairs(message))
+        if message.event_time_ms:
+            metadata.event_time = message.event_time_ms
+        if message.content is None:
+            metadata.null_value = True
+        return metadata
+
+    def _compressed(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
+        """The payload as it travels; the metadata learns how to undo it."""
+        if self._codec == pb.NONE:
+            return payload
+        metadata.compression = self._codec
+        metadata.uncompressed_size = len(payload)
+        return compress(self._codec, payload)
 
 
 def _set_keys(metadata: pb.MessageMetadata | pb.SingleMessageMetadata, message: OutgoingMessage) -> None:

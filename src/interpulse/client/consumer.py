@@ -124,6 +124,8 @@ class PartitionConsumer:
         self._nacks = RedeliveryTimer(config.nack_delay_ms, self._ask_again)
         self._unacked = RedeliveryTimer(config.ack_timeout_ms, self._ask_again) if config.ack_timeout_ms else None
         self._loop = asyncio.get_running_loop()
+        self._backoff = session.backoff()
+        self._attached_at = 0.0
 
     # ---- Opening and coming back
 
@@ -156,6 +158,7 @@ class PartitionConsumer:
         if not connection.hosts_consumer(self._id):
             raise NotConnected("the consumer was closed right after it was opened")
         self._connection = connection
+        self._attached_at = self._loop.time()
         self._taken = 0
         connection.write(*self._acks.take_frames(self._id))
         connection.write(commands.flow(self._id, self._config.receiver_queue_size))
@@ -185,7 +188,8 @@ class PartitionConsumer:
     async def _return(self, assigned_url: str | None) -> None:
         if self._seeking is not None:
             await asyncio.wait([self._seeking])
-        backoff = self._session.backoff()
+        else:
+            await asyncio.sleep(self._backoff.pause_after(self._loop.time() - self._attached_at))
         while self._failure is None:
             try:
                 async with asyncio.timeout(self._session.config.operation_timeout_ms / 1000):
@@ -200,7 +204,7 @@ class PartitionConsumer:
             if not tolerated_while_returning(failure):
                 self._fail(failure)
                 return
-            pause = backoff.next_pause()
+            pause = self._backoff.next_pause()
             _log.info("consumer cannot come back yet topic=%s pause_s=%.1f error=%s", self.topic, pause, failure)
             await asyncio.sleep(pause)
 
@@ -340,7 +344,7 @@ class PartitionConsumer:
         if self._connection is None:
             return  # the next connection brings everything unacknowledged anyway
         if self._config.subscription_type in ("shared", "key-shared"):
-            ids = map(message_id_to_wire, positions)
+            ids = [message_id_to_wire(entry) for last in positions for entry in self._acks.entries_of(last)]
             self._connection.write(commands.redeliver_unacknowledged(self._id, ids))
             return
         self.redeliver_unacknowledged()

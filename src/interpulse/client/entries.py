@@ -98,6 +98,8 @@ class EntryReader:
         self._id = -1
         self._returning: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
+        self._backoff = session.backoff()
+        self._attached_at = 0.0
 
     # ---- Reading
 
@@ -208,6 +210,7 @@ class EntryReader:
         if not connection.hosts_consumer(self._id):
             raise NotConnected("the reader was closed right after it was opened")
         self._connection = connection
+        self._attached_at = self._loop.time()
         self._permits = 0
         self._grant()
 
@@ -235,7 +238,7 @@ class EntryReader:
             self._returning = self._session.spawn(self._return())
 
     async def _return(self) -> None:
-        backoff = self._session.backoff()
+        await asyncio.sleep(self._backoff.pause_after(self._loop.time() - self._attached_at))
         while self._failure is None:
             self.resubscribed_count += 1
             try:
@@ -249,7 +252,7 @@ class EntryReader:
             if not tolerated_while_returning(failure):
                 self._fail(failure)
                 break
-            await asyncio.sleep(backoff.next_pause())
+            await asyncio.sleep(self._backoff.next_pause())
         self._returning = None
 
     def _fail(self, failure: PulsarError) -> None:

@@ -53,6 +53,9 @@ class ProducerConfig:
     batch_messages_max: int = 1000
     batch_bytes_max: int = 128 * 1024
     batch_delay_ms: int = 1
+    chunking_enabled: bool = False
+    """Send messages above the broker's limit in several entries. Needs a persistent topic and no batching."""
+
     pending_messages_max: int = 1000
     """Entries that may be without receipt before senders have to wait."""
 
@@ -62,6 +65,10 @@ class ProducerConfig:
     hashing: HashingScheme = "java-string"
     partitions_update_interval_ms: int = 60_000
     """How often a partitioned producer looks for new partitions, 0 = never."""
+
+    def __post_init__(self) -> None:
+        if self.chunking_enabled and self.batching_enabled:
+            raise ValueError("chunking_enabled needs batching_enabled=False")
 
 
 class PartitionProducer:
@@ -141,9 +148,22 @@ class PartitionProducer:
 
     def _send_single(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> None:
         self._refresh_builder()
-        built = self._builder.single(message, sequence_id, _now_ms())
+        now_ms = _now_ms()
+        built = self._builder.single(message, sequence_id, now_ms)
+        if self._config.chunking_enabled and len(built.entry) > self._lane.message_bytes_max:
+            self._send_chunks(message, sequence_id, now_ms, future)
+            return
         self._check_size(len(built.entry))
         self._transmit(built, [future])
+
+    def _send_chunks(
+        self, message: OutgoingMessage, sequence_id: int, now_ms: int, future: asyncio.Future[MessageId]
+    ) -> None:
+        """The message has the id of its last chunk, and fails with the first chunk that fails."""
+        chunks = self._builder.chunks(message, sequence_id, now_ms, self._lane.message_bytes_max)
+        for chunk in chunks[:-1]:
+            self._transmit(chunk, [], on_failure=future)
+        self._transmit(chunks[-1], [future])
 
     def _send_batched(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> None:
         self._check_size(len(message.content or b""))
@@ -181,13 +201,21 @@ class PartitionProducer:
         if size > limit:
             raise InvalidRequest(f"a message of {size} bytes is above the limit of {limit} bytes of {self.topic}")
 
-    def _transmit(self, built: BuiltEntry, futures: list[asyncio.Future[MessageId]]) -> None:
+    def _transmit(
+        self,
+        built: BuiltEntry,
+        futures: list[asyncio.Future[MessageId]],
+        on_failure: asyncio.Future[MessageId] | None = None,
+    ) -> None:
         receipt = self._lane.send(
             built.entry,
             sequence_id=built.sequence_id,
             highest_sequence_id=built.highest_sequence_id,
             num_messages=built.num_messages,
+            is_chunk=built.is_chunk,
         )
+        if on_failure is not None:
+            receipt.add_done_callback(lambda done: _pass_failure_on(done, on_failure))
         receipt.add_done_callback(lambda done: self._resolve(done, futures, in_batch=built.is_batch))
 
     def _resolve(
@@ -222,6 +250,12 @@ class PartitionProducer:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _pass_failure_on(done: asyncio.Future[Receipt], future: asyncio.Future[MessageId]) -> None:
+    failure = None if done.cancelled() else done.exception()
+    if failure is not None:
+        _fail_all([future], failure)
 
 
 def _fail_all(futures: list[asyncio.Future[MessageId]], failure: BaseException) -> None:

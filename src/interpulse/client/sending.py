@@ -107,6 +107,8 @@ class SendingLane:
         self._returning: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        self._backoff = session.backoff()
+        self._attached_at = 0.0
 
     @property
     def pending_count(self) -> int:
@@ -164,6 +166,7 @@ class SendingLane:
         if answer.HasField("topic_epoch"):
             self._topic_epoch = answer.topic_epoch
         self._connection = connection
+        self._attached_at = self._loop.time()
         for entry in self._unconfirmed:
             connection.write(entry.head, entry.entry)
 
@@ -299,9 +302,9 @@ class SendingLane:
             self._connection.close()
 
     async def _return(self, assigned_url: str | None) -> None:
-        backoff = self._session.backoff()
         patience_ms = self._request.return_timeout_ms
         deadline = math.inf if patience_ms is None else self._loop.time() + patience_ms / 1000
+        await asyncio.sleep(self._backoff.pause_after(self._loop.time() - self._attached_at))
         while self._failure is None:
             self._epoch += 1
             try:
@@ -317,7 +320,7 @@ class SendingLane:
             if not tolerated_while_returning(failure) or self._loop.time() >= deadline:
                 self._fail(failure)
                 return
-            pause = backoff.next_pause()
+            pause = self._backoff.next_pause()
             _log.info("producer cannot come back yet topic=%s pause_s=%.1f error=%s", self.topic, pause, failure)
             await asyncio.sleep(pause)
 

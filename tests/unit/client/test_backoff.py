@@ -17,6 +17,14 @@ def test_pauses_double_up_to_the_limit() -> None:
     assert backoff.next_pause() <= 0.1
 
 
+def test_pauses_before_coming_back_grow_while_nothing_holds_and_vanish_when_something_did() -> None:
+    backoff = Backoff(100, 60_000)
+    assert 0.09 <= backoff.pause_after(0.0) <= 0.1
+    assert 0.18 <= backoff.pause_after(0.5) <= 0.2
+    assert backoff.pause_after(60.0) == 0.0
+    assert backoff.pause_after(0.0) <= 0.1
+
+
 async def test_retry_when_the_failure_passes_then_succeeds() -> None:
     outcomes = iter([ServiceNotReady("one"), ServiceNotReady("two"), "done"])
 

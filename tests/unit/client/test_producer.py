@@ -134,3 +134,35 @@ async def test_waiter_when_cancelled_then_the_message_is_sent_all_the_same(
     await producer.flush()
     assert sends(broker) == [(0, 0, 1)]
     await producer.close()
+
+
+async def test_large_message_when_chunked_then_goes_in_pieces_under_one_number(
+    broker: ScriptedBroker, session: Session
+) -> None:
+    producer = await open_producer(session, batching_enabled=False, chunking_enabled=True)
+    message_id = await producer.send(OutgoingMessage(bytes(12 * 1024 * 1024)))
+    await producer.send(OutgoingMessage(b"small"))
+    chunks = [command.send for command in broker.all_of(pb.BaseCommand.SEND)]
+    assert [(send.sequence_id, send.is_chunk) for send in chunks] == [(0, True)] * 3 + [(1, False)]
+    assert message_id == MessageId(1, 2, -1)
+    await producer.close()
+
+
+async def test_large_message_when_one_chunk_fails_then_the_message_fails(
+    broker: ScriptedBroker, session: Session
+) -> None:
+    first = iter([True])
+    broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: (
+        peer.say(commands.send_error(frame.command.send.producer_id, frame.command.send.sequence_id, 22, "no"))
+        if next(first, False)
+        else peer.answer(frame)
+    )
+    producer = await open_producer(session, batching_enabled=False, chunking_enabled=True)
+    with pytest.raises(NotAllowed):
+        await producer.send(OutgoingMessage(bytes(12 * 1024 * 1024)))
+    await producer.close()
+
+
+def test_chunking_together_with_batching_is_refused() -> None:
+    with pytest.raises(ValueError, match="batching"):
+        ProducerConfig(chunking_enabled=True)

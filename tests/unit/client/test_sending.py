@@ -306,3 +306,14 @@ async def test_close_when_entries_are_unconfirmed_then_they_fail(broker: Scripte
     await lane.close()
     with pytest.raises(AlreadyClosed):
         await future
+
+
+async def test_lane_when_the_broker_keeps_failing_then_comes_back_ever_more_slowly(broker: ScriptedBroker) -> None:
+    broker.scripts[pb.BaseCommand.SEND] = refuse_send(2)  # type: ignore[assignment]
+    patient = Session(ClientConfig(broker.url, backoff_initial_ms=20, backoff_max_ms=60_000))
+    lane = await open_lane(patient, send_timeout_ms=200)
+    with pytest.raises(OperationTimeout):
+        await lane.send(ENTRY, sequence_id=0)
+    assert 2 <= broker.count(pb.BaseCommand.PRODUCER) <= 5
+    await lane.close()
+    await patient.close()

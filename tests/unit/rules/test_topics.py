@@ -52,11 +52,14 @@ from interpulse.rules.topics import (
     decide_delete_partitioned,
     decide_delete_plain,
     decide_expand,
+    decide_lookup,
     decide_open,
     decide_partitions,
+    decide_partitions_to_subscribe,
     existence,
     may_create,
     metadata_names,
+    takes_remote_shape,
 )
 
 OFF = EffectiveAutoCreation(allowed=False)
@@ -336,6 +339,56 @@ class TestWhatEachCommandSees:
         view = view_of("non-persistent://public/default/x", auto_creation=OFF)
         assert outcome(decide_open, view, by=CLIENT, create=True) is TopicNotFound
         assert outcome(decide_open, view, by=ADMIN, create=True) is None
+
+
+class TestHttpLookup:
+    """HTTP lookup names a broker for what exists or may be created; nothing is looked up for any other name."""
+
+    @pytest.mark.parametrize(
+        ("view", "expected"),
+        [
+            pytest.param(view_of("x"), None, id="nothing-auto-on"),
+            pytest.param(view_of("x", auto_creation=OFF), TopicNotFound, id="nothing-auto-off"),
+            pytest.param(view_of("x-partition-0"), None, id="no-such-partition-auto-on"),
+            pytest.param(view_of("x-partition-0", auto_creation=OFF), TopicNotFound, id="no-such-partition-auto-off"),
+            pytest.param(view_of("x", 3, auto_creation=OFF), None, id="partitioned"),
+            pytest.param(view_of("x-partition-3", 3), TopicNotFound, id="outside"),
+            pytest.param(view_of("x-partition-1", 3, auto_creation=OFF), None, id="record-lost"),
+            pytest.param(view_of("x-partition-0", recorded=True, auto_creation=OFF), None, id="metadata-lost"),
+            pytest.param(view_of("x", namespace=NamespaceStanding.MISSING), NamespaceNotFound, id="namespace-missing"),
+        ],
+    )
+    def test_lookup(self, view: TopicView, expected: Any) -> None:
+        assert outcome(decide_lookup, view) is expected
+
+
+class TestSubscriptionByAnOperator:
+    def test_missing_topic_that_may_not_be_created_is_a_failed_precondition(self) -> None:
+        assert outcome(decide_partitions_to_subscribe, view_of("x", auto_creation=OFF)) is PreconditionFailed
+
+    def test_otherwise_it_is_the_creating_question(self) -> None:
+        for view in small_world()[::11]:
+            asked = outcome(decide_partitions, view, create=True)
+            expected = PreconditionFailed if asked is TopicNotFound else asked
+            assert outcome(decide_partitions_to_subscribe, view) == expected
+
+
+class TestRemoteShape:
+    @pytest.mark.parametrize(
+        ("view", "expected"),
+        [
+            pytest.param(view_of("x"), True, id="about-to-be-created"),
+            pytest.param(view_of("x", auto_creation=OFF), False, id="not-allowed"),
+            pytest.param(view_of("x", recorded=True), False, id="exists"),
+            pytest.param(view_of("x", 3), False, id="partitioned"),
+            pytest.param(view_of("x-partition-0"), False, id="partition-name"),
+            pytest.param(view_of("non-persistent://public/default/x"), False, id="non-persistent"),
+        ],
+    )
+    def test_other_clusters_are_asked_only_for_what_is_about_to_be_created(
+        self, view: TopicView, expected: bool
+    ) -> None:
+        assert takes_remote_shape(view) is expected
 
 
 class TestOpen:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from interpulse import __version__
 from interpulse.broker.config import dynamic_keys
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json, answer_text
 from interpulse.model.errors import ClusterNotFound, ServiceNotReady
 
 __all__ = ["ROUTES"]
 
-_PULSAR_VERSION: Final = "5.0.0"
+_VERSION: Final = f"5.0.0+interpulse-{__version__}"
+"""The line of Apache Pulsar whose REST API this is, and our own version."""
 
 
 async def list_brokers(call: Call) -> Answer:
@@ -43,7 +45,7 @@ async def check_alive(call: Call) -> Answer:
 
 
 async def get_version(call: Call) -> Answer:
-    return answer_text(_PULSAR_VERSION)
+    return answer_text(_VERSION)
 
 
 async def list_dynamic(call: Call) -> Answer:

@@ -1,0 +1,55 @@
+"""One Spark session and one broker for all tests of this folder; topics have names of their own."""
+
+import itertools
+import os
+import sys
+
+import pytest
+
+from interpulse.client.sync import Client
+from interpulse.testing import InProcessBroker
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory):
+    with InProcessBroker(tmp_path_factory.mktemp("broker"), {"brokerDeduplicationEnabled": "true"}) as broker:
+        yield broker
+
+
+@pytest.fixture
+def client(broker):
+    with Client(broker.service_url) as client:
+        yield client
+
+
+@pytest.fixture
+def topic(broker):
+    """A fresh topic of four partitions."""
+    from interpulse.model.names import TopicName
+
+    name = f"persistent://public/default/t{next(_numbers)}"
+    broker.call(lambda app: app.lifecycle.create_partitioned(TopicName.parse(name), 4))
+    return name
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    from interpulse.spark.session import start_session
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = start_session(
+        "tests",
+        master="local[2,4]",
+        driver_memory="700m",
+        directory=tmp_path_factory.mktemp("spark"),
+        conf={"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"},
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def options(broker, topic):
+    return {"service.url": broker.service_url, "topic": topic}

@@ -1,0 +1,92 @@
+"""Runs a stream of the data source without a JVM, and does to it what Spark does.
+
+Everything is pickled between steps, ``initialOffset`` is asked twice, offsets are written down before a batch is read
+and commits after it; a driver made on the same log replays the batch that was not committed.
+"""
+
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import CaseInsensitiveDict
+
+from interpulse.spark.source import PulsarDataSource
+
+
+class Killed(Exception):
+    """The driver was killed at a step."""
+
+
+@dataclass
+class CheckpointLog:
+    """What Spark keeps: offsets before, commits after a batch."""
+
+    offsets: dict[int, str] = field(default_factory=dict)
+    commits: set[int] = field(default_factory=set)
+
+
+class StreamDriver:
+    """One run of a query; ``sink(batch_id, rows)`` takes the rows of a batch."""
+
+    def __init__(
+        self,
+        options: dict[str, str],
+        log: CheckpointLog,
+        sink: Callable[[int, list[pa.RecordBatch]], None],
+        *,
+        kill_at: str = "",
+    ) -> None:
+        source = _pickled(PulsarDataSource(CaseInsensitiveDict({key.lower(): value for key, value in options.items()})))
+        self.schema = source.schema()
+        self.reader = source.streamReader(schema=self.schema)
+        self.executor_reader = _pickled(source.streamReader(schema=self.schema))
+        self.log = log
+        self.sink = sink
+        self.kill_at = kill_at
+
+    def run_batch(self) -> bool:
+        """One micro-batch; False if there was nothing to do."""
+        last = max(self.log.offsets, default=None)
+        if last is not None and last not in self.log.commits:
+            self._execute(last)
+            return True
+        if last is None:
+            self.reader.initialOffset()
+            self._step("initial")
+            start: dict[str, Any] = self.reader.initialOffset()
+        else:
+            start = json.loads(self.log.offsets[last])
+            self.reader.commit(start)
+        end = json.loads(json.dumps(self.reader.latestOffset(start, self.reader.getDefaultReadLimit())))
+        if end == start and last is not None:
+            return False
+        batch = 0 if last is None else last + 1
+        self.log.offsets[batch] = json.dumps(end)
+        self._step("planned")
+        self._execute(batch, start)
+        return True
+
+    def _execute(self, batch: int, start: dict[str, Any] | None = None) -> None:
+        if start is None:
+            start = json.loads(self.log.offsets[batch - 1]) if batch else self.reader.initialOffset()
+        end = json.loads(self.log.offsets[batch])
+        rows = [
+            chunk
+            for partition in self.reader.partitions(start, end)
+            for chunk in self.executor_reader.read(_pickled(partition))
+        ]
+        self._step("read")
+        self.sink(batch, rows)
+        self._step("written")
+        self.log.commits.add(batch)
+
+    def _step(self, name: str) -> None:
+        if name == self.kill_at:
+            raise Killed(name)
+
+
+def _pickled(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))

@@ -1,0 +1,173 @@
+"""Streams without a JVM: restarts at every step, growth, limits."""
+
+import time
+
+import pytest
+
+from interpulse.model.names import TopicName
+from interpulse.spark.options import parse_write_options
+from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
+from interpulse.spark.sink import write_rows
+from interpulse.spark.state_files import LaneFiles
+from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
+
+FAST = {"offsetPollIntervalMs": "1", "partitionDiscoveryIntervalMs": "1"}
+
+
+def publish(client, topic, values, **options):
+    with client.create_producer(topic, **options) as producer:
+        for value in values:
+            producer.send_async(str(value).encode(), key=f"k{value % 7}")
+        producer.flush()
+
+
+def values_of(chunks):
+    return [int(value) for chunk in chunks for value in chunk.column("value").to_pylist()]
+
+
+class Seen(list):
+    """A sink at least once: replaces what a replayed batch had delivered."""
+
+    def __init__(self):
+        self.batches = {}
+
+    def __call__(self, batch, chunks):
+        self.batches[batch] = values_of(chunks)
+
+    @property
+    def values(self):
+        return [value for batch in sorted(self.batches) for value in self.batches[batch]]
+
+
+def drain(driver):
+    """Run until two rounds had nothing to do: discovery and positions are cached for a millisecond."""
+    idle = 0
+    while idle < 2:
+        idle = 0 if driver.run_batch() else idle + 1
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize("kill_at", ["initial", "planned", "read", "written"])
+def test_stream_when_killed_at_any_step_then_reads_everything_once(client, options, topic, kill_at):
+    publish(client, topic, range(100))
+    log, seen = CheckpointLog(), Seen()
+    given = {**options, **FAST, "startingOffsets": "earliest", "maxEntriesPerTrigger": "30"}
+    with pytest.raises(Killed):
+        drain(StreamDriver(given, log, seen, kill_at=kill_at))
+    drain(StreamDriver(given, log, seen))
+    assert sorted(seen.values) == list(range(100))
+
+
+def test_stream_from_latest_when_killed_before_the_anchor_then_starts_at_the_next_latest(client, options, topic):
+    log, seen = CheckpointLog(), Seen()
+    drain(StreamDriver({**options, **FAST}, log, seen))
+    publish(client, topic, range(10))
+    drain(StreamDriver({**options, **FAST}, log, seen))
+    assert sorted(seen.values) == list(range(10))
+
+
+def test_stream_when_a_topic_grows_then_reads_the_new_partitions(broker, client, options, topic):
+    log, seen = CheckpointLog(), Seen()
+    driver = StreamDriver({**options, **FAST, "startingOffsets": "earliest"}, log, seen)
+    publish(client, topic, range(20))
+    drain(driver)
+    broker.call(lambda app: app.lifecycle.expand(TopicName.parse(topic), 6))
+    publish(client, topic, range(20, 60))
+    drain(driver)
+    assert sorted(seen.values) == list(range(60))
+
+
+def test_stream_with_a_subscription_moves_it_behind_the_stream(broker, client, options, topic):
+    log, seen = CheckpointLog(), Seen()
+    given = {**options, **FAST, "startingOffsets": "earliest", "predefinedSubscription": "spark"}
+    driver = StreamDriver(given, log, seen)
+    publish(client, topic, range(20))
+    drain(driver)
+    time.sleep(1.05)  # the subscription is advanced once a second
+    drain(driver)
+
+    def backlogs(app):
+        topics = [app.registry.get(TopicName.parse(topic).partition(index)) for index in range(4)]
+        return [topic.stats()["subscriptions"]["spark"]["msgBacklog"] for topic in topics]
+
+    async def ask(app):
+        return backlogs(app)
+
+    assert broker.call(ask) == [0, 0, 0, 0]
+
+
+def lane_options(broker, state_path):
+    return parse_write_options(
+        {
+            "service.url": broker.service_url,
+            "mode": "entry",
+            "deliveryGuarantee": "exactly-once",
+            "producerName": "lane",
+            "replicatedFrom": "east",
+            "targetCluster": "west",
+            "statePath": str(state_path),
+        }
+    )
+
+
+class LaneSink:
+    """What the stream writer does, without Spark; every row goes to ``-copy`` of its topic."""
+
+    def __init__(self, broker, state_path, topic):
+        self.options = lane_options(broker, state_path)
+        self.files = LaneFiles(str(state_path))
+        self.topic = topic
+        self.killed_once = False
+        self.kill_after_write = False
+
+    def __call__(self, batch, chunks):
+        renamed = [self.renamed(chunk) for chunk in chunks]
+        _, states = self.files.newest(below=batch)
+        written = write_rows(self.options, iter(renamed), states)
+        if self.kill_after_write and not self.killed_once and written:
+            self.killed_once = True
+            raise Killed("after the last receipt")
+        self.files.commit(batch, {item.topic: item.lane_state for item in written if item.sequence_id >= 0})
+
+    def renamed(self, chunk):
+        import pyarrow as pa
+
+        names = [name.replace(self.topic, f"{self.topic}-copy") for name in chunk.column("__topic").to_pylist()]
+        return chunk.set_column(0, "__topic", pa.array(names))
+
+
+@pytest.mark.parametrize("kill_at", ["planned", "read", "written", "after-write"])
+def test_copy_when_killed_at_any_step_then_holds_everything_exactly_once(
+    broker, client, options, topic, tmp_path, kill_at
+):
+    copy = f"{topic}-copy"
+    broker.call(lambda app: app.lifecycle.create_partitioned(TopicName.parse(copy), 4))
+    publish(client, topic, range(200), batching_enabled=False)
+    publish(client, topic, range(200, 400))
+    given = {
+        **options,
+        **FAST,
+        "startingOffsets": "earliest",
+        "mode": "entry",
+        "includeColumns": ",".join(ENTRY_WRITE_COLUMNS),
+        "maxEntriesPerTrigger": "90",
+    }
+    log, sink = CheckpointLog(), LaneSink(broker, tmp_path, topic)
+    sink.kill_after_write = kill_at == "after-write"
+    with pytest.raises(Killed):
+        drain(StreamDriver(given, log, sink, kill_at=kill_at))
+    drain(StreamDriver(given, log, sink))
+    copied = read_all(client, copy)
+    assert sorted(copied) == list(range(400))
+    for remainder in range(7):
+        keyed = [value for value in copied if value % 7 == remainder]
+        assert keyed == sorted(keyed)
+
+
+def read_all(client, topic):
+    found = []
+    for index in range(4):
+        with client.create_reader(f"{topic}-partition-{index}") as reader:
+            while reader.has_message_available():
+                found.append(int(reader.read_next(5000).content))
+    return found

@@ -175,6 +175,12 @@ async def test_set_properties_keeps_the_rest_of_the_record(broker: Broker) -> No
     assert record.value == b'{"ledgers": [{"ledgerId": 3}], "properties": {"a": "1", "b": "2"}}'
 
 
+async def test_set_properties_of_a_partitioned_topic_keeps_its_count(broker: Broker) -> None:
+    await broker.lifecycle.create_partitioned(X, 3, properties={"a": "1"})
+    await broker.lifecycle.set_properties(X, lambda old: old | {"b": "2"})
+    assert await broker.lifecycle.metadata(X) == PartitionedTopicMetadata(3, properties={"a": "1", "b": "2"})
+
+
 async def test_system_topics_are_listed_only_when_asked_for(broker: Broker) -> None:
     system = TopicName.parse("__change_events")
     await broker.lifecycle.open(system, by=Requester.CLIENT, create=True)

@@ -73,7 +73,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._held_by_output = False
         self._output_high = False
-        self._sign_of_life: asyncio.Future[None] | None = None
+        self._sign_of_life: asyncio.Future[bool] | None = None
         self._keep_alive_timer: asyncio.TimerHandle | None = None
 
     # The transport calls.
@@ -91,7 +91,7 @@ class ClientConnection(asyncio.Protocol):
         if self.lost:
             return
         if self._sign_of_life is not None:
-            self._sign_of_life.set_result(None)
+            self._sign_of_life.set_result(True)
             self._sign_of_life = None
         try:
             for frame in self._protocol.receive_data(data):
@@ -125,12 +125,13 @@ class ClientConnection(asyncio.Protocol):
         if self._keep_alive_timer is not None:
             self._keep_alive_timer.cancel()
         if self._sign_of_life is not None:
-            self._sign_of_life.set_exception(ConnectionResetError())
+            self._sign_of_life.set_result(False)
             self._sign_of_life = None
         producers, self.producers = self.producers, {}
         consumers, self.consumers = self.consumers, {}
         for open_producer in producers.values():
             open_producer.producer.close()
+            open_producer.outlet.abandon()
         for open_consumer in consumers.values():
             open_consumer.consumer.close()
         _logger.debug("connection closed address=%s cause=%s", self.address, exc)
@@ -171,9 +172,11 @@ class ClientConnection(asyncio.Protocol):
             self._read_again()
 
     def forget_producer(self, producer_id: int) -> None:
-        """The producer is closed; sends that are still on their way to it are ignored for a while."""
-        if self.producers.pop(producer_id, None) is None:
+        """The producer is closed: nothing is pending any more, and sends on their way to it are ignored for a while."""
+        opened = self.producers.pop(producer_id, None)
+        if opened is None:
             return
+        opened.outlet.abandon()
         now = self.loop.time()
         self._closed_producers.pop(producer_id, None)
         self._closed_producers[producer_id] = now
@@ -194,13 +197,10 @@ class ClientConnection(asyncio.Protocol):
             self._protocol.ping()
             self._send_own()
         try:
-            await asyncio.wait_for(asyncio.shield(self._sign_of_life), self.limits.liveness_check_seconds)
+            return await asyncio.wait_for(asyncio.shield(self._sign_of_life), self.limits.liveness_check_seconds)
         except TimeoutError:
             self.drop("no sign of life when another client asked for the name of its producer")
             return False
-        except ConnectionResetError:
-            return False
-        return True
 
     def drop(self, reason: str) -> None:
         """Close this connection because of ``reason``, after what was answered so far went out."""
@@ -255,6 +255,8 @@ class ClientConnection(asyncio.Protocol):
 
     def _hold_if_too_much(self) -> None:
         """Stop reading while what the client has made us hold is above its limits."""
+        if self.lost:
+            return
         if not self.held_by_publishes and not self._publishes_below(self.limits.pending_publishes_max):
             self.held_by_publishes = True
             self._transport.pause_reading()

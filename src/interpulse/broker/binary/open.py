@@ -22,7 +22,7 @@ __all__ = ["ConsumerOutlet", "OpenConsumer", "OpenProducer", "ProducerOutlet"]
 class ProducerOutlet:
     """Turns the answers to one producer into frames. The answers come in the order of the sends."""
 
-    __slots__ = ("_connection", "_drained", "_encode", "_request_id", "_send", "sizes")
+    __slots__ = ("_abandoned", "_connection", "_drained", "_encode", "_request_id", "_send", "sizes")
 
     def __init__(self, connection: ClientConnection, request: pb.CommandProducer, partition: int) -> None:
         self.sizes: deque[int] = deque()
@@ -32,6 +32,7 @@ class ProducerOutlet:
         self._send = connection.output.send
         self._encode = commands.ReceiptEncoder(request.producer_id, partition).encode_all
         self._drained: asyncio.Future[None] | None = None
+        self._abandoned = False
 
     async def drained(self) -> None:
         """Wait until every entry has its answer."""
@@ -39,22 +40,23 @@ class ProducerOutlet:
             self._drained = self._drained or self._connection.loop.create_future()
             await self._drained
 
+    def abandon(self) -> None:
+        """The producer is closed: what has no answer yet will not get one."""
+        self._abandoned = True
+        self._release(len(self.sizes))
+
     def receipts(self, producer_id: int, receipts: Sequence[tuple[int, int, int, int]]) -> None:
+        if self._abandoned:
+            return
         frames = self._encode(receipts)
-        connection, pop = self._connection, self.sizes.popleft
-        connection.output.send_pieces((frames,), len(frames))
-        connection.pending_publishes -= len(receipts)
-        connection.pending_bytes -= sum([pop() for _ in receipts])
-        connection.publishes_answered()
-        self._check_drained()
+        self._connection.output.send_pieces((frames,), len(frames))
+        self._release(len(receipts))
 
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
+        if self._abandoned:
+            return
         self._send(commands.send_error(producer_id, sequence_id, error.wire_code, str(error)))
-        connection = self._connection
-        connection.pending_publishes -= 1
-        connection.pending_bytes -= self.sizes.popleft()
-        connection.publishes_answered()
-        self._check_drained()
+        self._release(1)
 
     def producer_ready(self, producer_id: int, topic_epoch: int) -> None:
         opened = self._connection.producers.get(producer_id)
@@ -76,7 +78,12 @@ class ProducerOutlet:
     async def is_alive(self) -> bool:
         return await self._connection.is_alive()
 
-    def _check_drained(self) -> None:
+    def _release(self, count: int) -> None:
+        """So many entries are not pending any more."""
+        connection, pop = self._connection, self.sizes.popleft
+        connection.pending_publishes -= count
+        connection.pending_bytes -= sum([pop() for _ in range(count)])
+        connection.publishes_answered()
         if self._drained is not None and not self.sizes:
             self._drained.set_result(None)
             self._drained = None

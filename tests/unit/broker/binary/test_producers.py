@@ -208,3 +208,25 @@ async def test_close_when_producer_is_being_opened_then_closed_afterwards(client
     assert opened.command.producer_success.request_id == 1
     assert closed.command.success.request_id == 2
     assert client.rooms.topic.producers[0].closed
+
+
+async def test_close_by_broker_when_sends_are_pending_then_they_do_not_count_any_more(dial: Any) -> None:
+    client = dial(pending_publishes_max=2)
+    await client.greet()
+    producer = await client.open_producer()
+    client.send(commands.send(1, 1, ENTRY), commands.send(1, 2, ENTRY))
+    assert not client.transport.reading
+    producer.sink.producer_closed(1)
+    assert client.transport.reading
+    producer.sink.receipts(1, [(1, -1, 1, 1)])
+    producer.sink.send_failed(1, 2, PersistenceError("late"))
+    (answer,) = await client.answers()
+    assert answer.command.type == pb.BaseCommand.CLOSE_PRODUCER
+
+
+async def test_close_when_connection_ends_before_the_receipts_then_no_request_is_left_waiting(client: Any) -> None:
+    await client.open_producer()
+    client.send(commands.send(1, 1, ENTRY), commands.close_producer(1, 3))
+    await client.answers()
+    client.end()
+    await asyncio.wait_for(client.connection.tasks_done(), 5)

@@ -1,0 +1,166 @@
+"""The data source in a local Spark."""
+
+import pytest
+
+from interpulse.client.sync import Client
+from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
+
+pytestmark = pytest.mark.spark
+
+
+def publish(client, topic, values, **options):
+    with client.create_producer(topic, **options) as producer:
+        for value in values:
+            producer.send_async(
+                str(value).encode(), key=f"k{value % 7}", properties={"n": str(value)}, event_time_ms=1000 + value
+            )
+        producer.flush()
+
+
+def values_of(frame):
+    return sorted(int(row.value) for row in frame.select("value").collect())
+
+
+def test_batch_read_has_the_columns_people_know(spark, client, options, topic):
+    publish(client, topic, range(50))
+    publish(client, topic, range(50, 60), batching_enabled=False)
+    frame = spark.read.format("pulsar").options(**options).load()
+    assert frame.columns == [
+        "value",
+        "__key",
+        "__topic",
+        "__messageId",
+        "__publishTime",
+        "__eventTime",
+        "__messageProperties",
+    ]
+    assert values_of(frame) == list(range(60))
+    row = frame.where("cast(value as string) = '55'").collect()[0]
+    assert row["__key"] == b"k6"
+    assert row["__messageProperties"] == {"n": "55"}
+    assert row["__eventTime"].timestamp() == 1.055
+
+
+def test_batch_read_of_named_columns_reads_no_others(spark, client, options, topic):
+    publish(client, topic, range(5))
+    frame = spark.read.format("pulsar").options(**options).option("includeColumns", "__PARTITION,__batchIndex").load()
+    assert frame.columns == ["value", "__partition", "__batchIndex"]
+    assert values_of(frame) == list(range(5))
+
+
+def test_batch_read_with_a_schema_of_the_user(spark, client, options, topic):
+    publish(client, topic, range(5))
+    frame = spark.read.format("pulsar").schema("__key BINARY, value BINARY").options(**options).load()
+    assert frame.columns == ["__key", "value"]
+    assert values_of(frame) == list(range(5))
+
+
+def test_batch_read_from_a_position_to_a_position(spark, client, options, topic):
+    publish(client, topic, range(100), batching_enabled=False)
+    partition = f"{topic}-partition-0"
+    entries = spark.read.format("pulsar").options(**options).option("mode", "entry").load()
+    ledger = entries.where(f"__topic = '{partition}'").first()["__ledgerId"]
+    part = (
+        spark.read.format("pulsar")
+        .options(**{**options, "topic": partition})
+        .option("startingOffsets", f'{{"{partition}": "{ledger}:2"}}')
+        .option("endingOffsets", f'{{"{partition}": "{ledger}:4"}}')
+        .load()
+    )
+    assert part.count() == 3
+
+
+def test_unknown_option_is_refused_with_the_nearest_name(spark, options):
+    with pytest.raises(Exception, match="did you mean startingOffsets"):
+        spark.read.format("pulsar").options(**options).option("startOffsets", "earliest").load()
+
+
+def test_absent_topic_is_an_error_and_is_not_created(spark, broker, options):
+    absent = "persistent://public/default/absent"
+    with pytest.raises(Exception, match="TopicNotFound"):
+        spark.read.format("pulsar").options(**{**options, "topic": absent}).load().count()
+    with Client(broker.service_url) as client, pytest.raises(Exception, match="absent"):
+        client.get_partitions_for_topic(absent, create=False)
+
+
+def test_stream_reads_what_is_there_now_and_goes_on_after_a_restart(spark, client, options, topic, tmp_path):
+    seen = []
+
+    def run():
+        rows = spark.readStream.format("pulsar").options(**options).option("startingOffsets", "earliest")
+        rows = rows.option("maxEntriesPerTrigger", "7").load()
+
+        def take(frame, batch):
+            seen.extend(values_of(frame))
+
+        query = rows.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    publish(client, topic, range(30), batching_enabled=False)
+    run()
+    assert sorted(seen) == list(range(30))
+    publish(client, topic, range(30, 40))
+    run()
+    assert sorted(seen) == list(range(40))
+
+
+def test_batch_write_publishes_keys_properties_and_times(spark, client, options, topic):
+    rows = spark.sql(
+        "select cast(id as string) value, concat('k', id % 3) __key, timestamp_millis(5000 + id) __eventTime, "
+        "map('n', cast(id as string)) __messageProperties from range(100)"
+    )
+    rows.write.format("pulsar").options(**options).mode("append").save()
+    back = spark.read.format("pulsar").options(**options).load()
+    assert values_of(back) == list(range(100))
+    row = back.where("cast(value as string) = '7'").collect()[0]
+    assert (row["__key"], row["__messageProperties"]) == (b"k1", {"n": "7"})
+    assert row["__eventTime"].timestamp() == 5.007
+    partitions = back.groupBy("__key").agg({"__topic": "collect_set"}).collect()
+    assert all(len(row[1]) == 1 for row in partitions)
+
+
+def test_overwriting_is_refused(spark, options):
+    with pytest.raises(Exception, match="append"):
+        spark.range(1).selectExpr("cast(id as string) value").write.format("pulsar").options(**options).mode(
+            "overwrite"
+        ).save()
+
+
+def test_entries_are_copied_as_they_are(spark, broker, client, options, topic):
+    publish(client, topic, range(100))
+    target = f"{topic}-restored"
+    broker.call(lambda app: app.lifecycle.create_partitioned(_name(target), 4))
+    entries = spark.read.format("pulsar").options(**options).option("mode", "entry").load()
+    renamed = entries.selectExpr(
+        f"replace(__topic, '{topic}', '{target}') __topic", "__ledgerId", "__entryId", "__metadata", "__payload"
+    )
+    writer = renamed.write.format("pulsar").option("service.url", broker.service_url)
+    writer.option("mode", "entry").mode("append").save()
+    assert values_of(spark.read.format("pulsar").options(**{**options, "topic": target}).load()) == list(range(100))
+
+
+def test_stream_write_exactly_once_continues_from_its_checkpoint(spark, broker, client, options, topic, tmp_path):
+    target = f"{topic}-copy"
+    broker.call(lambda app: app.lifecycle.create_partitioned(_name(target), 4))
+
+    def run():
+        rows = spark.readStream.format("pulsar").options(**options).option("startingOffsets", "earliest")
+        rows = rows.option("mode", "entry").option("includeColumns", ",".join(ENTRY_WRITE_COLUMNS)).load()
+        rows = rows.selectExpr(f"replace(__topic, '{topic}', '{target}') __topic", *ENTRY_WRITE_COLUMNS[1:])
+        writer = rows.writeStream.format("pulsar").option("service.url", broker.service_url).option("mode", "entry")
+        writer = writer.option("deliveryGuarantee", "exactly-once").option("producerName", "copy")
+        writer = writer.option("replicatedFrom", "east").option("targetCluster", "west")
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    publish(client, topic, range(50))
+    run()
+    publish(client, topic, range(50, 100), batching_enabled=False)
+    run()
+    assert values_of(spark.read.format("pulsar").options(**{**options, "topic": target}).load()) == list(range(100))
+
+
+def _name(text):
+    from interpulse.model.names import TopicName
+
+    return TopicName.parse(text)

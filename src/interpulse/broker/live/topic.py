@@ -119,20 +119,21 @@ class Topic:
     ) -> Topic:
         """Open the log, restore cursors and sequence ids. Raises LogNotFound, LogDamaged, MetadataError."""
         topic = cls(name, host, settings)
+        epoch = await topic._state.read_epoch()  # opening the log changes the record, now it is still in memory
         topic.log = await open_log(topic)
         try:
-            await topic._restore()
+            await topic._restore(epoch)
         except BaseException:
             await topic.log.close()
             raise
         return topic
 
-    async def _restore(self) -> None:
+    async def _restore(self, epoch: int | None) -> None:
         self._durable = self.log.last_position
         self.facts = FactsCache(Position(self.log.last_appended.ledger, self.log.last_appended.entry + 1))
         self.producers = ProducerSet(
             str(self.name),
-            await self._state.read_epoch(),
+            epoch,
             self._host.generate_producer_name,
             self._state.write_epoch,
             self._host.spawn,

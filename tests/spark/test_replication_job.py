@@ -1,0 +1,200 @@
+"""The replication job as its own process between two clusters: exactly once, in order, whatever is killed."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import psutil
+import pytest
+
+from interpulse.client.sync import Client
+from interpulse.model.names import TopicName
+from interpulse.testing import InProcessBroker
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+TOPIC = "persistent://public/default/flights"
+PARTITIONS = 4
+
+
+@pytest.fixture
+def east(tmp_path):
+    with InProcessBroker(tmp_path / "east", {"clusterName": "east"}) as broker:
+        broker.call(lambda app: app.lifecycle.create_partitioned(TopicName.parse(TOPIC), PARTITIONS))
+        yield broker
+
+
+@pytest.fixture
+def west(tmp_path):
+    with InProcessBroker(tmp_path / "west", {"clusterName": "west", "allowAutoTopicCreation": "false"}) as broker:
+        yield broker
+
+
+class Job:
+    """Runs ``python -m interpulse.spark replicate`` and reads its lines."""
+
+    def __init__(self, directory, east, west):
+        self.config = directory / "job.toml"
+        self.output = directory / "job.out"
+        self.config.write_text(
+            f"""
+            [pipeline]
+            name = "test"
+            state = "{directory / "state"}"
+            start = "earliest"
+            [source]
+            cluster = "east"
+            service_url = "{east.service_url}"
+            admin_url = "{east.web_url}"
+            [target]
+            cluster = "west"
+            service_url = "{west.service_url}"
+            admin_url = "{west.web_url}"
+            [select]
+            topics = ["{TOPIC}"]
+            [limits]
+            entries_per_batch = 2000
+            [spark]
+            driver_memory = "600m"
+            """
+        )
+        self.process = None
+
+    def start(self):
+        command = [sys.executable, "-m", "interpulse.spark", "replicate", "--config", str(self.config)]
+        with self.output.open("ab") as out, self.output.with_suffix(".err").open("ab") as err:
+            self.process = subprocess.Popen(command, stdout=out, stderr=err)
+        return self
+
+    def lines(self, event):
+        if not self.output.exists():
+            return []
+        lines = [json.loads(line) for line in self.output.read_text().splitlines()]
+        return [line for line in lines if line["event"] == event]
+
+    def family(self):
+        return [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))]
+
+    def stop(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(10)
+
+
+@pytest.fixture
+def job(tmp_path, east, west):
+    job = Job(tmp_path, east, west)
+    yield job
+    job.stop()
+
+
+def publish(broker, values, **options):
+    with Client(broker.service_url) as client, client.create_producer(TOPIC, **options) as producer:
+        for value in values:
+            producer.send_async(str(value).encode(), key=f"k{value % 50}", properties={"n": str(value)})
+        producer.flush()
+
+
+def read_all(broker):
+    found = []
+    with Client(broker.service_url) as client:
+        for index in range(PARTITIONS):
+            with client.create_reader(f"{TOPIC}-partition-{index}") as reader:
+                while reader.has_message_available():
+                    found.append(reader.read_next(5000))
+    return found
+
+
+def wait_until(condition, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.1)
+
+
+def stored(broker):
+    async def count(app):
+        topics = [app.registry.get(TopicName.parse(TOPIC).partition(index)) for index in range(PARTITIONS)]
+        return sum(topic.stats()["msgInCounter"] for topic in topics if topic is not None)
+
+    return broker.call(count)
+
+
+def assert_exactly_once(messages, count):
+    numbers = [int(message.content) for message in messages]
+    assert Counter(numbers) == Counter(range(count))
+    for remainder in range(50):
+        keyed = [number for number in numbers if number % 50 == remainder]
+        assert keyed == sorted(keyed)
+    assert all(message.properties["n"] == message.content.decode() for message in messages)
+    assert all(message.replicated_from == "east" for message in messages)
+
+
+def test_everything_arrives_exactly_once_when_the_job_is_killed_mid_batch(job, east, west):
+    publish(east, range(100))
+    job.start()
+    wait_until(lambda: job.lines("progress"))
+    publish(east, range(100, 5100), batching_enabled=False)
+    publish(east, range(5100, 10_100))
+    wait_until(lambda: stored(west) > 1500)
+    family = job.family()
+    job.process.kill()
+    job.process.wait()
+    wait_until(lambda: not any(psutil.pid_exists(pid) for pid in family[1:]), 20)
+    job.start()
+    wait_until(lambda: stored(west) >= 10_100)
+    job.stop()
+    assert_exactly_once(read_all(west), 10_100)
+    assert job.lines("provisioned")[0]["what"].startswith("flights created with 4 partitions")
+
+
+def test_job_when_told_to_stop_then_leaves_no_process_within_five_seconds(job, east, west):
+    publish(east, range(100))
+    job.start()
+    wait_until(lambda: stored(west) == 100)
+    family = job.family()
+    started = time.monotonic()
+    job.process.send_signal(signal.SIGTERM)
+    assert job.process.wait(10) == 0
+    wait_until(lambda: not any(psutil.pid_exists(pid) for pid in family), 5)
+    assert time.monotonic() - started < 5
+
+
+def test_target_that_is_away_for_a_while_is_caught_up_with(job, east, west):
+    publish(east, range(100))
+    job.start()
+    wait_until(lambda: stored(west) == 100)
+    port = west.service_url.rpartition(":")[2], west.web_url.rpartition(":")[2]
+    west.stop()
+    publish(east, range(100, 1100), batching_enabled=False)
+    wait_until(lambda: job.lines("error"))
+    settings = {"clusterName": "west", "brokerServicePort": port[0], "webServicePort": port[1]}
+    with InProcessBroker(west.app.data_dir, settings) as again:
+        wait_until(lambda: len(read_all(again)) >= 1100)
+        job.stop()
+        assert_exactly_once(read_all(again), 1100)
+
+
+def test_nothing_comes_back_when_both_directions_run(tmp_path, east, west):
+    there = Job(tmp_path, east, west)
+    back_directory = tmp_path / "back"
+    back_directory.mkdir()
+    back = Job(back_directory, east, west)
+    swapped = back.config.read_text().replace('"east"', '"?"').replace('"west"', '"east"').replace('"?"', '"west"')
+    for one, other in ((east.service_url, west.service_url), (east.web_url, west.web_url)):
+        swapped = swapped.replace(one, "<>").replace(other, one).replace("<>", other)
+    back.config.write_text(swapped)
+    publish(east, range(500))
+    there.start()
+    back.start()
+    try:
+        wait_until(lambda: stored(west) >= 500 and len(back.lines("progress")) >= 2)
+        time.sleep(3)  # long enough for many more micro-batches
+        assert len(read_all(east)) == 500
+        assert_exactly_once(read_all(west), 500)
+    finally:
+        there.stop()
+        back.stop()

@@ -1,0 +1,161 @@
+"""Writes ``docs/reference/spark-options.md`` from the options of the Spark data source."""
+
+# ruff: noqa: E501 - the page is prose, wrapped by hand
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from interpulse.spark.options import documented_options
+from interpulse.spark.rows import read_schema
+from interpulse.spark.session import recommended_conf
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "spark-options.md"
+
+_HEAD = """# The Spark data source
+
+Written by `tools/generate_spark_reference.py`; do not edit.
+
+`format("pulsar")` is there as soon as the package is installed; `interpulse.spark.source.register(spark)` registers it by
+hand, also under the name `interpulse` for sessions in which a JAR owns the name `pulsar`.
+
+## Options
+
+Keys are found in any letter case. A key that is not listed here is refused, with the nearest ones named. Durations are
+`500`, `500ms`, `30s`, `15m`; sizes `65536`, `64k`, `64m`, `1g`.
+
+| option | also | for | default | meaning |
+| --- | --- | --- | --- | --- |
+"""
+
+_OFFSETS = """
+An *entry* is what a broker stores at a time: one message, or a batch of them. Limits count entries, because the number of
+messages is not known before reading. Reading never creates a topic. `mode=entry` gives entries as they are stored, without
+decompressing or splitting them: for copies, backups and replication. A piece of a chunked message is an error in message
+mode.
+
+A stream starts at `latest` unless told otherwise, and its first micro-batch is always empty: it writes the starting
+positions into the checkpoint. The cursor of `predefinedSubscription` follows what is done; without one the broker may delete
+messages before a stream has read them.
+
+`deliveryGuarantee=exactly-once` writes entries under a producer name of the lane's and with sequence ids made of the source
+position, so that a target that de-duplicates stores each one once. After every retry the target itself is read back: an entry
+that the broker would drop as a repeat without holding it is an error, never lost in silence.
+
+"""
+
+_COLUMNS_HEAD = """## Columns
+
+`includeColumns` takes names, or `default`, `all`, `none`; `.schema(...)` with known names does the same. Only what is asked
+for is decoded.
+
+"""
+
+_CONF_HEAD = """
+## Settings of Spark
+
+`interpulse.spark.session.recommended_conf()` gives these; nothing sets them for you, except in the replication job.
+
+| key | value | why |
+| --- | --- | --- |
+"""
+
+_WHY = {
+    "spark.python.unix.domain.socket.enabled": "1.3 to 1.7 times the rate between Java and Python",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "smaller Arrow batches into Python sinks are faster",
+    "spark.sql.streaming.checkpointFileManagerClass": "on local disks and HDFS without native libraries: a third less "
+    "time per micro-batch",
+    "spark.sql.streaming.minBatchesToRetain": "as many as lane files are kept",
+    "spark.speculation": "a second attempt beside a living one would wait for its producer name",
+    "spark.task.maxFailures": "tasks may be repeated: lanes make that safe",
+}
+
+_JOB = """
+## The replication job
+
+A broker whose policies ask for replication runs it by itself (`replicationJob=embedded`). By hand:
+`interpulse replicate --config FILE`, or `spark-submit ... interpulse/spark/__main__.py replicate --config FILE`;
+`--dry-run` prints what would be done. It prints one JSON object per micro-batch and ends within five seconds of SIGTERM.
+Without Java or the spark extra it says so and ends with code 2.
+
+```toml
+[pipeline]
+name = "east-west"            # part of producer and cursor names
+state = "/var/lib/interpulse/east-west"   # checkpoint and lane files, one directory per target
+start = "subscription"        # or earliest, latest: where a new pipeline begins
+as_replicator = false         # producer name of Pulsar's own replicator: its schema rules, and the two exclude each other
+lane_epoch = 0                # raise it when the source cluster was rebuilt
+copy_schemas = true
+
+[source]
+cluster = "east"
+service_url = "pulsar://east:6650"
+admin_url = "http://east:8080"
+
+[target]                      # may be left out with from_policies: then the cluster records are asked
+cluster = "west"
+service_url = "pulsar://west:6650"
+admin_url = "http://west:8080"
+
+[select]
+from_policies = false         # true: what the namespaces' replication clusters say, followed without a restart
+namespaces = ["demo/flights"]
+topics = []
+exclude = "-test$"            # regular expression
+include_system_topics = false
+
+[provision]
+create = true                 # create topics that the target lacks, in the same shape
+ensure_deduplication = true   # switch de-duplication on for namespaces of the target that say nothing about it
+
+[limits]
+entries_per_batch = 40000
+bytes_per_batch = "64m"
+tasks = 2                     # tasks per micro-batch
+poll_ms = 50                  # how often the source is asked for new entries
+discovery_ms = 1000           # how often policies and topics are looked at
+trigger_ms = 0                # pause between micro-batches
+
+[spark]                       # not used under spark-submit
+master = "local[2]"
+driver_memory = "1g"
+conf = { "spark.local.dir" = "/var/tmp" }
+```
+
+A topic whose shape differs on the two sides, or whose namespace is missing there, is *held*: its entries stay on the source,
+the rest goes on, and the status says why and what would end it. Nothing is forwarded that came from another cluster, and
+what `replicate_to` excludes is left out. With `start = "subscription"` the job continues after what its durable cursor has
+acknowledged: `pulsar.repl.<target>` on an Interpulse broker, `interpulse.<name>` on another Pulsar, where a new cursor begins
+at the first entry.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    options = "".join(_option_row(*row) for row in documented_options())
+    conf = "".join(f"| `{key}` | `{value}` | {_WHY[key]} |\n" for key, value in recommended_conf().items())
+    return _HEAD + options + _OFFSETS + _COLUMNS_HEAD + _columns() + _CONF_HEAD + conf + _JOB
+
+
+def _option_row(name: str, aliases: str, applies: str, default: str, text: str) -> str:
+    return (
+        f"| `{name}` | {aliases} | {applies} | {f'`{default}`' if default else ''} | {text.replace('|', '&#124;')} |\n"
+    )
+
+
+def _columns() -> str:
+    parts = []
+    for mode in ("message", "entry"):
+        default = read_schema(mode, ["default"]).names
+        rest = [name for name in read_schema(mode, ["all"]).names if name not in default]
+        parts.append(f"* `mode={mode}`, default: {_named(mode, default)}. On demand: {_named(mode, rest)}.\n")
+    return "".join(parts)
+
+
+def _named(mode: str, names: list[str]) -> str:
+    types = {item.name: item.dataType.simpleString().upper() for item in read_schema(mode, ["all"]).fields}
+    return ", ".join(f"`{name}` {types[name]}" for name in names)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

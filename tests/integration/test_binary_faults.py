@@ -28,30 +28,36 @@ def bystander(pulsar_broker: InProcessBroker) -> Iterator[RawClient]:
         assert client.receive().command.send_receipt.sequence_id == 5
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-        os.urandom(4096),
-        struct.pack(">II", 2**31 - 1, 5),
-        struct.pack(">II", 2**32 - 1, 5),
-        struct.pack(">II", 8, 100) + b"x" * 4,
-        struct.pack(">II", 8, 4) + b"\xff" * 4,
-        bytes.fromhex("0000000700000003" + "08ff01"),
-        commands.PING,
-        commands.lookup(1, TOPIC),
-    ],
-    ids=["http", "random", "2^31", "2^32", "sizes", "no-protobuf", "unknown-type", "ping-first", "lookup-first"],
-)
-@pytest.mark.parametrize("greeted", [False, True])
+GARBAGE = {
+    "http": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "random": os.urandom(4096),
+    "2^31": struct.pack(">II", 2**31 - 1, 5),
+    "2^32": struct.pack(">II", 2**32 - 1, 5),
+    "sizes": struct.pack(">II", 8, 100) + b"x" * 4,
+    "no-protobuf": struct.pack(">II", 8, 4) + b"\xff" * 4,
+    "unknown-type": bytes.fromhex("0000000700000003" + "08ff01"),
+}
+TOO_EARLY = {"ping": commands.PING, "lookup": commands.lookup(1, TOPIC), "producer": commands.producer(1, 1, TOPIC)}
+
+
+@pytest.mark.parametrize("greeted", [False, True], ids=["before-connect", "connected"])
+@pytest.mark.parametrize("name", GARBAGE)
 @pytest.mark.usefixtures("bystander")
 def test_connection_when_garbage_comes_then_only_it_is_closed(
-    pulsar_broker: InProcessBroker, garbage: bytes, greeted: bool
+    pulsar_broker: InProcessBroker, name: str, greeted: bool
 ) -> None:
-    if greeted and garbage in (commands.PING, commands.lookup(1, TOPIC)):
-        pytest.skip("well-formed after a greeting")
     with RawClient(pulsar_broker.service_url, greet=greeted) as client:
-        client.send(garbage)
+        client.send(GARBAGE[name])
+        assert client.closed_by_broker()
+
+
+@pytest.mark.parametrize("name", TOO_EARLY)
+@pytest.mark.usefixtures("bystander")
+def test_connection_when_a_command_comes_before_connect_then_only_it_is_closed(
+    pulsar_broker: InProcessBroker, name: str
+) -> None:
+    with RawClient(pulsar_broker.service_url, greet=False) as client:
+        client.send(TOO_EARLY[name])
         assert client.closed_by_broker()
 
 

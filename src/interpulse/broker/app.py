@@ -98,8 +98,9 @@ class BrokerApp:
         opened.callback(binary_socket.close)
         web_socket = _bind("web service", config.bind_address, config.web_service_port)
         opened.callback(web_socket.close)
-        self.service_url = f"pulsar://{config.advertised_host}:{binary_socket.getsockname()[1]}"
-        self.web_url = f"http://{config.advertised_host}:{web_socket.getsockname()[1]}"
+        host = _in_url(config.advertised_host)
+        self.service_url = f"pulsar://{host}:{binary_socket.getsockname()[1]}"
+        self.web_url = f"http://{host}:{web_socket.getsockname()[1]}"
 
         metadata, logs = await self._open_storage(opened)
         await bootstrap(metadata, local_cluster=config.cluster_name, cluster=self._cluster())
@@ -240,6 +241,13 @@ class BrokerApp:
 
     def _cluster(self) -> ClusterData:
         return ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
+
+
+def _in_url(host: str) -> str:
+    """A host as it stands in a URL. "Every address" is none to connect to, so it becomes ``localhost`` as in Pulsar."""
+    if host in ("0.0.0.0", "::"):
+        return "localhost"
+    return f"[{host}]" if ":" in host else host
 
 
 def _bind(service: str, host: str, port: int) -> socket.socket:

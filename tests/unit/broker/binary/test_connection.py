@@ -28,6 +28,19 @@ async def test_connect_when_first_then_connected_and_what_follows_is_answered(di
     assert answer.command.partitionMetadataResponse.partitions == 4
 
 
+async def test_connect_when_it_names_this_broker_behind_a_proxy_or_an_unknown_method_then_let_in(dial: Any) -> None:
+    client = dial()
+    greeting = commands.connect(
+        client_version="Pulsar-Java",
+        protocol_version=21,
+        feature_flags=pb.FeatureFlags(),
+        auth_method="athenz",
+        auth_data=b"?",
+        proxy_to_broker_url="127.0.0.1:6650",
+    )
+    assert (await client.ask(greeting)).server_version == "Pulsar Server"
+
+
 @pytest.mark.parametrize(
     "garbage",
     [b"GET / HTTP/1.1\r\n\r\n", b"\x7f\xff\xff\xff\x00\x00\x00\x05", b"\x00" * 64, commands.PING],

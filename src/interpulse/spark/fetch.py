@@ -18,7 +18,7 @@ from interpulse.model.errors import MetadataError, PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.options import ReadOptions
-from interpulse.spark.portal import portal, session_for
+from interpulse.spark.portal import portal, relaxed_collector, session_for
 from interpulse.spark.rows import RowBuilder
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ def fetch_batches(options: ReadOptions, schema: StructType, ranges: Sequence[Top
     """The rows of the ranges. Raises DataLoss, ChecksumError, or what the brokers refuse."""
     if not ranges:
         return
+    with relaxed_collector():
+        yield from _fetch(options, schema, ranges)
+
+
+def _fetch(options: ReadOptions, schema: StructType, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
     builder = RowBuilder(schema, options.mode)
     arrived: queue.Queue[_Chunk | _End] = queue.Queue()
     taken = asyncio.Semaphore(_CHUNKS_WAITING)

@@ -20,7 +20,7 @@ from interpulse.replication.copy import renumber
 from interpulse.spark.lane_writer import EntryRows, LaneReport, LaneWriter
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.options import WriteOptions
-from interpulse.spark.portal import portal, session_for
+from interpulse.spark.portal import portal, relaxed_collector, session_for
 from interpulse.spark.sink_rows import OutgoingMessage, build_messages, entry_rows, outgoing_messages
 from interpulse.spark.target_view import BrokerTarget
 from interpulse.spark.writer import TopicWritten
@@ -47,13 +47,14 @@ def write_rows(
 ) -> list[TopicWritten]:
     """Send all rows; what was written per topic-partition. Raises the first failure."""
     run = portal().run
-    writer = run(_open_writer(options, states))
-    try:
-        for batch in batches:
-            run(writer.write(batch))
-        return run(writer.finish())
-    finally:
-        run(writer.close())
+    with relaxed_collector():
+        writer = run(_open_writer(options, states))
+        try:
+            for batch in batches:
+                run(writer.write(batch))
+            return run(writer.finish())
+        finally:
+            run(writer.close())
 
 
 async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState]) -> _Writer:

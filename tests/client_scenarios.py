@@ -546,6 +546,23 @@ async def entries_survive_unloading(cluster: Cluster) -> None:
 
 
 @scenario
+async def entry_readers_start_behind_large_batches(cluster: Cluster) -> None:
+    """The entry a reader starts at is sent again and costs as many permits as it has messages."""
+    async with connected(cluster) as client:
+        topic = new_topic()
+        producer = await client.create_producer(topic, batch_messages_max=200)
+        ids = [
+            receipt for _ in range(5) for receipt in await asyncio.gather(*(producer.send(b"x") for _ in range(200)))
+        ]
+        positions = sorted({receipt.position for receipt in ids})
+        async with await client.create_entry_reader(topic, after=positions[0], upto=positions[-1]) as entries:
+            read = [entry.position async for entry in entries]
+            assert entries.resubscribed_count == 0
+        assert read == positions[1:]
+        await producer.close()
+
+
+@scenario
 async def deleted_topics_end_their_readers(cluster: Cluster) -> None:
     async with administered(cluster) as (client, admin):
         topic = new_topic()

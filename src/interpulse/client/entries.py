@@ -265,20 +265,26 @@ class EntryReader:
         if self._failure is not None:
             return
         position = position_from_wire(message.message_id)
-        if self._complete or position <= self.reached:
-            self._permits -= 1
-            self._grant()
+        if self._complete:
             return
         if self._upto is not None and position > self._upto:
             self._finish()
             return
         try:
-            self._accept(position, entry)
+            if position <= self.reached:
+                self._pass_over(entry)
+            else:
+                self._accept(position, entry)
         except (ChecksumError, RemoteProtocolError) as error:
             self._fail(ChecksumError(f"{self.topic}: the entry at {position} is damaged: {error}"))
             return
         if position == self._upto:
             self._finish()
+
+    def _pass_over(self, entry: memoryview) -> None:
+        """A reader starts at an entry, not behind it; that entry costs as many permits as it has messages."""
+        self._permits -= max(parse_entry(bytes(entry)).message_count, 1)
+        self._grant()
 
     def _accept(self, position: Position, entry: memoryview) -> None:
         if self._checksum_verified and not verify_checksum(entry):

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from interpulse.client.admin import AdminClient
 from interpulse.client.config import ClientConfig
@@ -46,6 +46,8 @@ _HELD_FIRST_S: Final = 0.1
 _HELD_MAX_S: Final = 60.0
 _VERIFY_EVERY_S: Final = 10.0
 _TAKEOVER_MS: Final = 5_000
+_SILENCE_S: Final = 3.0
+_ASKED_MAX: Final = 200
 _PERMANENT: Final = ("HolesFound", "LaneInUse", "OptionError", "went backwards", "continue with the interpulse release")
 _PASSING: Final = ("NotConnected", "OperationTimeout", "ServiceNotReady", "ProducerBusy", "ConsumerBusy")
 
@@ -80,6 +82,13 @@ class _QueryState:
     started_at: float = 0.0
 
 
+class _Backlog(NamedTuple):
+    """What waits on the source for one topic-partition, and since when."""
+
+    entries: int
+    since: float
+
+
 @dataclass
 class Pipeline:
     """One remote cluster. ``update`` is called again and again with the present selection."""
@@ -96,6 +105,8 @@ class Pipeline:
     _listed: str = ""
     _target: AdminClient | None = None
     _session: Session | None = None
+    _backlog: dict[str, _Backlog] = field(default_factory=dict)
+    _heard_at: float = 0.0
 
     @property
     def directory(self) -> Path:
@@ -301,12 +312,36 @@ class Pipeline:
     def take_progress(self, progress: BatchProgress) -> None:
         """A micro-batch is over."""
         self._progress = progress
+        self._heard_at = time.monotonic()
+        self._backlog.clear()
         self._query.error = None
         written = LaneFiles(str(self.directory)).summary()
         line = progress.to_json()
         if written is not None and written.get("batchId") == progress.batch_id:
             line["written"] = {key: value for key, value in written.items() if key != "batchId"}
         self.emit(line)
+
+    async def refresh_backlog(self) -> None:
+        """While Spark says nothing (starting, failing, one long batch) the cursor on the source tells the lag."""
+        names = [name for topic, state in self._topics.items() for name in partitions_of(topic, state.partitions)]
+        if time.monotonic() - self._heard_at < _SILENCE_S or len(names) > _ASKED_MAX:
+            return
+        for name in names:
+            try:
+                waiting = _waiting(await self.source.topics.stats(name), self.cursor, self.address.cluster)
+            except PulsarError:
+                continue  # the source itself is away: what was known last stays
+            before = self._backlog.get(name)
+            since = before.since if before is not None and before.entries else time.monotonic()
+            self._backlog[name] = _Backlog(waiting, since)
+
+    def _lag_of(self, name: str) -> tuple[int | None, float | None]:
+        """Entries and seconds that a topic-partition is behind, as far as known."""
+        backlog = self._backlog.get(name)
+        if backlog is not None:
+            return backlog.entries, round(time.monotonic() - backlog.since, 3) if backlog.entries else 0.0
+        lag = self._progress.topics.get(name) if self._progress is not None else None
+        return (None, None) if lag is None else (lag.entries, round(lag.seconds, 3))
 
     def records(self) -> dict[NamespaceName, list[dict[str, Any]]]:
         """Status records by namespace."""
@@ -318,7 +353,7 @@ class Pipeline:
 
     def _record(self, name: str, state: TopicState) -> dict[str, Any]:
         progress = self._progress
-        lag = progress.topics.get(name) if progress is not None else None
+        lag_entries, lag_seconds = self._lag_of(name)
         failed = self._query.error if state.is_ready else None
         starting = state.is_ready and self._progress is None and failed is None
         retry_at = max(state.retry_at, self._query.retry_at) if failed or not state.is_ready else None
@@ -330,8 +365,8 @@ class Pipeline:
             "reason": failed or state.reason or ("Spark is starting" if starting else None),
             "remedy": state.remedy,
             "nextRetryAt": None if retry_at is None else _now_ms() + int(max(0.0, retry_at - time.monotonic()) * 1000),
-            "lagEntries": lag.entries if lag is not None else None,
-            "lagSeconds": round(lag.seconds, 3) if lag is not None else None,
+            "lagEntries": lag_entries,
+            "lagSeconds": lag_seconds,
             "batchId": progress.batch_id if progress is not None else None,
             "batchMs": progress.duration_ms if progress is not None else None,
             "provisioned": state.provisioned,
@@ -348,6 +383,13 @@ class Pipeline:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+def _waiting(stats: Mapping[str, Any], cursor: str, remote: str) -> int:
+    """The backlog of the cursor: listed under replication on our brokers, under subscriptions on others."""
+    replication = stats.get("replication", {}).get(remote, {})
+    subscription = stats.get("subscriptions", {}).get(cursor, {})
+    return int(replication.get("replicationBacklog") or subscription.get("msgBacklog") or 0)
 
 
 def _now_ms() -> int:

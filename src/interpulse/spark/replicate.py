@@ -149,6 +149,7 @@ class ReplicationJob:
             return
         while True:
             for pipeline in list(self._pipelines.values()):
+                await pipeline.refresh_backlog()
                 for namespace, records in pipeline.records().items():
                     try:
                         await admin.namespaces.report_replication_status(namespace, records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -21,7 +22,6 @@ class SparkMissing(Exception):
 
 def check_spark_installed() -> None:
     """Raises SparkMissing without Java or the spark extra; imports nothing."""
-    import importlib.util
 
     java_home = os.environ.get("JAVA_HOME")
     if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:

@@ -89,9 +89,25 @@ async def _register_cluster(admin: AdminClient, name: str, address: ClusterData)
         await admin.clusters.create(name, address)
 
 
-async def follow(
-    settings: Settings, east: AdminClient, west: AdminClient, clusters: dict[str, Cluster], screen: Screen, run: Run
-) -> None:
+async def until_replicating(east: AdminClient, clusters: dict[str, Cluster], screen: Screen) -> None:
+    """Wait until Spark has started and the pipeline stands ready for every partition.
+
+    Nothing would be lost without waiting: the cursors of the replication exist since it was enabled. But the delays
+    measured later would be those of a starting JVM.
+    """
+    screen.say("waiting for the Spark job that east has started")
+    deadline = time.monotonic() + STALLED_AFTER_S
+    while True:
+        statuses = await east.namespaces.replication_status(NAMESPACE)
+        screen.update(statuses)
+        if statuses and all(status["state"] == "REPLICATING" for status in statuses):
+            return
+        if time.monotonic() > deadline:
+            raise Stalled(f"the replication job is not ready: {statuses}, see {clusters['east'].log_path}")
+        await asyncio.sleep(REFRESH_EVERY_S)
+
+
+async def follow(east: AdminClient, west: AdminClient, clusters: dict[str, Cluster], screen: Screen, run: Run) -> None:
     """Publish on east, watch west, redraw; returns when west has everything."""
     publishing = asyncio.create_task(
         asyncio.to_thread(
@@ -144,23 +160,26 @@ class Run:
 
 def report(console: Console, verdict: Verdict, progress: Progress, seconds: float) -> None:
     """Print the verdict and the figures."""
+
+    def say(text: str, style: str | None = None) -> None:
+        console.print(text, style=style, highlight=False, soft_wrap=True)
+
     if verdict.equal:
-        console.print(
+        say(
             f"verified: all {verdict.published:,} messages are on west exactly once, in order per key, "
             "with equal key, event time, payload and properties",
-            style="bold green",
+            "bold green",
         )
     else:
-        console.print(f"DIFFERENT: {verdict.published:,} published, {verdict.arrived:,} on west", style="bold red")
+        say(f"DIFFERENT: {verdict.published:,} published, {verdict.arrived:,} on west", "bold red")
         for problem, count in verdict.problems.most_common():
-            console.print(f"  {problem}: {count:,}")
+            say(f"  {problem}: {count:,}")
         for example in verdict.examples:
-            console.print(f"    {example}", highlight=False)
-    console.print(
+            say(f"    {example}")
+    say(
         f"published {progress.published_total:,} in {progress.publish_seconds:.1f} s; from the first publish to the "
         f"last message on west {seconds:.1f} s; {steady_rate(progress):,.0f} messages/s replicated in steady state; "
-        f"publish to visible on west: {delays(progress)}",
-        highlight=False,
+        f"publish to visible on west: {delays(progress)}"
     )
 
 
@@ -223,7 +242,8 @@ async def demonstrate(settings: Settings, console: Console) -> int:
             return 1
         exit_code = main_job.result()
         if not settings.once:
-            console.print(HOW_TO_CONNECT.format(run_dir=settings.run_dir, topic=TOPIC, namespace=NAMESPACE, **clusters))
+            text = HOW_TO_CONNECT.format(run_dir=settings.run_dir, topic=TOPIC, namespace=NAMESPACE, **clusters)
+            console.print(text, highlight=False, soft_wrap=True)
             await interruption
         interruption.cancel()
         return exit_code
@@ -242,9 +262,10 @@ async def replicate_and_verify(settings: Settings, console: Console, clusters: d
     async with AdminClient(clusters["east"].web_url) as east, AdminClient(clusters["west"].web_url) as west:
         await set_up(east, west, clusters)
         console.print("replication east → west enabled; west creates no topic by itself", highlight=False)
-        started = time.monotonic()
         with Screen(console, run.progress) as screen:
-            await follow(settings, east, west, clusters, screen, run)
+            await until_replicating(east, clusters, screen)
+            started = time.monotonic()
+            await follow(east, west, clusters, screen, run)
         seconds = time.monotonic() - started
     console.print("reading west from its beginning to compare")
     verdict = await asyncio.to_thread(

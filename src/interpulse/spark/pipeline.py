@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from interpulse.client.admin import AdminClient
 from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.provision import TopicHeld
 from interpulse.spark.lanes import LaneState, lane_name, replicator_lane_name
@@ -189,10 +189,11 @@ class Pipeline:
         return count, provisioned
 
     def _hold(self, topic: TopicName, before: TopicState, problem: Exception) -> None:
-        since = before.since_ms if before.state == "HELD" else _now_ms()
+        state = "DISCONNECTED" if isinstance(problem, NotConnected | OperationTimeout) else "HELD"
+        since = before.since_ms if before.state == state else _now_ms()
         self._topics[topic] = replace(
             before,
-            state="HELD",
+            state=state,
             since_ms=since,
             reason=problem.reason if isinstance(problem, TopicHeld) else str(problem),
             remedy=problem.remedy if isinstance(problem, TopicHeld) else None,
@@ -200,7 +201,9 @@ class Pipeline:
             pause=min(before.pause * 2, _HELD_MAX_S),
         )
         if before.reason != str(problem):
-            self.emit({"event": "held", "cluster": self.address.cluster, "topic": str(topic), "reason": str(problem)})
+            self.emit(
+                {"event": state.lower(), "cluster": self.address.cluster, "topic": str(topic), "reason": str(problem)}
+            )
 
     async def _anchor(self, names: list[str]) -> None:
         """Record where lanes stand before their first range, so that a retry of it can be read back."""

@@ -1,0 +1,142 @@
+"""Entries as rows: both modes, column by column."""
+
+import base64
+from typing import NamedTuple
+
+import pytest
+
+from interpulse.model.errors import NotSupported
+from interpulse.model.ids import Position
+from interpulse.spark.options import OptionError
+from interpulse.spark.rows import ENTRY_WRITE_COLUMNS, RowBuilder, check_schema, read_schema
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import pack_batch
+from interpulse.wire.compression import compress
+from interpulse.wire.frames import ParsedEntry, build_entry, parse_entry
+
+TOPIC = "persistent://public/default/t-partition-3"
+
+
+class Entry(NamedTuple):
+    position: Position
+    parsed: ParsedEntry
+
+
+def entry(payload=b"payload", number=7, **values):
+    metadata = pb.MessageMetadata(**{"producer_name": "p", "sequence_id": 5, "publish_time": 1000, **values})
+    return Entry(Position(12, number), parse_entry(build_entry(metadata.SerializeToString(), payload)))
+
+
+def rows(*entries, mode="message", include=("all",)):
+    builder = RowBuilder(read_schema(mode, include), mode)
+    builder.add(TOPIC, entries)
+    return builder.take().to_pylist()
+
+
+def test_default_columns_of_messages_are_those_of_the_other_connector():
+    assert read_schema("message", ["default"]).names == [
+        "value",
+        "__key",
+        "__topic",
+        "__messageId",
+        "__publishTime",
+        "__eventTime",
+        "__messageProperties",
+    ]
+
+
+def test_single_message():
+    row = rows(entry(partition_key="k", event_time=2000, properties=[pb.KeyValue(key="a", value="b")]))[0]
+    assert (row["value"], row["__key"], row["__topic"]) == (b"payload", b"k", TOPIC)
+    assert (row["__partition"], row["__ledgerId"], row["__entryId"], row["__batchIndex"]) == (3, 12, 7, None)
+    assert dict(row["__messageProperties"]) == {"a": "b"}
+    assert row["__publishTime"].timestamp() == 1.0
+    assert row["__eventTime"].timestamp() == 2.0
+    assert (row["__sequenceId"], row["__producerName"], row["__encrypted"]) == (5, "p", False)
+    assert pb.MessageIdData.FromString(row["__messageId"]).entryId == 7
+
+
+def test_absent_things_are_null():
+    row = rows(entry())[0]
+    for name in (
+        "__key",
+        "__eventTime",
+        "__orderingKey",
+        "__schemaVersion",
+        "__deliverAt",
+        "__index",
+        "__replicatedFrom",
+    ):
+        assert row[name] is None
+
+
+def test_tombstone_has_no_value():
+    assert rows(entry(payload=b"", null_value=True))[0]["value"] is None
+
+
+def test_binary_key_is_decoded():
+    key = base64.b64encode(b"\xff\x00").decode()
+    assert rows(entry(partition_key=key, partition_key_b64_encoded=True))[0]["__key"] == b"\xff\x00"
+
+
+def batch(count=3, codec=pb.NONE, **values):
+    singles = [
+        (pb.SingleMessageMetadata(payload_size=0, partition_key=f"k{index}", compacted_out=index == 1), b"v%d" % index)
+        for index in range(count)
+    ]
+    payload = pack_batch(singles)
+    values |= {"num_messages_in_batch": count, "compression": codec, "uncompressed_size": len(payload)}
+    return entry(compress(codec, payload), **values)
+
+
+@pytest.mark.parametrize("codec", [pb.NONE, pb.LZ4, pb.ZLIB, pb.ZSTD, pb.SNAPPY])
+def test_batch_is_taken_apart_without_what_was_compacted(codec):
+    found = rows(batch(codec=codec))
+    assert [(row["value"], row["__key"], row["__batchIndex"], row["__sequenceId"]) for row in found] == [
+        (b"v0", b"k0", 0, 5),
+        (b"v2", b"k2", 2, 7),
+    ]
+
+
+def test_encrypted_message_is_given_as_it_is():
+    row = rows(batch(encryption_keys=[pb.EncryptionKeys(key="k", value=b"v")]))[0]
+    assert row["__encrypted"]
+
+
+def test_marker_is_no_message_but_an_entry():
+    assert rows(entry(marker_type=10)) == []
+    assert rows(entry(marker_type=10), mode="entry")[0]["__markerType"] == 10
+
+
+def test_piece_of_a_chunked_message_is_refused_in_message_mode():
+    piece = entry(num_chunks_from_msg=2, chunk_id=0, uuid="u")
+    with pytest.raises(NotSupported, match="mode=entry"):
+        rows(piece)
+    assert len(rows(piece, mode="entry")) == 1
+
+
+def test_entry_mode_keeps_batches_whole():
+    row = rows(batch(), mode="entry")[0]
+    assert row["__numMessages"] == 3
+    metadata = pb.MessageMetadata.FromString(row["__metadata"])
+    assert metadata.num_messages_in_batch == 3
+    assert row["__payload"].endswith(b"v2")
+
+
+def test_columns_for_copies_are_the_same_with_and_without_the_short_way():
+    entries = [entry(number=number) for number in range(3)]
+    fast = rows(*entries, mode="entry", include=ENTRY_WRITE_COLUMNS)
+    slow = rows(*entries, mode="entry", include=(*ENTRY_WRITE_COLUMNS, "__size"))
+    assert fast == [{name: row[name] for name in ENTRY_WRITE_COLUMNS} for row in slow]
+
+
+def test_unknown_columns_are_named():
+    with pytest.raises(OptionError, match="no column __colour in message mode"):
+        read_schema("message", ["__colour"])
+
+
+def test_schema_of_the_user_is_checked():
+    schema = read_schema("message", ["__partition"])
+    check_schema(schema, "message")
+    with pytest.raises(OptionError, match="no column value in entry mode"):
+        check_schema(schema, "entry")

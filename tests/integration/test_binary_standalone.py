@@ -87,6 +87,25 @@ def test_standalone_when_data_directory_cannot_be_used_then_says_why(tmp_path: P
     assert line.startswith(f"Error: data directory {tmp_path}/file/data cannot be used: ")
 
 
+def test_standalone_when_data_directory_is_of_another_cluster_then_refused_and_nothing_changed(tmp_path: Path) -> None:
+    with StandaloneProcess(tmp_path / "data", "--cluster-name", "east"):
+        pass
+    line = refusal("--cluster-name", "west", "--port", "0", "--http-port", "0", "--data-dir", str(tmp_path / "data"))
+    assert f"data directory {tmp_path / 'data'} cannot be served: it belongs to cluster east, not to west" in line
+    with (
+        StandaloneProcess(tmp_path / "data", "--cluster-name", "east") as broker,
+        urllib.request.urlopen(f"{broker.web_url}/admin/v2/clusters", timeout=10) as answer,
+    ):
+        assert json.load(answer) == ["east"]
+
+
+def test_standalone_when_metadata_is_damaged_then_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "metadata.sqlite").write_text("this is not the file you are looking for")
+    line = refusal("--port", "0", "--http-port", "0", "--data-dir", str(tmp_path / "data"))
+    assert f"metadata store {tmp_path / 'data' / 'metadata.sqlite'}: file is not a database" in line
+
+
 def test_standalone_when_data_directory_belongs_to_another_then_refused(tmp_path: Path) -> None:
     with StandaloneProcess(tmp_path / "data") as broker:
         line = refusal("--port", "0", "--http-port", "0", "--data-dir", str(tmp_path / "data"))

@@ -35,6 +35,7 @@ from interpulse.broker.rest.rooms import Addresses, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.schemas import Schemas, SchemaSettings
 from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
 from interpulse.rules.policies import (
     effective_auto_subscription_creation,
@@ -79,7 +80,10 @@ class BrokerApp:
         Raises CannotServe, or DataDirectoryInUse / DataDirectoryUnusable of the storage; then nothing is left open.
         """
         async with AsyncExitStack() as opened:
-            await self._start(opened)
+            try:
+                await self._start(opened)
+            except MetadataError as error:
+                raise CannotServe(str(error)) from error
             self._opened = opened.pop_all()
         self.ready = True
 
@@ -103,7 +107,10 @@ class BrokerApp:
         self.web_url = f"http://{host}:{web_socket.getsockname()[1]}"
 
         metadata, logs = await self._open_storage(opened)
-        await bootstrap(metadata, local_cluster=config.cluster_name, cluster=self._cluster())
+        try:
+            await bootstrap(metadata, local_cluster=config.cluster_name, cluster=self._cluster())
+        except PreconditionFailed as error:
+            raise CannotServe(f"data directory {self.data_dir} cannot be served: {error}") from error
         await self._build_rooms(metadata, logs)
         binary_door = self._build_binary_door()
         opened.push_async_callback(binary_door.close)

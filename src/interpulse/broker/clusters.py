@@ -29,6 +29,19 @@ class Clusters:
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
 
+    async def claim(self, name: str) -> str:
+        """Take this metadata for a cluster, for ever; the name of the cluster that did so first."""
+        key = keys.LOCAL_CLUSTER
+
+        async def attempt() -> str:
+            stored = await self._store.get(key)
+            if stored is None:
+                await self._store.commit([Put(key, name.encode())], {key: None})
+                return name
+            return stored.value.decode()
+
+        return await until_unchanged(attempt)
+
     async def list(self) -> list[str]:
         """The names of all registered clusters, sorted."""
         return await self._store.children(keys.CLUSTERS)

@@ -10,6 +10,7 @@ from interpulse.model.names import Domain, NamespaceName, TopicName
 __all__ = [
     "CLUSTERS",
     "CONFIGURATION",
+    "LOCAL_CLUSTER",
     "PARTITIONED_TOPICS",
     "POLICIES",
     "REPLICATION_STATUS",
@@ -32,6 +33,7 @@ __all__ = [
 
 CLUSTERS = "/admin/clusters"
 CONFIGURATION = "/admin/configuration"
+LOCAL_CLUSTER = "/admin/local-cluster"
 PARTITIONED_TOPICS = "/admin/partitioned-topics"
 POLICIES = "/admin/policies"
 REPLICATION_STATUS = "/replication-status"

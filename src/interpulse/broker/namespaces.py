@@ -133,8 +133,12 @@ def _bundles(requested: Any) -> dict[str, Any]:
 async def bootstrap(store: MetadataStore, *, local_cluster: str, cluster: ClusterData) -> None:
     """Make sure that the cluster, its tenants and namespaces are there, as on a fresh Pulsar standalone.
 
-    The addresses of the local cluster are brought up to date, everything else that exists stays as it is.
+    The addresses of the local cluster are brought up to date, everything else that exists stays as it is. Raises
+    PreconditionFailed if the metadata belongs to another cluster, whose namespaces this one would not serve.
     """
+    owner = await Clusters(store).claim(local_cluster)
+    if owner != local_cluster:
+        raise PreconditionFailed(f"it belongs to cluster {owner}, not to {local_cluster}")
     await Clusters(store).put(local_cluster, cluster)
     tenants, namespaces = Tenants(store), Namespaces(store, local_cluster=local_cluster)
     for namespace in _ALWAYS_THERE:

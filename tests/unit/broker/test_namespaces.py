@@ -108,6 +108,12 @@ def test_standing(clusters: tuple[str, ...], standing: NamespaceStanding, namesp
     assert namespaces.standing(NamespacePolicies(replication_clusters=clusters)) is standing
 
 
+async def test_bootstrap_when_metadata_is_of_another_cluster_then_refused(store: MemoryMetadataStore) -> None:
+    with pytest.raises(PreconditionFailed, match="belongs to cluster east, not to west"):
+        await bootstrap(store, local_cluster="west", cluster=ADDRESSES)
+    assert await Clusters(store).list() == ["east"]
+
+
 async def test_tenants(store: MemoryMetadataStore, namespaces: Namespaces) -> None:
     tenants = Tenants(store)
     await tenants.create("demo", TenantInfo(("admin",), ("east",)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +16,8 @@ __all__ = ["Progress", "publish", "read_back", "watch"]
 
 RECEIVE_TIMEOUT_MS = 200
 DELAY_SAMPLE_EVERY = 20
+# A logger of Python's makes the official client abort now and then when the program ends.
+QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ def publish(
         progress.last_published_ms[message_id.partition()] = int(time.time() * 1000)
 
     started = time.monotonic()
-    client = pulsar.Client(service_url, logger=_quiet_logger())
+    client = pulsar.Client(service_url, logger=QUIET)
     try:
         producer = client.create_producer(
             topic,
@@ -103,7 +104,7 @@ def publish(
 
 def watch(service_url: str, topic: str, progress: Progress, stop: threading.Event) -> None:
     """Follow west like any consumer would, and note when messages become visible there."""
-    client = pulsar.Client(service_url, logger=_quiet_logger())
+    client = pulsar.Client(service_url, logger=QUIET)
     try:
         reader = client.create_reader(topic, pulsar.MessageId.earliest, receiver_queue_size=5000)
         since_sample = 0
@@ -127,7 +128,7 @@ def watch(service_url: str, topic: str, progress: Progress, stop: threading.Even
 
 def read_back(service_url: str, topic: str, partitions: int, ledger: Ledger, abandoned: threading.Event) -> Verdict:
     """Read every partition of west from its beginning to its end and compare with what was published."""
-    client = pulsar.Client(service_url, logger=_quiet_logger())
+    client = pulsar.Client(service_url, logger=QUIET)
     try:
         for partition in range(partitions):
             reader = client.create_reader(
@@ -146,9 +147,3 @@ def read_back(service_url: str, topic: str, partitions: int, ledger: Ledger, aba
     finally:
         client.close()
     return ledger.conclude()
-
-
-def _quiet_logger() -> logging.Logger:
-    logger = logging.getLogger("pulsar-client")
-    logger.setLevel(logging.ERROR)
-    return logger

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -107,10 +108,15 @@ class Pipeline:
     _session: Session | None = None
     _backlog: dict[str, _Backlog] = field(default_factory=dict)
     _heard_at: float = 0.0
+    _begun: bool = False
 
     @property
     def directory(self) -> Path:
         return self.config.state / self.address.cluster
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.directory / "checkpoint"
 
     @property
     def lane_name(self) -> str:
@@ -136,6 +142,8 @@ class Pipeline:
 
     async def update(self, topics: Mapping[TopicName, int]) -> None:
         """Provision what is new, hold what does not fit, and keep the query running."""
+        if not self._begun:
+            self._begin()
         for gone in [topic for topic in self._topics if topic not in topics]:
             del self._topics[gone]
         now = time.monotonic()
@@ -144,6 +152,12 @@ class Pipeline:
             await self._prepare(topic)
         self._list_topics()
         await self._keep_query()
+
+    def _begin(self) -> None:
+        """Without its checkpoint the pipeline starts anew; what it wrote before is then found on the target."""
+        self._begun = True
+        if not self._checkpoint.exists():
+            LaneFiles(str(self.directory)).forget()
 
     def _is_due(self, topic: TopicName, count: int, now: float) -> bool:
         state = self._topics.get(topic)
@@ -276,7 +290,7 @@ class Pipeline:
         limits = self.config.limits
         rows = self.spark.readStream.format("pulsar").options(**self._source_options()).load()
         writer = rows.writeStream.format("pulsar").options(**self._sink_options())
-        writer = writer.option("checkpointLocation", str(self.directory / "checkpoint"))
+        writer = writer.option("checkpointLocation", str(self._checkpoint))
         return (
             writer.queryName(self.address.cluster).trigger(processingTime=f"{limits.trigger_ms} milliseconds").start()
         )
@@ -374,6 +388,11 @@ class Pipeline:
             "batchMs": progress.duration_ms if progress is not None else None,
             "provisioned": state.provisioned,
         }
+
+    async def retire(self) -> None:
+        """No policy asks for it any more. Should one ask again, replication begins where the cursor is then."""
+        await self.stop()
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
 
     async def stop(self) -> None:
         """End the query; the batch under way is replayed at the next start."""

@@ -6,7 +6,6 @@ lazily, in whichever process runs them.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = ["PulsarBatchReader", "PulsarStreamReader", "RangesPartition"]
+
+_WARMED_MAX = 4
 
 
 class RangesPartition(InputPartition):
@@ -147,6 +148,9 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         upto = StreamOffset.from_json(end)
+        if StreamOffset.from_json(start).initial:
+            # The anchor batch reads nothing; its empty tasks start the Python workers before the first entry is there.
+            return [RangesPartition(()) for _ in range(min(upto.tasks, _WARMED_MAX))]
         ranges = ranges_between(StreamOffset.from_json(start), upto, self.planner.sizes)
         return [RangesPartition(task) for task in pack_ranges(ranges, upto.tasks, self._options.plan_mode)]
 
@@ -164,9 +168,3 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._view is not None:
             self._view.close()
             self._view = self._planner = None
-
-
-def read_topics_file(path: str) -> tuple[str, ...]:
-    """The topic-partitions listed by the replication job."""
-    with open(path, encoding="utf-8") as file:
-        return tuple(json.load(file)["topics"])

@@ -131,7 +131,7 @@ class ReplicationJob:
         selected = await select(self._config, admin)
         for remote in [name for name in self._pipelines if name not in selected]:
             _emit({"event": "stopped", "cluster": remote, "reason": "no policy asks for it"})
-            await self._pipelines.pop(remote).stop()
+            await self._pipelines.pop(remote).retire()
         for remote, selection in selected.items():
             if remote not in self._pipelines:
                 self._pipelines[remote] = await self._new_pipeline(admin, selection)

@@ -60,6 +60,12 @@ class LaneFiles:
         for old in sorted(self._batches())[:-_KEPT]:
             (self._lanes / f"{old}.json").unlink(missing_ok=True)
 
+    def forget(self) -> None:
+        """Lane states without the checkpoint they belong to are worse than none: the target is asked instead."""
+        for batch in self._batches():
+            (self._lanes / f"{batch}.json").unlink()
+        (self._root / "anchors.json").unlink(missing_ok=True)
+
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """What the last batch wrote, for whoever reports progress."""
         write_atomically(self._root / "last_commit.json", json.dumps(summary))

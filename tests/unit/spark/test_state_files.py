@@ -48,3 +48,12 @@ def test_anchors_and_summary(tmp_path):
     files.write_summary({"batchId": 4})
     assert files.anchors() == {"a": state(3)}
     assert files.summary() == {"batchId": 4}
+
+
+def test_forgetting_leaves_no_state(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    files.write_anchors({"a": state(3)})
+    files.commit(4, {"a": state(5)})
+    files.forget()
+    assert files.anchors() == {}
+    assert files.newest() == (-1, {})

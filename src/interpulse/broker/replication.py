@@ -207,6 +207,8 @@ class ReplicationSupervisor:
         if state == JobState.RUNNING:
             return True
         await self._end_process()
+        if state == JobState.IDLE:
+            self._forget_checkpoints()
         if (state, problem) != (self._view.state, self._view.last_error):
             self._note(state, remotes=remotes, last_error=problem, pid=None)
             if problem is not None:
@@ -214,6 +216,11 @@ class ReplicationSupervisor:
             else:
                 log.info("replication job not running state=%s", state)
         return False
+
+    def _forget_checkpoints(self) -> None:
+        """Should a policy ask again, replication begins at the cursors opened then, not where it once ended."""
+        for checkpoint in self._command.directory.glob("*/checkpoint"):
+            shutil.rmtree(checkpoint, ignore_errors=True)
 
     async def _wanted_remotes(self) -> tuple[str, ...]:
         """Registered clusters other than ours that some namespace of ours replicates to."""

@@ -101,6 +101,18 @@ async def test_job_when_policies_stop_asking_then_ends(store, supervise):
     assert not is_alive(pid)
 
 
+async def test_checkpoints_when_no_policy_asks_any_more_then_are_forgotten(store, supervise, tmp_path):
+    checkpoint = tmp_path / "replication" / "west" / "checkpoint"
+    checkpoint.mkdir(parents=True)
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await until(lambda: supervisor.view.pid is not None)
+    assert checkpoint.exists()
+    await store.commit([Delete(POLICIES)])
+    await until(lambda: supervisor.view.state == JobState.IDLE)
+    assert not checkpoint.exists()
+
+
 async def test_job_when_it_dies_then_is_started_again_and_the_reason_kept(store, supervise):
     await ask_for_replication(store, "east", "west")
     supervisor = await supervise('print(json.dumps({"event": "error", "error": "boom"}), flush=True); sys.exit(3)')

@@ -35,8 +35,8 @@ class Dealing(Protocol):
     def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer], *, again: bool) -> Dealt:
         """``again``: these entries come from the replays, and stay there if they are held."""
 
-    def playable(self, position: Position) -> bool:
-        """Whether somebody could take this replay now, as far as is known without reading it."""
+    def playable(self, position: Position, ready: Sequence[Consumer]) -> bool:
+        """Whether one of these could take this replay now, as far as is known without reading it."""
 
     def joined(self, consumer: Consumer) -> None:
         """Raises ConsumerAssignError if its key ranges are taken."""
@@ -46,8 +46,8 @@ class Dealing(Protocol):
     def given_back(self, position: Position) -> None:
         """The entry went from its consumer to the replays."""
 
-    def acknowledged(self, position: Position) -> bool:
-        """True if a replay may have become playable."""
+    def acknowledged(self, position: Position, *, held: bool) -> bool:
+        """Nobody needs the entry; a consumer ``held`` it, or it was a replay. True if a replay may be playable now."""
 
     def reset(self) -> None:
         """Every entry is forgotten."""
@@ -68,7 +68,7 @@ class RoundRobin:
             return Dealt(parts, [])
         return Dealt(self._deal_with_chunks(batch, ready, budgets), [])
 
-    def playable(self, position: Position) -> bool:
+    def playable(self, position: Position, ready: Sequence[Consumer]) -> bool:
         return True
 
     def joined(self, consumer: Consumer) -> None:
@@ -80,7 +80,7 @@ class RoundRobin:
     def given_back(self, position: Position) -> None:
         """Nothing is kept per entry."""
 
-    def acknowledged(self, position: Position) -> bool:
+    def acknowledged(self, position: Position, *, held: bool) -> bool:
         return False
 
     def reset(self) -> None:
@@ -150,9 +150,9 @@ class KeySharing:
                 self._unhold(slot)
         return Dealt(list(shares.values()), held)
 
-    def playable(self, position: Position) -> bool:
+    def playable(self, position: Position, ready: Sequence[Consumer]) -> bool:
         slot = self._slots.get(position)
-        return slot is None or self._taker(slot, None) is not None
+        return slot is None or self._taker(slot, None) in ready
 
     def joined(self, consumer: Consumer) -> None:
         taken = [each for other in self._consumers.values() for each in _ranges(other)]
@@ -174,11 +174,14 @@ class KeySharing:
             self._held[slot] += 1
             self._release(slot)
 
-    def acknowledged(self, position: Position) -> bool:
+    def acknowledged(self, position: Position, *, held: bool) -> bool:
         slot = self._slots.pop(position, None)
         if slot is None:
             return False
-        self._release(slot)
+        if held:
+            self._release(slot)
+        else:
+            self._unhold(slot)
         return slot not in self._holders and self._held[slot] > 0
 
     def reset(self) -> None:

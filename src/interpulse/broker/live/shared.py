@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from interpulse.broker.live.api import Delivery, SubType
 from interpulse.broker.live.consumer import Consumer
@@ -113,16 +114,15 @@ class SharedDispatch:
 
     def released(self, consumer: Consumer, position: Position, messages_left: int) -> None:
         """An acknowledgement by ``consumer``, who is usually but not always the one that holds the entry."""
-        was_blocked = consumer.blocked
-        if not consumer.release(position, messages_left):
-            for other in self.consumers:
-                if other.release(position, messages_left):
-                    break
-        if messages_left:
-            return
-        if self._redeliveries:
+        holder = self._holder(consumer, position)
+        was_blocked = holder is not None and holder.blocked
+        if holder is not None:
+            holder.release(position, messages_left)
+        playable = False
+        if not messages_left:
             self._redeliveries.pop(position, None)
-        if self._dealing.acknowledged(position) or was_blocked:
+            playable = self._dealing.acknowledged(position, held=holder is not None)
+        if playable or was_blocked:
             self.pump()
 
     # --- parts
@@ -135,12 +135,21 @@ class SharedDispatch:
         self._dealing.reset()
         self.feed.rewind(self._cursor.mark_delete)
 
+    def _holder(self, likely: Consumer, position: Position) -> Consumer | None:
+        if position in likely.pending:
+            return likely
+        return next((each for each in self.consumers if position in each.pending), None)
+
     def _ready(self) -> list[Consumer]:
         return [each for each in self.consumers if each.permits > 0 and not each.blocked and each.sink.writable]
 
     def _give_back(self, consumer: Consumer, positions: Iterable[Position]) -> None:
         for position in positions:
-            if consumer.release(position) and not self._cursor.is_acknowledged(position):
+            if not consumer.release(position):
+                continue
+            if self._cursor.is_acknowledged(position):  # not by the consumer: it expired, or an operator skipped it
+                self._dealing.acknowledged(position, held=True)
+            else:
                 self._add_replay(position)
                 self._dealing.given_back(position)
 
@@ -175,15 +184,20 @@ class SharedDispatch:
 
     def _pump_replays(self, ready: Sequence[Consumer]) -> bool:
         """Send replays; False if none can be sent now."""
-        self._drop_replays({each for each in self._replays if self._cursor.is_acknowledged(each)})
-        permits = sum(each.permits for each in ready)
-        wanted = [each for each in self._replays if self._dealing.playable(each)][: min(permits, READ_ENTRIES_MAX)]
-        batch = [] if self._reading else self._fetch(wanted)
-        if not batch:
-            return False
+        self._forget_replays({each for each in self._replays if self._cursor.is_acknowledged(each)})
         waiting = len(self._replays)
-        self._deal(batch, ready, again=True)
+        permits = sum(each.permits for each in ready)
+        wanted = [each for each in self._replays if self._dealing.playable(each, ready)]
+        batch = [] if self._reading else self._fetch(wanted[: min(permits, READ_ENTRIES_MAX)])
+        if batch:
+            self._deal(batch, ready, again=True)
         return len(self._replays) < waiting
+
+    def _forget_replays(self, gone: set[Position]) -> None:
+        """Nobody will get these any more."""
+        for position in gone:
+            self._dealing.acknowledged(position, held=False)
+        self._drop_replays(gone)
 
     def _drop_replays(self, gone: set[Position]) -> None:
         if gone:
@@ -192,27 +206,34 @@ class SharedDispatch:
                 self._replay_entries.pop(position, None)
 
     def _fetch(self, wanted: Sequence[Position]) -> list[Delivery]:
-        """These entries, if all are in memory; else they are being read, and `pump` will be called."""
-        found: list[Delivery] = []
-        for run in _runs([each for each in wanted if each not in self._replay_entries]):
+        """The beginning of these entries that is in memory; if there is none it is being read, and `pump` will come."""
+        runs = _runs([each for each in wanted if each not in self._replay_entries])
+        uncached: list[list[Position]] = []
+        for number, run in enumerate(runs):
             entries = self._source.log.read_cached(run[0], entries_max=len(run), bytes_max=READ_BYTES_MAX)
             if entries is None:
-                self._reading = True
-                self._source.spawn(self._read(wanted, self._round))
-                return []
+                uncached = runs[number:]
+                break
             self._take_in(run, entries)
-        for position in wanted:
-            entry = self._replay_entries.get(position)
-            if entry is not None:
-                found.append(self._delivery(position, entry))
+        waiting = set(self._replays)
+        present = takewhile(self._replay_entries.__contains__, [each for each in wanted if each in waiting])
+        found = [self._delivery(position, self._replay_entries[position]) for position in present]
+        if uncached and not found:
+            self._reading = True
+            self._source.spawn(self._read(uncached, self._round))
         return found
 
-    async def _read(self, wanted: Sequence[Position], round_: int) -> None:
+    async def _read(self, runs: Sequence[Sequence[Position]], round_: int) -> None:
+        """Read as much of these runs as one read may hold, at least one entry."""
+        bytes_left = READ_BYTES_MAX
         try:
-            for run in _runs(wanted):
-                entries = await self._source.log.read(run[0], entries_max=len(run), bytes_max=READ_BYTES_MAX)
+            for run in runs:
+                entries = await self._source.log.read(run[0], entries_max=len(run), bytes_max=bytes_left)
                 if round_ == self._round:
                     self._take_in(run, entries)
+                bytes_left -= sum(len(each.payload) for each in entries)
+                if bytes_left <= 0:
+                    break
         except PulsarError as error:
             self._source.read_failed(error)
             return
@@ -221,11 +242,11 @@ class SharedDispatch:
         self.pump()
 
     def _take_in(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> None:
-        """Keep what was read of a run of replays; its first entry is always there, unless the log dropped it."""
-        expected = set(run)
+        """Keep what was read of a run of replays; what should stand before it was dropped by the log."""
+        expected = set(run).intersection(self._replays)
         self._replay_entries |= {found.position: found.payload for found in entries if found.position in expected}
-        if run[0] not in self._replay_entries:
-            self._drop_replays({run[0]})
+        first = entries[0].position if entries else None
+        self._forget_replays({each for each in run if first is None or each < first})
 
     def _delivery(self, position: Position, entry: bytes) -> Delivery:
         messages = self._source.facts.facts(position, entry).message_count

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import consumer as consumer_module
+from interpulse.broker.live import shared as shared_module
 from interpulse.broker.live.api import SubType
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import Position
@@ -146,6 +147,91 @@ async def test_replays_that_were_trimmed_are_forgotten(bench: Any, join: Any) ->
     await bench.settle()
     assert sink.numbers() == [2, 3]
     assert topic.stats()["subscriptions"]["s"]["msgInReplay"] == 0
+
+
+async def test_replays_larger_than_one_read_are_all_sent(
+    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_module, "READ_BYTES_MAX", 300)
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, *range(20))
+    await bench.restart()
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    assert sink.numbers() == list(range(20))
+    consumer.redeliver()
+    for _ in range(20):
+        await bench.settle()
+    assert sink.numbers() == list(range(20))
+
+
+async def test_key_is_free_when_its_holder_leaves_after_an_operator_skipped_what_it_held(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    holder, _ = await join(topic, "a", sub_type=bench.KEY_SHARED)
+    await bench.publish(topic, 0)
+    topic.clear_backlog("s")
+    _, heir = await join(topic, "b", sub_type=bench.KEY_SHARED)
+    holder.close()
+    producer, _ = await bench.producer(topic)
+    for number in range(20):
+        producer.publish(number, -1, 1, bench.entry(number, partition_key=f"k{number}", producer="filler"))
+    producer.publish(20, -1, 1, bench.entry(0, producer="filler"))  # the key of what was skipped
+    await bench.settle()
+    assert heir.numbers() == [*range(20), 0]
+
+
+async def test_replays_of_a_client_that_does_not_read_do_not_keep_others_from_theirs(
+    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_module, "READ_ENTRIES_MAX", 3)
+    topic = await bench.topic()
+    members = {name: await join(topic, name, sub_type=bench.KEY_SHARED) for name in "ab"}
+    producer, _ = await bench.producer(topic)
+    for number in range(40):
+        producer.publish(number, -1, 1, bench.entry(number, partition_key=f"k{number}"))
+    await bench.settle()
+    held = {name: [each.position for each in sink.take()] for name, (_, sink) in members.items()}
+    deaf, eager = sorted(members, key=lambda name: held[name][0])
+    members[deaf][1].writable = False
+    members[deaf][0].redeliver()
+    members[eager][0].redeliver()
+    assert [each.position for each in members[eager][1].take()] == held[eager]
+
+
+async def test_consumer_that_held_too_much_goes_on_when_part_of_a_batch_is_acknowledged(
+    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer_module, "UNACKNOWLEDGED_MAX", 3)
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 3, bench.entry(0, num_messages_in_batch=3))
+    await bench.settle()
+    [batch] = sink.take()
+    await bench.publish(topic, 1)
+    assert sink.numbers() == []
+    consumer.acknowledge(batch.position, [0b101])
+    assert sink.numbers() == [1]
+
+
+async def test_key_stays_with_its_holder_when_another_entry_of_it_is_acknowledged_late(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    holder, sink = await join(topic, "a", 2, sub_type=bench.KEY_SHARED)
+    producer, _ = await bench.producer(topic)
+    for number in range(2):
+        producer.publish(number, -1, 1, bench.entry(number, partition_key="k"))
+    await bench.settle()
+    first, second = [each.position for each in sink.take()]
+    holder.redeliver([first])
+    holder.acknowledge(first)
+    others = [await join(topic, name, sub_type=bench.KEY_SHARED) for name in "bcdefgh"]
+    producer.publish(2, -1, 1, bench.entry(2, partition_key="k"))
+    await bench.settle()
+    assert [sink.numbers() for _, sink in others] == [[]] * 7
+    holder.flow(1)
+    holder.acknowledge(second)
+    assert sorted([*sink.numbers(), *(number for _, sink in others for number in sink.numbers())]) == [2]
 
 
 class Walk:

@@ -12,7 +12,10 @@ import pulsar
 from dataset import Row
 from verdict import Ledger, Verdict
 
-__all__ = ["Progress", "publish", "read_back", "watch"]
+__all__ = ["Message", "Progress", "publish", "read_back", "watch"]
+
+Message = tuple[Row, dict[str, str]]
+"""A row and the properties it is sent with."""
 
 RECEIVE_TIMEOUT_MS = 200
 DELAY_SAMPLE_EVERY = 20
@@ -60,7 +63,7 @@ class PublishFailed(Exception):
 
 
 def publish(
-    service_url: str, topic: str, rows: Iterator[Row], ledger: Ledger, progress: Progress, abandoned: threading.Event
+    service_url: str, topic: str, messages: Iterator[Message], progress: Progress, abandoned: threading.Event
 ) -> None:
     """Send every row and wait for every receipt; raises PublishFailed on the first error."""
     failures: list[str] = []
@@ -82,10 +85,9 @@ def publish(
             max_pending_messages=5000,
             send_timeout_millis=60_000,
         )
-        for row in rows:
+        for row, properties in messages:
             if failures or abandoned.is_set():
                 break
-            properties = ledger.published(row)
             producer.send_async(
                 row.value,
                 on_receipt,

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 from rich.console import Console
@@ -28,7 +29,7 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.policies import RetentionPolicies
 from screen import Screen
-from traffic import Progress, publish, read_back, watch
+from traffic import Message, Progress, publish, read_back, watch
 from verdict import Ledger, Verdict
 
 TENANT = "demo"
@@ -37,6 +38,7 @@ TOPIC = f"persistent://{NAMESPACE}/departures"
 PARTITIONS = 4
 STALLED_AFTER_S = 180.0
 REFRESH_EVERY_S = 0.25
+READ_AHEAD_ROWS = 400_000
 
 
 class Stalled(Exception):
@@ -110,9 +112,7 @@ async def until_replicating(east: AdminClient, clusters: dict[str, Cluster], scr
 async def follow(east: AdminClient, west: AdminClient, clusters: dict[str, Cluster], screen: Screen, run: Run) -> None:
     """Publish on east, watch west, redraw; returns when west has everything."""
     publishing = asyncio.create_task(
-        asyncio.to_thread(
-            publish, clusters["east"].service_url, TOPIC, run.rows, run.ledger, run.progress, run.abandoned
-        )
+        asyncio.to_thread(publish, clusters["east"].service_url, TOPIC, run.messages, run.progress, run.abandoned)
     )
     watching = asyncio.create_task(watch_when_provisioned(west, clusters["west"].service_url, run))
     last_count, last_change = -1, time.monotonic()
@@ -151,11 +151,21 @@ async def watch_when_provisioned(west: AdminClient, service_url: str, run: Run) 
 class Run:
     """The state of one demonstration, shared by its threads."""
 
-    rows: Iterator[Row]
+    messages: Iterator[Message]
     ledger: Ledger
     progress: Progress
     watched: threading.Event
     abandoned: threading.Event
+
+    @classmethod
+    def of(cls, rows: Iterator[Row]) -> Run:
+        ledger = Ledger()
+        messages = ((row, ledger.published(row)) for row in rows)
+        return cls(messages, ledger, Progress(PARTITIONS), threading.Event(), threading.Event())
+
+    def read_ahead(self) -> None:
+        """Prepare the first rows while Spark starts, so that the publisher does not compete with the pipeline."""
+        self.messages = chain(list(islice(self.messages, READ_AHEAD_ROWS)), self.messages)
 
 
 def report(console: Console, verdict: Verdict, progress: Progress, seconds: float) -> None:
@@ -225,7 +235,7 @@ With the command line:
 async def demonstrate(settings: Settings, console: Console) -> int:
     """Everything from start to verdict; returns the exit code."""
     rows = read_rows(settings.source, settings.key_column, settings.limit)
-    run = Run(rows, Ledger(), Progress(PARTITIONS), threading.Event(), threading.Event())
+    run = Run.of(rows)
     settings.run_dir.mkdir(parents=True, exist_ok=True)
     clusters = {name: Cluster(name, settings.run_dir) for name in ("east", "west")}
     interrupted = asyncio.Event()
@@ -263,7 +273,7 @@ async def replicate_and_verify(settings: Settings, console: Console, clusters: d
         await set_up(east, west, clusters)
         console.print("replication east → west enabled; west creates no topic by itself", highlight=False)
         with Screen(console, run.progress) as screen:
-            await until_replicating(east, clusters, screen)
+            await asyncio.gather(until_replicating(east, clusters, screen), asyncio.to_thread(run.read_ahead))
             started = time.monotonic()
             await follow(east, west, clusters, screen, run)
         seconds = time.monotonic() - started

@@ -67,6 +67,8 @@ class NonPersistentSubscription:
                 if await other.sink.is_alive():
                     raise ConsumerBusy("Exclusive consumer is already connected")
                 other.close()
+            if self.consumers:  # somebody came while we asked
+                raise ConsumerBusy("Exclusive consumer is already connected")
         self.sub_type = request.sub_type
         consumer = Consumer(self, request, sink)
         self.consumers.append(consumer)
@@ -178,7 +180,11 @@ class NonPersistentTopic:
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
         self._check_open()
-        return await self.producers.add(self, request, sink)
+        producer = await self.producers.add(self, request, sink)
+        if self._refusal is not None:
+            producer.close()
+            raise self._refusal
+        return producer
 
     @property
     def topic_epoch(self) -> int | None:
@@ -213,6 +219,9 @@ class NonPersistentTopic:
             subscription = NonPersistentSubscription(self, request.subscription, request.sub_type)
             self.subscriptions[request.subscription] = subscription
         consumer = await subscription.add(request, sink)
+        if self._refusal is not None:
+            consumer.close()
+            raise self._refusal
         self.subscriptions[request.subscription] = subscription  # it may have lost its last consumer meanwhile
         return consumer
 

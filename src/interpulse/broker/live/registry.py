@@ -249,7 +249,7 @@ class TopicRegistry:
             if not force:
                 topic.check_deletable()
             await topic.abandon()
-            del self._topics[name]
+            self._topics.pop(name, None)  # it may have failed meanwhile
         if name.is_persistent:
             await self._logs.delete(name.log_name)
         log.info("topic deleted topic=%s", name)

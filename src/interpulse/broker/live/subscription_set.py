@@ -14,7 +14,7 @@ from interpulse.broker.live.cursor import Cursor, CursorRecord
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
 from interpulse.broker.live.subscription import Subscription, SubscriptionOwner
 from interpulse.broker.live.topic_state import TopicStateStore
-from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, SubscriptionNotFound
+from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import MessageId, Position
 
 __all__ = ["SubscriptionSet"]
@@ -83,7 +83,16 @@ class SubscriptionSet:
                 if request.start_rollback_seconds and not subscription.consumers:
                     since = self._owner.now_ms() - request.start_rollback_seconds * 1000
                     subscription.cursor.reset(await self._owner.position_before_time(since))
-                return await subscription.add(request, sink)
+                return self._still_open(await subscription.add(request, sink))
+
+    def _still_open(self, consumer: Consumer) -> Consumer:
+        """A consumer that came while its topic was closed was not sent away with the others."""
+        try:
+            self._check_open()
+        except PulsarError:
+            consumer.close()
+            raise
+        return consumer
 
     async def create(
         self,

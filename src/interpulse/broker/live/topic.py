@@ -350,8 +350,9 @@ class Topic:
         self._host.cursors_changed(self)
 
     async def store_cursor(self, subscription: Subscription) -> None:
-        """Store the cursor now."""
+        """Store the cursor now; raises ServiceNotReady if the topic was closed meanwhile."""
         await self._subscriptions.store(subscription)
+        self._check_open()
 
     def forget_subscription(self, subscription: Subscription) -> None:
         """A non-durable subscription lost its last consumer."""

@@ -142,3 +142,39 @@ async def test_non_persistent_topics_are_loaded_by_the_same_rules(bench: Any) ->
     await bench.registry.maintain()
     await bench.registry.unload(name)
     assert bench.registry.topics() == []
+
+
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+async def test_clients_that_come_while_the_topic_is_unloaded_are_sent_to_the_next_one(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, domain: str
+) -> None:
+    topic = await bench.registry.open(TopicName.parse(f"{domain}://public/default/t"))
+    _, consumer_sink = await bench.consumer(topic)
+    _, producer_sink = await bench.producer(topic)
+    answered = asyncio.get_running_loop().create_future()
+    for sink in (consumer_sink, producer_sink):
+        monkeypatch.setattr(sink, "is_alive", lambda: asyncio.shield(answered))
+    coming = [asyncio.create_task(bench.consumer(topic)), asyncio.create_task(bench.producer(topic))]
+    await bench.settle()
+    await bench.registry.unload(topic.name)
+    answered.set_result(False)
+    for task in coming:
+        with pytest.raises(ServiceNotReady):
+            await task
+    assert not topic.in_use
+
+
+async def test_seek_when_the_topic_is_unloaded_meanwhile_then_it_is_refused(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic)
+    await bench.publish(topic, 1)
+    found = asyncio.get_running_loop().create_future()
+    monkeypatch.setattr(topic, "position_before_time", lambda _: asyncio.shield(found))
+    seeking = asyncio.create_task(consumer.seek_to_time(1))
+    await bench.settle()
+    await bench.registry.unload(topic.name)
+    found.set_result(topic.before_first())
+    with pytest.raises(ServiceNotReady):
+        await seeking

@@ -103,7 +103,7 @@ class Topic:
         self._pending: deque[PendingPublish] = deque()
         self._durable = EARLIEST
         self._refusal: PulsarError | None = None
-        self._marker_pending = False
+        self._last_marker = EARLIEST
         self._subscriptions = SubscriptionSet(self, self._state, host.replicator_prefix, self._check_open)
         self.subscriptions = self._subscriptions.by_name
 
@@ -171,8 +171,7 @@ class Topic:
             producer.answered(publishes)
         fresh = [_new(Delivery, (each[0], each[4], 0, (), each[5])) for each in done if each[4]] if listening else []
         self.sequences.count(last.entry - previous.entry if last.ledger == previous.ledger else last.entry + 1)
-        if self._marker_pending:
-            self._marker_pending = False
+        if self._last_marker > previous:
             for subscription in listening:
                 subscription.pump()
         elif fresh:
@@ -225,7 +224,8 @@ class Topic:
             raise TopicTerminated(f"Topic {self.name} was already terminated") from error
         if facts is not None:
             self.facts.published(position, facts)
-            self._marker_pending = self._marker_pending or facts.is_marker
+            if facts.is_marker:
+                self._last_marker = position
             self.chunk_published = self.chunk_published or bool(facts.chunk_uuid)
         return position
 

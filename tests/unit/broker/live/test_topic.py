@@ -67,6 +67,20 @@ async def test_last_message(bench: Any) -> None:
         await topic.read_entry(Position(1, 9))
 
 
+async def test_marker_that_is_published_while_a_group_is_on_its_way_is_never_delivered(bench: Any) -> None:
+    topic = await bench.topic()
+    _, sink = await bench.consumer(topic)
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 1, bench.entry(0))
+    on_its_way = topic.log.take_pending()
+    producer.publish(1, -1, 1, bench.entry(1, marker_type=10), False, True)
+    producer.publish(2, -1, 1, bench.entry(2))
+    bench.journal._store(on_its_way)
+    topic.log.committed(on_its_way)
+    await bench.settle()
+    assert sink.numbers() == [0, 2]
+
+
 async def test_terminate_then_no_more_entries_and_consumers_know_the_end(bench: Any, make_entry: Any) -> None:
     topic = await bench.topic()
     producer, sink = await bench.producer(topic)

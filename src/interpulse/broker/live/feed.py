@@ -127,7 +127,8 @@ class EntryFeed:
         self._on_ready()
 
     def _deliveries(self, raw: Sequence[LogEntry]) -> list[Delivery]:
-        if self._cursor.contiguous and self._source.facts.all_ordinary_since(raw[0].position):
+        first, cursor = raw[0].position, self._cursor
+        if cursor.contiguous and first > cursor.mark_delete and self._source.facts.all_ordinary_since(first):
             rows = zip(map(_position, raw), map(_payload, raw), repeat(0), repeat(()), repeat(1), strict=False)
             return list(map(_new, repeat(Delivery), rows))
         return [each for each in map(self._delivery, raw) if each is not None]

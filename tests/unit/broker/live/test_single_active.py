@@ -172,3 +172,14 @@ class TestFailover:
         assert sinks[active].numbers() == [1]
         next(each for name, each in consumers.items() if name != active).redeliver()
         assert sinks[active].numbers() == []
+
+
+async def test_entry_acknowledged_while_it_waits_to_be_sent_again_is_not_sent(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic, permits=2)
+    await bench.publish(topic, 0, 1)
+    first = sink.take()
+    consumer.redeliver()
+    consumer.acknowledge(first[0].position)
+    consumer.flow(10)
+    assert sink.numbers() == [1]

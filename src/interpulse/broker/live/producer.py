@@ -277,7 +277,9 @@ class ProducerSet:
         if self.exclusive is producer:
             self.exclusive = None
         if self.waiting and not self.by_name:
-            self._spawn(self._promote(self.waiting.popleft()))
+            heir = self.waiting.popleft()
+            self.by_name[heir.name] = self.exclusive = heir  # at once, so that nobody slips in
+            self._spawn(self._promote(heir))
 
     def close_by_broker(self) -> None:
         """Close all; their clients come back."""
@@ -331,6 +333,8 @@ class ProducerSet:
             raise ProducerFenced("Fenced out")
 
     async def _promote(self, producer: Producer) -> None:
+        if producer.closed:
+            return  # before its turn came
         try:
             await self._make_exclusive(producer)
         except PulsarError as error:

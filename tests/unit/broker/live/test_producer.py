@@ -86,6 +86,28 @@ async def test_waiting_when_the_owner_leaves_then_its_turn_comes(bench: Any, set
     assert (waiting.ready, sink.ready, waiting.topic_epoch) == (True, [1], 1)
 
 
+async def test_waiting_when_its_turn_comes_then_nobody_slips_in(bench: Any, settle: Any) -> None:
+    topic = await bench.topic()
+    owner, _ = await bench.producer(topic, "e", access_mode=EXCLUSIVE)
+    waiting, _ = await bench.producer(topic, "w", access_mode=WAIT)
+    owner.close()
+    with pytest.raises(ProducerBusy):
+        await bench.producer(topic, "s")
+    await settle()
+    assert topic.producers.by_name == {"w": waiting}
+
+
+async def test_waiting_when_it_leaves_in_its_turn_then_the_topic_is_free(bench: Any, settle: Any) -> None:
+    topic = await bench.topic()
+    owner, _ = await bench.producer(topic, "e", access_mode=EXCLUSIVE)
+    waiting, sink = await bench.producer(topic, "w", access_mode=WAIT)
+    owner.close()
+    waiting.close()
+    await settle()
+    await bench.producer(topic, "s")
+    assert (sink.ready, sink.refused) == ([], [])
+
+
 async def test_fencing_sends_everybody_else_away(bench: Any) -> None:
     topic = await bench.topic()
     owner, owner_sink = await bench.producer(topic, "e", access_mode=EXCLUSIVE)

@@ -226,9 +226,9 @@ With the official client:
 
 With the command line:
 
-  interpulse admin --admin-url {east.web_url} namespaces get-clusters {namespace}
-  interpulse admin --admin-url {west.web_url} topics partitioned-stats {topic}
-  interpulse consume --url {west.service_url} {topic} -s look -p Earliest -n 3
+  {command} admin --admin-url {east.web_url} namespaces get-clusters {namespace}
+  {command} admin --admin-url {west.web_url} topics partitioned-stats {topic}
+  {command} consume --url {west.service_url} {topic} -s look -p Earliest -n 3
 """
 
 
@@ -252,7 +252,10 @@ async def demonstrate(settings: Settings, console: Console) -> int:
             return 1
         exit_code = main_job.result()
         if not settings.once:
-            text = HOW_TO_CONNECT.format(run_dir=settings.run_dir, topic=TOPIC, namespace=NAMESPACE, **clusters)
+            command = os.path.relpath(Path(sys.executable).parent / "interpulse")
+            text = HOW_TO_CONNECT.format(
+                run_dir=settings.run_dir, topic=TOPIC, namespace=NAMESPACE, command=command, **clusters
+            )
             console.print(text, highlight=False, soft_wrap=True)
             await interruption
         interruption.cancel()

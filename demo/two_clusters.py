@@ -232,6 +232,14 @@ With the command line:
 """
 
 
+def how_to_connect(settings: Settings, clusters: dict[str, Cluster]) -> str:
+    """What to try next, with the addresses of this run."""
+    command = os.path.relpath(Path(sys.executable).parent / "interpulse")
+    return HOW_TO_CONNECT.format(
+        run_dir=settings.run_dir, topic=TOPIC, namespace=NAMESPACE, command=command, **clusters
+    )
+
+
 async def demonstrate(settings: Settings, console: Console) -> int:
     """Everything from start to verdict; returns the exit code."""
     rows = read_rows(settings.source, settings.key_column, settings.limit)
@@ -252,11 +260,7 @@ async def demonstrate(settings: Settings, console: Console) -> int:
             return 1
         exit_code = main_job.result()
         if not settings.once:
-            command = os.path.relpath(Path(sys.executable).parent / "interpulse")
-            text = HOW_TO_CONNECT.format(
-                run_dir=settings.run_dir, topic=TOPIC, namespace=NAMESPACE, command=command, **clusters
-            )
-            console.print(text, highlight=False, soft_wrap=True)
+            console.print(how_to_connect(settings, clusters), highlight=False, soft_wrap=True)
             await interruption
         interruption.cancel()
         return exit_code

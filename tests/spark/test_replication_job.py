@@ -1,23 +1,24 @@
 """The replication job as its own process between two clusters: exactly once, in order, whatever is killed."""
 
-import json
 import signal
-import subprocess
-import sys
 import time
-from collections import Counter
 
 import psutil
 import pytest
 
-from interpulse.client.sync import Client
 from interpulse.model.names import TopicName
 from interpulse.testing import InProcessBroker
+from tests.spark.replication_job import (
+    PARTITIONS,
+    TOPIC,
+    Job,
+    assert_exactly_once,
+    publish,
+    read_all,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-TOPIC = "persistent://public/default/flights"
-PARTITIONS = 4
 
 
 @pytest.fixture
@@ -33,86 +34,11 @@ def west(tmp_path):
         yield broker
 
 
-class Job:
-    """Runs ``python -m interpulse.spark replicate`` and reads its lines."""
-
-    def __init__(self, directory, east, west):
-        self.config = directory / "job.toml"
-        self.output = directory / "job.out"
-        self.config.write_text(
-            f"""
-            [pipeline]
-            name = "test"
-            state = "{directory / "state"}"
-            start = "earliest"
-            [source]
-            cluster = "east"
-            service_url = "{east.service_url}"
-            admin_url = "{east.web_url}"
-            [target]
-            cluster = "west"
-            service_url = "{west.service_url}"
-            admin_url = "{west.web_url}"
-            [select]
-            topics = ["{TOPIC}"]
-            [limits]
-            entries_per_batch = 2000
-            [spark]
-            driver_memory = "600m"
-            """
-        )
-        self.process = None
-
-    def start(self):
-        command = [sys.executable, "-m", "interpulse.spark", "replicate", "--config", str(self.config)]
-        with self.output.open("ab") as out, self.output.with_suffix(".err").open("ab") as err:
-            self.process = subprocess.Popen(command, stdout=out, stderr=err)
-        return self
-
-    def lines(self, event):
-        if not self.output.exists():
-            return []
-        lines = [json.loads(line) for line in self.output.read_text().splitlines()]
-        return [line for line in lines if line["event"] == event]
-
-    def family(self):
-        return [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))]
-
-    def stop(self):
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(10)
-
-
 @pytest.fixture
 def job(tmp_path, east, west):
     job = Job(tmp_path, east, west)
     yield job
     job.stop()
-
-
-def publish(broker, values, **options):
-    with Client(broker.service_url) as client, client.create_producer(TOPIC, **options) as producer:
-        for value in values:
-            producer.send_async(str(value).encode(), key=f"k{value % 50}", properties={"n": str(value)})
-        producer.flush()
-
-
-def read_all(broker):
-    found = []
-    with Client(broker.service_url) as client:
-        for index in range(PARTITIONS):
-            with client.create_reader(f"{TOPIC}-partition-{index}") as reader:
-                while reader.has_message_available():
-                    found.append(reader.read_next(5000))
-    return found
-
-
-def wait_until(condition, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.1)
 
 
 def stored(broker):
@@ -121,16 +47,6 @@ def stored(broker):
         return sum(topic.stats()["msgInCounter"] for topic in topics if topic is not None)
 
     return broker.call(count)
-
-
-def assert_exactly_once(messages, count):
-    numbers = [int(message.content) for message in messages]
-    assert Counter(numbers) == Counter(range(count))
-    for remainder in range(50):
-        keyed = [number for number in numbers if number % 50 == remainder]
-        assert keyed == sorted(keyed)
-    assert all(message.properties["n"] == message.content.decode() for message in messages)
-    assert all(message.replicated_from == "east" for message in messages)
 
 
 def test_everything_arrives_exactly_once_when_the_job_is_killed_mid_batch(job, east, west):
@@ -161,6 +77,15 @@ def test_job_when_told_to_stop_then_leaves_no_process_within_five_seconds(job, e
     assert job.process.wait(10) == 0
     wait_until(lambda: not any(psutil.pid_exists(pid) for pid in family), 5)
     assert time.monotonic() - started < 5
+
+
+def test_job_when_told_to_stop_while_spark_starts_then_leaves_no_process_either(job, east, west):
+    job.start()
+    wait_until(lambda: len(job.family()) > 1)
+    family = job.family()
+    job.process.send_signal(signal.SIGTERM)
+    assert job.process.wait(5) == 0
+    wait_until(lambda: not any(psutil.pid_exists(pid) for pid in family), 10)
 
 
 def test_target_that_is_away_for_a_while_is_caught_up_with(job, east, west):

@@ -16,7 +16,10 @@ EXIT_CANNOT_RUN: Final = 2
 
 
 def replicate(config_path: str, *, dry_run: bool = False, supervised: bool = False) -> int:
-    """Run the job until it is told to stop; the exit code. What cannot run says so in one sentence, code 2."""
+    """Run the job until it is told to stop; the exit code. What cannot run says so in one sentence, code 2.
+
+    Threads may be left that wait for Java: the caller ends the process with ``os._exit``.
+    """
     try:
         config = load_pipeline_config(config_path)
         if not dry_run:
@@ -32,4 +35,5 @@ def replicate(config_path: str, *, dry_run: bool = False, supervised: bool = Fal
         return asyncio.run(print_plan(config))
     from interpulse.spark.replicate import ReplicationJob
 
-    return asyncio.run(ReplicationJob(config, supervised=supervised).run())
+    # asyncio.run would wait at the end for threads that talk to Java, however long Spark takes to start or to stop.
+    return asyncio.new_event_loop().run_until_complete(ReplicationJob(config, supervised=supervised).run())

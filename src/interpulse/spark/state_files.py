@@ -19,14 +19,15 @@ __all__ = ["LaneFiles", "write_atomically"]
 _KEPT = 100
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a file so that a reader finds the old or the new content, also after a crash."""
+def write_atomically(path: Path, text: str, *, durable: bool = True) -> None:
+    """Replace a file so that a reader finds the old or the new content; ``durable``: also after a crash."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with temporary.open("w", encoding="utf-8") as file:
         file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
     temporary.replace(path)
 
 
@@ -68,7 +69,7 @@ class LaneFiles:
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """What the last batch wrote, for whoever reports progress."""
-        write_atomically(self._root / "last_commit.json", json.dumps(summary))
+        write_atomically(self._root / "last_commit.json", json.dumps(summary), durable=False)
 
     def summary(self) -> dict[str, Any] | None:
         path = self._root / "last_commit.json"

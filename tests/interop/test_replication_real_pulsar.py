@@ -1,0 +1,61 @@
+"""The replication job between a real Pulsar and a broker of ours, in both directions, killed on the way."""
+
+import asyncio
+import uuid
+
+import psutil
+import pytest
+
+from interpulse.client.admin import AdminClient
+from interpulse.testing import InProcessBroker
+from tests.interop.real_pulsar import Address
+from tests.spark import replication_job
+from tests.spark.replication_job import Job, assert_exactly_once, publish, read_all, wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.slow]
+
+
+@pytest.fixture
+def topic(monkeypatch):
+    """A name of this test's own: the real Pulsar is shared."""
+    name = f"persistent://public/default/flights-{uuid.uuid4().hex[:8]}"
+    monkeypatch.setattr(replication_job, "TOPIC", name)
+    return name
+
+
+@pytest.fixture
+def ours(tmp_path):
+    with InProcessBroker(tmp_path / "ours", {"clusterName": "ours", "allowAutoTopicCreation": "false"}) as broker:
+        yield Address(broker.service_url, broker.web_url)
+
+
+def create(address, topic):
+    async def ask():
+        async with AdminClient(address.web_url) as admin:
+            await admin.topics.create_partitioned(topic, replication_job.PARTITIONS)
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("direction", ["from-real", "to-real"])
+def test_everything_arrives_exactly_once_when_the_job_is_killed(tmp_path, topic, real_pulsar, ours, direction):
+    source, target = (real_pulsar, ours) if direction == "from-real" else (ours, real_pulsar)
+    names = ("standalone", "ours") if direction == "from-real" else ("ours", "standalone")
+    create(source, topic)
+    publish(source, range(100))
+    job = Job(tmp_path, source, target, *names)
+    try:
+        job.start()
+        wait_until(lambda: job.lines("progress"))
+        publish(source, range(100, 3100), batching_enabled=False)
+        publish(source, range(3100, 6100))
+        wait_until(lambda: len(read_all(target)) > 500)
+        family = job.family()
+        job.process.kill()
+        job.process.wait()
+        wait_until(lambda: not any(psutil.pid_exists(pid) for pid in family[1:]), 20)
+        job.start()
+        wait_until(lambda: len(read_all(target)) >= 6100)
+    finally:
+        job.stop()
+    assert_exactly_once(read_all(target), 6100, names[0])

@@ -16,7 +16,7 @@ _HEAD = """# The Spark data source
 
 Written by `tools/generate_spark_reference.py`; do not edit.
 
-`format("pulsar")` is there as soon as the package is installed; `interpulse.spark.source.register(spark)` registers it by
+`format("pulsar")` is there as soon as the package is installed; `interpulse.spark.register(spark)` registers it by
 hand, also under the name `interpulse` for sessions in which a JAR owns the name `pulsar`.
 
 ## Options
@@ -54,7 +54,7 @@ for is decoded.
 _CONF_HEAD = """
 ## Settings of Spark
 
-`interpulse.spark.session.recommended_conf()` gives these; nothing sets them for you, except in the replication job.
+`interpulse.spark.recommended_conf()` gives these; nothing sets them for you, except in the replication job.
 
 | key | value | why |
 | --- | --- | --- |

@@ -12,6 +12,7 @@ PUBLIC_PACKAGES = (
     "interpulse.model.errors",
     "interpulse.model.ids",
     "interpulse.model.names",
+    "interpulse.spark",
     "interpulse.sync",
     "interpulse.testing",
     "pyspark_interpulse",

@@ -115,3 +115,15 @@ def test_client_when_it_never_reads_then_broker_stops_reading_and_serves_others(
         with pytest.raises(TimeoutError):  # both directions are full: nothing piles up in the broker without bound
             client._socket.sendall(requests)
         assert bystander.ask(commands.lookup(9, TOPIC)).request_id == 9
+
+
+def test_requests_when_thousands_come_at_once_then_each_is_answered_and_others_wait_for_few(
+    pulsar_broker: InProcessBroker, bystander: RawClient
+) -> None:
+    count = 3000
+    with RawClient(pulsar_broker.service_url) as client:
+        client.send(*(commands.get_topics_of_namespace(number, "public/default") for number in range(count)))
+        first = client.receive()
+        assert bystander.ask(commands.lookup(9, TOPIC)).request_id == 9
+        answers = [first, *(client.receive() for _ in range(count - 1))]
+    assert {each.command.getTopicsOfNamespaceResponse.request_id for each in answers} == set(range(count))

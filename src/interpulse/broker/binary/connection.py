@@ -5,8 +5,8 @@ Invariants kept here:
 * commands are started in the order they came in; those that need no waiting are also finished in that order;
 * one error boundary: a failure answers the request it belongs to, a broken conversation closes this connection and
   nothing else;
-* what a client can make us hold is bounded: above the limits for pending publishes or waiting output we stop reading
-  from it, and a consumer whose output waits gets no more entries.
+* what a client can make us hold is bounded: above the limits for pending publishes, requests being worked on or
+  waiting output we stop reading from it, and a consumer whose output waits gets no more entries.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _OUTPUT_BYTES_HIGH: Final = 4 * 1024 * 1024
 _OUTPUT_BYTES_LOW: Final = 1024 * 1024
 # A client that sends requests but never reads the answers is not read from above this.
 _OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024
+# A client may have so many requests worked on at once; more would take the event loop away from others for too long.
+_REQUESTS_MAX: Final = 500
 # What a client has not read by then, after we closed its connection, it will not read any more.
 _CLOSING_SECONDS_MAX: Final = 3.0
 
@@ -71,6 +73,8 @@ class ClientConnection(asyncio.Protocol):
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed_producers: dict[int, float] = {}  # when, oldest first
         self._transport: asyncio.Transport
+        self._unhandled: list[Frame] = []  # came with others in one read, and wait for requests to be answered
+        self._held_by_requests = False
         self._held_by_output = False
         self._output_high = False
         self._sign_of_life: asyncio.Future[bool] | None = None
@@ -90,16 +94,12 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.lost:
             return
-        if self._sign_of_life is not None:
+        if data and self._sign_of_life is not None:
             self._sign_of_life.set_result(True)
             self._sign_of_life = None
         try:
-            for frame in self._protocol.receive_data(data):
-                handler = INLINE.get(frame.command.type)
-                if handler is None:
-                    self._handle_slowly(frame)
-                else:
-                    handler(self, frame)
+            frames = self._protocol.receive_data(data)
+            self._handle(self._unhandled + frames if self._unhandled else frames)
             self._send_own()
         except RemoteProtocolError as error:
             self._send_own()
@@ -189,9 +189,11 @@ class ClientConnection(asyncio.Protocol):
         return closed_at is not None and closed_at > self.loop.time() - self.limits.keep_alive_seconds
 
     async def is_alive(self) -> bool:
-        """Ask the client for a sign of life; drop it if there is none."""
+        """Ask the client for a sign of life; drop it if there is none. One that waits for us is not suspected."""
         if self.lost:
             return False
+        if self._held_by_requests or self.held_by_publishes:
+            return True
         if self._sign_of_life is None:
             self._sign_of_life = self.loop.create_future()
             self._protocol.ping()
@@ -222,6 +224,26 @@ class ClientConnection(asyncio.Protocol):
 
     # Inside.
 
+    def _handle(self, frames: list[Frame]) -> None:
+        """Start these commands in their order, as far as there may be more requests."""
+        self._unhandled = []
+        coming = iter(frames)
+        for frame in coming:
+            handler = INLINE.get(frame.command.type)
+            if handler is not None:
+                handler(self, frame)
+            elif len(self._tasks) < _REQUESTS_MAX:
+                self._handle_slowly(frame)
+            else:
+                self._unhandled = [frame, *coming]
+
+    def _request_answered(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._held_by_requests and len(self._tasks) <= _REQUESTS_MAX // 2:
+            self._held_by_requests = False
+            self._read_again()
+            self.loop.call_soon(self.data_received, b"")
+
     def _handle_slowly(self, frame: Frame) -> None:
         command = frame.command
         entry = AWAITING.get(command.type)
@@ -233,6 +255,7 @@ class ClientConnection(asyncio.Protocol):
     def _start(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(self._answered(command, work))
         self._tasks.add(task)
+        task.add_done_callback(self._request_answered)
 
     async def _answered(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
         """The error boundary of requests: whatever goes wrong is an answer to this one."""
@@ -245,8 +268,6 @@ class ClientConnection(asyncio.Protocol):
         except Exception:  # a fault of ours must not take the client's other requests down
             _logger.exception("request failed address=%s type=%s", self.address, command.type)
             self.answer_failure(command, UnknownError(f"The broker failed, request {request_id_of(command)}"))
-        finally:
-            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
         """Send the failure in the form that answers this command."""
@@ -260,15 +281,23 @@ class ClientConnection(asyncio.Protocol):
         if not self.held_by_publishes and not self._publishes_below(self.limits.pending_publishes_max):
             self.held_by_publishes = True
             self._transport.pause_reading()
+        if self._unhandled and not self._held_by_requests:
+            self._held_by_requests = True
+            self._transport.pause_reading()
         if self._output_high and not self._held_by_output and self.output.bytes_waiting > _OUTPUT_BYTES_MAX:
             self._held_by_output = True
             self._transport.pause_reading()
+
+    @property
+    def _held(self) -> bool:
+        """We do not read from this client now."""
+        return self.held_by_publishes or self._held_by_requests or self._held_by_output
 
     def _publishes_below(self, count: int) -> bool:
         return self.pending_publishes < count and self.pending_bytes < self.limits.pending_publish_bytes_max
 
     def _read_again(self) -> None:
-        if not (self.held_by_publishes or self._held_by_output) and not self._transport.is_closing():
+        if not self._held and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def _send_own(self) -> None:
@@ -278,9 +307,8 @@ class ClientConnection(asyncio.Protocol):
             self.output.send(data)
 
     def _tick(self) -> None:
-        reading = not (self.held_by_publishes or self._held_by_output)
         try:
-            self._protocol.tick(self.loop.time(), reading=reading)
+            self._protocol.tick(self.loop.time(), reading=not self._held)
         except RemoteProtocolError as error:
             self.drop(str(error))
             return

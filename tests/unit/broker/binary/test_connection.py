@@ -154,6 +154,16 @@ async def test_sign_of_life_when_client_is_silent_then_dropped(dial: Any) -> Non
     assert client.transport.closed
 
 
+async def test_sign_of_life_when_client_waits_for_its_receipts_then_it_is_not_suspected(dial: Any) -> None:
+    client = dial(pending_publishes_max=1, liveness_check_seconds=0.01)
+    await client.greet()
+    await client.open_producer()
+    client.send(commands.send(1, 0, ENTRY))
+    assert not client.transport.reading
+    assert await client.connection.is_alive()
+    assert not client.transport.closed
+
+
 async def test_sign_of_life_when_connection_ends_meanwhile_then_dead(client: Any) -> None:
     asking = asyncio.ensure_future(client.connection.is_alive())
     await client.answers()

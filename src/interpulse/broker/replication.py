@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _BACKOFF_FIRST_S: Final = 1.0
 _BACKOFF_MAX_S: Final = 300.0
 _STEADY_S: Final = 60.0
-_STOP_S: Final = 5.0
+_STOP_S: Final = 2.0  # the end of the broker waits for it, and must not take 5 s; a killed job loses nothing
 _KILL_S: Final = 2.0
 _RECHECK_S: Final = 30.0
 _LINE_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -313,12 +313,14 @@ class ReplicationSupervisor:
         process, self._process = self._process, None
         if process is None:
             return
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-            await _exited(process, _STOP_S)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        try:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.terminate()
+                await _exited(process, _STOP_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
         await _exited(process, _KILL_S)
         if process.returncode not in (0, None, -signal.SIGTERM):
             ended = f"the job ended with code {process.returncode}, see {self._command.directory / 'job.log'}"

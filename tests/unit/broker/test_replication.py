@@ -124,7 +124,8 @@ async def test_job_when_it_dies_then_is_started_again_and_the_reason_kept(store,
     assert "boom" in records[0]["remedy"]
 
 
-async def test_stop_leaves_nothing_of_a_job_that_ignores_it(store, supervise, tmp_path):
+@pytest.mark.parametrize("hurried", [False, True])
+async def test_stop_leaves_nothing_of_a_job_that_ignores_it(store, supervise, tmp_path, hurried):
     await ask_for_replication(store, "east", "west")
     job = """
     import signal, subprocess
@@ -138,7 +139,14 @@ async def test_stop_leaves_nothing_of_a_job_that_ignores_it(store, supervise, tm
     note = tmp_path / "replication" / "child"
     await until(lambda: note.exists() and note.read_text())
     pid, child = supervisor.view.pid, int(note.read_text())
-    await supervisor.stop()
+    if hurried:
+        stopping = asyncio.create_task(supervisor.stop())
+        await asyncio.wait([stopping], timeout=0.1)
+        stopping.cancel()
+        await asyncio.wait([stopping])
+    else:
+        async with asyncio.timeout(4):
+            await supervisor.stop()
     await until(lambda: not is_alive(pid) and not is_alive(child))
 
 

@@ -38,6 +38,8 @@ _OUTPUT_BYTES_LOW: Final = 1024 * 1024
 _OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024
 # A client may have so many requests worked on at once; more would take the event loop away from others for too long.
 _REQUESTS_MAX: Final = 500
+# How long the end of the broker waits for requests that are being worked on.
+_SETTLE_SECONDS: Final = 0.5
 # What a client has not read by then, after we closed its connection, it will not read any more.
 _CLOSING_SECONDS_MAX: Final = 3.0
 
@@ -218,9 +220,11 @@ class ClientConnection(asyncio.Protocol):
         self.loop.call_later(_CLOSING_SECONDS_MAX, self._transport.abort)
 
     async def tasks_done(self) -> None:
-        """Wait until no request is being worked on."""
+        """Wait until no request is being worked on; what takes long, as another cluster may, is given up."""
         while self._tasks:
-            await asyncio.wait(self._tasks)
+            _, late = await asyncio.wait(self._tasks, timeout=_SETTLE_SECONDS)
+            for task in late:
+                task.cancel()
 
     # Inside.
 

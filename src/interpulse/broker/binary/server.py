@@ -56,8 +56,7 @@ class BinaryServer:
         connections = list(self._connections)
         for connection in connections:
             connection.close()
-        for connection in connections:
-            await connection.tasks_done()
+        await asyncio.gather(*(connection.tasks_done() for connection in connections))
 
     def _new_connection(self) -> ClientConnection:
         return ClientConnection(

@@ -33,6 +33,7 @@ OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
 
 _NAME_COUNTER_KEY = "/counters/producer-name"
 _FLUSH_SECONDS = 1.0
+_SETTLE_SECONDS = 0.5  # at the end; what takes longer waits for somebody else, such as another cluster
 
 
 class TopicRegistry:
@@ -91,7 +92,9 @@ class TopicRegistry:
         """Unload everything: answer what is pending, store all cursors. No topic can be opened any more."""
         self._closing = True
         while self._working:
-            await asyncio.wait(list(self._working.values()))
+            _, late = await asyncio.wait(list(self._working.values()), timeout=_SETTLE_SECONDS)
+            for task in late:
+                task.cancel()
         await asyncio.gather(*(self._unload_at_end(topic) for topic in self.topics()))
         for task in list(self._tasks):
             task.cancel()
@@ -178,7 +181,13 @@ class TopicRegistry:
             await asyncio.wait([self._working[name]])
 
     async def _work(self, name: TopicName, work: Coroutine[Any, Any, R]) -> R:
-        return await asyncio.shield(self._start_work(name, work))
+        task = self._start_work(name, work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():  # not whoever waits for it
+                raise ServiceNotReady("The broker is shutting down") from None
+            raise
 
     def _start_work(self, name: TopicName, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
         before = self._working.get(name)

@@ -46,6 +46,18 @@ async def test_open_after_close_is_refused(bench: Any, topic_name: Any) -> None:
         await bench.registry.open(topic_name)
 
 
+async def test_close_when_a_load_waits_for_somebody_else_then_it_is_given_up(
+    bench: Any, topic_name: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interpulse.broker.live.registry._SETTLE_SECONDS", 0)
+    monkeypatch.setattr(bench.registry, "_open_rule", lambda *_: asyncio.get_running_loop().create_future())
+    opening = asyncio.create_task(bench.registry.open(topic_name))
+    await bench.settle()
+    await bench.registry.close()
+    with pytest.raises(ServiceNotReady, match="shutting down"):
+        await opening
+
+
 async def test_unload_answers_what_is_pending_and_sends_clients_away(bench: Any, make_entry: Any) -> None:
     topic = await bench.topic()
     producer, sink = await bench.producer(topic)

@@ -199,8 +199,11 @@ class TopicRegistry:
     def _worked(self, name: TopicName, task: asyncio.Task[Any]) -> None:
         if self._working.get(name) is task:
             del self._working[name]
-        if not task.cancelled() and task.exception() is not None:
-            log.debug("work on topic failed topic=%s error=%s", name, task.exception())
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, PulsarError):
+            log.debug("work on topic failed topic=%s error=%s", name, error)
+        elif error is not None:
+            log.error("work on topic failed topic=%s", name, exc_info=error)
 
     async def _load(self, name: TopicName, by: Requester, create: bool) -> AnyTopic:
         await self._open_rule(name, by, create)
@@ -279,7 +282,8 @@ class TopicRegistry:
         try:
             await topic.flush()
         except PulsarError as error:
-            self._changed.add(topic)
+            if self._topics.get(topic.name) is topic:
+                self._changed.add(topic)
             log.warning("cursors not stored topic=%s error=%s", topic.name, error)
 
     async def _tick_regularly(self) -> None:

@@ -483,8 +483,10 @@ class Topic:
             log.warning("log failed while closing topic=%s error=%s", self.name, error)
         self.disconnect()
         self.sequences.request_snapshot()
-        await self.flush()
-        await self._state.close()
+        try:
+            await self.flush()
+        finally:  # the next one to load the topic is the only one who writes
+            await self._state.close()
 
     async def abandon(self) -> None:
         """The topic is deleted: send clients away, and never write anything of it again."""

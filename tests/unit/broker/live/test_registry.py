@@ -7,7 +7,7 @@ import pytest
 
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.non_persistent import NonPersistentTopic
-from interpulse.model.errors import PreconditionFailed, ServiceNotReady, TopicNotFound
+from interpulse.model.errors import MetadataError, PreconditionFailed, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
 
@@ -144,6 +144,30 @@ async def test_flush_stores_only_what_changed(bench: Any) -> None:
     await bench.registry.flush()
     await bench.registry.flush()
     assert seen == [f"/managed-ledgers/{topic.name.log_name}/s"]
+
+
+async def test_unload_when_cursors_cannot_be_stored_then_the_old_topic_never_writes_again(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic)
+    await bench.publish(topic, 1)
+    consumer.acknowledge_cumulative(topic.last_durable())
+
+    async def refuse(*_: Any) -> None:
+        raise MetadataError("disk full")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(bench.metadata, "commit", refuse)
+        with pytest.raises(MetadataError):
+            await bench.registry.unload(topic.name)
+    again = await bench.topic()
+    assert again is not topic
+    seen: list[str] = []
+    bench.metadata.watch("/managed-ledgers", seen.append)
+    topic.cursor_changed(topic.subscription("s"))
+    await bench.registry.flush()
+    assert seen == []
 
 
 async def test_non_persistent_topics_are_loaded_by_the_same_rules(bench: Any) -> None:

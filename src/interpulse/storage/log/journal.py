@@ -153,7 +153,11 @@ class SegmentJournal:
         self._note_durable(group, seconds)
         self._start_group()
         for client, runs in group.clients:
-            client.committed(runs)
+            try:
+                client.committed(runs)
+            except Exception as fault:  # noqa: BLE001 - a fault in one log must not keep the others from being told
+                _log.exception("log failed after its entries were written")
+                client.failed(PersistenceError(f"broken after a write: {fault!r}"))
 
     def _note_durable(self, group: _Group, seconds: float) -> None:
         assert self._active is not None

@@ -237,3 +237,18 @@ async def test_close_when_callers_were_cancelled_then_goes_on() -> None:
     closing.cancel()
     await listener.durable(last)
     await store.close()
+
+
+async def test_group_when_one_listener_is_at_fault_then_its_log_is_fenced_and_the_others_hear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = await open_on(SimulatedDisk())
+    faulty, other = Listener(), Listener()
+    logs = [await store.open(name, each, create=True) for name, each in (("a", faulty), ("b", other))]
+    monkeypatch.setattr(faulty, "on_durable", lambda _: 1 // 0)
+    positions = [log.append(b"x") for log in logs]
+    await other.durable(positions[1])
+    assert isinstance(faulty.error, PersistenceError)
+    with pytest.raises(LogFenced):
+        logs[0].append(b"y")
+    await store.close()

@@ -16,7 +16,7 @@ from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink
 from interpulse.broker.live.deduplication import Deduplication, SequenceState, Verdict
 from interpulse.broker.live.entries import MARKER, EntryFacts, facts_of, last_sequence_id_of, metadata_of
 from interpulse.broker.live.stats import TrafficMeter, iso_time
-from interpulse.model.errors import PersistenceError, ProducerBusy, ProducerFenced, PulsarError
+from interpulse.model.errors import NotAllowed, PersistenceError, ProducerBusy, ProducerFenced, PulsarError
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.wire.ids import signed
 
@@ -26,6 +26,8 @@ _REPEAT = EARLIEST
 """The position that tells a producer its entry was stored before."""
 
 _new = tuple.__new__
+_EPOCH_MAX = (1 << 63) - 1
+"""A client that names a higher one would leave no room for the next owner of the topic."""
 _MODE_LABELS = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
 
 
@@ -305,6 +307,8 @@ class ProducerSet:
             raise refusal(f"Topic has an existing exclusive producer: {name}")
 
     def _check_epoch(self, request: ProducerRequest) -> None:
+        if request.topic_epoch is not None and request.topic_epoch > _EPOCH_MAX:
+            raise NotAllowed(f"Not an epoch of a topic: {request.topic_epoch}")
         if request.topic_epoch is not None and self.epoch is not None and request.topic_epoch < self.epoch:
             raise ProducerFenced(
                 f"Topic epoch has already moved. Current epoch: {self.epoch}, Producer epoch: {request.topic_epoch}"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import AccessMode, ProducerRequest, TopicSettings
-from interpulse.model.errors import PersistenceError, ProducerBusy, ProducerFenced
+from interpulse.model.errors import NotAllowed, PersistenceError, ProducerBusy, ProducerFenced
 
 EXCLUSIVE, WAIT, FENCING = AccessMode.EXCLUSIVE, AccessMode.WAIT_FOR_EXCLUSIVE, AccessMode.EXCLUSIVE_WITH_FENCING
 
@@ -106,6 +106,14 @@ async def test_waiting_when_it_leaves_in_its_turn_then_the_topic_is_free(bench: 
     await settle()
     await bench.producer(topic, "s")
     assert (sink.ready, sink.refused) == ([], [])
+
+
+async def test_epoch_when_no_later_one_would_fit_then_refused(bench: Any) -> None:
+    topic = await bench.topic()
+    with pytest.raises(NotAllowed):
+        await bench.producer(topic, "e", access_mode=EXCLUSIVE, topic_epoch=2**64 - 1)
+    producer, _ = await bench.producer(topic, "e", access_mode=EXCLUSIVE)
+    assert producer.topic_epoch == 0
 
 
 async def test_fencing_sends_everybody_else_away(bench: Any) -> None:

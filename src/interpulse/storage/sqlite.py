@@ -1,12 +1,14 @@
 """`MetadataStore` on the standard library's sqlite3.
 
-One thread writes. It takes every commit that waits, checks and applies them one after another in a single transaction,
-and answers them all after the one sync of that transaction; a conflict fails only its own commit. Reads of single keys
-happen in the event loop, from a bounded memory of recent values or straight from the database (microseconds; readers
-never wait for the writer in WAL mode). Invariants:
+One thread writes. It takes every commit that waits, checks them one after another, stores what they come to in a
+single transaction, and answers them all after the one sync of that transaction; a conflict fails only its own commit.
+Reads of single keys happen in the event loop, from a bounded memory of recent values or straight from the database
+(microseconds; readers never wait for the writer in WAL mode). A transaction has few statements, since each one gives up
+the interpreter's lock and then waits to get it back. Invariants:
 
-* The memory holds only what was read from the database in the event loop, and a commit removes the keys it changed.
-  So a key never appears to go back to an older value.
+* The memory holds values of the database, newest ones, and never a key that a commit under way changes; such a key is
+  read from the database. So a key never appears to go back to an older value, and keys from the memory together with
+  keys from one query are one consistent read.
 * ``counter.version`` grows with every commit and is never set back, so versions never repeat.
 """
 
@@ -17,20 +19,28 @@ import os
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
+from typing import TypeVar
 
 from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned
 from interpulse.storage.watches import Watches
 
 __all__ = ["SqliteMetadataStore"]
 
+T = TypeVar("T")
+
 _FORMAT = 1
 _GROUP_MAX = 1000  # commits in one transaction; keeps the wait of the first one short
 _KEYS_PER_QUERY = 500  # below every SQLite's limit of bound variables
+_ROWS_PER_INSERT = _KEYS_PER_QUERY // 3
+_VALUE_BYTES_REMEMBERED = 4096  # a larger value is read each time
+_KEYS_LISTED_AT_ONCE = 50  # a longer list takes long enough to leave the event loop for it
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -44,6 +54,7 @@ SELECT DISTINCT CASE instr(substr(key, :skip), '/') WHEN 0 THEN substr(key, :ski
        ELSE substr(key, :skip, instr(substr(key, :skip), '/') - 1) END
 FROM entries WHERE key >= :low AND key < :high
 """
+_BELOW = "SELECT key FROM entries WHERE key >= ? AND key < ? LIMIT ?"
 
 
 @dataclass(slots=True)
@@ -51,6 +62,7 @@ class _Commit:
     changes: Sequence[Change]
     expect: Mapping[str, int | None]
     done: asyncio.Future[None]
+    version: int = 0
     error: Exception | None = None
 
 
@@ -61,7 +73,8 @@ class SqliteMetadataStore:
         self._path = path
         self._loop = loop
         self._cache_entries_max = cache_entries_max
-        self._cache: dict[str, Versioned | None] = {}
+        self._cache: OrderedDict[str, Versioned | None] = OrderedDict()
+        self._changing: Counter[str] = Counter()  # how many commits under way change a key
         self._watches = Watches()
         self._closed = False
         self._reader: sqlite3.Connection
@@ -90,16 +103,27 @@ class SqliteMetadataStore:
             return self._read([key]).get(key)
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
-        return self._read(keys)
+        self._check_open()
+        known = {key: self._cache[key] for key in keys if key in self._cache}
+        found = {key: value for key, value in known.items() if value is not None}
+        unknown = [key for key in keys if key not in known]
+        return found | self._read(unknown) if unknown else found
 
     async def children(self, key: str) -> list[str]:
         self._check_open()
         prefix = key.rstrip("/") + "/"
+        with _as_unavailable(self._path):
+            below = self._reader.execute(_BELOW, (*_bounds(prefix), _KEYS_LISTED_AT_ONCE + 1)).fetchall()
+        if len(below) <= _KEYS_LISTED_AT_ONCE:
+            return sorted({key[len(prefix) :].partition("/")[0] for (key,) in below})
         return await self._loop.run_in_executor(self._lister, _children, self._list_reader, self._path, prefix)
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         self._check_open()
         commit = _Commit(tuple(changes), dict(expect), self._loop.create_future())
+        for change in commit.changes:
+            self._changing[change.key] += 1
+            self._cache.pop(change.key, None)
         self._writer.submit(commit)
         await commit.done
 
@@ -131,10 +155,15 @@ class SqliteMetadataStore:
                     for begin in range(0, len(keys), _KEYS_PER_QUERY):
                         found |= self._select(keys[begin : begin + _KEYS_PER_QUERY])
         for key in keys:
-            self._cache[key] = found.get(key)
-        while len(self._cache) > self._cache_entries_max:
-            del self._cache[next(iter(self._cache))]
+            if key not in self._changing:
+                self._remember(key, found.get(key))
         return found
+
+    def _remember(self, key: str, value: Versioned | None) -> None:
+        if value is None or len(value.value) <= _VALUE_BYTES_REMEMBERED:
+            self._cache[key] = value
+            if len(self._cache) > self._cache_entries_max:
+                self._cache.popitem(last=False)
 
     def _select(self, keys: Sequence[str]) -> dict[str, Versioned]:
         marks = ",".join("?" * len(keys))
@@ -144,14 +173,22 @@ class SqliteMetadataStore:
     def _finish(self, group: list[_Commit]) -> None:
         """Answer commits whose transaction is over."""
         for commit in group:
-            if commit.error is None:
-                for change in commit.changes:
-                    self._cache.pop(change.key, None)
+            for change in commit.changes:
+                self._settle(commit, change)
             if not commit.done.done():  # its caller may have been cancelled
                 _answer(commit)
         for commit in group:
             if commit.error is None:
                 self._watches.announce(change.key for change in commit.changes)
+
+    def _settle(self, commit: _Commit, change: Change) -> None:
+        """This change is over. After the last one under way its key is as this one left it, if it went through."""
+        key = change.key
+        self._changing[key] -= 1
+        if not self._changing[key]:
+            del self._changing[key]
+            if commit.error is None:
+                self._remember(key, Versioned(change.value, commit.version) if isinstance(change, Put) else None)
 
 
 def _answer(commit: _Commit) -> None:
@@ -217,28 +254,46 @@ class _Writer:
 
 
 def _apply_all(connection: sqlite3.Connection, group: list[_Commit]) -> None:
+    """Decide each commit on what the ones before it leave, then store what remains of all of them."""
     (version,) = connection.execute("SELECT version FROM counter").fetchone()
+    versions = _versions(connection, {key for commit in group for key in commit.expect})
+    rows: dict[str, tuple[str, bytes, int] | None] = {}  # None = to be deleted
     for commit in group:
-        key = _first_conflict(connection, commit.expect)
-        if key is not None:
-            commit.error = CommitConflict(key)
+        conflict = next((key for key, expected in commit.expect.items() if versions.get(key) != expected), None)
+        if conflict is not None:
+            commit.error = CommitConflict(conflict)
             continue
-        version += 1
+        commit.version = version = version + 1
         for change in commit.changes:
-            if isinstance(change, Put):
-                row = (change.key, change.value, version)
-                connection.execute("INSERT OR REPLACE INTO entries (key, value, version) VALUES (?, ?, ?)", row)
-            else:
-                connection.execute("DELETE FROM entries WHERE key = ?", (change.key,))
+            row = (change.key, change.value, version) if isinstance(change, Put) else None
+            rows[change.key], versions[change.key] = row, version if row else None
+    _store_rows(connection, rows)
     connection.execute("UPDATE counter SET version = ?", (version,))
 
 
-def _first_conflict(connection: sqlite3.Connection, expect: Mapping[str, int | None]) -> str | None:
-    for key, version in expect.items():
-        row = connection.execute("SELECT version FROM entries WHERE key = ?", (key,)).fetchone()
-        if (row[0] if row else None) != version:
-            return key
-    return None
+def _versions(connection: sqlite3.Connection, keys: Iterable[str]) -> dict[str, int | None]:
+    """The version of each key that is there."""
+    found: dict[str, int | None] = {}
+    for some in _portions(keys, _KEYS_PER_QUERY):
+        marks = ",".join("?" * len(some))
+        found.update(connection.execute(f"SELECT key, version FROM entries WHERE key IN ({marks})", some))
+    return found
+
+
+def _store_rows(connection: sqlite3.Connection, rows: Mapping[str, tuple[str, bytes, int] | None]) -> None:
+    for gone in _portions((key for key, row in rows.items() if row is None), _KEYS_PER_QUERY):
+        marks = ",".join("?" * len(gone))
+        connection.execute(f"DELETE FROM entries WHERE key IN ({marks})", gone)
+    for put in _portions((row for row in rows.values() if row is not None), _ROWS_PER_INSERT):
+        marks = ",".join(["(?, ?, ?)"] * len(put))
+        connection.execute(f"INSERT OR REPLACE INTO entries (key, value, version) VALUES {marks}", list(chain(*put)))
+
+
+def _portions(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Cut into lists of at most ``size``."""
+    coming = iter(items)
+    while portion := list(islice(coming, size)):
+        yield portion
 
 
 def _prepare(path: Path) -> None:
@@ -270,9 +325,15 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _children(connection: sqlite3.Connection, path: Path, prefix: str) -> list[str]:
-    bounds = {"low": prefix, "high": prefix[:-1] + "0", "skip": len(prefix) + 1}  # "0" follows "/"
+    low, high = _bounds(prefix)
     with _as_unavailable(path):
-        return sorted(name for (name,) in connection.execute(_CHILDREN, bounds))
+        names = connection.execute(_CHILDREN, {"low": low, "high": high, "skip": len(prefix) + 1})
+        return sorted(name for (name,) in names)
+
+
+def _bounds(prefix: str) -> tuple[str, str]:
+    """The first key below ``prefix``, which ends with a slash, and the first one that no longer is."""
+    return prefix, prefix[:-1] + "0"  # "0" follows "/"
 
 
 @contextmanager

@@ -106,18 +106,81 @@ async def test_commit_when_caller_is_cancelled_then_store_goes_on(store: SqliteM
     assert await store.children("/") == ["a", "b"]
 
 
-async def test_get_when_value_was_read_before_then_no_query_until_it_changes(store: SqliteMetadataStore) -> None:
-    await store.commit([Put("/a", b"1")])
+async def test_get_when_value_was_read_or_committed_then_no_query(store: SqliteMetadataStore) -> None:
     queries: list[str] = []
     store._reader.set_trace_callback(queries.append)
-    for _ in range(3):
-        await store.get("/a")
-        await store.get("/absent")
-    assert sum("SELECT" in query for query in queries) == 2
-    await store.commit([Put("/a", b"2")])
+    for value in (b"1", b"2"):
+        await store.commit([Put("/a", value), Delete("/b")])
+        for _ in range(3):
+            found = await store.get("/a")
+            assert found is not None
+            assert found.value == value
+            assert await store.get("/absent") is None
+            assert await store.get_many(["/a", "/b", "/absent"]) == {"/a": found}
+    assert sum("SELECT" in query for query in queries) == 1
+
+
+async def test_get_when_commits_are_under_way_then_never_an_older_value_after_a_newer(
+    store: SqliteMetadataStore,
+) -> None:
+    await store.commit([Put("/a", b"0")])
+    commits = [asyncio.ensure_future(store.commit([Put("/a", str(number).encode())])) for number in range(200)]
+    seen = []
+    while not all(commit.done() for commit in commits):
+        one, many = await store.get("/a"), (await store.get_many(["/b", "/a"])).get("/a")
+        assert one is not None
+        assert many is not None
+        seen += [one.version, many.version]
+        await asyncio.sleep(0)
+    assert seen == sorted(seen)
+    await asyncio.gather(*commits)
+    last = await store.get("/a")
+    assert last is not None
+    assert last.value == b"199"
+    assert not store._changing
+
+
+async def test_get_when_last_commit_failed_then_value_of_the_one_before(store: SqliteMetadataStore) -> None:
+    results = await asyncio.gather(
+        store.commit([Put("/a", b"1")]), store.commit([Put("/a", b"2")], {"/a": None}), return_exceptions=True
+    )
+    assert [type(result) for result in results] == [type(None), CommitConflict]
     found = await store.get("/a")
     assert found is not None
-    assert found.value == b"2"
+    assert found.value == b"1"
+
+
+async def test_commit_when_others_of_its_transaction_changed_what_it_expects_then_it_is_decided_on_that(
+    store: SqliteMetadataStore,
+) -> None:
+    await store.commit([Put("/a", b"1")])
+    first = await store.get("/a")
+    assert first is not None
+    results = await asyncio.gather(
+        store.commit([Delete("/a")], {"/a": first.version}),
+        store.commit([Put("/a", b"2")], {"/a": first.version}),
+        store.commit([Put("/a", b"3")], {"/a": None}),
+        store.commit([Put("/a", b"4"), Put("/b", b"4")], {"/a": None}),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in results] == [type(None), CommitConflict, type(None), CommitConflict]
+    found = await store.get_many(["/a", "/b"])
+    assert {key: (value.value, value.version) for key, value in found.items()} == {"/a": (b"3", first.version + 2)}
+
+
+async def test_get_when_value_is_large_then_it_is_not_kept_in_memory(store: SqliteMetadataStore) -> None:
+    await store.commit([Put("/large", b"x" * 5000)])
+    found = await store.get("/large")
+    assert found is not None
+    assert len(found.value) == 5000
+    assert "/large" not in store._cache
+
+
+@pytest.mark.parametrize("count", [49, 50, 51, 200])
+async def test_children_when_few_or_many_then_the_same_way_of_naming(store: SqliteMetadataStore, count: int) -> None:
+    names = [f"{number:03d}" for number in range(count)]
+    await store.commit([Put(f"/a/{name}/below", b"") for name in names] + [Put("/ab", b""), Put("/a", b"")])
+    assert await store.children("/a") == names
 
 
 async def test_cache_when_bound_is_reached_then_oldest_are_forgotten(path: Path) -> None:

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Coroutine
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,7 @@ __all__ = ["standalone"]
 _logger = logging.getLogger(__name__)
 
 _EXIT_CANNOT_START: Final = 2
+_BROKER_PACKAGES: Final = ("prometheus_client", "structlog")
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -68,11 +70,18 @@ def standalone(
         "dataDir": data_dir,
     }
     options = {key: str(value) for key, value in given.items() if value is not None}
+    _check_broker_extra()
     loaded = _load(config_file, settings, options)
     configure_logging(log_level.upper(), log_format)
     for warning in loaded.warnings:
         click.echo(f"warning: {warning}", err=True)
     _run(_serve(loaded.config))
+
+
+def _check_broker_extra() -> None:
+    missing = [name for name in _BROKER_PACKAGES if find_spec(name) is None]
+    if missing:
+        raise CannotStart(f"a broker needs {' and '.join(missing)} as well: pip install 'interpulse[broker]'")
 
 
 def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str, str]) -> LoadedConfig:

@@ -36,6 +36,13 @@ def test_settings_when_they_cannot_be_used_then_one_sentence_and_exit_code_2(
     assert complaint in ended.stderr
 
 
+def test_broker_when_its_extra_is_not_installed_then_one_sentence_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interpulse.cli.standalone._BROKER_PACKAGES", ("structlog", "absent_package"))
+    ended = CliRunner().invoke(standalone, [])
+    assert ended.exit_code == 2
+    assert ended.stderr == "Error: a broker needs absent_package as well: pip install 'interpulse[broker]'\n"
+
+
 def test_settings_when_file_is_not_text_then_exit_code_2(tmp_path: Path) -> None:
     config = tmp_path / "broker.conf"
     config.write_bytes(b"\xff\xfe")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.client.entries import Entry, EntryReader
 from interpulse.client.session import Session
-from interpulse.model.errors import MetadataError, PulsarError, TopicNotFound
+from interpulse.model.errors import AlreadyClosed, MetadataError, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.options import ReadOptions
@@ -90,12 +90,14 @@ async def _read_all(
                 await _read_range(session, options, item, buffer_bytes, arrived, taken)
 
         async with asyncio.TaskGroup() as group:
-            for item in ranges:
-                group.create_task(read_one(item))
+            tasks = [group.create_task(read_one(item)) for item in ranges]
+        if any(task.cancelled() for task in tasks):
+            error = AlreadyClosed("the client was closed while ranges were read")  # task groups take that for success
     except BaseExceptionGroup as failures:
         error = failures.exceptions[0]
-    except PulsarError as failure:
-        error = failure
+    except BaseException as failure:
+        error = failure  # an end without error would say that everything was read
+        raise
     finally:
         arrived.put(_End(error))
 

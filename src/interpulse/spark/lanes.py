@@ -109,14 +109,14 @@ def decide_opening(state: LaneState, broker: int, first: int) -> Opening:
     """Decide from the lane's last commit, the broker's last id, and the first id to write.
 
     ===========================  ================================================================
-    broker == committed          normal: send all
+    broker == committed < first  normal: send all
     broker == claimed < first    everything older is behind us: send all
     broker < committed           the broker lost its state: read back
-    first <= broker              a retry, or somebody else: read back, the target decides
+    first <= broker              a retry, a range that begins before the last commit, or somebody else: read back
     committed < broker < first   somebody else writes under this name
     ===========================  ================================================================
     """
-    if broker == state.sequence_id or NO_SEQUENCE < broker == state.claimed < first:
+    if broker == state.sequence_id < first or NO_SEQUENCE < broker == state.claimed < first:
         return Opening.SEND_ALL
     if broker < state.sequence_id or first <= broker:
         return Opening.READ_BACK

@@ -49,8 +49,8 @@ class SourceView(Protocol):
     def ends(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
         """Their last entries; topics that are gone are left out."""
 
-    def following(self, topic: str, after: Position) -> Following | None:
-        """The first entry after a position, None if there is none."""
+    def following(self, topic: str, after: Position, upto: Position) -> Following | None:
+        """The first entry of ``(after, upto]``, None if there is none."""
 
     def acknowledge(self, positions: Mapping[str, Position]) -> None:
         """Advance the durable subscription, if the options name one."""
@@ -180,7 +180,7 @@ class StreamPlanner:
         nexts = {
             topic: self._next_of(topic, after[topic], upto, sized=sized)
             for topic, upto in last.items()
-            if after[topic] < upto
+            if after[topic] < upto and upto.entry >= 0
         }
         limit = self._entry_limit(nexts, entries_max, bytes_max)
         available = {
@@ -205,7 +205,7 @@ class StreamPlanner:
             return Following(Position(after.ledger, after.entry + 1), size or 0)
         known = self._followings.get(topic)
         if known is None or known[0] != after:
-            found = self._view.following(topic, after)
+            found = self._view.following(topic, after, last)
             if found is None:
                 return None
             self._followings[topic] = known = (after, found)

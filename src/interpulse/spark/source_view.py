@@ -21,7 +21,7 @@ from interpulse.client.backoff import Backoff, retry
 from interpulse.client.connection import Connection
 from interpulse.client.entries import EntryReader
 from interpulse.client.session import Session
-from interpulse.model.errors import ConsumerBusy, OperationTimeout, PulsarError, TopicNotFound
+from interpulse.model.errors import ConsumerBusy, PulsarError, TopicNotFound
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.options import OptionError, ReadOptions
@@ -87,6 +87,7 @@ class _Cursor:
             connection.remove_consumer(self._id)
             raise
         self._connection = connection
+        self.acknowledged = None  # the last acknowledgement may not have arrived
         return connection
 
     def _subscribe_frame(self, request_id: int) -> bytes:
@@ -234,26 +235,24 @@ class BrokerSourceView:
         self._first_ends_asked = True
         return {name: item for name, item in zip(names, ends, strict=True) if item is not None}
 
-    def following(self, topic: str, after: Position) -> Following | None:
-        return portal().run(self._following(topic, after))
+    def following(self, topic: str, after: Position, upto: Position) -> Following | None:
+        return portal().run(self._following(topic, after, upto))
 
-    async def _following(self, topic: str, after: Position) -> Following | None:
+    async def _following(self, topic: str, after: Position, upto: Position) -> Following | None:
         session = await self._session()
         reader = EntryReader(
             session,
             TopicName.parse(topic),
             after=after,
+            upto=upto,
             buffer_bytes=64 * 1024,
             subscription_prefix=self._options.subscription_prefix,
             poll_timeout_ms=self._options.operation_timeout_ms,
         )
         async with reader:
             await reader.open()
-            try:
-                first = (await reader.read_batch())[0]
-            except OperationTimeout:
-                return None
-            return Following(first.position, len(first.raw))
+            found = await reader.read_batch()
+            return Following(found[0].position, len(found[0].raw)) if found else None
 
     # ---- The durable subscription
 

@@ -8,7 +8,7 @@ from interpulse.client.entries import EntryReader, EntrySender, Receipt
 from interpulse.client.lookup import VersionedSchema, store_schema
 from interpulse.client.session import Session
 from interpulse.model.errors import MetadataError
-from interpulse.model.ids import LATEST, Position
+from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.lanes import LaneState, starting_lane
 from interpulse.wire.ids import signed
@@ -84,8 +84,10 @@ class BrokerTarget:
         name = TopicName.parse(topic)
         end = await last_position(self._session, name)
         found: dict[int, Position] = {}
-        if end.entry < 0 or end <= after:
+        if end.entry < 0 or end == after:
             return found
+        if end < after:
+            after = EARLIEST  # the target was rebuilt: its positions are other ones now
         async with EntryReader(
             self._session, name, after=after, upto=end, subscription_prefix="interpulse-check"
         ) as reader:

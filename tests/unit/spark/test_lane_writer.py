@@ -202,3 +202,19 @@ async def test_schema_version_is_translated():
     target.versions[b"\0" * 8] = b"\0" * 7 + b"\x02"
     await write(target, rows(0, schema_version=b"\0" * 8))
     assert parse_entry(target.stored[0][2]).metadata.schema_version == b"\0" * 7 + b"\x02"
+
+
+async def test_committed_entries_that_come_again_are_replays_and_no_holes():
+    target = FakeTarget()
+    state = (await write(target, rows(0, 1, 2))).state
+    report = await write(target, rows(1, 2, 3), state)
+    assert target.ids == ids(0, 1, 2, 3)
+    assert (report.replays, report.entries) == (2, 1)
+
+
+async def test_chunk_that_an_earlier_attempt_stored_is_not_stored_twice():
+    target = FakeTarget()
+    target.stored.append(("lane", ids(0)[0], b""))  # the first of two chunks: the broker's number does not tell of it
+    report = await write(target, rows(0, 1, num_chunks_from_msg=2))
+    assert target.ids == ids(0, 1)
+    assert (report.replays, report.entries) == (1, 1)

@@ -33,9 +33,9 @@ class Source:
         ledgers = self.topics[topic]
         return Position(max(ledgers), ledgers[max(ledgers)] - 1) if ledgers else EARLIEST
 
-    def following(self, topic, after):
+    def following(self, topic, after, upto):
         entries = [Position(ledger, entry) for ledger, count in self.topics[topic].items() for entry in range(count)]
-        later = [position for position in entries if position > after]
+        later = [position for position in entries if after < position <= upto]
         return Following(min(later), 100) if later else None
 
     def acknowledge(self, positions):
@@ -212,3 +212,12 @@ def test_report_tells_lag_and_age():
     report = plan.report(12.5)
     assert report["lag"] == {"entries": 3, "partitions": 1, "oldestMs": 2500}
     assert report["topics"][A]["last"] == "3:7"
+
+
+def test_topic_whose_new_ledger_is_empty_has_nothing_to_plan():
+    source = Source(a={3: 5})
+    plan = planner(source, startingOffsets="earliest", maxBytesPerTrigger="1m")
+    start = StreamOffset({A: Position(3, 4)}, 16)
+    source.topics[A] = {3: 5, 4: 0}
+    end = plan.latest_offset(start, 0, bytes_max=1 << 20)
+    assert end.positions[A] <= Position(4, -1)

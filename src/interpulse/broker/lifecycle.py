@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from interpulse.broker import keys
@@ -33,7 +34,7 @@ from interpulse.rules import topics as rules
 from interpulse.rules.decision import Decision
 from interpulse.rules.policies import effective_auto_creation, effective_topics_max
 from interpulse.storage.api import Change as StoreChange
-from interpulse.storage.api import Delete, MetadataStore, Put, Versioned
+from interpulse.storage.api import Delete, MetadataStore, Put
 
 __all__ = ["LifecycleSettings", "TopicLifecycle"]
 
@@ -267,7 +268,7 @@ class TopicLifecycle:
         view = rules.TopicView(
             name,
             namespace=self._namespaces.standing(policies),
-            metadata={candidates[key]: _metadata(found[key]) for key in candidates if key in found},
+            metadata={candidates[key]: _metadata(found[key].value) for key in candidates if key in found},
             recorded=record_key in found if name.is_persistent else name in self._loaded,
             partition_records=await self._partition_records(name) if with_partitions else frozenset(),
             auto_creation=effective_auto_creation(name, policies, settings.auto_creation),
@@ -325,8 +326,10 @@ class TopicLifecycle:
         return record
 
 
-def _metadata(stored: Versioned) -> PartitionedTopicMetadata:
-    return PartitionedTopicMetadata.load(stored.value)
+@lru_cache(maxsize=1000)
+def _metadata(stored: bytes) -> PartitionedTopicMetadata:
+    """Partitions are opened one after another, and each asks for the same metadata."""
+    return PartitionedTopicMetadata.load(stored)
 
 
 def _listed(names: Iterable[TopicName], *, include_system: bool) -> list[TopicName]:

@@ -19,6 +19,7 @@ def configure_logging(level: str, log_format: LogFormat) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level)
     logging.captureWarnings(True)
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # not shown, so not to be found out
 
 
 class _LateFormatter(logging.Formatter):

@@ -176,8 +176,7 @@ class TopicName:
         """The partitioned topic this is a partition of; itself if it is not a partition."""
         if not self.is_partition:
             return self
-        local_name = self.local_name.rpartition(_PARTITION_SUFFIX)[0]
-        return TopicName(self.domain, self.tenant, self.namespace, local_name)
+        return _base(self.domain, self.tenant, self.namespace, self.local_name.rpartition(_PARTITION_SUFFIX)[0])
 
     def partition(self, index: int) -> TopicName:
         """The name of partition ``index``; itself if it already ends with that suffix."""
@@ -214,6 +213,12 @@ class TopicName:
     def creatable(self) -> bool:
         """False for names that change when trimmed; such topics can be read and deleted, never created."""
         return str(self) == str(self).strip()
+
+
+@lru_cache(maxsize=10_000)
+def _base(domain: Domain, tenant: str, namespace: str, local_name: str) -> TopicName:
+    """One object for all partitions, so that they share what it computes of itself."""
+    return TopicName(domain, tenant, namespace, local_name)
 
 
 @lru_cache(maxsize=100_000)

@@ -136,6 +136,8 @@ def metadata_names(name: TopicName) -> tuple[TopicName, ...]:
 
 def _first_part(name: TopicName) -> TopicName:
     text = name.local_name.partition(_PARTITION_MARK)[0]
+    if text == name.base.local_name:
+        return name.base
     return TopicName(name.domain, name.tenant, name.namespace, text) if text.strip() else name
 
 

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, cast
 
+from interpulse.broker.binary.eager import begun
 from interpulse.broker.binary.failures import refusal, request_id_of
 from interpulse.broker.binary.handlers import AWAITING, INLINE
 from interpulse.broker.binary.open import OpenConsumer, OpenProducer
@@ -257,7 +258,13 @@ class ClientConnection(asyncio.Protocol):
         self._start(command, handler(self, getattr(command, field)))
 
     def _start(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
-        task = self.loop.create_task(self._answered(command, work))
+        answered = self._answered(command, work)
+        if command.type == pb.BaseCommand.LOOKUP:  # comes by the thousand, and a task costs as much as the answer
+            left = begun(answered)
+            if left is None:
+                return
+            answered = left
+        task = self.loop.create_task(answered)
         self._tasks.add(task)
         task.add_done_callback(self._request_answered)
 

@@ -320,7 +320,11 @@ def _connect(path: Path) -> sqlite3.Connection:
     with _as_unavailable(path):
         # Every connection stays with one thread, though not with the one that creates it.
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
 

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,8 @@ async def test_open_when_file_exists_then_values_and_versions_go_on(path: Path, 
 
 
 async def test_open_when_wal_is_used_then_every_commit_is_synced(path: Path, store: SqliteMetadataStore) -> None:
-    (mode,) = sqlite3.connect(path).execute("PRAGMA journal_mode").fetchone()
+    with closing(sqlite3.connect(path)) as connection:
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     assert mode == "wal"
     (synchronous,) = store._writer._connection.execute("PRAGMA synchronous").fetchone()
     assert synchronous == 2

@@ -17,6 +17,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from interpulse.model.ids import Position
@@ -35,6 +36,7 @@ __all__ = ["LEDGER_COUNTER_KEY", "LedgerIds", "TopicRecord", "TopicRecords", "le
 
 LEDGER_COUNTER_KEY = "/ledgers/id-counter"
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 _BLOCK = 1000  # one commit per thousand ledgers; a restart skips at most so many ids
 
 
@@ -76,7 +78,7 @@ class TopicRecord:
         fields: dict[str, Any] = {"ledgers": rows, **self.other}
         if self.terminated is not None:
             fields["terminated"] = {"ledgerId": self.terminated.ledger, "entryId": self.terminated.entry}
-        return json.dumps(fields, separators=(",", ":")).encode()
+        return _to_json(fields).encode()
 
 
 class LedgerIds:
@@ -188,7 +190,9 @@ def _owner_changes(name: str, old: TopicRecord | None, new: TopicRecord) -> list
     return begun + [Delete(ledger_key(each)) for each in sorted(before - after)]
 
 
+@lru_cache(maxsize=100)
 def _decode(name: str, value: bytes) -> TopicRecord:
+    """A log that is opened reads its record, then changes what it read."""
     try:
         return TopicRecord.decode(value)
     except _UNREADABLE as error:

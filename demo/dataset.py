@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 __all__ = ["DatasetError", "Row", "flights", "read_rows"]
@@ -33,9 +33,15 @@ class Row:
 
 
 def read_rows(source: Path | None, key_column: str | None, limit: int | None) -> Iterator[Row]:
-    """The rows of ``source`` (NDJSON or CSV), or of the flights when there is none; at most ``limit``."""
+    """The rows of ``source`` (NDJSON or CSV), or of the flights when there is none; at most ``limit``.
+
+    The first row is read at once: what cannot be read at all is known before anything is started.
+    """
     rows = flights() if source is None else _user_rows(source, key_column)
-    return islice(rows, limit)
+    first = next(rows, None)
+    if first is None:
+        raise DatasetError(f"INPUT={source}: there are no rows in it")
+    return islice(chain([first], rows), limit)
 
 
 def flights() -> Iterator[Row]:

@@ -40,6 +40,7 @@ def test_rows_when_ndjson_are_limited(tmp_path: Path) -> None:
         pytest.param("rows.ndjson", "[1]\n", None, "line 1 is not a JSON object", id="not-an-object"),
         pytest.param("rows.csv", "id\n1\n", "carrier", "KEY=carrier", id="no-such-column"),
         pytest.param("rows.parquet", "", None, "only .ndjson", id="unknown-kind"),
+        pytest.param("rows.csv", "id\n", None, "no rows", id="empty"),
     ],
 )
 def test_rows_when_input_is_bad_say_where(tmp_path: Path, name: str, text: str, key: str | None, said: str) -> None:

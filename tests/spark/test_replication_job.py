@@ -2,11 +2,13 @@
 
 import signal
 import time
+from collections import Counter
 
 import psutil
 import pytest
 
 from interpulse.model.names import TopicName
+from interpulse.spark.state_files import LaneFiles
 from interpulse.testing import InProcessBroker
 from tests.spark.replication_job import (
     PARTITIONS,
@@ -101,6 +103,27 @@ def test_target_that_is_away_for_a_while_is_caught_up_with(job, east, west):
         wait_until(lambda: len(read_all(again)) >= 1100)
         job.stop()
         assert_exactly_once(read_all(again), 1100)
+
+
+def test_partition_that_the_target_refuses_is_held_until_it_can_be_written_and_the_others_go_on(job, east, west):
+    refused = TopicName.parse(TOPIC).partition(0)
+    publish(east, range(100))
+    job.start()
+    wait_until(lambda: stored(west) == 100)
+    west.call(lambda app: app.registry.get(refused).terminate())
+    publish(east, range(100, 1100), batching_enabled=False)
+    files = LaneFiles(str(job.config.parent / "state" / "west"))
+    wait_until(lambda: str(refused) in files.held())
+    publish(east, range(1100, 1200), batching_enabled=False)
+    wait_until(lambda: sum(int(message.content) >= 1100 for message in read_all(west)) >= 50)
+    assert "terminated" in files.held()[str(refused)].reason
+    west.call(lambda app: app.registry.delete(refused, force=True))
+    west.call(lambda app: app.lifecycle.create_missed_partitions(TopicName.parse(TOPIC)))
+    wait_until(lambda: not files.held())
+    job.stop()
+    numbers = Counter(int(message.content) for message in read_all(west))
+    assert set(numbers) >= set(range(100, 1200))
+    assert max(numbers.values()) == 1
 
 
 def test_nothing_comes_back_when_both_directions_run(tmp_path, east, west):

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.client.entries import Entry, EntryReader
 from interpulse.client.session import Session
-from interpulse.model.errors import AlreadyClosed, MetadataError, TopicNotFound
+from interpulse.model.errors import (
+    AlreadyClosed,
+    MetadataError,
+    NotConnected,
+    OperationTimeout,
+    PulsarError,
+    TopicNotFound,
+)
 from interpulse.model.names import TopicName
 from interpulse.spark.offsets import TopicRange
 from interpulse.spark.options import ReadOptions
@@ -43,8 +50,18 @@ class _Chunk(NamedTuple):
     entries: Sequence[Entry]
 
 
+class _Refused(NamedTuple):
+    """A range that could not be read: the sink holds it."""
+
+    item: TopicRange
+    reason: str
+
+
 class _End(NamedTuple):
     error: BaseException | None
+
+
+_Arrival = _Chunk | _Refused | _End
 
 
 def fetch_batches(options: ReadOptions, schema: StructType, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
@@ -57,12 +74,15 @@ def fetch_batches(options: ReadOptions, schema: StructType, ranges: Sequence[Top
 
 def _fetch(options: ReadOptions, schema: StructType, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
     builder = RowBuilder(schema, options.mode)
-    arrived: queue.Queue[_Chunk | _End] = queue.Queue()
+    arrived: queue.Queue[_Arrival] = queue.Queue()
     taken = asyncio.Semaphore(_CHUNKS_WAITING)
     loop = portal().loop
     reading = asyncio.run_coroutine_threadsafe(_read_all(options, ranges, arrived, taken), loop)
     try:
-        while isinstance(chunk := arrived.get(), _Chunk):
+        while not isinstance(chunk := arrived.get(), _End):
+            if isinstance(chunk, _Refused):
+                builder.add_refusal(chunk.item.topic, chunk.item.after, chunk.reason)
+                continue
             loop.call_soon_threadsafe(taken.release)
             builder.add(chunk.topic, chunk.entries)
             if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
@@ -76,7 +96,7 @@ def _fetch(options: ReadOptions, schema: StructType, ranges: Sequence[TopicRange
 
 
 async def _read_all(
-    options: ReadOptions, ranges: Sequence[TopicRange], arrived: queue.Queue[_Chunk | _End], taken: asyncio.Semaphore
+    options: ReadOptions, ranges: Sequence[TopicRange], arrived: queue.Queue[_Arrival], taken: asyncio.Semaphore
 ) -> None:
     """Read all ranges, a bounded number at a time, and say how it ended."""
     error: BaseException | None = None
@@ -87,7 +107,12 @@ async def _read_all(
 
         async def read_one(item: TopicRange) -> None:
             async with slots:
-                await _read_range(session, options, item, buffer_bytes, arrived, taken)
+                try:
+                    await _read_range(session, options, item, buffer_bytes, arrived, taken)
+                except PulsarError as refusal:
+                    if options.topics_file is None or isinstance(refusal, NotConnected | OperationTimeout):
+                        raise
+                    arrived.put(_Refused(item, str(refusal)))
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(read_one(item)) for item in ranges]
@@ -107,7 +132,7 @@ async def _read_range(
     options: ReadOptions,
     item: TopicRange,
     buffer_bytes: int,
-    arrived: queue.Queue[_Chunk | _End],
+    arrived: queue.Queue[_Arrival],
     taken: asyncio.Semaphore,
 ) -> None:
     reader = EntryReader(

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from interpulse.model.errors import NotAllowed, PulsarError
-from interpulse.model.ids import Position
+from interpulse.model.errors import AlreadyClosed, NotAllowed, NotConnected, OperationTimeout, PulsarError
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.replication.copy import EntryMarker, skip_reason
 from interpulse.spark.lanes import (
     NO_SEQUENCE,
@@ -30,6 +30,7 @@ from interpulse.wire.frames import build_entry
 __all__ = ["EntryRows", "HolesFound", "LaneInUse", "LaneReport", "LaneSender", "LaneWriter", "Target"]
 
 _parse = pb.MessageMetadata.FromString
+_WHOLE_CLUSTER = (NotConnected, OperationTimeout, AlreadyClosed)  # no matter of a single topic
 
 
 class HolesFound(NotAllowed):
@@ -93,6 +94,10 @@ class LaneReport:
 
     topic: str
     state: LaneState
+    after: Position = EARLIEST
+    """What the range begins behind, as far as its rows tell."""
+    held: str | None = None
+    """Why nothing of the range counts as written; None if all of it does."""
     entries: int = 0
     messages: int = 0
     bytes: int = 0
@@ -124,7 +129,10 @@ class LaneWriter:
         source_cluster: str,
         target_cluster: str,
         states: Mapping[str, LaneState],
+        isolate: bool = False,
     ) -> None:
+        """``isolate``: what a single topic is refused with holds that topic, as its report says, and no other."""
+        self._isolate = isolate
         self._target = target
         self._producer_name = producer_name
         self._target_cluster = target_cluster
@@ -134,23 +142,33 @@ class LaneWriter:
         self._reports: dict[str, LaneReport] = {}
 
     async def write(self, rows: EntryRows) -> None:
-        """Send the rows, in order. Raises the first failure; nothing is sent after it."""
+        """Send the rows, in order. Raises the first failure; nothing is sent after it.
+
+        A row without metadata says in its payload why the source could not read on from there.
+        """
         topic = ""
         report = lane = None
         for topic_of_row, ledger, entry, raw, payload in zip(*rows, strict=True):
             if topic_of_row != topic:
                 topic, lane = topic_of_row, self._lanes.get(topic_of_row)
-                report = self._report(topic)
+                report = self._report(topic, Position(ledger, entry - 1))
             assert report is not None
+            if not raw:
+                report.held = bytes(payload).decode()
+            if report.held is not None:
+                continue
             metadata = _parse(raw)
             reason = skip_reason(metadata, self._target_cluster)
             if reason is not None:
                 report.skipped[reason] += 1
                 continue
             sequence_id = ledger << 32 | entry
-            if lane is None:
-                lane = await self._open(topic, sequence_id)
-            await self._write_one(lane, (ledger, entry), sequence_id, raw, metadata, payload)
+            try:
+                if lane is None:
+                    lane = await self._open(report, sequence_id)
+                await self._write_one(lane, (ledger, entry), sequence_id, raw, metadata, payload)
+            except PulsarError as refusal:
+                self._hold(report, refusal)
 
     async def _write_one(
         self,
@@ -190,16 +208,23 @@ class LaneWriter:
         else:
             lane.holes.append(sequence_id)
 
-    def _report(self, topic: str) -> LaneReport:
+    def _report(self, topic: str, after: Position) -> LaneReport:
         report = self._reports.get(topic)
         if report is None:
-            report = self._reports[topic] = LaneReport(topic, self._states.get(topic, UNTOUCHED))
+            report = self._reports[topic] = LaneReport(topic, self._states.get(topic, UNTOUCHED), after)
         return report
 
-    async def _open(self, topic: str, first: int) -> _OpenLane:
+    def _hold(self, report: LaneReport, refusal: PulsarError) -> None:
+        """The range of this lane is to come again as a whole; reading back then tells what of it is stored."""
+        if not self._isolate or isinstance(refusal, _WHOLE_CLUSTER):
+            raise refusal
+        report.held = str(refusal)
+
+    async def _open(self, report: LaneReport, first: int) -> _OpenLane:
+        topic = report.topic
         before = self._states.get(topic, UNTOUCHED)
         sender = await self._target.open_lane(topic, self._producer_name)
-        lane = _OpenLane(topic, sender, before, self._report(topic))
+        lane = _OpenLane(topic, sender, before, report)
         self._lanes[topic] = lane
         opening = decide_opening(before, sender.last_sequence_id, first)
         if opening is Opening.IN_USE:
@@ -225,14 +250,21 @@ class LaneWriter:
     async def finish(self) -> list[LaneReport]:
         """Wait for all receipts and report. Raises HolesFound or LaneInUse when the target tells another story."""
         for lane in self._lanes.values():
-            await lane.sender.drain()
-            await self._verify_refused(lane)
-            if lane.holes:
-                raise HolesFound(_holes_text(lane))
-            if is_overrun(lane.before, lane.sender.last_sequence_id, lane.last):
-                raise LaneInUse(self._in_use_text(lane))
-            lane.report.state = _state_after(lane)
+            if lane.report.held is None:
+                try:
+                    await self._finish(lane)
+                except PulsarError as refusal:
+                    self._hold(lane.report, refusal)
         return list(self._reports.values())
+
+    async def _finish(self, lane: _OpenLane) -> None:
+        await lane.sender.drain()
+        await self._verify_refused(lane)
+        if lane.holes:
+            raise HolesFound(_holes_text(lane))
+        if is_overrun(lane.before, lane.sender.last_sequence_id, lane.last):
+            raise LaneInUse(self._in_use_text(lane))
+        lane.report.state = _state_after(lane)
 
     async def _verify_refused(self, lane: _OpenLane) -> None:
         """Repeats are expected when the connection was lost between an entry and its receipt; the target decides."""

@@ -50,20 +50,25 @@ class StreamOffset:
     """Where a stream stands: one position per topic-partition.
 
     ``tasks`` is the number of tasks the batch was planned with. ``begins`` says after which position a topic is read
-    that appears for the first time, where that is not its earliest entry; it is read from the end offset of a batch,
-    so a replay repeats it. ``initial`` marks the value of ``initialOffset``, which Spark does not store.
+    that appears for the first time, where that is not its earliest entry, or that comes again because the target
+    refused it; it is read from the end offset of a batch, so a replay repeats it. ``attempt`` makes the offset of
+    another attempt at the same ranges a different one. ``initial`` marks the value of ``initialOffset``, which Spark
+    does not store.
     """
 
     positions: Mapping[str, Position] = field(default_factory=dict)
     tasks: int = 1
     initial: bool = False
     begins: Mapping[str, Position] = field(default_factory=dict)
+    attempt: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Version 1: grouped by namespace so that keys repeat less, keys sorted."""
         body: dict[str, Any] = {"n": self.tasks, "o": _grouped(self.positions), "v": OFFSET_VERSION}
         if self.begins:
             body = {"b": _grouped(self.begins), **body}
+        if self.attempt:
+            body["a"] = self.attempt
         return {"init": True, **body} if self.initial else body
 
     @classmethod
@@ -80,6 +85,7 @@ class StreamOffset:
             int(body.get("n", 1)),
             initial=bool(body.get("init", False)),
             begins=_flat(body.get("b", {})),
+            attempt=int(body.get("a", 0)),
         )
 
     def anchored(self) -> StreamOffset:
@@ -151,8 +157,8 @@ def ranges_between(
 ) -> list[TopicRange]:
     """The ranges of a batch. Raises ValueError naming every topic that went backwards.
 
-    A topic that only ``end`` knows begins where ``end`` says, else at its earliest entry; one that only ``start`` knows
-    is gone.
+    Where ``end`` says where a topic begins, that counts. Another one that only ``end`` knows begins at its earliest
+    entry; one that only ``start`` knows is gone.
     """
     if start.initial:
         return []
@@ -160,7 +166,7 @@ def ranges_between(
     ranges: list[TopicRange] = []
     backwards: list[str] = []
     for topic, upto in sorted(end.positions.items()):
-        after = start.positions.get(topic, end.begins.get(topic, EARLIEST))
+        after = end.begins.get(topic, start.positions.get(topic, EARLIEST))
         if upto < after:
             backwards.append(f"{topic} ({after} -> {upto})")
         elif upto > after:

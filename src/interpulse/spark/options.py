@@ -426,6 +426,14 @@ class WriteOptions:
     max_pending_bytes: int = _option(
         "maxPendingBytes", _positive_size, 64 << 20, purpose=Purpose.WRITE, text="bytes in flight per task"
     )
+    isolate: bool = _option(
+        "isolate",
+        _flag,
+        False,
+        purpose=Purpose.WRITE,
+        text="exactly-once: a topic that the target refuses is put on hold and tried again, the others go on; needs a "
+        "source with `topicsFile`, as in the replication job",
+    )
     takeover_timeout_ms: int = _option(
         "producerTakeoverTimeoutMs",
         _whole,

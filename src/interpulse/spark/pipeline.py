@@ -28,7 +28,7 @@ from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.progress import BatchProgress
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
 from interpulse.spark.selection import partitions_of
-from interpulse.spark.state_files import LaneFiles, write_atomically
+from interpulse.spark.state_files import HeldRange, LaneFiles, write_atomically
 from interpulse.spark.target_topics import check_deduplicating, ensure_deduplication, ensure_topic
 from interpulse.spark.target_view import lane_start
 
@@ -119,6 +119,10 @@ class Pipeline:
         return self.directory / "checkpoint"
 
     @property
+    def _files(self) -> LaneFiles:
+        return LaneFiles(str(self.directory))
+
+    @property
     def lane_name(self) -> str:
         source, target, epoch = self.config.source.cluster, self.address.cluster, self.config.lane_epoch
         if self.config.as_replicator:
@@ -149,7 +153,7 @@ class Pipeline:
         now = time.monotonic()
         due = [topic for topic, count in topics.items() if self._is_due(topic, count, now)]
         for topic in due:
-            await self._prepare(topic)
+            await self._prepare(topic, topics[topic])
         self._list_topics()
         await self._keep_query()
 
@@ -157,15 +161,16 @@ class Pipeline:
         """Without its checkpoint the pipeline starts anew; what it wrote before is then found on the target."""
         self._begun = True
         if not self._checkpoint.exists():
-            LaneFiles(str(self.directory)).forget()
+            self._files.forget()
 
     def _is_due(self, topic: TopicName, count: int, now: float) -> bool:
         state = self._topics.get(topic)
         return state is None or state.retry_at <= now or (state.is_ready and state.partitions != count)
 
-    async def _prepare(self, topic: TopicName) -> None:
+    async def _prepare(self, topic: TopicName, count: int) -> None:
         """Everything a topic needs before its first entry is planned."""
-        before = self._topics.get(topic, TopicState(since_ms=_now_ms()))
+        # Also a topic that was never ready is listed by its partitions: the stream may have been reading them before.
+        before = self._topics.get(topic, TopicState(since_ms=_now_ms(), partitions=count))
         try:
             count, provisioned = await self._provision(topic, before)
             await self._anchor(partitions_of(topic, count))
@@ -196,11 +201,19 @@ class Pipeline:
             self.target,
             topic,
             may_create=rules.create,
-            equal_before=before.partitions if before.is_ready else None,
+            equal_before=before.partitions if before.is_ready else self._anchored(topic),
         )
         if not before.is_ready:
             await check_deduplicating(self.target, partitions_of(topic, count))
         return count, provisioned
+
+    def _anchored(self, topic: TopicName) -> int | None:
+        """The partition count both sides had when the topic was last ready, be it in an earlier run."""
+        anchors = self._files.anchors()
+        count = 0
+        while str(topic.partition(count)) in anchors:
+            count += 1
+        return count or None
 
     def _hold(self, topic: TopicName, before: TopicState, problem: Exception) -> None:
         state = "DISCONNECTED" if isinstance(problem, NotConnected | OperationTimeout) else "HELD"
@@ -221,7 +234,7 @@ class Pipeline:
 
     async def _anchor(self, names: list[str]) -> None:
         """Record where lanes stand before their first range, so that a retry of it can be read back."""
-        files = LaneFiles(str(self.directory))
+        files = self._files
         anchors = files.anchors()
         missing = [name for name in names if name not in anchors]
         if not missing:
@@ -319,6 +332,7 @@ class Pipeline:
             "replicatedFrom": self.config.source.cluster,
             "targetCluster": self.address.cluster,
             "statePath": str(self.directory),
+            "isolate": "true",
         }
         if self.config.copy_schemas:
             options["schemaSourceUrl"] = self.config.source.service_url
@@ -330,9 +344,10 @@ class Pipeline:
         """A micro-batch is over."""
         self._progress = progress
         self._heard_at = time.monotonic()
-        self._backlog.clear()
+        held = self._files.held()
+        self._backlog = {name: known for name, known in self._backlog.items() if name in held}
         self._query.error = None
-        written = LaneFiles(str(self.directory)).summary()
+        written = self._files.summary()
         line = progress.to_json()
         if written is not None and written.get("batchId") == progress.batch_id:
             line["written"] = {key: value for key, value in written.items() if key != "batchId"}
@@ -341,7 +356,11 @@ class Pipeline:
     async def refresh_backlog(self) -> None:
         """While Spark says nothing (starting, failing, one long batch) the cursor on the source tells the lag."""
         names = [name for topic, state in self._topics.items() for name in partitions_of(topic, state.partitions)]
-        if time.monotonic() - self._heard_at < _SILENCE_S or len(names) > _ASKED_MAX:
+        if time.monotonic() - self._heard_at < _SILENCE_S:
+            held = self._files.held()  # Spark's offsets run ahead of what is written there
+            self._backlog = {name: known for name, known in self._backlog.items() if name in held}
+            names = [name for name in names if name in held]
+        if len(names) > _ASKED_MAX:
             return
         for name in names:
             try:
@@ -363,9 +382,12 @@ class Pipeline:
     def records(self) -> dict[NamespaceName, list[dict[str, Any]]]:
         """Status records by namespace."""
         found: dict[NamespaceName, list[dict[str, Any]]] = {}
+        held = self._files.held()
         for topic, state in self._topics.items():
             rows = found.setdefault(topic.namespace_name, [])
-            rows.extend(self._record(name, state) for name in partitions_of(topic, state.partitions))
+            for name in partitions_of(topic, state.partitions):
+                record = self._record(name, state)
+                rows.append(record | _hold_of(held[name]) if name in held and state.is_ready else record)
         return found
 
     def _record(self, name: str, state: TopicState) -> dict[str, Any]:
@@ -405,6 +427,17 @@ class Pipeline:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+def _hold_of(held: HeldRange) -> dict[str, Any]:
+    """What a status record says of a topic-partition that was refused while it was copied."""
+    return {
+        "state": "HELD",
+        "since": held.since_ms,
+        "reason": held.reason,
+        "remedy": "end what the reason names; the entries are kept and tried again by themselves",
+        "nextRetryAt": held.retry_at_ms,
+    }
 
 
 def _waiting(stats: Mapping[str, Any], cursor: str, remote: str) -> int:

@@ -17,7 +17,7 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, entries_between, plan_end, share_limit
 from interpulse.spark.options import SUBSCRIPTION, ReadOptions
 
-__all__ = ["Following", "SourceView", "StreamPlanner", "TopicEnd"]
+__all__ = ["Following", "HeldBack", "SourceView", "StreamPlanner", "TopicEnd"]
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,14 @@ class Following(NamedTuple):
     size: int
 
 
+class HeldBack(NamedTuple):
+    """Nothing of a topic-partition behind ``after`` was written; ``is_due``: it is time for another attempt."""
+
+    after: Position
+    attempts: int
+    is_due: bool
+
+
 class SourceView(Protocol):
     """The source cluster as the driver sees it. Calls block; they raise classes of ``model.errors``."""
 
@@ -51,6 +59,9 @@ class SourceView(Protocol):
 
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:
         """The first entry of ``(after, upto]``, None if there is none."""
+
+    def held(self) -> Mapping[str, HeldBack]:
+        """What the sink was refused and wants to have again."""
 
     def acknowledge(self, positions: Mapping[str, Position]) -> None:
         """Advance the durable subscription, if the options name one."""
@@ -127,22 +138,26 @@ class StreamPlanner:
         """The end of the next batch; equal to ``start`` when there is nothing to do."""
         if start.initial:
             return start.anchored()
-        self._done = start.positions
+        held = self._view.held()
+        self._done = _written_up_to(start.positions, held)
         self._refresh(now)
         self._advance_cursor(start.positions, now)
         ends = self._target if self._target is not None else self._ends
+        ends = {topic: end for topic, end in ends.items() if topic not in held or held[topic].is_due}
         begins = {topic: self._begin_of(topic, end) for topic, end in ends.items() if topic not in start.positions}
-        after = {topic: start.positions.get(topic, begins.get(topic, EARLIEST)) for topic in ends}
+        again = {topic: item for topic, item in held.items() if topic in ends}
+        # We never acknowledge behind the place of a hold: a cursor that stands there was moved by an operator.
+        begins |= {topic: max(item.after, ends[topic].acknowledged or EARLIEST) for topic, item in again.items()}
+        after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
         self._check_backwards(after, ends)
         last = {topic: max(end.last, after[topic]) for topic, end in ends.items()}
         positions = self._limited(after, last, entries_max, bytes_max)
         positions |= self._kept(start, ends)
-        begins = {topic: position for topic, position in begins.items() if position != EARLIEST}
-        return (
-            StreamOffset(positions, self._options.max_partitions, begins=begins)
-            if (positions != start.positions)
-            else start
-        )
+        begins = {topic: place for topic, place in begins.items() if place != EARLIEST or topic in again}
+        if positions == start.positions and not again:
+            return start
+        attempt = sum(item.attempts for item in again.values())
+        return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt)
 
     def _begin_of(self, topic: str, end: TopicEnd) -> Position:
         """Topics found later begin at the subscription if there is one, else at their earliest entry."""
@@ -259,7 +274,7 @@ class StreamPlanner:
             return
         self._acknowledged_at = now
         try:
-            self._view.acknowledge(positions)
+            self._view.acknowledge(_written_up_to(positions, self._view.held()))
         except PulsarError as error:
             log.warning("subscription could not be advanced error=%s", error)
 
@@ -279,3 +294,8 @@ class StreamPlanner:
         }
         shown = topics if len(topics) <= 2000 else lagging
         return {"v": 1, "lag": lag, "topics": shown}
+
+
+def _written_up_to(positions: Mapping[str, Position], held: Mapping[str, HeldBack]) -> Mapping[str, Position]:
+    """Offsets run ahead of what is written where topics are held."""
+    return {topic: min(place, held[topic].after) if topic in held else place for topic, place in positions.items()}

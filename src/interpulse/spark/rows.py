@@ -293,6 +293,20 @@ class RowBuilder:
         self.rows += len(entries)
         self.bytes += sum(len(entry.metadata_bytes) + len(entry.payload) for entry in parsed)
 
+    def add_refusal(self, topic: str, after: Position, reason: str) -> None:
+        """In entry mode for a sink with ``isolate``: nothing behind ``after`` could be read. No entry lacks metadata,
+        so this row cannot be taken for one."""
+        values = {
+            "__topic": topic,
+            "__ledgerId": after.ledger,
+            "__entryId": after.entry + 1,
+            "__metadata": b"",
+            "__payload": reason.encode(),
+        }
+        for target in self._targets:
+            target.values.append(values[target.name])
+        self.rows += 1
+
     def _add_parsed(self, topic: str, partition: int, source: SourceEntry) -> None:
         parsed = source.parsed
         whole = _Message(

@@ -79,6 +79,7 @@ async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState]) -
         source_cluster=options.source_cluster,
         target_cluster=options.target_cluster,
         states=states,
+        isolate=options.isolate,
     )
     return _LaneRows(lanes, options.topic)
 
@@ -111,6 +112,8 @@ def _lane_written(report: LaneReport) -> TopicWritten:
         report.bytes,
         report.replays,
         tuple(report.skipped.items()),
+        report.after,
+        report.held,
     )
 
 

@@ -13,6 +13,7 @@ import logging
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -25,8 +26,9 @@ from interpulse.model.errors import ConsumerBusy, PulsarError, TopicNotFound
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.options import OptionError, ReadOptions
-from interpulse.spark.planner import Following, TopicEnd
+from interpulse.spark.planner import Following, HeldBack, TopicEnd
 from interpulse.spark.portal import portal, session_for
+from interpulse.spark.state_files import HELD_FILE, HeldRange, load_held
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ids import message_id_to_wire, position_from_wire
@@ -144,6 +146,8 @@ class BrokerSourceView:
         self._file_seen: tuple[int, int] | None = None
         self._file_topics: tuple[str, ...] = ()
         self._first_ends_asked = False
+        self._held_seen: tuple[int, int] | None = None
+        self._held_ranges: dict[str, HeldRange] = {}
 
     # ---- Which topics
 
@@ -253,6 +257,24 @@ class BrokerSourceView:
             await reader.open()
             found = await reader.read_batch()
             return Following(found[0].position, len(found[0].raw)) if found else None
+
+    def held(self) -> Mapping[str, HeldBack]:
+        """What the job's sink put on hold: its file lies beside the list of topics."""
+        if self._options.topics_file is None:
+            return {}
+        path = Path(self._options.topics_file).with_name(HELD_FILE)
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            return {}
+        seen = (found.st_mtime_ns, found.st_ino)
+        if seen != self._held_seen:
+            self._held_ranges, self._held_seen = load_held(path), seen
+        now_ms = time.time_ns() // 1_000_000
+        return {
+            topic: HeldBack(item.after, item.attempts, item.retry_at_ms <= now_ms)
+            for topic, item in self._held_ranges.items()
+        }
 
     # ---- The durable subscription
 

@@ -8,15 +8,37 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
+from interpulse.model.ids import Position
 from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes
 
-__all__ = ["LaneFiles", "write_atomically"]
+__all__ = ["HELD_FILE", "HeldRange", "LaneFiles", "load_held", "write_atomically"]
 
+HELD_FILE: Final = "held.json"
 _KEPT = 100
+_PAUSE_FIRST_MS = 2_000
+_PAUSE_MAX_MS = 60_000
+
+
+class HeldRange(NamedTuple):
+    """A topic-partition of which nothing behind ``after`` is written, though the stream's offset may be further."""
+
+    after: Position
+    reason: str
+    since_ms: int
+    attempts: int
+    retry_at_ms: int
+
+
+def load_held(path: Path) -> dict[str, HeldRange]:
+    """The held ranges by topic-partition."""
+    if not path.exists():
+        return {}
+    body = json.loads(path.read_text(encoding="utf-8"))
+    return {topic: HeldRange(Position.parse(item.pop("after")), **item) for topic, item in body.items()}
 
 
 def write_atomically(path: Path, text: str, *, durable: bool = True) -> None:
@@ -61,11 +83,30 @@ class LaneFiles:
         for old in sorted(self._batches())[:-_KEPT]:
             (self._lanes / f"{old}.json").unlink(missing_ok=True)
 
+    def held(self) -> dict[str, HeldRange]:
+        """What could not be written and is to come again."""
+        return load_held(self._root / HELD_FILE)
+
+    def hold(self, refused: Mapping[str, tuple[Position, str]], *, released: Collection[str], now_ms: int) -> None:
+        """Record what a batch was refused, as place and reason, and forget what it has written after all."""
+        before = self.held()
+        held = {topic: item for topic, item in before.items() if topic not in released}
+        for topic, (after, reason) in refused.items():
+            known = before.get(topic)
+            attempts = known.attempts + 1 if known is not None else 1
+            pause = min(_PAUSE_FIRST_MS << min(attempts - 1, 10), _PAUSE_MAX_MS)
+            since = known.since_ms if known is not None else now_ms
+            held[topic] = HeldRange(after, reason, since, attempts, now_ms + pause)
+        if held != before:
+            body = {topic: {**item._asdict(), "after": str(item.after)} for topic, item in held.items()}
+            write_atomically(self._root / HELD_FILE, json.dumps(body))
+
     def forget(self) -> None:
         """Lane states without the checkpoint they belong to are worse than none: the target is asked instead."""
         for batch in self._batches():
             (self._lanes / f"{batch}.json").unlink()
         (self._root / "anchors.json").unlink(missing_ok=True)
+        (self._root / HELD_FILE).unlink(missing_ok=True)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """What the last batch wrote, for whoever reports progress."""

@@ -7,6 +7,7 @@ batch and its ``commit`` runs in yet another process, so lane states travel thro
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +40,8 @@ class TopicWritten(NamedTuple):
     bytes: int = 0
     replays: int = 0
     skipped: tuple[tuple[str, int], ...] = ()
+    after: Position = EARLIEST
+    held: str | None = None
 
     @property
     def lane_state(self) -> LaneState:
@@ -125,8 +128,10 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
         written = _written(messages)
         if self._state_path is not None:
             files = LaneFiles(self._state_path)
-            moved = {item.topic: item.lane_state for item in written if item.sequence_id != NO_SEQUENCE}
-            files.commit(batchId, moved)
+            done = [item for item in written if item.held is None]
+            files.commit(batchId, {item.topic: item.lane_state for item in done if item.sequence_id != NO_SEQUENCE})
+            held = {item.topic: (item.after, item.held) for item in written if item.held is not None}
+            files.hold(held, released=[item.topic for item in done], now_ms=time.time_ns() // 1_000_000)
             files.write_summary({"batchId": batchId, **_summary(written)})
         log.info("written batch=%d %s", batchId, _summary(written))
 

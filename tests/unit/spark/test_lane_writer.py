@@ -2,9 +2,10 @@
 
 import pytest
 
+from interpulse.model.errors import NotConnected, PersistenceError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lane_writer import EntryRows, HolesFound, LaneInUse, LaneWriter
-from interpulse.spark.lanes import NO_SEQUENCE, LaneState, pack_sequence
+from interpulse.spark.lanes import NO_SEQUENCE, UNTOUCHED, LaneState, pack_sequence
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import parse_entry
 
@@ -18,10 +19,14 @@ class FakeTarget:
         self.stored = []
         self.known = {}
         self.failing = set()
+        self.failure_kind = RuntimeError
+        self.refused = {}
         self.read_backs = 0
         self.versions = {}
 
     async def open_lane(self, topic, producer_name):
+        if topic in self.refused:
+            raise self.refused[topic]
         return FakeSender(self, producer_name)
 
     async def read_back(self, topic, after, producer_name):
@@ -51,7 +56,7 @@ class FakeSender:
     async def send(self, sequence_id, num_messages, entry, *, is_chunk):
         target = self.target
         if sequence_id in target.failing:
-            self.failure = RuntimeError("disk full")
+            self.failure = target.failure_kind("disk full")
         elif sequence_id <= target.known.get(self.name, NO_SEQUENCE):
             self.refused.append(sequence_id)
         else:
@@ -218,3 +223,52 @@ async def test_chunk_that_an_earlier_attempt_stored_is_not_stored_twice():
     report = await write(target, rows(0, 1, num_chunks_from_msg=2))
     assert target.ids == ids(0, 1)
     assert (report.replays, report.entries) == (1, 1)
+
+
+async def write_isolated(target, batches, states=None):
+    writer = LaneWriter(
+        target,
+        producer_name="lane",
+        source_cluster="east",
+        target_cluster="west",
+        states=states or {},
+        isolate=True,
+    )
+    for batch in batches:
+        await writer.write(batch)
+    return {report.topic: report for report in await writer.finish()}
+
+
+async def test_isolated_topic_that_the_target_refuses_is_held_and_the_others_go_on():
+    target = FakeTarget()
+    target.refused = {TOPIC: TopicTerminated("it is terminated")}
+    other = rows(3, 4)._replace(topics=["persistent://t/ns/b"] * 2)
+    reports = await write_isolated(target, [rows(7, 8), other, rows(9)])
+    assert (reports[TOPIC].held, reports[TOPIC].after) == ("it is terminated", Position(5, 6))
+    assert reports["persistent://t/ns/b"].held is None
+    assert target.ids == ids(3, 4)
+
+
+async def test_isolated_topic_whose_source_cannot_be_read_on_is_held_whole():
+    target = FakeTarget()
+    gone = rows(9)._replace(metadata=[b""], payloads=[b"it is gone"])
+    report = (await write_isolated(target, [rows(7, 8), gone]))[TOPIC]
+    assert (report.held, report.after, report.state) == ("it is gone", Position(5, 6), UNTOUCHED)
+
+
+async def test_target_that_cannot_be_reached_holds_no_single_topic():
+    target = FakeTarget()
+    target.refused = {TOPIC: NotConnected("no route")}
+    with pytest.raises(NotConnected):
+        await write_isolated(target, [rows(7, 8)])
+
+
+async def test_held_range_when_it_comes_again_is_completed():
+    target = FakeTarget()
+    target.failing = set(ids(2))
+    target.failure_kind = PersistenceError
+    report = (await write_isolated(target, [rows(0, 1, 2)]))[TOPIC]
+    assert report.held is not None
+    target.failing.clear()
+    report = (await write_isolated(target, [rows(0, 1, 2)], {TOPIC: report.state}))[TOPIC]
+    assert (report.held, report.replays, target.ids) == (None, 2, ids(0, 1, 2))

@@ -6,7 +6,7 @@ from interpulse.model.errors import NotConnected
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, ranges_between
 from interpulse.spark.options import Purpose, parse_read_options
-from interpulse.spark.planner import Following, StreamPlanner, TopicEnd
+from interpulse.spark.planner import Following, HeldBack, StreamPlanner, TopicEnd
 
 A, B = "persistent://t/ns/a", "persistent://t/ns/b"
 
@@ -19,6 +19,7 @@ class Source:
         self.acknowledged = {}
         self.asked = 0
         self.failure = None
+        self.refused = {}
 
     def discover(self):
         return tuple(self.topics)
@@ -37,6 +38,9 @@ class Source:
         entries = [Position(ledger, entry) for ledger, count in self.topics[topic].items() for entry in range(count)]
         later = [position for position in entries if after < position <= upto]
         return Following(min(later), 100) if later else None
+
+    def held(self):
+        return self.refused
 
     def acknowledge(self, positions):
         self.acknowledged.update(positions)
@@ -221,3 +225,44 @@ def test_topic_whose_new_ledger_is_empty_has_nothing_to_plan():
     source.topics[A] = {3: 5, 4: 0}
     end = plan.latest_offset(start, 0, bytes_max=1 << 20)
     assert end.positions[A] <= Position(4, -1)
+
+
+def test_held_topic_keeps_its_place_and_its_cursor_while_the_others_go_on():
+    source = Source(a={3: 5}, b={3: 5})
+    plan = planner(source, startingOffsets="earliest", predefinedSubscription="s")
+    source.refused = {A: HeldBack(Position(3, 1), 1, is_due=False)}
+    start = StreamOffset({A: Position(3, 3), B: Position(3, 3)}, 16)
+    end = plan.latest_offset(start, 0)
+    assert end.positions == {A: Position(3, 3), B: Position(3, 4)}
+    assert source.acknowledged == {A: Position(3, 1), B: Position(3, 3)}
+
+
+def test_held_topic_that_is_due_comes_again_from_where_it_was_held():
+    source = Source(a={3: 5})
+    plan = planner(source, startingOffsets="earliest")
+    start = StreamOffset({A: Position(3, 4)}, 16)
+    source.refused = {A: HeldBack(Position(3, 1), 1, is_due=True)}
+    end = plan.latest_offset(start, 0)
+    assert [(item.after, item.upto) for item in ranges_between(start, end)] == [(Position(3, 1), Position(3, 4))]
+    source.refused = {A: HeldBack(Position(3, 1), 2, is_due=True)}
+    assert plan.latest_offset(end, 1).to_json() != end.to_json()
+
+
+def test_held_topic_with_a_limit_comes_again_in_parts():
+    source = Source(a={3: 9})
+    plan = planner(source, startingOffsets="earliest")
+    source.refused = {A: HeldBack(Position(3, 1), 1, is_due=True)}
+    start = StreamOffset({A: Position(3, 8)}, 16)
+    end = plan.latest_offset(start, 0, entries_max=3)
+    assert end.positions == {A: Position(3, 4)}
+    source.refused = {}
+    after = plan.latest_offset(end, 1, entries_max=3)
+    assert [(item.after, item.upto) for item in ranges_between(end, after)] == [(Position(3, 4), Position(3, 7))]
+
+
+def test_held_topic_whose_cursor_an_operator_moved_goes_on_at_the_cursor():
+    source = Source(a={3: 5})
+    source.acknowledged = {A: Position(3, 3)}
+    plan = planner(source, startingOffsets="earliest")
+    source.refused = {A: HeldBack(Position(3, 1), 1, is_due=True)}
+    assert plan.latest_offset(StreamOffset({A: Position(3, 4)}, 16), 0).begins == {A: Position(3, 3)}

@@ -57,3 +57,15 @@ def test_forgetting_leaves_no_state(tmp_path):
     files.forget()
     assert files.anchors() == {}
     assert files.newest() == (-1, {})
+
+
+def test_held_ranges_are_kept_until_they_are_written(tmp_path):
+    files = LaneFiles(str(tmp_path))
+    files.hold({"a": (Position(1, 4), "terminated"), "b": (Position(2, -1), "quota")}, released=[], now_ms=1000)
+    files.hold({"a": (Position(1, 4), "terminated")}, released=["b"], now_ms=5000)
+    held = files.held()
+    assert list(held) == ["a"]
+    assert (held["a"].after, held["a"].attempts, held["a"].since_ms) == (Position(1, 4), 2, 1000)
+    assert held["a"].retry_at_ms > 5000
+    files.forget()
+    assert files.held() == {}

@@ -1,10 +1,9 @@
 """`MetadataStore` on the standard library's sqlite3.
 
-One thread writes. It takes every commit that waits, checks them one after another, stores what they come to in a
-single transaction, and answers them all after the one sync of that transaction; a conflict fails only its own commit.
-Reads of single keys happen in the event loop, from a bounded memory of recent values or straight from the database
-(microseconds; readers never wait for the writer in WAL mode). A transaction has few statements, since each one gives up
-the interpreter's lock and then waits to get it back. Invariants:
+One thread writes. It takes every commit that waits, checks and applies them one after another in a single transaction,
+and answers them all after the one sync of that transaction; a conflict fails only its own commit. Reads of single keys
+happen in the event loop, from a bounded memory of recent values or straight from the database (microseconds; readers
+never wait for the writer in WAL mode). Invariants:
 
 * The memory holds values of the database, newest ones, and never a key that a commit under way changes; such a key is
   read from the database. So a key never appears to go back to an older value, and keys from the memory together with
@@ -20,25 +19,20 @@ import queue
 import sqlite3
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
-from typing import TypeVar
 
 from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned
 from interpulse.storage.watches import Watches
 
 __all__ = ["SqliteMetadataStore"]
 
-T = TypeVar("T")
-
 _FORMAT = 1
 _GROUP_MAX = 1000  # commits in one transaction; keeps the wait of the first one short
 _KEYS_PER_QUERY = 500  # below every SQLite's limit of bound variables
-_ROWS_PER_INSERT = _KEYS_PER_QUERY // 3
 _VALUE_BYTES_REMEMBERED = 4096  # a larger value is read each time
 _KEYS_LISTED_AT_ONCE = 50  # a longer list takes long enough to leave the event loop for it
 
@@ -254,46 +248,28 @@ class _Writer:
 
 
 def _apply_all(connection: sqlite3.Connection, group: list[_Commit]) -> None:
-    """Decide each commit on what the ones before it leave, then store what remains of all of them."""
     (version,) = connection.execute("SELECT version FROM counter").fetchone()
-    versions = _versions(connection, {key for commit in group for key in commit.expect})
-    rows: dict[str, tuple[str, bytes, int] | None] = {}  # None = to be deleted
     for commit in group:
-        conflict = next((key for key, expected in commit.expect.items() if versions.get(key) != expected), None)
-        if conflict is not None:
-            commit.error = CommitConflict(conflict)
+        key = _first_conflict(connection, commit.expect)
+        if key is not None:
+            commit.error = CommitConflict(key)
             continue
         commit.version = version = version + 1
         for change in commit.changes:
-            row = (change.key, change.value, version) if isinstance(change, Put) else None
-            rows[change.key], versions[change.key] = row, version if row else None
-    _store_rows(connection, rows)
+            if isinstance(change, Put):
+                row = (change.key, change.value, version)
+                connection.execute("INSERT OR REPLACE INTO entries (key, value, version) VALUES (?, ?, ?)", row)
+            else:
+                connection.execute("DELETE FROM entries WHERE key = ?", (change.key,))
     connection.execute("UPDATE counter SET version = ?", (version,))
 
 
-def _versions(connection: sqlite3.Connection, keys: Iterable[str]) -> dict[str, int | None]:
-    """The version of each key that is there."""
-    found: dict[str, int | None] = {}
-    for some in _portions(keys, _KEYS_PER_QUERY):
-        marks = ",".join("?" * len(some))
-        found.update(connection.execute(f"SELECT key, version FROM entries WHERE key IN ({marks})", some))
-    return found
-
-
-def _store_rows(connection: sqlite3.Connection, rows: Mapping[str, tuple[str, bytes, int] | None]) -> None:
-    for gone in _portions((key for key, row in rows.items() if row is None), _KEYS_PER_QUERY):
-        marks = ",".join("?" * len(gone))
-        connection.execute(f"DELETE FROM entries WHERE key IN ({marks})", gone)
-    for put in _portions((row for row in rows.values() if row is not None), _ROWS_PER_INSERT):
-        marks = ",".join(["(?, ?, ?)"] * len(put))
-        connection.execute(f"INSERT OR REPLACE INTO entries (key, value, version) VALUES {marks}", list(chain(*put)))
-
-
-def _portions(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Cut into lists of at most ``size``."""
-    coming = iter(items)
-    while portion := list(islice(coming, size)):
-        yield portion
+def _first_conflict(connection: sqlite3.Connection, expect: Mapping[str, int | None]) -> str | None:
+    for key, version in expect.items():
+        row = connection.execute("SELECT version FROM entries WHERE key = ?", (key,)).fetchone()
+        if (row[0] if row else None) != version:
+            return key
+    return None
 
 
 def _prepare(path: Path) -> None:

@@ -22,10 +22,10 @@ from interpulse.client.backoff import Backoff, retry
 from interpulse.client.connection import Connection
 from interpulse.client.entries import EntryReader
 from interpulse.client.session import Session
-from interpulse.model.errors import ConsumerBusy, PulsarError, TopicNotFound
+from interpulse.model.errors import ConsumerBusy, OperationTimeout, PulsarError, TopicNotFound
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.spark.options import OptionError, ReadOptions
+from interpulse.spark.options import SUBSCRIPTION, OptionError, ReadOptions
 from interpulse.spark.planner import Following, HeldBack, TopicEnd
 from interpulse.spark.portal import portal, session_for
 from interpulse.spark.state_files import HELD_FILE, HeldRange, load_held
@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 _BUSY_TIMEOUT_MS: Final = 30_000
 _CONCURRENT_MAX: Final = 1000
+_PATIENCE_S: Final = 2.0
 _LITERAL: Final = re.compile(r"(?:persistent://)?([A-Za-z0-9_\-=:.]+/[A-Za-z0-9_\-=:.]+)/")
 
 
@@ -146,6 +147,8 @@ class BrokerSourceView:
         self._file_seen: tuple[int, int] | None = None
         self._file_topics: tuple[str, ...] = ()
         self._first_ends_asked = False
+        self._asking: dict[str, asyncio.Task[TopicEnd]] = {}
+        self._unanswered: dict[str, str] = {}
         self._held_seen: tuple[int, int] | None = None
         self._held_ranges: dict[str, HeldRange] = {}
 
@@ -220,24 +223,53 @@ class BrokerSourceView:
         session = await self._session()
         for gone in [name for name in self._cursors if name not in names]:
             await self._cursors.pop(gone).close()
+            if gone in self._asking:
+                self._asking.pop(gone).cancel()
         # A subscription made at the start begins where the stream does; one of a topic found later at its first entry.
         earliest = self._first_ends_asked or self._options.starting_offsets not in (None, LATEST)
         for name in names:
             if name not in self._cursors:
                 self._cursors[name] = _Cursor(session, TopicName.parse(name), self._options, earliest=earliest)
-        slots = asyncio.Semaphore(_CONCURRENT_MAX)
-
-        async def end(name: str) -> TopicEnd | None:
-            async with slots:
-                try:
-                    return await self._cursors[name].end()
-                except TopicNotFound:
-                    log.info("topic is gone topic=%s", name)
-                    return None
-
-        ends = await asyncio.gather(*(end(name) for name in names))
+        ends, failures = await self._asked(names)
+        # Where to begin must be known of every topic, unless its subscription will say so whenever it can be asked.
+        needed = not self._first_ends_asked and self._options.starting_offsets != SUBSCRIPTION
+        if failures and (needed or len(failures) == len(names)):
+            raise next(iter(failures.values()))
         self._first_ends_asked = True
-        return {name: item for name, item in zip(names, ends, strict=True) if item is not None}
+        return ends
+
+    async def _asked(self, names: Sequence[str]) -> tuple[dict[str, TopicEnd], dict[str, PulsarError]]:
+        """The ends of topics, and why some are not known now: those keep their place, and the others go on.
+
+        A topic that gives no answer for a moment is asked on in the background, so that nobody waits for it.
+        """
+        started = {name: asyncio.create_task(self._cursors[name].end()) for name in names if name not in self._asking}
+        self._asking |= started
+        if started:
+            await asyncio.wait(started.values(), timeout=_PATIENCE_S if self._first_ends_asked else None)
+        ends: dict[str, TopicEnd] = {}
+        failures: dict[str, PulsarError] = {}
+        for name in names:
+            try:
+                ends[name] = self._answer(name)
+            except TopicNotFound:
+                log.info("topic is gone topic=%s", name)
+            except PulsarError as error:
+                failures[name] = error
+        self._tell(failures)
+        return ends, failures
+
+    def _answer(self, name: str) -> TopicEnd:
+        if not self._asking[name].done():
+            raise OperationTimeout("the source gives no answer")
+        return self._asking.pop(name).result()
+
+    def _tell(self, failures: Mapping[str, PulsarError]) -> None:
+        """Once, not at every poll."""
+        reasons = {name: str(error) for name, error in failures.items()}
+        for name in [name for name, reason in reasons.items() if self._unanswered.get(name) != reason]:
+            log.warning("topic cannot be asked, it keeps its place topic=%s error=%s", name, reasons[name])
+        self._unanswered = reasons
 
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:
         return portal().run(self._following(topic, after, upto))
@@ -292,6 +324,9 @@ class BrokerSourceView:
 
     async def _close(self) -> None:
         cursors, self._cursors = self._cursors, {}
+        asking, self._asking = self._asking, {}
+        for task in asking.values():
+            task.cancel()
         await asyncio.gather(*(cursor.close() for cursor in cursors.values()))
 
     async def _session(self) -> Session:

@@ -42,8 +42,10 @@ class Interpulse:
 
     name = "interpulse"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        """``arguments``: more of the command line."""
         self.directory = directory
+        self._arguments = arguments
         self.service_url = ""
         self.web_url = ""
         self._process: subprocess.Popen[str] | None = None
@@ -67,6 +69,7 @@ class Interpulse:
             "0",
             "--data-dir",
             str(self.directory / "data"),
+            *self._arguments,
         ]
         started = time.monotonic()
         with (self.directory / "log").open("a") as log:

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from interpulse.broker import keys
 from interpulse.broker.clock import Clock, SystemClock
+from interpulse.model.errors import PulsarError
 from interpulse.model.policies import NamespacePolicies
 from interpulse.storage.api import MetadataStore
 
@@ -178,15 +179,18 @@ class ReplicationSupervisor:
         pause = _BACKOFF_FIRST_S
         while True:
             self._changed.clear()
-            remotes = await self._wanted_remotes()
-            if not await self._may_run(remotes):
-                await self._wait_changed(_RECHECK_S)
-                continue
             started = self._clock.now_ms()
-            await self._start_process(remotes)
-            ended = await self._supervise()
-            if not ended:
-                continue
+            try:
+                remotes = await self._wanted_remotes()
+                if not await self._may_run(remotes):
+                    await self._wait_changed(_RECHECK_S)
+                    continue
+                await self._start_process(remotes)
+                if not await self._supervise():
+                    continue
+            except (OSError, ValueError, PulsarError) as failure:  # no room, no process, a policy that cannot be read
+                await self._end_process()
+                self._view = replace(self._view, last_error=f"the job cannot be run: {failure}")
             ran_s = (self._clock.now_ms() - started) / 1000
             pause = _BACKOFF_FIRST_S if ran_s >= _STEADY_S else pause
             self._note(JobState.RESTARTING, restarts=self._view.restarts + 1)
@@ -297,7 +301,8 @@ class ReplicationSupervisor:
             except ValueError:
                 log.info("replication job: %s", raw.decode(errors="replace").rstrip())
                 continue
-            self._take_line(line)
+            if isinstance(line, dict):
+                self._take_line(line)
 
     def _take_line(self, line: Mapping[str, Any]) -> None:
         if line.get("event") == "progress":

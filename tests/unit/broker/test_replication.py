@@ -124,6 +124,29 @@ async def test_job_when_it_dies_then_is_started_again_and_the_reason_kept(store,
     assert "boom" in records[0]["remedy"]
 
 
+async def test_job_when_it_cannot_be_started_then_says_why_and_tries_again(store, supervise, tmp_path):
+    in_the_way = tmp_path / "replication"
+    in_the_way.write_text("")
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await until(lambda: supervisor.view.state == JobState.RESTARTING)
+    assert "File exists" in supervisor.view.last_error
+    in_the_way.unlink()
+    await until(lambda: supervisor.view.progress)
+
+
+async def test_job_when_it_prints_json_that_is_no_event_then_goes_on(store, supervise):
+    await ask_for_replication(store, "east", "west")
+    job = """
+print("[1]", flush=True)
+print(json.dumps({"event": "error", "error": "later"}), flush=True)
+while os.read(0, 4096): pass
+"""
+    supervisor = await supervise(job)
+    await until(lambda: supervisor.view.last_error == "later")
+    assert supervisor.view.restarts == 0
+
+
 @pytest.mark.parametrize("hurried", [False, True])
 async def test_stop_leaves_nothing_of_a_job_that_ignores_it(store, supervise, tmp_path, hurried):
     await ask_for_replication(store, "east", "west")

@@ -49,6 +49,7 @@ _VERIFY_EVERY_S: Final = 10.0
 _TAKEOVER_MS: Final = 5_000
 _SILENCE_S: Final = 3.0
 _ASKED_MAX: Final = 200
+_PREPARED_AT_A_TIME: Final = 16
 _PERMANENT: Final = ("HolesFound", "LaneInUse", "OptionError", "went backwards", "continue with the interpulse release")
 _PASSING: Final = ("NotConnected", "OperationTimeout", "ServiceNotReady", "ProducerBusy", "ConsumerBusy")
 
@@ -152,8 +153,13 @@ class Pipeline:
             del self._topics[gone]
         now = time.monotonic()
         due = [topic for topic, count in topics.items() if self._is_due(topic, count, now)]
-        for topic in due:
-            await self._prepare(topic, topics[topic])
+        slots = asyncio.Semaphore(_PREPARED_AT_A_TIME)
+
+        async def prepare(topic: TopicName) -> None:
+            async with slots:
+                await self._prepare(topic, topics[topic])
+
+        await asyncio.gather(*(prepare(topic) for topic in due))
         self._list_topics()
         await self._keep_query()
 
@@ -235,14 +241,14 @@ class Pipeline:
     async def _anchor(self, names: list[str]) -> None:
         """Record where lanes stand before their first range, so that a retry of it can be read back."""
         files = self._files
-        anchors = files.anchors()
-        missing = [name for name in names if name not in anchors]
+        known = files.anchors()
+        missing = [name for name in names if name not in known]
         if not missing:
             return
         states: dict[str, LaneState] = {}
         for name in missing:
             states[name] = await lane_start(self.session, name, self.lane_name, takeover_timeout_ms=_TAKEOVER_MS)
-        files.write_anchors({**anchors, **states})
+        files.write_anchors({**files.anchors(), **states})  # read anew: others were recorded meanwhile
 
     def _list_topics(self) -> None:
         """Tell the source, through its topics file, what to read and what to keep in place."""

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.admin import AdminClient
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import AuthorizationError, NotFound, PulsarError
 from interpulse.spark.pipeline import Pipeline
 from interpulse.spark.pipeline_config import PipelineConfig
 from interpulse.spark.progress import BatchProgress
@@ -64,11 +64,17 @@ class ReplicationJob:
         async with AdminClient(self._config.source.admin_url, timeout_ms=10_000) as admin:
             starting = asyncio.create_task(self._start_spark())
             reporting = asyncio.create_task(self._report_status(admin))
+            controlling = asyncio.create_task(self._control(admin, starting))
+            stopping = asyncio.create_task(self._stopping.wait())
             try:
-                await self._control(admin, starting)
+                # A turn may wait for clusters that do not answer; the end does not.
+                await asyncio.wait({controlling, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if controlling.done():
+                    controlling.result()
             finally:
-                reporting.cancel()
-                await asyncio.gather(reporting, return_exceptions=True)
+                for task in (controlling, stopping, reporting):
+                    task.cancel()
+                await asyncio.gather(controlling, stopping, reporting, return_exceptions=True)
         await self._stop(starting)
         return 0
 
@@ -138,7 +144,8 @@ class ReplicationJob:
                 await self._pipelines.pop(remote).stop()  # the cluster has moved; the checkpoint stays good
             if remote not in self._pipelines:
                 self._pipelines[remote] = await self._new_pipeline(admin, selection)
-            await self._pipelines[remote].update(selection.topics)
+        # Each by itself: a cluster that does not answer is waited for by no other.
+        await asyncio.gather(*(self._pipelines[name].update(item.topics) for name, item in selected.items()))
 
     async def _new_pipeline(self, admin: AdminClient, selection: RemoteSelection) -> Pipeline:
         remote = selection.address.cluster
@@ -148,8 +155,13 @@ class ReplicationJob:
 
     async def _report_status(self, admin: AdminClient) -> None:
         """Post what is known to the source's admin door, if it keeps such records."""
-        if not await is_interpulse(admin):
-            return
+        while True:
+            try:
+                if not await is_interpulse(admin):
+                    return
+                break
+            except PulsarError:
+                await asyncio.sleep(_STATUS_S)
         while True:
             for pipeline in list(self._pipelines.values()):
                 await pipeline.refresh_backlog()
@@ -187,10 +199,13 @@ def end_java() -> None:
 
 
 async def is_interpulse(admin: AdminClient) -> bool:
-    """Whether the cluster behind an admin API is of our kind: it keeps replication cursors and status records."""
+    """Whether the cluster behind an admin API is of our kind: it keeps replication cursors and status records.
+
+    Raises what a cluster that gives no answer raises: taken for a no, replication would go on at another cursor.
+    """
     try:
         return "replicationJob" in await admin.brokers.runtime_configuration()
-    except PulsarError:
+    except (AuthorizationError, NotFound):
         return False
 
 

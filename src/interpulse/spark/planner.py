@@ -149,7 +149,8 @@ class StreamPlanner:
         # We never acknowledge behind the place of a hold: a cursor that stands there was moved by an operator.
         begins |= {topic: max(item.after, ends[topic].acknowledged or EARLIEST) for topic, item in again.items()}
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
-        self._check_backwards(after, ends)
+        # A cursor may stand behind the last message: on a marker, or before the first entry of an empty ledger.
+        self._check_backwards({topic: place for topic, place in after.items() if topic not in begins}, ends)
         last = {topic: max(end.last, after[topic]) for topic, end in ends.items()}
         positions = self._limited(after, last, entries_max, bytes_max)
         positions |= self._kept(start, ends)
@@ -174,7 +175,7 @@ class StreamPlanner:
         backwards = [
             f"{topic} (read up to {after[topic]}, ends at {end.last})"
             for topic, end in ends.items()
-            if end.last.entry >= 0 and end.last < after[topic]
+            if topic in after and end.last.entry >= 0 and end.last < after[topic]
         ]
         if backwards and self._options.fail_on_data_loss:
             raise ValueError(

@@ -266,3 +266,11 @@ def test_held_topic_whose_cursor_an_operator_moved_goes_on_at_the_cursor():
     plan = planner(source, startingOffsets="earliest")
     source.refused = {A: HeldBack(Position(3, 1), 1, is_due=True)}
     assert plan.latest_offset(StreamOffset({A: Position(3, 4)}, 16), 0).begins == {A: Position(3, 3)}
+
+
+def test_topic_found_later_whose_cursor_stands_behind_its_last_message_did_not_go_backwards():
+    source = Source(a={3: 5}, b={3: 5})
+    source.acknowledged = {B: Position(4, -1)}
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    end = plan.latest_offset(StreamOffset({A: Position(3, 4)}, 16), 0)
+    assert end.positions[B] == end.begins[B] == Position(4, -1)

@@ -154,7 +154,7 @@ class LaneWriter:
                 report = self._report(topic, Position(ledger, entry - 1))
             assert report is not None
             if not raw:
-                report.held = bytes(payload).decode()
+                self._note_hold(report, bytes(payload).decode())
             if report.held is not None:
                 continue
             metadata = _parse(raw)
@@ -218,7 +218,13 @@ class LaneWriter:
         """The range of this lane is to come again as a whole; reading back then tells what of it is stored."""
         if not self._isolate or isinstance(refusal, _WHOLE_CLUSTER):
             raise refusal
-        report.held = str(refusal)
+        self._note_hold(report, str(refusal))
+
+    def _note_hold(self, report: LaneReport, reason: str) -> None:
+        report.held = reason
+        lane = self._lanes.get(report.topic)
+        if lane is not None:
+            report.state = lane.before._replace(claimed=max(lane.before.claimed, lane.last))
 
     async def _open(self, report: LaneReport, first: int) -> _OpenLane:
         topic = report.topic

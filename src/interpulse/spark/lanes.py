@@ -73,8 +73,8 @@ def replicator_lane_name(source: str, target: str, epoch: int = 0) -> str:
 class LaneState(NamedTuple):
     """Where a lane stood at its last commit: highest sequence id, and the place on the target it had reached.
 
-    ``claimed``: ids up to here were written under this name before a checkpoint was lost; they are ours although no
-    commit tells of them.
+    ``claimed``: ids up to here may have been written under this name, before a checkpoint was lost or in a batch that
+    the target refused in part; they are ours although no commit tells of them.
     """
 
     sequence_id: int
@@ -110,17 +110,15 @@ def decide_opening(state: LaneState, broker: int, first: int) -> Opening:
 
     ===========================  ================================================================
     broker == committed < first  normal: send all
-    broker == claimed < first    everything older is behind us: send all
+    broker <= claimed < first    everything older is behind us: send all
     broker < committed           the broker lost its state: read back
-    first <= broker              a retry, a range that begins before the last commit, or somebody else: read back
+    first <= broker or claimed   a retry, a range that begins before the last commit, or somebody else: read back
     committed < broker < first   somebody else writes under this name
     ===========================  ================================================================
     """
-    if broker == state.sequence_id < first or NO_SEQUENCE < broker == state.claimed < first:
-        return Opening.SEND_ALL
-    if broker < state.sequence_id or first <= broker:
+    if broker < state.sequence_id or first <= max(broker, state.claimed):
         return Opening.READ_BACK
-    return Opening.IN_USE
+    return Opening.SEND_ALL if broker == state.sequence_id or broker <= state.claimed else Opening.IN_USE
 
 
 def is_overrun(state: LaneState, broker: int, last: int) -> bool:

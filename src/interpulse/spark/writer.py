@@ -129,7 +129,8 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
         if self._state_path is not None:
             files = LaneFiles(self._state_path)
             done = [item for item in written if item.held is None]
-            files.commit(batchId, {item.topic: item.lane_state for item in done if item.sequence_id != NO_SEQUENCE})
+            touched = [item for item in written if max(item.sequence_id, item.claimed) != NO_SEQUENCE]
+            files.commit(batchId, {item.topic: item.lane_state for item in touched})
             held = {item.topic: (item.after, item.held) for item in written if item.held is not None}
             files.hold(held, released=[item.topic for item in done], now_ms=time.time_ns() // 1_000_000)
             files.write_summary({"batchId": batchId, **_summary(written)})

@@ -5,7 +5,7 @@ import pytest
 from interpulse.model.errors import NotConnected, PersistenceError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lane_writer import EntryRows, HolesFound, LaneInUse, LaneWriter
-from interpulse.spark.lanes import NO_SEQUENCE, UNTOUCHED, LaneState, pack_sequence
+from interpulse.spark.lanes import NO_SEQUENCE, LaneState, pack_sequence
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import parse_entry
 
@@ -253,7 +253,7 @@ async def test_isolated_topic_whose_source_cannot_be_read_on_is_held_whole():
     target = FakeTarget()
     gone = rows(9)._replace(metadata=[b""], payloads=[b"it is gone"])
     report = (await write_isolated(target, [rows(7, 8), gone]))[TOPIC]
-    assert (report.held, report.after, report.state) == ("it is gone", Position(5, 6), UNTOUCHED)
+    assert (report.held, report.after, report.state.sequence_id) == ("it is gone", Position(5, 6), NO_SEQUENCE)
 
 
 async def test_target_that_cannot_be_reached_holds_no_single_topic():
@@ -272,3 +272,13 @@ async def test_held_range_when_it_comes_again_is_completed():
     target.failing.clear()
     report = (await write_isolated(target, [rows(0, 1, 2)], {TOPIC: report.state}))[TOPIC]
     assert (report.held, report.replays, target.ids) == (None, 2, ids(0, 1, 2))
+
+
+async def test_lane_that_was_held_goes_on_although_an_operator_skipped_the_rest():
+    target = FakeTarget()
+    target.failing = set(ids(2))
+    target.failure_kind = PersistenceError
+    held = (await write_isolated(target, [rows(0, 1, 2)]))[TOPIC]
+    target.failing.clear()
+    report = (await write_isolated(target, [rows(7, 8)], {TOPIC: held.state}))[TOPIC]
+    assert (report.held, target.ids) == (None, ids(0, 1, 7, 8))

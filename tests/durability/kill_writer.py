@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import deque
 from pathlib import Path
 
 from interpulse.model.ids import Position
@@ -13,14 +14,24 @@ from interpulse.storage.sqlite import SqliteMetadataStore
 from interpulse.storage.topic_log import LogConfig, TopicLog
 
 LOGS = 5
+PENDING_MAX = 100
+"""Entries of one log under way; without a bound a fast machine writes more than can be read back in time."""
 
 
 class Reporter:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, moved: asyncio.Event) -> None:
         self.name = name
+        self.moved = moved
         self.log: TopicLog
+        self.pending: deque[Position] = deque()
+
+    def append(self, payload: bytes) -> None:
+        self.pending.append(self.log.append(payload))
 
     def on_durable(self, last: Position) -> None:
+        while self.pending and self.pending[0] <= last:
+            self.pending.popleft()
+        self.moved.set()
         sys.stdout.write(f"{self.name} {last.ledger} {last.entry}\n")
 
     def on_log_failed(self, error: Exception) -> None:
@@ -32,7 +43,8 @@ async def main(directory: Path, life: int) -> None:
         metadata = await SqliteMetadataStore.open(directory / "metadata.sqlite")
         config = LogConfig(ledger_entries_max=2000, ledger_age_min_ms=0)
         store = await open_log_store(directory / "log", metadata, config=config, segment_bytes_max=500_000)
-        reporters = [Reporter(f"t/n/persistent/{number}") for number in range(LOGS)]
+        moved = asyncio.Event()
+        reporters = [Reporter(f"t/n/persistent/{number}", moved) for number in range(LOGS)]
         for each in reporters:
             each.log = await store.open(each.name, each, create=True)
         sys.stdout.write("ready\n")
@@ -40,10 +52,13 @@ async def main(directory: Path, life: int) -> None:
         while True:
             for number, each in enumerate(reporters):
                 for _ in range(number + 1):
-                    each.log.append(f"{life:02d} {written:08d}".encode().ljust(80 * (number + 1)))
+                    each.append(f"{life:02d} {written:08d}".encode().ljust(80 * (number + 1)))
                     written += 1
             sys.stdout.flush()
             await asyncio.sleep(0)
+            while any(len(each.pending) > PENDING_MAX for each in reporters):
+                moved.clear()
+                await moved.wait()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from tests.interop.real_pulsar import Address
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
-# A real broker that unloads a topic under unacknowledged sends may store them out of order or stall, about one run in two.
+# Beside a real broker that unloads a topic under unacknowledged sends this one fails now and then; not explained yet.
 ON_REAL = [scenario for scenario in SCENARIOS if scenario is not entries_survive_unloading]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -46,27 +47,37 @@ class Backoff:
 async def retry(
     attempt: Callable[[], Awaitable[Answer]],
     *,
-    timeout_ms: int,
     backoff: Backoff,
+    timeout_ms: int | None,
+    attempt_timeout_ms: int | None = None,
     retriable: Callable[[PulsarError], bool] = lambda error: error.retriable,
     patient: bool = False,
+    on_pause: Callable[[PulsarError, float], None] = lambda failure, pause: None,
 ) -> Answer:
     """Call ``attempt`` until it succeeds, fails for good, or the time is over (then the last failure is raised).
 
-    ``patient``: an attempt may take as long as it likes; the time only limits how often it is begun.
+    ``timeout_ms`` None: for ever. ``attempt_timeout_ms`` ends a single attempt, and another one follows. ``patient``:
+    an attempt may take as long as it likes; the time only limits how often it is begun. ``on_pause`` hears why an
+    attempt failed and how many seconds pass before the next one.
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_ms / 1000
+    deadline = math.inf if timeout_ms is None else loop.time() + timeout_ms / 1000
+    longest = math.inf if attempt_timeout_ms is None or patient else attempt_timeout_ms / 1000
     failure: PulsarError | None = None
     while True:
+        begun = loop.time()
+        end = min(math.inf if patient else deadline, begun + longest)
         try:
-            async with asyncio.timeout_at(None if patient else deadline):
+            async with asyncio.timeout_at(None if end == math.inf else end):
                 return await attempt()
         except TimeoutError:
-            raise failure or OperationTimeout(f"no answer within {timeout_ms} ms") from None
+            failure = failure or OperationTimeout(f"no answer within {end - begun:.3g} s")
         except PulsarError as error:
-            pause = backoff.next_pause()
-            if not retriable(error) or loop.time() + pause >= deadline:
+            if not retriable(error):
                 raise
             failure = error
+        pause = backoff.next_pause()
+        if loop.time() + pause >= deadline:
+            raise failure
+        on_pause(failure, pause)
         await asyncio.sleep(pause)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -15,8 +16,8 @@ from interpulse.client.connection import Connection
 from interpulse.client.inbox import Inbox
 from interpulse.client.messages import Message, messages_of
 from interpulse.client.redelivery import RedeliveryTimer
-from interpulse.client.session import Session, tolerated_while_returning
-from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError
+from interpulse.client.session import Session
+from interpulse.model.errors import AlreadyClosed, NotConnected, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
@@ -186,27 +187,22 @@ class PartitionConsumer:
         )
 
     async def _return(self, assigned_url: str | None) -> None:
+        held_s = self._loop.time() - self._attached_at
         if self._seeking is not None:
             await asyncio.wait([self._seeking])
-        else:
-            await asyncio.sleep(self._backoff.pause_after(self._loop.time() - self._attached_at))
-        while self._failure is None:
-            try:
-                async with asyncio.timeout(self._session.config.operation_timeout_ms / 1000):
-                    await self._attach(assigned_url)
-                self._returning = None
-                return
-            except TimeoutError:
-                failure: PulsarError = OperationTimeout("no answer in time")
-            except PulsarError as error:
-                failure = error
-            assigned_url = None
-            if not tolerated_while_returning(failure):
-                self._fail(failure)
-                return
-            pause = self._backoff.next_pause()
-            _log.info("consumer cannot come back yet topic=%s pause_s=%.1f error=%s", self.topic, pause, failure)
-            await asyncio.sleep(pause)
+            held_s = math.inf  # a seek sends its consumer away on purpose
+        try:
+            await self._session.return_to_broker(
+                self._attach,
+                what=f"consumer on {self.topic}",
+                backoff=self._backoff,
+                held_s=held_s,
+                assigned_url=assigned_url,
+            )
+        except PulsarError as failure:
+            self._fail(failure)
+        finally:
+            self._returning = None
 
     def _fail(self, failure: PulsarError) -> None:
         self._failure = failure

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self
 from interpulse.client.backoff import retry
 from interpulse.client.connection import Connection
 from interpulse.client.sending import ProducerRequest, Receipt, SendingLane
-from interpulse.client.session import Session, tolerated_while_returning
+from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
     ChecksumError,
@@ -197,9 +197,9 @@ class EntryReader:
 
     # ---- Subscribing, again if need be
 
-    async def _attach(self) -> None:
+    async def _attach(self, assigned_url: str | None = None) -> None:
         """Each attempt is a new consumer with a new name: what an old one may still be sent cannot reach us."""
-        connection = await self._session.connect(self.topic)
+        connection = await self._session.connect(self.topic, assigned_url=assigned_url)
         self._id = self._session.next_id()
         connection.add_consumer(self._id, self)
         try:
@@ -233,27 +233,27 @@ class EntryReader:
             self._session.spawn(self._close_consumer(connection))
         self._come_back()
 
-    def _come_back(self) -> None:
+    def _come_back(self, assigned_url: str | None = None) -> None:
         if self._failure is None and not self._complete and self._returning is None and not self._session.is_closed:
-            self._returning = self._session.spawn(self._return())
+            self._returning = self._session.spawn(self._return(assigned_url))
 
-    async def _return(self) -> None:
-        await asyncio.sleep(self._backoff.pause_after(self._loop.time() - self._attached_at))
-        while self._failure is None:
-            self.resubscribed_count += 1
-            try:
-                async with asyncio.timeout(self._session.config.operation_timeout_ms / 1000):
-                    await self._attach()
-                break
-            except TimeoutError:
-                failure: PulsarError = OperationTimeout("no answer in time")
-            except PulsarError as error:
-                failure = error
-            if not tolerated_while_returning(failure):
-                self._fail(failure)
-                break
-            await asyncio.sleep(self._backoff.next_pause())
-        self._returning = None
+    async def _return(self, assigned_url: str | None) -> None:
+        try:
+            await self._session.return_to_broker(
+                self._reattach,
+                what=f"reader of {self.topic}",
+                backoff=self._backoff,
+                held_s=self._loop.time() - self._attached_at,
+                assigned_url=assigned_url,
+            )
+        except PulsarError as failure:
+            self._fail(failure)
+        finally:
+            self._returning = None
+
+    async def _reattach(self, assigned_url: str | None) -> None:
+        self.resubscribed_count += 1
+        await self._attach(assigned_url)
 
     def _fail(self, failure: PulsarError) -> None:
         self._failure = failure
@@ -310,7 +310,7 @@ class EntryReader:
         if self._connection is None:
             return  # still opening: the request under way fails, and whoever opens tries again
         self._connection = None
-        self._come_back()
+        self._come_back(assigned_url)
 
     def on_active_change(self, active: bool) -> None:
         """Readers are alone on their subscription."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Final, NamedTuple
 
 from interpulse.client.backoff import retry
 from interpulse.client.connection import Connection
-from interpulse.client.session import Session, tolerated_while_returning
+from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
     ChecksumError,
@@ -302,27 +301,24 @@ class SendingLane:
             self._connection.close()
 
     async def _return(self, assigned_url: str | None) -> None:
-        patience_ms = self._request.return_timeout_ms
-        deadline = math.inf if patience_ms is None else self._loop.time() + patience_ms / 1000
-        await asyncio.sleep(self._backoff.pause_after(self._loop.time() - self._attached_at))
-        while self._failure is None:
-            self._epoch += 1
-            try:
-                async with asyncio.timeout(None if self._waits else self._session.config.operation_timeout_ms / 1000):
-                    await self._attach(assigned_url)
-                self._returning = None
-                return
-            except TimeoutError:
-                failure: PulsarError = OperationTimeout("no answer in time")
-            except PulsarError as error:
-                failure = error
-            assigned_url = None
-            if not tolerated_while_returning(failure) or self._loop.time() >= deadline:
-                self._fail(failure)
-                return
-            pause = self._backoff.next_pause()
-            _log.info("producer cannot come back yet topic=%s pause_s=%.1f error=%s", self.topic, pause, failure)
-            await asyncio.sleep(pause)
+        try:
+            await self._session.return_to_broker(
+                self._reattach,
+                what=f"producer on {self.topic}",
+                backoff=self._backoff,
+                held_s=self._loop.time() - self._attached_at,
+                assigned_url=assigned_url,
+                timeout_ms=self._request.return_timeout_ms,
+                patient=self._waits,
+            )
+        except PulsarError as failure:
+            self._fail(failure)
+        finally:
+            self._returning = None
+
+    async def _reattach(self, assigned_url: str | None) -> None:
+        self._epoch += 1
+        await self._attach(assigned_url)
 
     def _on_timeout(self) -> None:
         """Fail what waited too long; the rest keeps its place."""

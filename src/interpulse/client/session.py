@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Coroutine, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from interpulse.client.backoff import Backoff
+from interpulse.client.backoff import Backoff, retry
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.connection import Connection
 from interpulse.client.lookup import BinaryLookup, HttpLookup, Lookup
@@ -18,6 +19,8 @@ from interpulse.model.names import TopicName
 __all__ = ["Session", "tolerated_while_returning"]
 
 Result = TypeVar("Result")
+
+_log = logging.getLogger(__name__)
 
 
 class Session:
@@ -63,6 +66,41 @@ class Session:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    async def return_to_broker(
+        self,
+        attach: Callable[[str | None], Awaitable[None]],
+        *,
+        what: str,
+        backoff: Backoff,
+        held_s: float,
+        assigned_url: str | None = None,
+        timeout_ms: int | None = None,
+        patient: bool = False,
+    ) -> None:
+        """Attach what a lost connection (or its broker) detached, again and again until it holds.
+
+        ``held_s`` is how long it had been attached, ``assigned_url`` where the broker sends it first, ``timeout_ms``
+        how long to try (None = for ever). Raises what no further attempt can change.
+        """
+        urls = iter([assigned_url])
+
+        async def attempt() -> None:
+            await attach(next(urls, None))
+
+        def tell(failure: PulsarError, pause: float) -> None:
+            _log.info("%s cannot come back yet pause_s=%.1f error=%s", what, pause, failure)
+
+        await asyncio.sleep(backoff.pause_after(held_s))
+        await retry(
+            attempt,
+            backoff=backoff,
+            timeout_ms=timeout_ms,
+            attempt_timeout_ms=self.config.operation_timeout_ms,
+            retriable=tolerated_while_returning,
+            patient=patient,
+            on_pause=tell,
+        )
 
     async def close(self) -> None:
         self._closed = True

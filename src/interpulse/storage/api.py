@@ -175,6 +175,12 @@ class MetadataStore(Protocol):
     async def children(self, key: str) -> list[str]:
         """Names of the direct children, sorted. A child exists if it, or anything below it, has a value."""
 
+    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
+        """The first ``limit`` keys that start with the prefix and come behind ``after``, in order, with their values.
+
+        Costs what it gives, however much lies beside it in the store.
+        """
+
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         """Apply all changes or none; durable on return.
 
@@ -273,7 +279,7 @@ class Log(Protocol):
         """End the current ledger and go on in a new one. Nothing happens if the current one is empty."""
 
     async def trim(self, before: Position) -> None:
-        """Forget whole ledgers that lie entirely before the position; never the current one."""
+        """Forget whole ledgers that lie entirely before the position; never the one that takes entries."""
 
     async def terminate(self) -> Position:
         """Take no more entries, for ever; durable on return. The last position."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from interpulse.storage.api import (
     Change,
@@ -26,6 +28,7 @@ class MemoryMetadataStore:
 
     def __init__(self) -> None:
         self._values: dict[str, Versioned] = {}
+        self._sorted: list[str] = []  # its keys
         self._version = 0
         self._watches = Watches()
         self._closed = False
@@ -41,7 +44,11 @@ class MemoryMetadataStore:
     async def children(self, key: str) -> list[str]:
         self._check_open()
         prefix = key.rstrip("/") + "/"
-        return sorted({each[len(prefix) :].partition("/")[0] for each in self._values if each.startswith(prefix)})
+        return sorted({each[len(prefix) :].partition("/")[0] for each in self._beginning_with(prefix)})
+
+    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
+        self._check_open()
+        return [(key, self._values[key]) for key in islice(self._beginning_with(prefix, after), limit)]
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         self._check_open()
@@ -51,10 +58,7 @@ class MemoryMetadataStore:
                 raise CommitConflict(key)
         self._version += 1
         for change in changes:
-            if isinstance(change, Put):
-                self._values[change.key] = Versioned(change.value, self._version)
-            else:
-                self._values.pop(change.key, None)
+            self._apply(change)
         self._watches.announce(change.key for change in changes)
 
     def watch(self, prefix: str, callback: Callable[[str], None]) -> Callable[[], None]:
@@ -62,6 +66,21 @@ class MemoryMetadataStore:
 
     async def close(self) -> None:
         self._closed = True
+
+    def _apply(self, change: Change) -> None:
+        if isinstance(change, Put):
+            if change.key not in self._values:
+                insort(self._sorted, change.key)
+            self._values[change.key] = Versioned(change.value, self._version)
+        elif self._values.pop(change.key, None) is not None:
+            del self._sorted[bisect_left(self._sorted, change.key)]
+
+    def _beginning_with(self, prefix: str, after: str = "") -> Iterator[str]:
+        first = max(bisect_left(self._sorted, prefix), bisect_right(self._sorted, after))
+        for index in range(first, len(self._sorted)):
+            if not self._sorted[index].startswith(prefix):
+                return
+            yield self._sorted[index]
 
     def _check_open(self) -> None:
         if self._closed:

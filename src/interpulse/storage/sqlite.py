@@ -33,6 +33,7 @@ __all__ = ["SqliteMetadataStore"]
 _FORMAT = 1
 _GROUP_MAX = 1000  # commits in one transaction; keeps the wait of the first one short
 _KEYS_PER_QUERY = 500  # below every SQLite's limit of bound variables
+_BEHIND_ALL = "\U0010ffff"  # follows every other character, and is one that nobody writes
 _VALUE_BYTES_REMEMBERED = 4096  # a larger value is read each time
 _KEYS_LISTED_AT_ONCE = 50  # a longer list takes long enough to leave the event loop for it
 
@@ -48,6 +49,7 @@ SELECT DISTINCT CASE instr(substr(key, :skip), '/') WHEN 0 THEN substr(key, :ski
        ELSE substr(key, :skip, instr(substr(key, :skip), '/') - 1) END
 FROM entries WHERE key >= :low AND key < :high
 """
+_SCAN = "SELECT key, value, version FROM entries WHERE key {after} ? AND key < ? ORDER BY key LIMIT ?"
 _BELOW = "SELECT key FROM entries WHERE key >= ? AND key < ? LIMIT ?"
 
 
@@ -111,6 +113,14 @@ class SqliteMetadataStore:
         if len(below) <= _KEYS_LISTED_AT_ONCE:
             return sorted({key[len(prefix) :].partition("/")[0] for (key,) in below})
         return await self._loop.run_in_executor(self._lister, _children, self._list_reader, self._path, prefix)
+
+    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
+        self._check_open()
+        found = _scan(self._reader, self._path, prefix, after, min(limit, _KEYS_LISTED_AT_ONCE))
+        if len(found) == limit or len(found) < _KEYS_LISTED_AT_ONCE:
+            return found
+        arguments = (self._list_reader, self._path, prefix, found[-1][0], limit - len(found))
+        return found + await self._loop.run_in_executor(self._lister, _scan, *arguments)
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
         self._check_open()
@@ -309,6 +319,15 @@ def _children(connection: sqlite3.Connection, path: Path, prefix: str) -> list[s
     with _as_unavailable(path):
         names = connection.execute(_CHILDREN, {"low": low, "high": high, "skip": len(prefix) + 1})
         return sorted(name for (name,) in names)
+
+
+def _scan(
+    connection: sqlite3.Connection, path: Path, prefix: str, after: str, limit: int
+) -> list[tuple[str, Versioned]]:
+    query = _SCAN.format(after=">" if after >= prefix else ">=")
+    with _as_unavailable(path):
+        rows = connection.execute(query, (max(prefix, after), prefix + _BEHIND_ALL, limit)).fetchall()
+    return [(key, Versioned(value, version)) for key, value, version in rows]
 
 
 def _bounds(prefix: str) -> tuple[str, str]:

@@ -112,7 +112,7 @@ class TopicLog:
 
     def _last_or_current(self) -> tuple[int, int]:
         newest = self._ledgers.newest
-        return self._ledgers.last_position() if self._end is not None or newest is None else (newest.ledger_id, -1)
+        return self.last_position if self._end is not None or newest is None else (newest.ledger_id, -1)
 
     @property
     def name(self) -> str:
@@ -120,7 +120,7 @@ class TopicLog:
 
     @property
     def last_position(self) -> Position:
-        return self._ledgers.last_position()
+        return self._ledgers.last_position() if self._end is None else self._end
 
     @property
     def last_appended(self) -> Position:
@@ -244,7 +244,8 @@ class TopicLog:
         async with self._changing:
             if self._failure is not None:
                 raise LogFenced(self._name, str(self._failure))
-            gone = [each for each in self._ledgers.before(before) if each != self._ledger_id]
+            current = self._ledger_id if self._end is None else None
+            gone = [each for each in self._ledgers.before(before) if each != current]
             if not gone:
                 return
             await self._write_record([row for row in self._final_records() if row.ledger_id not in gone])

@@ -84,6 +84,32 @@ async def test_children_when_names_nest_and_share_beginnings_then_each_once_and_
     assert "only" not in await store.children("/t")
 
 
+async def test_scan_when_names_share_beginnings_then_those_in_order_page_by_page(store: MetadataStore) -> None:
+    keys = ["/t/x", "/t/x-0", "/t/x-0/cursor", "/t/x-1", "/t/x-10", "/t/xé", "/t/y"]
+    await store.commit([Put(key, key.encode()) for key in keys])
+    found = await store.scan("/t/x-", limit=10)
+    assert [key for key, _ in found] == ["/t/x-0", "/t/x-0/cursor", "/t/x-1", "/t/x-10"]
+    assert dict(found) == await store.get_many([key for key, _ in found])
+    assert [key for key, _ in await store.scan("/t/x", limit=2)] == ["/t/x", "/t/x-0"]
+    assert [key for key, _ in await store.scan("/t/x", after="/t/x-0", limit=3)] == [
+        "/t/x-0/cursor",
+        "/t/x-1",
+        "/t/x-10",
+    ]
+    assert [key for key, _ in await store.scan("/t/x", after="/t/x-10", limit=3)] == ["/t/xé"]
+    assert await store.scan("/t/x", after="/u", limit=3) == []
+    assert await store.scan("/t/z", limit=3) == []
+    assert [key for key, _ in await store.scan("", after="/t/x-10", limit=9)] == ["/t/xé", "/t/y"]
+
+
+async def test_scan_when_there_are_many_then_every_limit_gives_as_many(store: MetadataStore) -> None:
+    keys = [f"/t/{number:04d}" for number in range(200)]
+    await store.commit([Put(key, b"") for key in [*keys, "/s", "/u"]])
+    for limit in (1, 49, 50, 51, 100, 199, 200, 201):
+        assert [key for key, _ in await store.scan("/t/", limit=limit)] == keys[:limit]
+    assert [key for key, _ in await store.scan("/t/", after=keys[99], limit=70)] == keys[100:170]
+
+
 async def test_watch_when_keys_change_then_called_after_the_commit_until_cancelled(store: MetadataStore) -> None:
     seen: list[str] = []
     cancel = store.watch("/a", seen.append)
@@ -140,6 +166,12 @@ async def test_store_when_closed_then_calls_are_refused(store: MetadataStore) ->
         await store.commit([Put("/a", b"")])
     with pytest.raises(MetadataUnavailable):
         await store.children("/a")
+    with pytest.raises(MetadataUnavailable):
+        await store.scan("/a", limit=1)
+
+
+def _keys(found: list[tuple[str, Versioned]]) -> list[str]:
+    return [key for key, _ in found]
 
 
 keys = st.lists(st.sampled_from("ab-"), min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts))
@@ -179,4 +211,5 @@ async def test_stores_when_given_the_same_history_then_answer_the_same(
         }
         for key in ["/", "/a", "/a/b"]:
             assert await memory.children(key) == await sqlite.children(key)
+            assert _keys(await memory.scan(key, limit=5)) == _keys(await sqlite.scan(key, limit=5))
     await sqlite.close()

@@ -170,6 +170,9 @@ class Cursor:
     def restore(cls, ledgers: Ledgers, record: CursorRecord) -> Cursor:
         cursor = cls(ledgers, record.mark_delete)
         for ledger, start, end in record.ranges:
+            existing = ledgers.next_position(Position(ledger, start - 1))
+            if existing is None or existing > (ledger, end):
+                continue  # the topic was truncated, these entries are gone
             numbers = cursor._ranges.setdefault(ledger, EntryNumbers())
             numbers.starts.append(start)
             numbers.ends.append(end)

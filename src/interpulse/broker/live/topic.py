@@ -93,7 +93,7 @@ class Topic:
         self.now_ms = host.now_ms
         self.published = TrafficMeter()
         """What producers published that are gone."""
-        self.created_ms = host.now_ms()
+        self.created_ms = self.active_ms = host.now_ms()
         self.last_publish_ms = 0
         self.entries_added = 0
         self.chunk_published = False
@@ -251,6 +251,7 @@ class Topic:
         """The producer is closed."""
         self.producers.remove(producer)
         self.published.absorb(producer.published)
+        self.active_ms = self.now_ms()
         if self.deduplication is not None:
             self.deduplication.touch(producer.name, self.now_ms())
 
@@ -357,10 +358,12 @@ class Topic:
     def forget_subscription(self, subscription: Subscription) -> None:
         """A non-durable subscription lost its last consumer."""
         self._subscriptions.forget(subscription)
+        self.active_ms = self.now_ms()
 
     async def drop_subscription(self, subscription: Subscription) -> None:
         """The subscription is deleted."""
         await self._subscriptions.drop(subscription)
+        self.active_ms = self.now_ms()
 
     # --- REST operations on a backlog
 
@@ -444,6 +447,26 @@ class Topic:
             subscription.tick(seconds)
 
     # --- ending
+
+    async def truncate(self) -> None:
+        """Forget every entry there is; each subscription stands at the end. Durable on return.
+
+        Whoever is connected stays, publishes under way are answered, and what is published meanwhile may survive. The
+        ledgers go in one commit: before it everything is there, after it nothing, wherever stored cursors point. What
+        producers sent is remembered before, so that a repeat is still known as one.
+        """
+        self._check_open()
+        if not self.log.terminated:
+            await self.log.roll()
+        end = self._durable if self.log.terminated else Position(self.log.ledgers[-1].ledger_id, -1)
+        self.sequences.snapshot_due = self.deduplication is not None
+        await self.flush()
+        await self.log.trim(LATEST if self.log.terminated else end)
+        for subscription in self.subscriptions.values():
+            subscription.skip_to(end)
+            subscription.pump()
+        await self.flush()
+        log.info("topic truncated topic=%s upto=%s", self.name, end)
 
     async def terminate(self) -> Position:
         """Take no more entries, for ever; the last position."""

@@ -9,7 +9,8 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from itertools import takewhile
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -18,16 +19,19 @@ import pytest
 from interpulse.client import AdminClient, Client, Message
 from interpulse.client.multi_topic import Consumer
 from interpulse.model.errors import (
+    AlreadyClosed,
     ConsumerBusy,
     IncompatibleSchema,
     InvalidRequest,
     OperationTimeout,
+    PersistenceError,
     ProducerBusy,
     ProducerFenced,
     TopicNotFound,
     TopicTerminated,
 )
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.model.policies import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -254,6 +258,52 @@ async def topics_that_grow_are_noticed(cluster: Cluster) -> None:
 
 
 @scenario
+async def topics_that_grow_are_noticed_within_the_interval(cluster: Cluster) -> None:
+    """What was sent to a new partition before a consumer knew of it is received like everything else."""
+    async with administered(cluster) as (client, admin):
+        topic = new_topic()
+        await admin.topics.create_partitioned(topic, 1)
+        look = {"auto_update_partitions_interval_ms": 200}
+        consumer = await client.subscribe(topic, "s", **look)
+        reader = await client.create_reader(topic, LATEST, **look)
+        producer = await client.create_producer(topic, batching_enabled=False, **look)
+        await admin.topics.expand(topic, 3)
+        async with await client.create_producer(topic, batching_enabled=False) as early:
+            for number in range(3):
+                await early.send(b"%d" % number)
+        assert len({message.topic for message in await take(consumer, 3)}) == 3
+        assert len({(await reader.read_next(WAIT_MS)).topic for _ in range(3)}) == 3
+        async with asyncio.timeout(WAIT_MS / 1000):
+            while len(producer.partitions) < 3:
+                await producer.send(b"until it knows them all")
+        await producer.send(b"a")
+        await producer.close()
+        await consumer.close()
+        with pytest.raises(AlreadyClosed):
+            await producer.update_partitions()
+
+
+@scenario
+async def topics_that_are_gone_do_not_come_back_by_looking_for_partitions(cluster: Cluster) -> None:
+    async with administered(cluster) as (client, admin), Client(cluster.web_url) as http:
+        topic = new_topic()
+        await admin.topics.create_partitioned(topic, 2)
+        look = {"auto_update_partitions_interval_ms": 20}
+        consumer = await client.subscribe(topic, "s", **look)
+        producer = await client.create_producer(topic, **look)
+        over_http = await http.create_producer(topic, **look)
+        await admin.topics.delete_partitioned(topic, force=True)
+        for looking in (consumer, producer, over_http):
+            for _ in range(3):
+                with pytest.raises(TopicNotFound):
+                    await looking.update_partitions()
+        assert topic not in await admin.topics.list_partitioned("public/default")
+        for partition in (topic, f"{topic}-partition-0", f"{topic}-partition-1"):
+            with pytest.raises(TopicNotFound):
+                await client.get_partitions_for_topic(partition, create=False)
+
+
+@scenario
 async def several_topics_in_one_consumer(cluster: Cluster) -> None:
     async with connected(cluster) as client:
         topics = [new_topic() for _ in range(3)]
@@ -283,6 +333,37 @@ async def partitions_asked_without_creating(cluster: Cluster) -> None:
             assert await asking.get_partitions_for_topic(absent, create=True) == [absent]
             with pytest.raises(TopicNotFound):
                 await asking.get_partitions_for_topic(absent, create=False)
+
+
+@scenario
+async def partitions_asked_under_every_policy(cluster: Cluster) -> None:
+    """PIP-344, the cases of ``get_partitions_for_topic(topic, create)`` for absent topics, over both transports."""
+    async with administered(cluster) as (client, admin), Client(cluster.web_url) as http:
+        namespace = f"public/{uuid4().hex}"
+        await admin.namespaces.create(namespace)
+        for name, asking in (("binary", client), ("http", http)):
+            topic = f"persistent://{namespace}/{name}"
+            for override, found in (
+                (AutoTopicCreation(False), None),
+                (AutoTopicCreation(True, "non-partitioned"), [f"{topic}-plain"]),
+                (AutoTopicCreation(True, "partitioned", 2), [f"{topic}-parts-partition-{i}" for i in range(2)]),
+            ):
+                await admin.namespaces.set_auto_topic_creation(namespace, override)
+                asked = f"{topic}-{'parts' if override.topic_type == 'partitioned' else 'plain'}"
+                with pytest.raises(TopicNotFound):
+                    await asking.get_partitions_for_topic(asked, create=False)
+                if found is None:
+                    with pytest.raises(TopicNotFound):
+                        await asking.get_partitions_for_topic(asked, create=True)
+                else:
+                    assert await asking.get_partitions_for_topic(asked, create=True) == found
+            assert await asking.get_partitions_for_topic(f"{topic}-parts", create=False) == found
+            assert await asking.get_partitions_for_topic(f"{topic}-DLQ", create=True) == [f"{topic}-DLQ"]
+        absent = f"persistent://public/{uuid4().hex}/t"
+        for asking in (client, http):
+            for create in (True, False):
+                with pytest.raises(TopicNotFound):
+                    await asking.get_partitions_for_topic(absent, create=create)
 
 
 @scenario
@@ -430,7 +511,7 @@ async def non_persistent_topics_pass_messages_on(cluster: Cluster) -> None:
 async def entries_are_copied_as_they_are(cluster: Cluster) -> None:
     async with connected(cluster) as client:
         source, target = new_topic(), new_topic()
-        await client.get_partitions_for_topic(source)
+        await client.get_partitions_for_topic(source, create=True)
         async with await client.create_producer(source, name="origin", compression="zstd") as producer:
             for start in range(5):
                 for number in range(20):
@@ -526,15 +607,7 @@ async def entries_survive_unloading(cluster: Cluster) -> None:
     async with administered(cluster) as (client, admin):
         topic = new_topic()
         await client.get_partitions_for_topic(topic)
-        sender = await client.create_entry_sender(topic, "lane")
-        futures = []
-        for number in range(1000):
-            metadata = pb.MessageMetadata(producer_name="lane", sequence_id=number, publish_time=1)
-            futures.append(await sender.send(metadata.SerializeToString(), bytes(500), sequence_id=number))
-            if number == 500:
-                await admin.topics.unload(topic)
-        await asyncio.wait_for(sender.drain(), 20)
-        upto = max(future.result().position for future in futures)
+        upto = max(await _stored_while_unloading(client, admin, topic, 1000))
         reader = await client.create_entry_reader(topic, after=EARLIEST, upto=upto, buffer_bytes=20_000)
         numbers: list[int] = []
         async for entry in reader:
@@ -543,6 +616,30 @@ async def entries_survive_unloading(cluster: Cluster) -> None:
                 await admin.topics.unload(topic)
         await reader.close()
         assert list(dict.fromkeys(numbers)) == list(range(1000))
+
+
+async def _stored_while_unloading(client: Client, admin: AdminClient, topic: str, count: int) -> list[Position]:
+    """Positions of ``count`` entries in order; the topic is unloaded while half of them are on their way.
+
+    A broker that unloads may refuse what is on its way ("fenced"). That ends the sender; another one goes on behind the
+    last receipt.
+    """
+    positions: list[Position] = []
+    unloaded = False
+    while len(positions) < count:
+        async with await client.create_entry_sender(topic, "lane") as sender:
+            receipts = []
+            with suppress(PersistenceError):
+                for number in range(len(positions), count):
+                    metadata = pb.MessageMetadata(producer_name="lane", sequence_id=number, publish_time=1)
+                    receipts.append(await sender.send(metadata.SerializeToString(), bytes(500), sequence_id=number))
+                    if number == count // 2 and not unloaded:
+                        unloaded = True
+                        await admin.topics.unload(topic)
+                await asyncio.wait_for(sender.drain(), 60)
+            stored = takewhile(lambda receipt: receipt.done() and receipt.exception() is None, receipts)
+            positions += [receipt.result().position for receipt in stored]
+    return positions
 
 
 @scenario

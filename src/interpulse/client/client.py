@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -20,7 +21,18 @@ from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.schemas import SchemaInfo
 
-__all__ = ["Client"]
+__all__ = ["Client", "asked_to_create"]
+
+
+def asked_to_create(create: bool | None) -> bool:
+    """What a caller of ``get_partitions_for_topic`` wants; warns those who do not say."""
+    if create is None:
+        warnings.warn(
+            "get_partitions_for_topic(topic) may create the topic: say create=False, or create=True if that is meant",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    return create is not False
 
 
 class Client:
@@ -96,14 +108,19 @@ class Client:
         await sender.open()
         return sender
 
-    async def get_partitions_for_topic(self, topic: str, create: bool = True) -> list[str]:
+    async def get_partitions_for_topic(
+        self, topic: str, create: bool | None = None, *, fallback_on_old_broker: bool = False
+    ) -> list[str]:
         """Complete names of all partitions, or of the topic itself (PIP-344).
 
         ``create=False`` never creates anything: it raises TopicNotFound for a topic that is not there, and NotSupported
-        if the broker is too old to answer without creating.
+        if the broker is too old to answer without creating; ``fallback_on_old_broker`` then asks all the same, and the
+        topic may come into being. ``create=True`` lets a missing topic become what the broker's policy says. Calling
+        without ``create`` is deprecated and means True.
         """
         name = TopicName.parse(topic.strip())
-        count = await self.session.lookup.partitions(name, create=create)
+        asked = asked_to_create(create)
+        count = await self.session.lookup.partitions(name, create=asked, fallback_on_old_broker=fallback_on_old_broker)
         return [str(part) for part in partition_names(name, count)]
 
     async def get_topics_of_namespace(self, namespace: str, mode: TopicMode = "PERSISTENT") -> list[str]:

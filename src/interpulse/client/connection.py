@@ -146,6 +146,10 @@ class Connection(asyncio.Protocol):
             timer.cancel()
             self._pending.pop(request_id, None)
 
+    def tell(self, build: Callable[[int], bytes]) -> None:
+        """Send the frame that ``build`` makes for a request id; nobody waits for its answer."""
+        self.write(build(self._protocol.next_request_id()))
+
     def write(self, *parts: bytes | memoryview) -> None:
         """Send bytes of complete frames; does nothing once the connection is lost (listeners hear of that)."""
         if self._failure is not None:

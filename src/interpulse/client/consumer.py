@@ -15,9 +15,10 @@ from interpulse.client.chunks import ChunkAssembler
 from interpulse.client.connection import Connection
 from interpulse.client.inbox import Inbox
 from interpulse.client.messages import Message, messages_of
+from interpulse.client.partition_watch import check_interval
 from interpulse.client.redelivery import RedeliveryTimer
 from interpulse.client.session import Session
-from interpulse.model.errors import AlreadyClosed, NotConnected, PulsarError
+from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
@@ -70,8 +71,14 @@ class ConsumerConfig:
     ack_timeout_ms: int = 0
     """When messages that were taken but not acknowledged come again, 0 = never."""
 
-    partitions_update_interval_ms: int = 60_000
-    """How often a consumer of a partitioned topic looks for new partitions, 0 = never."""
+    auto_update_partitions: bool = True
+    """A consumer of a partitioned topic looks for new partitions, and takes them from their beginning."""
+
+    auto_update_partitions_interval_ms: int = 60_000
+    """How often it looks."""
+
+    def __post_init__(self) -> None:
+        check_interval(self.auto_update_partitions_interval_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +160,10 @@ class PartitionConsumer:
         connection.add_consumer(self._id, self)
         try:
             await connection.request(self._subscribe_frame)
-        except BaseException:
+        except BaseException as error:
             connection.remove_consumer(self._id)
+            if isinstance(error, OperationTimeout | asyncio.CancelledError):  # the broker may let it in all the same
+                connection.tell(lambda request_id: commands.close_consumer(self._id, request_id))
             raise
         if not connection.hosts_consumer(self._id):
             raise NotConnected("the consumer was closed right after it was opened")

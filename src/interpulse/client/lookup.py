@@ -12,11 +12,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from interpulse.client.backoff import Backoff, retry
-from interpulse.client.batch_lookup import lookup_batch, lookup_singly
+from interpulse.client.batch_lookup import BatchLookups, lookup_singly
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.connection import Connection
+from interpulse.client.gathered_lookups import GatheredLookups
+from interpulse.client.http_lookup import Addresses, lookup_over_http
 from interpulse.client.pool import ConnectionPool
-from interpulse.model.errors import NotConnected, NotSupported, PulsarError, TopicNotFound, UnknownError
+from interpulse.model.errors import (
+    NotConnected,
+    NotFound,
+    NotSupported,
+    PulsarError,
+    TopicNotFound,
+    UnknownError,
+)
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import commands
@@ -66,6 +75,15 @@ class BinaryLookup:
         self._hosts = itertools.cycle(config.url.brokers)
         self._host = next(self._hosts)
         self._single_lookups = asyncio.Semaphore(config.concurrent_lookups_max)
+        self._batches_offered = True  # until a broker says otherwise
+        self._batches = BatchLookups(
+            service=self._service_connection,
+            connect=pool.get,
+            target=self._target,
+            single=self._single,
+            config=config,
+        )
+        self._gathered = GatheredLookups(self._single, self._batches.find)
 
     async def partitions(self, topic: TopicName, *, create: bool, fallback_on_old_broker: bool = False) -> int:
         """Raises NotSupported for ``create=False`` when the broker is older than PIP-344 and would create the topic,
@@ -76,7 +94,10 @@ class BinaryLookup:
             asks_to_create = create
             if not create and not connection.peer_flags.supports_get_partitioned_metadata_without_auto_creation:
                 if not fallback_on_old_broker:
-                    raise NotSupported(f"{connection.address} cannot tell partitions without creating the topic")
+                    raise NotSupported(
+                        f"{connection.address} is older than PIP-344: asking for partitions of {topic} could create "
+                        f"it. Ask over HTTP, or with fallback_on_old_broker=True"
+                    )
                 asks_to_create = True
             try:
                 answer = await connection.request(
@@ -84,11 +105,16 @@ class BinaryLookup:
                 )
             except TopicNotFound as error:  # Pulsar sends no text with it
                 raise TopicNotFound(str(error) or f"{topic} does not exist") from None
+            if not answer.HasField("partitionMetadataResponse"):  # a proxy may wrap failures, never a count
+                raise UnknownError(f"{connection.address} answered a question for partitions with type {answer.type}")
             return answer.partitionMetadataResponse.partitions
 
         return await self._retried(attempt)
 
     async def broker(self, topic: TopicName) -> BrokerAddress:
+        return await (self._gathered.find(topic) if self._batches_offered else self._single(topic))
+
+    async def _single(self, topic: TopicName) -> BrokerAddress:
         async def attempt() -> BrokerAddress:
             async with self._single_lookups:
                 return await self._follow(topic)
@@ -125,14 +151,7 @@ class BinaryLookup:
         return BrokerAddress(service.host, service.port, service.tls, behind=f"{broker.host}:{broker.port}")
 
     async def brokers(self, topics: Sequence[TopicName]) -> dict[TopicName, BrokerAddress | PulsarError]:
-        return await lookup_batch(
-            topics,
-            service=self._service_connection,
-            connect=self._pool.get,
-            target=self._target,
-            single=self.broker,
-            config=self._config,
-        )
+        return await self._batches.find(topics)
 
     async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT") -> list[str]:
         wire_mode = pb.CommandGetTopicsOfNamespace.Mode.Value(mode)
@@ -154,14 +173,17 @@ class BinaryLookup:
         return await self._retried(attempt)
 
     async def close(self) -> None:
-        """The connections belong to the pool: nothing to do."""
+        """The connections belong to the pool."""
+        await self._gathered.close()
 
     async def _service_connection(self) -> Connection:
         try:
-            return await self._pool.get(self._host)
+            connection = await self._pool.get(self._host)
         except NotConnected:
             self._host = next(self._hosts)
             raise
+        self._batches_offered = connection.peer_flags.supports_batch_lookup
+        return connection
 
     async def _retried(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
         config = self._config
@@ -188,21 +210,50 @@ class HttpLookup:
         """``create=False`` is understood by every release, so there is nothing to fall back from."""
         path = f"/admin/v2/{topic.rest_path}/partitions"
         query = {"checkAllowAutoCreation": create}
-        body = await self._retried(lambda: self._http.get(path, kind="topic", query=query))
+        try:
+            body = await self._retried(lambda: self._http.get(path, kind="topic", query=query))
+        except NotFound as error:  # as over the binary protocol: a topic of a missing namespace is not there either
+            raise TopicNotFound(str(error)) from error
         return int(body["partitions"])
 
     async def broker(self, topic: TopicName) -> BrokerAddress:
+        return self._address(await self._addresses(topic))
+
+    async def brokers(self, topics: Sequence[TopicName]) -> dict[TopicName, BrokerAddress | PulsarError]:
+        async def attempt() -> dict[TopicName, Addresses | PulsarError]:
+            return await lookup_over_http(
+                self._http,
+                topics,
+                self._addresses,
+                listener_name=self._config.listener_name,
+                topics_max=self._config.batch_lookup_topics_max,
+            )
+
+        try:
+            answers = await self._retried(attempt)
+        except PulsarError as failure:
+            return dict.fromkeys(topics, failure)
+        again = [topic for topic, found in answers.items() if isinstance(found, PulsarError) and found.retriable]
+        answers |= await lookup_singly(again, self._addresses, self._config.concurrent_lookups_max)
+        return {topic: self._address_or_failure(found) for topic, found in answers.items()}
+
+    async def _addresses(self, topic: TopicName) -> Addresses:
         query = {"listenerName": self._config.listener_name}
         path = f"/lookup/v2/topic/{topic.rest_path}"
-        body = await self._retried(lambda: self._http.get(path, kind="topic", query=query))
+        return dict(await self._retried(lambda: self._http.get(path, kind="topic", query=query)))
+
+    def _address_or_failure(self, found: Addresses | PulsarError) -> BrokerAddress | PulsarError:
+        try:
+            return found if isinstance(found, PulsarError) else self._address(found)
+        except UnknownError as error:
+            return error
+
+    def _address(self, body: Addresses) -> BrokerAddress:
         url = (body.get("brokerUrlTls") or body.get("brokerUrlSsl")) if self._config.url.tls else body.get("brokerUrl")
         try:
             return BrokerAddress.parse(url or "")
         except ValueError as error:
             raise UnknownError(f"the broker answered a lookup with {url!r}") from error
-
-    async def brokers(self, topics: Sequence[TopicName]) -> dict[TopicName, BrokerAddress | PulsarError]:
-        return await lookup_singly(topics, self.broker, self._config.concurrent_lookups_max)
 
     async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT") -> list[str]:
         path = f"/admin/v2/namespaces/{namespace}/topics"
@@ -216,7 +267,12 @@ class HttpLookup:
     async def _retried(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
         config = self._config
         backoff = Backoff(config.backoff_initial_ms, config.backoff_max_ms)
-        return await retry(attempt, timeout_ms=config.lookup_timeout_ms, backoff=backoff)
+        return await retry(attempt, timeout_ms=config.lookup_timeout_ms, backoff=backoff, retriable=_passes_over_http)
+
+
+def _passes_over_http(error: PulsarError) -> bool:
+    """A broker that cannot reach its metadata answers 500, which alone does not say why."""
+    return error.retriable or isinstance(error, UnknownError)
 
 
 async def fetch_schema(connection: Connection, topic: TopicName, version: bytes | None) -> VersionedSchema | None:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from interpulse.client.consumer import ConsumerConfig, PartitionConsumer
 from interpulse.client.inbox import Inbox
 from interpulse.client.messages import Message
-from interpulse.client.partitioned import partition_names
+from interpulse.client.partition_watch import PartitionWatch
+from interpulse.client.partitioned import open_all, partition_names
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, InvalidRequest, PulsarError
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
 
 __all__ = ["Consumer"]
-
-_log = logging.getLogger(__name__)
 
 
 class Consumer:
@@ -38,62 +37,76 @@ class Consumer:
         self._inbox = Inbox()
         self._parts: dict[str, PartitionConsumer] = {}
         self._counts: dict[TopicName, int] = {}
-        self._watcher: asyncio.Task[None] | None = None
+        self._growing = asyncio.Lock()
+        self._watch: PartitionWatch | None = None
         self._closed = False
 
     async def open(self) -> None:
         """Find the partitions of all topics and subscribe to them. Raises what a broker refuses."""
         counts = await asyncio.gather(*map(self._count, self._topics))
         self._counts = dict(zip(self._topics, counts, strict=True))
-        try:
-            await self._add([part for topic, count in self._counts.items() for part in partition_names(topic, count)])
-        except BaseException:
-            await self.close()
-            raise
-        if any(counts) and self._config.partitions_update_interval_ms:
-            self._watcher = self._session.spawn(self._watch())
+        names = [part for topic, count in self._counts.items() for part in partition_names(topic, count)]
+        await self._add(names, self._config)
+        if any(counts) and self._config.auto_update_partitions:
+            self._watch = PartitionWatch(
+                self._session,
+                self.update_partitions,
+                interval_ms=self._config.auto_update_partitions_interval_ms,
+                what=f"subscription={self.subscription} topics={','.join(self.topics)}",
+            )
 
     async def _count(self, topic: TopicName) -> int:
         create = self._config.force_topic_creation
         return await self._session.lookup.partitions(topic, create=create, fallback_on_old_broker=True)
 
-    async def _add(self, topics: list[TopicName]) -> None:
+    async def _add(self, topics: list[TopicName], config: ConsumerConfig) -> None:
+        """Subscribe to all these topics, or to none of them."""
         if len(topics) > 1:
             await self._session.look_ahead(topics)
-        added = [
-            PartitionConsumer(
-                self._session, topic, self.subscription, self._config, self._inbox, on_failed=self._on_failed
-            )
-            for topic in topics
-        ]
-        outcomes = await asyncio.gather(*(part.open() for part in added), return_exceptions=True)
-        self._parts |= {str(part.topic): part for part in added}
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
+        added = {str(topic): self._part_of(topic, config) for topic in topics}
+        self._parts |= added  # messages may come before the last one is open
+        try:
+            await open_all(list(added.values()))
+            if self._closed:
+                await asyncio.gather(*(part.close() for part in added.values()))
+                raise AlreadyClosed("the consumer is closed")
+        except BaseException:
+            self._parts = {name: part for name, part in self._parts.items() if name not in added}
+            raise
+
+    def _part_of(self, topic: TopicName, config: ConsumerConfig) -> PartitionConsumer:
+        return PartitionConsumer(
+            self._session, topic, self.subscription, config, self._inbox, on_failed=self._on_failed
+        )
 
     def _on_failed(self, failure: PulsarError) -> None:
         if not isinstance(failure, AlreadyClosed):
             self._inbox.fail(failure)
 
-    async def _watch(self) -> None:
-        """Notice when topics grow. Asks without creating: a deleted topic must not come back by this."""
-        while True:
-            await asyncio.sleep(self._config.partitions_update_interval_ms / 1000)
-            try:
-                await self.update_partitions()
-            except PulsarError as error:
-                _log.debug("partitions are unknown at the moment subscription=%s error=%s", self.subscription, error)
-
     async def update_partitions(self) -> None:
-        """Look for new partitions now."""
-        for topic, known in self._counts.items():
-            if not known:
-                continue
-            count = await self._session.lookup.partitions(topic, create=False, fallback_on_old_broker=True)
-            if count > known:
-                await self._add(partition_names(topic, count, first=known))
-                self._counts[topic] = count
+        """Look for new partitions of all topics now; nothing is created by it. They are taken from their beginning.
+
+        Raises the first failure after every topic was tried; TopicNotFound for a topic that is gone.
+        """
+        failures: list[PulsarError] = []
+        async with self._growing:
+            for topic in [topic for topic, known in self._counts.items() if known]:
+                try:
+                    await self._update(topic)
+                except PulsarError as failure:
+                    failures.append(failure)
+        if failures:
+            raise failures[0]
+
+    async def _update(self, topic: TopicName) -> None:
+        if self._closed:
+            raise AlreadyClosed("the consumer is closed")
+        known = self._counts[topic]
+        count = await self._session.lookup.partitions(topic, create=False, fallback_on_old_broker=True)
+        if count > known:
+            config = replace(self._config, initial_position="earliest")  # what came before we knew of it counts too
+            await self._add(partition_names(topic, count, first=known), config)
+            self._counts[topic] = count
 
     @property
     def topics(self) -> list[str]:
@@ -148,23 +161,26 @@ class Consumer:
     def _part(self, message: Message) -> PartitionConsumer:
         if self._closed:
             raise AlreadyClosed("the consumer is closed")
-        return self._parts[message.topic]
+        part = self._parts.get(message.topic)
+        if part is None:
+            raise AlreadyClosed(f"{message.topic} could not be subscribed to completely; its messages come again")
+        return part
 
     async def seek(self, target: MessageId | int) -> None:
         """Move the subscription to a message (which comes next) or to a publish time in ms since the epoch.
 
         A message id fits one partition only; over several, give a time, EARLIEST or LATEST (as MessageId).
         """
-        if isinstance(target, MessageId) and target.partition >= 0 and len(self._parts) > 1:
-            await next(part for part in self._parts.values() if part.topic.partition_index == target.partition).seek(
-                target
-            )
-            return
-        await asyncio.gather(*(part.seek(target) for part in self._parts.values()))
+        async with self._growing:
+            parts = list(self._parts.values())
+            if isinstance(target, MessageId) and target.partition >= 0 and len(parts) > 1:
+                parts = [next(part for part in parts if part.topic.partition_index == target.partition)]
+            await asyncio.gather(*(part.seek(target) for part in parts))
 
     async def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription on all topics, and close."""
-        await asyncio.gather(*(part.unsubscribe(force=force) for part in self._parts.values()))
+        async with self._growing:
+            await asyncio.gather(*(part.unsubscribe(force=force) for part in self._parts.values()))
         await self.close()
 
     async def close(self) -> None:
@@ -172,8 +188,8 @@ class Consumer:
         if self._closed:
             return
         self._closed = True
-        if self._watcher is not None:
-            self._watcher.cancel()
+        if self._watch is not None:
+            await self._watch.stop()
         await asyncio.gather(*(part.close() for part in self._parts.values()))
         self._inbox.fail(AlreadyClosed("the consumer is closed"))
 

@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from interpulse.client.batcher import key_text
 from interpulse.client.messages import OutgoingMessage
+from interpulse.client.partition_watch import PartitionWatch
 from interpulse.client.producer import PartitionProducer, ProducerConfig
 from interpulse.client.routing import Router
 from interpulse.client.session import Session
-from interpulse.model.errors import AlreadyClosed, PulsarError
+from interpulse.model.errors import AlreadyClosed
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
 
-__all__ = ["Producer", "partition_names"]
-
-_log = logging.getLogger(__name__)
+__all__ = ["Producer", "open_all", "partition_names"]
 
 
 def partition_names(topic: TopicName, partitions: int, first: int = 0) -> list[TopicName]:
     """The topics that hold the messages: the partitions from ``first`` on, or the topic itself."""
     return [topic.partition(index) for index in range(first, partitions)] if partitions else [topic]
+
+
+class _Part(Protocol):
+    """A producer or consumer of one partition."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+async def open_all(parts: Sequence[_Part]) -> None:
+    """Open them side by side. If one cannot be opened, or the caller gives up, all are closed again."""
+    try:
+        for outcome in await asyncio.gather(*(part.open() for part in parts), return_exceptions=True):
+            if outcome is not None:
+                raise outcome
+    except BaseException:
+        await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
+        raise
 
 
 class Producer:
@@ -39,44 +57,46 @@ class Producer:
             stride=config.batch_messages_max if config.batching_enabled else 1,
         )
         self._partitions: list[PartitionProducer] = []
-        self._watcher: asyncio.Task[None] | None = None
+        self._is_partitioned = False
+        self._growing = asyncio.Lock()
+        self._watch: PartitionWatch | None = None
         self._closed = False
 
     async def open(self) -> None:
         """Find the partitions and register with all of them. Raises what a broker refuses."""
         count = await self._session.lookup.partitions(self._topic, create=True)
-        try:
-            await self._add(partition_names(self._topic, count))
-        except BaseException:
-            await self._close_all()
-            raise
-        if count and self._config.partitions_update_interval_ms:
-            self._watcher = self._session.spawn(self._watch())
+        self._is_partitioned = count > 0
+        await self._add(partition_names(self._topic, count))
+        if count and self._config.auto_update_partitions:
+            interval_ms = self._config.auto_update_partitions_interval_ms
+            self._watch = PartitionWatch(
+                self._session, self.update_partitions, interval_ms=interval_ms, what=f"topic={self._topic}"
+            )
 
     async def _add(self, topics: list[TopicName]) -> None:
+        """Open producers for all these topics, or for none of them."""
         if len(topics) > 1:
             await self._session.look_ahead(topics)
         added = [PartitionProducer(self._session, topic, self._config) for topic in topics]
-        outcomes = await asyncio.gather(*(producer.open() for producer in added), return_exceptions=True)
+        await open_all(added)
+        if self._closed:
+            await asyncio.gather(*(producer.close() for producer in added), return_exceptions=True)
+            raise self._already_closed()
         self._partitions += added
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
-
-    async def _watch(self) -> None:
-        """Notice when the topic grows. Asks without creating: a deleted topic must not come back by this."""
-        while True:
-            await asyncio.sleep(self._config.partitions_update_interval_ms / 1000)
-            try:
-                await self.update_partitions()
-            except PulsarError as error:
-                _log.debug("partitions are unknown at the moment topic=%s error=%s", self._topic, error)
 
     async def update_partitions(self) -> None:
-        """Look for new partitions now."""
-        count = await self._session.lookup.partitions(self._topic, create=False, fallback_on_old_broker=True)
-        if count > len(self._partitions):
-            await self._add(partition_names(self._topic, count, first=len(self._partitions)))
+        """Look for new partitions now; nothing is created by it. Raises TopicNotFound if the topic is gone."""
+        if self._closed:
+            raise self._already_closed()
+        async with self._growing:
+            if not self._is_partitioned:
+                return
+            count = await self._session.lookup.partitions(self._topic, create=False, fallback_on_old_broker=True)
+            if count > len(self._partitions):
+                await self._add(partition_names(self._topic, count, first=len(self._partitions)))
+
+    def _already_closed(self) -> AlreadyClosed:
+        return AlreadyClosed(f"the producer on {self._topic} is closed")
 
     @property
     def topic(self) -> str:
@@ -124,7 +144,7 @@ class Producer:
 
     def _choose(self, message: OutgoingMessage) -> PartitionProducer:
         if self._closed:
-            raise AlreadyClosed(f"the producer on {self._topic} is closed")
+            raise self._already_closed()
         if len(self._partitions) == 1:
             return self._partitions[0]
         return self._partitions[self._router.choose(key_text(message.key), len(self._partitions))]
@@ -138,14 +158,12 @@ class Producer:
         if self._closed:
             return
         self._closed = True
-        if self._watcher is not None:
-            self._watcher.cancel()
-        for outcome in await self._close_all():
-            if isinstance(outcome, BaseException):
+        if self._watch is not None:
+            await self._watch.stop()
+        closings = (partition.close() for partition in self._partitions)
+        for outcome in await asyncio.gather(*closings, return_exceptions=True):
+            if outcome is not None:
                 raise outcome
-
-    async def _close_all(self) -> list[BaseException | None]:
-        return await asyncio.gather(*(partition.close() for partition in self._partitions), return_exceptions=True)
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from interpulse.client.batcher import Batcher, BuiltEntry, EntryBuilder
 from interpulse.client.messages import OutgoingMessage
+from interpulse.client.partition_watch import check_interval
 from interpulse.client.routing import HashingScheme, RoutingMode
 from interpulse.client.sending import ProducerRequest, Receipt, SendingLane
 from interpulse.client.session import Session
@@ -63,10 +64,14 @@ class ProducerConfig:
     compression: Compression = "none"
     routing: RoutingMode = "round-robin"
     hashing: HashingScheme = "java-string"
-    partitions_update_interval_ms: int = 60_000
-    """How often a partitioned producer looks for new partitions, 0 = never."""
+    auto_update_partitions: bool = True
+    """A producer of a partitioned topic looks for new partitions."""
+
+    auto_update_partitions_interval_ms: int = 60_000
+    """How often it looks."""
 
     def __post_init__(self) -> None:
+        check_interval(self.auto_update_partitions_interval_ms)
         if self.chunking_enabled and self.batching_enabled:
             raise ValueError("chunking_enabled needs batching_enabled=False")
 

@@ -12,7 +12,8 @@ from typing import Self
 from interpulse.client.consumer import ConsumerConfig, PartitionConsumer
 from interpulse.client.inbox import Inbox
 from interpulse.client.messages import Message
-from interpulse.client.partitioned import partition_names
+from interpulse.client.partition_watch import PartitionWatch, check_interval
+from interpulse.client.partitioned import open_all, partition_names
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
@@ -38,6 +39,14 @@ class ReaderConfig:
     read_compacted: bool = False
     force_topic_creation: bool = True
     subscription_prefix: str = "reader"
+    auto_update_partitions: bool = True
+    """A reader of a partitioned topic looks for new partitions, and reads them from their beginning."""
+
+    auto_update_partitions_interval_ms: int = 60_000
+    """How often it looks."""
+
+    def __post_init__(self) -> None:
+        check_interval(self.auto_update_partitions_interval_ms)
 
 
 class Reader:
@@ -49,6 +58,9 @@ class Reader:
         self._config = config
         self._inbox = Inbox()
         self._parts: dict[str, PartitionConsumer] = {}
+        self._is_partitioned = False
+        self._growing = asyncio.Lock()
+        self._watch: PartitionWatch | None = None
         self._closed = False
 
     async def open(self) -> None:
@@ -57,17 +69,44 @@ class Reader:
         count = await self._session.lookup.partitions(
             self._topic, create=config.force_topic_creation, fallback_on_old_broker=True
         )
-        topics = partition_names(self._topic, count)
+        self._is_partitioned = count > 0
+        await self._add(partition_names(self._topic, count), MessageId(*config.start))
+        if count and config.auto_update_partitions:
+            interval_ms = config.auto_update_partitions_interval_ms
+            self._watch = PartitionWatch(
+                self._session, self.update_partitions, interval_ms=interval_ms, what=f"topic={self._topic}"
+            )
+
+    async def _add(self, topics: list[TopicName], start: MessageId) -> None:
+        """Read all these topics, or none of them."""
         if len(topics) > 1:
             await self._session.look_ahead(topics)
-        self._parts = {str(topic): self._part(topic) for topic in topics}
+        added = {str(topic): self._part(topic, start) for topic in topics}
+        self._parts |= added  # messages may come before the last one is open
         try:
-            await asyncio.gather(*(part.open() for part in self._parts.values()))
+            await open_all(list(added.values()))
+            if self._closed:
+                await asyncio.gather(*(part.close() for part in added.values()))
+                raise AlreadyClosed("the reader is closed")
         except BaseException:
-            await self.close()
+            self._parts = {name: part for name, part in self._parts.items() if name not in added}
             raise
 
-    def _part(self, topic: TopicName) -> PartitionConsumer:
+    async def update_partitions(self) -> None:
+        """Look for new partitions now; nothing is created by it. They are read from their beginning.
+
+        Raises TopicNotFound if the topic is gone.
+        """
+        if self._closed:
+            raise AlreadyClosed("the reader is closed")
+        async with self._growing:
+            if not self._is_partitioned:
+                return
+            count = await self._session.lookup.partitions(self._topic, create=False, fallback_on_old_broker=True)
+            if count > len(self._parts):
+                await self._add(partition_names(self._topic, count, first=len(self._parts)), MessageId(*EARLIEST))
+
+    def _part(self, topic: TopicName, start: MessageId) -> PartitionConsumer:
         config = self._config
         settings = ConsumerConfig(
             name=config.name,
@@ -82,7 +121,7 @@ class Reader:
             f"{config.subscription_prefix}-{secrets.token_hex(5)}",
             settings,
             self._inbox,
-            start=MessageId(*config.start),
+            start=start,
             start_included=config.start_included,
             on_failed=self._on_failed,
         )
@@ -106,7 +145,9 @@ class Reader:
     async def read_next(self, timeout_ms: int | None = None) -> Message:
         """The next message. Raises OperationTimeout if none comes in time."""
         message = await self._inbox.take(timeout_ms)
-        self._parts[message.topic].acknowledge_cumulative(message)
+        part = self._parts.get(message.topic)
+        if part is not None:  # else it belongs to partitions that could not all be opened, and will be read again
+            part.acknowledge_cumulative(message)
         return message
 
     def __aiter__(self) -> AsyncIterator[Message]:
@@ -122,20 +163,24 @@ class Reader:
         """Whether a message lies between the place reached and the end that the topic has now."""
         if len(self._inbox):
             return True
-        for part in self._parts.values():
-            if await _has_more(part):
-                return True
+        async with self._growing:
+            for part in self._parts.values():
+                if await _has_more(part):
+                    return True
         return len(self._inbox) > 0
 
     async def seek(self, target: MessageId | int) -> None:
         """Go on at a message (which comes next) or at a publish time in ms since the epoch."""
-        await asyncio.gather(*(part.seek(target) for part in self._parts.values()))
+        async with self._growing:
+            await asyncio.gather(*(part.seek(target) for part in self._parts.values()))
 
     async def close(self) -> None:
         """Stop reading; nothing of the reader stays at the broker."""
         if self._closed:
             return
         self._closed = True
+        if self._watch is not None:
+            await self._watch.stop()
         await asyncio.gather(*(part.close() for part in self._parts.values()))
         self._inbox.fail(AlreadyClosed("the reader is closed"))
 

@@ -153,8 +153,10 @@ class SendingLane:
         connection.add_producer(self._id, self)
         try:
             answer = (await connection.request(self._producer_frame)).producer_success
-        except BaseException:
+        except BaseException as error:
             connection.remove_producer(self._id)
+            if isinstance(error, OperationTimeout | asyncio.CancelledError):  # the broker may let it in all the same
+                connection.tell(lambda request_id: commands.close_producer(self._id, request_id))
             raise
         if not connection.hosts_producer(self._id):
             raise NotConnected("the producer was closed right after it was opened")

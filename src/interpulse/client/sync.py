@@ -250,9 +250,14 @@ class Client:
         """A reader from ``start`` on. ``options``: those of ReaderConfig."""
         return Reader(self._portal, self._portal.call(lambda: self._client.create_reader(topic, start, **options)))
 
-    def get_partitions_for_topic(self, topic: str, create: bool = True) -> list[str]:
+    def get_partitions_for_topic(
+        self, topic: str, create: bool | None = None, *, fallback_on_old_broker: bool = False
+    ) -> list[str]:
         """Complete names of all partitions, or of the topic itself; ``create=False`` never creates it (PIP-344)."""
-        return self._portal.call(lambda: self._client.get_partitions_for_topic(topic, create))
+        asked = asynchronous.asked_to_create(create)
+        return self._portal.call(
+            lambda: self._client.get_partitions_for_topic(topic, asked, fallback_on_old_broker=fallback_on_old_broker)
+        )
 
     def get_topics_of_namespace(self, namespace: str, mode: TopicMode = "PERSISTENT") -> list[str]:
         """Complete names; partitioned topics appear as their partitions."""

@@ -1,9 +1,12 @@
 """The client object."""
 
+import asyncio
+
 import pytest
 
 from interpulse.client import Client
-from interpulse.model.errors import AlreadyClosed, InvalidTopicName, NotAllowed
+from interpulse.model.errors import AlreadyClosed, InvalidTopicName, NotAllowed, NotSupported
+from interpulse.sync import Client as BlockingClient
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.scripted_broker import ScriptedBroker
@@ -47,9 +50,44 @@ async def test_partitions_of_a_topic_are_complete_names() -> None:
     async with ScriptedBroker() as broker, Client(broker.url) as client:
         broker.partitions["persistent://public/default/p"] = 2
         assert await client.get_partitions_for_topic("t", create=False) == ["persistent://public/default/t"]
-        assert await client.get_partitions_for_topic(" p ") == [
+        assert await client.get_partitions_for_topic(" p ", create=True) == [
             "persistent://public/default/p-partition-0",
             "persistent://public/default/p-partition-1",
         ]
         with pytest.raises(InvalidTopicName):
-            await client.get_partitions_for_topic("a/b")
+            await client.get_partitions_for_topic("a/b", create=False)
+
+
+async def test_partitions_when_nobody_says_whether_to_create_then_warns_and_may_create() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        with pytest.warns(DeprecationWarning, match="create=False") as warned:
+            await client.get_partitions_for_topic("t")
+        assert warned[0].filename == __file__
+        (asked,) = broker.all_of(pb.BaseCommand.PARTITIONED_METADATA)
+        assert asked.partitionMetadata.metadata_auto_creation_enabled
+
+
+async def test_partitions_on_a_broker_older_than_pip_344_need_a_fallback() -> None:
+    async with ScriptedBroker(pb.FeatureFlags()) as broker, Client(broker.url) as client:
+        with pytest.raises(NotSupported, match="PIP-344"):
+            await client.get_partitions_for_topic("t", create=False)
+        assert broker.count(pb.BaseCommand.PARTITIONED_METADATA) == 0
+        names = await client.get_partitions_for_topic("t", create=False, fallback_on_old_broker=True)
+        assert names == ["persistent://public/default/t"]
+
+
+async def test_blocking_client_asks_for_partitions_as_the_other_one_does() -> None:
+    async with ScriptedBroker(pb.FeatureFlags()) as broker:
+        broker.partitions["persistent://public/default/p"] = 1
+
+        def ask() -> None:
+            with BlockingClient(broker.url) as client:
+                with pytest.raises(NotSupported, match="PIP-344"):
+                    client.get_partitions_for_topic("t", create=False)
+                with pytest.warns(DeprecationWarning, match="create=False") as warned:
+                    client.get_partitions_for_topic("t")
+                assert warned[0].filename == __file__
+                names = client.get_partitions_for_topic("p", create=False, fallback_on_old_broker=True)
+                assert names == ["persistent://public/default/p-partition-0"]
+
+        await asyncio.to_thread(ask)

@@ -306,3 +306,15 @@ async def test_acknowledgements_without_connection_wait_for_the_next_one(stage: 
     await stage.broker.heard(pb.BaseCommand.ACK)
     assert stage.broker.peers[-1].seen[-1].type in (pb.BaseCommand.ACK, pb.BaseCommand.FLOW)
     await asyncio.wait_for(stage.consumer.close(), 5)
+
+
+async def test_consumer_when_opening_is_given_up_then_the_broker_is_told_in_case_it_lets_it_in(stage: Stage) -> None:
+    stage.broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: None
+    opening = asyncio.create_task(stage.open())
+    await stage.broker.heard(pb.BaseCommand.SUBSCRIBE)
+    opening.cancel()
+    await stage.broker.heard(pb.BaseCommand.CLOSE_CONSUMER)
+    (closed,) = stage.broker.all_of(pb.BaseCommand.CLOSE_CONSUMER)
+    assert closed.close_consumer.consumer_id == stage.consumer_id
+    with pytest.raises(asyncio.CancelledError):
+        await opening

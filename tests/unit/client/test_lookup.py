@@ -7,7 +7,19 @@ import pytest
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.lookup import BinaryLookup, HttpLookup
 from interpulse.client.pool import ConnectionPool
-from interpulse.model.errors import NotSupported, PulsarError, TopicNotFound, UnknownError
+from interpulse.model.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    IncompatibleSchema,
+    InvalidTopicName,
+    NotAllowed,
+    NotSupported,
+    PulsarError,
+    TopicLimitReached,
+    TopicNotFound,
+    UnknownError,
+    UnsupportedVersion,
+)
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -16,7 +28,7 @@ from tests.scripted_broker import Peer, ScriptedBroker
 from tests.stub_web import StubWeb
 
 TOPIC = TopicName.parse("t")
-Work = Callable[[BinaryLookup], object]
+ErrorFrame = Callable[[int, int, str], bytes]
 
 
 def binary(broker: ScriptedBroker, **options: object) -> tuple[BinaryLookup, ConnectionPool]:
@@ -86,6 +98,87 @@ async def test_lookup_when_the_broker_is_not_ready_then_asks_again() -> None:
         lookup, pool = binary(broker)
         assert await lookup.broker(TOPIC) == BrokerAddress.parse(broker.url)
         assert broker.count(pb.BaseCommand.LOOKUP) == 3
+        await pool.close()
+
+
+FINAL = {
+    3: AuthenticationError,
+    4: AuthorizationError,
+    10: UnsupportedVersion,
+    11: TopicNotFound,
+    17: InvalidTopicName,
+    18: IncompatibleSchema,
+    22: NotAllowed,
+}
+
+
+@pytest.mark.parametrize("code", [1, 6, 14])
+@pytest.mark.parametrize("answer", [commands.partitioned_metadata_error, commands.lookup_error])
+async def test_partitions_when_the_failure_may_pass_then_asks_again(code: int, answer: ErrorFrame) -> None:
+    async with ScriptedBroker() as broker:
+        failures = iter([code, code])
+
+        def fail_twice(peer: Peer, frame: Frame) -> None:
+            if next(failures, None) is None:
+                peer.answer(frame)
+            else:
+                peer.say(answer(frame.command.partitionMetadata.request_id, code, "later"))
+
+        broker.scripts[pb.BaseCommand.PARTITIONED_METADATA] = fail_twice
+        lookup, pool = binary(broker)
+        assert await lookup.partitions(TOPIC, create=False) == 0
+        assert broker.count(pb.BaseCommand.PARTITIONED_METADATA) == 3
+        await pool.close()
+
+
+@pytest.mark.parametrize("code", FINAL)
+@pytest.mark.parametrize("answer", [commands.partitioned_metadata_error, commands.lookup_error])
+async def test_partitions_when_the_failure_is_final_then_asks_once(code: int, answer: ErrorFrame) -> None:
+    async with ScriptedBroker() as broker:
+        broker.scripts[pb.BaseCommand.PARTITIONED_METADATA] = lambda peer, frame: peer.say(
+            answer(frame.command.partitionMetadata.request_id, code, "no")
+        )
+        lookup, pool = binary(broker)
+        with pytest.raises(FINAL[code]):
+            await lookup.partitions(TOPIC, create=True)
+        assert broker.count(pb.BaseCommand.PARTITIONED_METADATA) == 1
+        await pool.close()
+
+
+@pytest.mark.parametrize("answer", [commands.partitioned_metadata_error, commands.lookup_error])
+async def test_lookup_when_refused_with_either_type_of_answer_then_the_code_counts(answer: ErrorFrame) -> None:
+    async with ScriptedBroker() as broker:
+        broker.scripts[pb.BaseCommand.LOOKUP] = lambda peer, frame: peer.say(
+            answer(frame.command.lookupTopic.request_id, 11, "gone")
+        )
+        lookup, pool = binary(broker)
+        with pytest.raises(TopicNotFound, match="gone"):
+            await lookup.broker(TOPIC)
+        await pool.close()
+
+
+async def test_partitions_when_the_answer_is_no_count_then_is_not_taken_for_zero() -> None:
+    async with ScriptedBroker() as broker:
+        broker.scripts[pb.BaseCommand.PARTITIONED_METADATA] = lambda peer, frame: peer.say(
+            commands.lookup_response(frame.command.partitionMetadata.request_id, broker_url=broker.url)
+        )
+        lookup, pool = binary(broker)
+        with pytest.raises(UnknownError):
+            await lookup.partitions(TOPIC, create=False)
+        await pool.close()
+
+
+async def test_partitions_when_the_connection_breaks_then_asks_over_a_new_one() -> None:
+    async with ScriptedBroker() as broker:
+
+        def break_once(peer: Peer, frame: Frame) -> None:
+            del broker.scripts[pb.BaseCommand.PARTITIONED_METADATA]
+            peer.drop()
+
+        broker.scripts[pb.BaseCommand.PARTITIONED_METADATA] = break_once
+        lookup, pool = binary(broker)
+        assert await lookup.partitions(TOPIC, create=False) == 0
+        assert len(broker.peers) == 2
         await pool.close()
 
 
@@ -248,4 +341,47 @@ async def test_http_lookup_when_asked_then_uses_the_paths_of_pulsar(web: StubWeb
     assert await lookup.broker(TOPIC) == BrokerAddress("b", 1)
     assert await lookup.topics_of_namespace(NamespaceName.parse("public/default"), "ALL") == ["x"]
     assert web.last.target.endswith("?mode=ALL")
+    await lookup.close()
+
+
+PARTITIONS = "/admin/v2/persistent/public/default/t/partitions"
+
+
+def over_http(web: StubWeb) -> HttpLookup:
+    config = ClientConfig(web.url, backoff_initial_ms=1)
+    return HttpLookup(config, ConnectionPool(config))
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [
+        (401, "Unauthorized", AuthenticationError),
+        (403, "Not allowed to look up", AuthorizationError),
+        (404, f"Topic {TOPIC} not found", TopicNotFound),
+        (404, "Namespace not found: public/default", TopicNotFound),
+        (404, "Tenant does not exist", TopicNotFound),
+        (406, "Number of partitions should be less than or equal to 3", NotAllowed),
+        (409, "Something stands in the way", PulsarError),
+        (412, "Invalid topic name: t", InvalidTopicName),
+        (412, "Exceed maximum number of topics in namespace public/default", TopicLimitReached),
+    ],
+)
+async def test_http_partitions_when_the_failure_is_final_then_asks_once(
+    web: StubWeb, status: int, reason: str, expected: type[PulsarError]
+) -> None:
+    web.answer("GET", PARTITIONS, {"reason": reason}, status=status)
+    lookup = over_http(web)
+    with pytest.raises(expected, match=reason):
+        await lookup.partitions(TOPIC, create=False)
+    assert len(web.asked) == 1
+    await lookup.close()
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+async def test_http_partitions_when_the_failure_may_pass_then_asks_again(web: StubWeb, status: int) -> None:
+    web.answer("GET", PARTITIONS, {"reason": "later"}, status=status)
+    web.answer("GET", PARTITIONS, {"partitions": 3})
+    lookup = over_http(web)
+    assert await lookup.partitions(TOPIC, create=True, fallback_on_old_broker=True) == 3
+    assert len(web.asked) == 2
     await lookup.close()

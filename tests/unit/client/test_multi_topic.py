@@ -1,16 +1,20 @@
 """A consumer over topics and partitions."""
 
+import asyncio
+
 import pytest
 
 from interpulse.client import Client
-from interpulse.model.errors import AlreadyClosed, InvalidRequest, OperationTimeout, TopicNotFound
+from interpulse.model.errors import AlreadyClosed, InvalidRequest, NotAllowed, OperationTimeout, TopicNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.scripted_broker import ScriptedBroker
+from interpulse.wire.frames import Frame
+from tests.scripted_broker import Peer, ScriptedBroker
 from tests.unit.client.test_consumer import single
 
 TOPIC = "persistent://public/default/t"
+EARLIEST = pb.CommandSubscribe.Earliest
 
 
 def consumer_ids(broker: ScriptedBroker) -> dict[str, int]:
@@ -82,3 +86,106 @@ async def test_misuse_is_refused_before_anything_is_sent() -> None:
             shared.acknowledge_cumulative(message)
         with pytest.raises(OperationTimeout):
             await shared.receive(5)
+
+
+async def test_new_partitions_are_looked_for_without_creating_and_taken_from_their_beginning() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        broker.partitions[TOPIC] = 1
+        await client.subscribe(TOPIC, "s", auto_update_partitions_interval_ms=1)
+        broker.partitions[TOPIC] = 2
+        await broker.heard(pb.BaseCommand.SUBSCRIBE, 2)
+        first, second = [command.subscribe for command in broker.all_of(pb.BaseCommand.SUBSCRIBE)]
+        assert (first.initialPosition, second.initialPosition) == (pb.CommandSubscribe.Latest, EARLIEST)
+        asked = [command.partitionMetadata for command in broker.all_of(pb.BaseCommand.PARTITIONED_METADATA)]
+        assert [request.metadata_auto_creation_enabled for request in asked[:2]] == [True, False]
+
+
+async def test_message_of_a_new_partition_can_be_acknowledged_before_all_new_ones_are_open() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        broker.partitions[TOPIC] = 1
+        consumer = await client.subscribe(TOPIC, "s")
+        broker.partitions[TOPIC] = 3
+        held: list[tuple[Peer, Frame]] = []
+
+        def hold_last(peer: Peer, frame: Frame) -> None:
+            if frame.command.subscribe.topic.endswith("-2"):
+                held.append((peer, frame))
+            else:
+                peer.answer(frame)
+
+        broker.scripts[pb.BaseCommand.SUBSCRIBE] = hold_last
+        growing = asyncio.create_task(consumer.update_partitions())
+        await broker.heard(pb.BaseCommand.FLOW, 2)
+        new = f"{TOPIC}-partition-1"
+        broker.peers[0].say(commands.message(consumer_ids(broker)[new], Position(1, 0), single(b"x")))
+        message = await consumer.receive(5000)
+        consumer.acknowledge(message)
+        assert (message.topic, growing.done()) == (new, False)
+        ((peer, frame),) = held
+        peer.answer(frame)
+        peer.say(b"")
+        await growing
+        assert len(consumer.parts) == 3
+
+
+async def test_new_partitions_when_one_is_refused_then_none_is_kept_and_its_messages_are_not_ours() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        broker.partitions[TOPIC] = 1
+        consumer = await client.subscribe(TOPIC, "s")
+        broker.partitions[TOPIC] = 3
+        messages = []
+
+        def refuse_last(peer: Peer, frame: Frame) -> None:
+            subscribe = frame.command.subscribe
+            if subscribe.topic.endswith("-2"):
+                peer.say(commands.error(subscribe.request_id, 22, "not this one"))
+                return
+            peer.answer(frame)
+            peer.say(commands.message(subscribe.consumer_id, Position(1, 0), single(b"x")))
+
+        broker.scripts[pb.BaseCommand.SUBSCRIBE] = refuse_last
+        growing = asyncio.create_task(consumer.update_partitions())
+        messages.append(await consumer.receive(5000))
+        with pytest.raises(NotAllowed):
+            await growing
+        assert [str(part.topic) for part in consumer.parts] == [f"{TOPIC}-partition-0"]
+        with pytest.raises(AlreadyClosed, match="come again"):
+            consumer.acknowledge(messages[0])
+        assert broker.count(pb.BaseCommand.CLOSE_CONSUMER) == 1
+
+
+async def test_growth_of_one_topic_is_noticed_although_another_is_gone() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        gone = f"{TOPIC}-gone"
+        broker.partitions |= {gone: 1, TOPIC: 1}
+        consumer = await client.subscribe([gone, TOPIC], "s")
+        broker.partitions[TOPIC] = 2
+
+        def absent(peer: Peer, frame: Frame) -> None:
+            if frame.command.partitionMetadata.topic == gone:
+                peer.say(commands.partitioned_metadata_error(frame.command.partitionMetadata.request_id, 11, ""))
+            else:
+                peer.answer(frame)
+
+        broker.scripts[pb.BaseCommand.PARTITIONED_METADATA] = absent
+        with pytest.raises(TopicNotFound, match="gone"):
+            await consumer.update_partitions()
+        assert len(consumer.parts) == 3
+
+
+async def test_consumer_when_closed_while_it_grows_then_leaves_nothing_open() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        broker.partitions[TOPIC] = 1
+        consumer = await client.subscribe(TOPIC, "s")
+        broker.partitions[TOPIC] = 2
+        held: list[tuple[Peer, Frame]] = []
+        broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: held.append((peer, frame))
+        growing = asyncio.create_task(consumer.update_partitions())
+        await broker.heard(pb.BaseCommand.SUBSCRIBE, 2)
+        await consumer.close()
+        held[0][0].answer(held[0][1])
+        with pytest.raises(AlreadyClosed):
+            await growing
+        assert broker.count(pb.BaseCommand.CLOSE_CONSUMER) == 2
+        with pytest.raises(AlreadyClosed):
+            await consumer.update_partitions()

@@ -63,3 +63,27 @@ async def test_reader_when_closed_then_iteration_ends() -> None:
         with pytest.raises(AlreadyClosed):
             await reader.read_next(5)
         assert broker.count(pb.BaseCommand.CLOSE_CONSUMER) == 1
+
+
+async def test_reader_reads_new_partitions_from_their_beginning() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        broker.partitions[TOPIC] = 1
+        reader = await client.create_reader(TOPIC, LATEST, auto_update_partitions_interval_ms=1)
+        broker.partitions[TOPIC] = 2
+        await broker.heard(pb.BaseCommand.FLOW, 2)
+        subscribes = [command.subscribe for command in broker.all_of(pb.BaseCommand.SUBSCRIBE)]
+        assert [each.start_message_id.entryId for each in subscribes] == [2**63 - 1, 2**64 - 1]
+        broker.peers[0].say(commands.message(subscribes[1].consumer_id, Position(1, 0), single(b"x")))
+        assert (await reader.read_next(5000)).topic == f"{TOPIC}-partition-1"
+        await reader.close()
+        assert broker.count(pb.BaseCommand.CLOSE_CONSUMER) == 2
+        with pytest.raises(AlreadyClosed):
+            await reader.update_partitions()
+
+
+async def test_reader_of_a_topic_without_partitions_does_not_look_for_any() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        reader = await client.create_reader(TOPIC)
+        broker.partitions[TOPIC] = 2
+        await reader.update_partitions()
+        assert broker.count(pb.BaseCommand.SUBSCRIBE) == broker.count(pb.BaseCommand.PARTITIONED_METADATA) == 1

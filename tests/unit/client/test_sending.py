@@ -317,3 +317,17 @@ async def test_lane_when_the_broker_keeps_failing_then_comes_back_ever_more_slow
     assert 2 <= broker.count(pb.BaseCommand.PRODUCER) <= 5
     await lane.close()
     await patient.close()
+
+
+async def test_lane_when_opening_is_given_up_then_the_broker_is_told_in_case_it_lets_the_producer_in(
+    broker: ScriptedBroker, session: Session
+) -> None:
+    broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: None
+    opening = asyncio.create_task(open_lane(session))
+    await broker.heard(pb.BaseCommand.PRODUCER)
+    opening.cancel()
+    await broker.heard(pb.BaseCommand.CLOSE_PRODUCER)
+    (opened,), (closed,) = map(broker.all_of, (pb.BaseCommand.PRODUCER, pb.BaseCommand.CLOSE_PRODUCER))
+    assert opened.producer.producer_id == closed.close_producer.producer_id
+    with pytest.raises(asyncio.CancelledError):
+        await opening

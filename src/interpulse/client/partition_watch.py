@@ -1,0 +1,52 @@
+"""Noticing that partitioned topics grow while producers, consumers and readers are open on them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from interpulse.client.session import Session
+from interpulse.model.errors import PulsarError, TopicNotFound
+
+__all__ = ["PartitionWatch", "check_interval"]
+
+_log = logging.getLogger(__name__)
+
+
+def check_interval(interval_ms: int) -> None:
+    """Raises ValueError for an interval at which nobody can ask."""
+    if interval_ms < 1:
+        raise ValueError(
+            f"auto_update_partitions_interval_ms={interval_ms} must be at least 1; "
+            f"auto_update_partitions=False switches the looking off"
+        )
+
+
+class PartitionWatch:
+    """Calls ``update`` once per interval until :meth:`stop`, which its owner awaits.
+
+    A topic that is gone is left alone: it must not come back because somebody looked for its partitions (PIP-344).
+    Other failures are logged, and the next interval tries again.
+    """
+
+    def __init__(self, session: Session, update: Callable[[], Awaitable[None]], *, interval_ms: int, what: str) -> None:
+        self._update = update
+        self._interval_s = interval_ms / 1000
+        self._what = what
+        self._task = session.spawn(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s)
+            try:
+                await self._update()
+            except TopicNotFound as gone:
+                _log.debug("no partitions to look for %s reason=%s", self._what, gone)
+            except PulsarError as error:
+                _log.warning("could not look for new partitions, trying again %s error=%s", self._what, error)
+
+    async def stop(self) -> None:
+        """Return when nothing of it runs any more."""
+        self._task.cancel()
+        await asyncio.wait([self._task])

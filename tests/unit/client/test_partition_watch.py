@@ -1,0 +1,90 @@
+"""Looking for new partitions from time to time."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from interpulse.client.config import ClientConfig
+from interpulse.client.consumer import ConsumerConfig
+from interpulse.client.partition_watch import PartitionWatch, check_interval
+from interpulse.client.producer import ProducerConfig
+from interpulse.client.reader import ReaderConfig
+from interpulse.client.session import Session
+from interpulse.model.errors import MetadataError, PulsarError, TopicNotFound
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[Session]:
+    made = Session(ClientConfig("pulsar://127.0.0.1:1"))
+    yield made
+    await made.close()
+
+
+class Looking:
+    """Fails in the ways given, then works; says when it was called so often."""
+
+    def __init__(self, *failures: PulsarError) -> None:
+        self.count = 0
+        self._failures: Iterator[PulsarError] = iter(failures)
+        self._called = asyncio.Event()
+
+    async def __call__(self) -> None:
+        self.count += 1
+        self._called.set()
+        for failure in self._failures:
+            raise failure
+
+    async def called(self, count: int) -> None:
+        async with asyncio.timeout(5):
+            while self.count < count:
+                self._called.clear()
+                await self._called.wait()
+
+
+async def test_watch_goes_on_after_a_missing_topic_and_after_a_failure_and_logs_the_failure_only(
+    session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    looking = Looking(TopicNotFound("gone"), MetadataError("store is down"))
+    with caplog.at_level(logging.WARNING):
+        watch = PartitionWatch(session, looking, interval_ms=1, what="topic=t")
+        await looking.called(4)
+    (warning,) = caplog.messages
+    assert "topic=t" in warning
+    assert "store is down" in warning
+    await watch.stop()
+
+
+async def test_watch_when_stopped_then_nothing_of_it_runs_any_more(session: Session) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def look() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    watch = PartitionWatch(session, look, interval_ms=1, what="topic=t")
+    await asyncio.wait_for(begun.wait(), 5)
+    await watch.stop()
+    assert ended.is_set()
+
+
+@pytest.mark.parametrize("interval_ms", [0, -1])
+@pytest.mark.parametrize(
+    "accept",
+    [
+        check_interval,
+        lambda interval_ms: ProducerConfig(auto_update_partitions_interval_ms=interval_ms),
+        lambda interval_ms: ConsumerConfig(auto_update_partitions_interval_ms=interval_ms),
+        lambda interval_ms: ReaderConfig(auto_update_partitions_interval_ms=interval_ms),
+    ],
+    ids=["check", "producer", "consumer", "reader"],
+)
+def test_interval_below_one_is_refused_with_what_to_do_instead(
+    accept: Callable[[int], object], interval_ms: int
+) -> None:
+    with pytest.raises(ValueError, match="auto_update_partitions=False"):
+        accept(interval_ms)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from html import unescape
 from typing import Literal, NamedTuple
 
@@ -36,6 +37,7 @@ _SPECIFIC: tuple[tuple[int, re.Pattern[str], type[PulsarError]], ...] = (
     (409, re.compile("not empty|still has|active topics", re.IGNORECASE), errors.NotEmpty),
     (409, re.compile("partition(ed)? metadata|illegal topic partition", re.IGNORECASE), errors.TopicInconsistent),
     (412, re.compile("^invalid (topic|namespace) name", re.IGNORECASE), errors.InvalidTopicName),
+    (412, re.compile("^exceed maximum number of topics", re.IGNORECASE), errors.TopicLimitReached),
 )
 _OTHER_STATUS: dict[int, type[PulsarError]] = {
     405: errors.NotAllowed,
@@ -49,6 +51,9 @@ _STACK_TRACE_MESSAGE = re.compile(r"^Message: (.+)$", re.MULTILINE)
 _PLAIN_TEXT_MAX = 2_000
 
 
+_NO_HEADERS: Mapping[str, str] = {}
+
+
 class HttpAnswer(NamedTuple):
     """What came back for one request."""
 
@@ -57,6 +62,8 @@ class HttpAnswer(NamedTuple):
     content_type: str
     location: str | None
     text: str
+    content: bytes = b""
+    headers: Mapping[str, str] = _NO_HEADERS
 
 
 def error_for_response(answer: HttpAnswer, request: str, kind: Kind) -> PulsarError:

@@ -21,6 +21,7 @@
     │   ├── TopicInconsistent        (PIP-414)
     │   ├── OperationNotAllowed (405)
     │   ├── PartitionCountAboveMaximum, ExpansionAboveMaximum, TopicLimitReached
+    │   ├── RequestTooLarge (413)
     ├── InvalidTopicName, InvalidRequest (400), PreconditionFailed (412), Unprocessable (422), Forbidden (403)
     ├── TopicTerminated
     ├── IncompatibleSchema
@@ -35,7 +36,7 @@ All classes keep plain text in ``args``, so they travel between processes.
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import ClassVar
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "ExpansionAboveMaximum",
     "Forbidden",
     "IncompatibleSchema",
+    "Inconsistency",
     "InvalidRequest",
     "InvalidTopicName",
     "MetadataError",
@@ -75,6 +77,7 @@ __all__ = [
     "QuotaExceededError",
     "QuotaExceededException",
     "RemoteClusterUnavailable",
+    "RequestTooLarge",
     "SchemaNotFound",
     "ServerError",
     "ServiceNotReady",
@@ -313,8 +316,24 @@ class NotAllowed(PulsarError):
     http_status = 409
 
 
+class Inconsistency(StrEnum):
+    """In which way a topic and its partition metadata disagree (PIP-414, its three refusals)."""
+
+    METADATA_MISSING = "metadata_missing"
+    PARTITION_BEYOND_METADATA = "partition_beyond_metadata"
+    PARTITIONED_METADATA_FOUND = "partitioned_metadata_found"
+
+
 class TopicInconsistent(NotAllowed):
-    """A topic and its partition metadata disagree (PIP-414)."""
+    """A topic and its partition metadata disagree (PIP-414).
+
+    ``kind`` and ``topic`` say how and which, where the rule raises it; an error that came over the wire is text alone.
+    """
+
+    def __init__(self, message: str = "", kind: Inconsistency | None = None, topic: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.topic = topic
 
 
 class OperationNotAllowed(NotAllowed):
@@ -339,6 +358,12 @@ class ExpansionAboveMaximum(NotAllowed):
     """More partitions than ``maxNumPartitionsPerPartitionedTopic``, or fewer than now, at expansion."""
 
     http_status = 422
+
+
+class RequestTooLarge(NotAllowed):
+    """The request asks for more in one go than the broker gives; smaller ones are answered."""
+
+    http_status = 413
 
 
 class InvalidTopicName(PulsarError):
@@ -454,6 +479,7 @@ _CLASS_BY_HTTP_STATUS: dict[int, type[PulsarError]] = {
     406: PartitionCountAboveMaximum,
     409: Conflict,
     412: PreconditionFailed,
+    413: RequestTooLarge,
     422: Unprocessable,
     500: UnknownError,
     501: NotImplementedYet,

@@ -31,6 +31,7 @@ from interpulse.model.errors import (
     AlreadyExists,
     Conflict,
     ExpansionAboveMaximum,
+    Inconsistency,
     InvalidRequest,
     MetadataError,
     NamespaceNotFound,
@@ -185,13 +186,14 @@ def check_consistency(view: TopicView) -> None:
         return
     if not name.is_partition:
         if partitions:
-            raise TopicInconsistent(f"Found partitioned metadata for non-partitioned topic: {name}")
+            message = f"Found partitioned metadata for non-partitioned topic: {name}"
+            raise TopicInconsistent(message, Inconsistency.PARTITIONED_METADATA_FOUND, str(name))
     elif not partitions:
-        raise TopicInconsistent(f"Partition metadata not found for the partitioned topic: {name}")
+        message = f"Partition metadata not found for the partitioned topic: {name}"
+        raise TopicInconsistent(message, Inconsistency.METADATA_MISSING, str(name))
     elif name.partition_index >= partitions:
-        raise TopicInconsistent(
-            f"Illegal topic partition name {name}: {name.base} has {partitions} partitions, 0 to {partitions - 1}"
-        )
+        message = f"Illegal topic partition name {name}: {name.base} has {partitions} partitions, 0 to {partitions - 1}"
+        raise TopicInconsistent(message, Inconsistency.PARTITION_BEYOND_METADATA, str(name))
 
 
 # --- asking and opening -----------------------------------------------------------------------------------------------

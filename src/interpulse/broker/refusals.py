@@ -1,0 +1,104 @@
+"""Refusals because a topic and its partition metadata disagree (PIP-414): counted, and told to the operator.
+
+Both doors come here with every refusal they translate. Each kind has a counter; each topic and kind has one WARNING per
+period, which says how many others followed the last one. What is remembered is bounded: when more topics are refused
+within a period than fit, the next warnings say how many went without one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from interpulse.model.errors import Inconsistency, PulsarError, TopicInconsistent
+from interpulse.model.names import TopicName
+
+__all__ = ["Refusals", "remedy"]
+
+_log = logging.getLogger(__name__)
+
+PERIOD_MS: Final = 60_000
+TOPICS_MAX: Final = 1000
+
+
+@dataclass(slots=True)
+class _Warned:
+    """When a topic was warned about last, and how often it was refused since."""
+
+    at_ms: int
+    suppressed: int = 0
+
+
+class Refusals:
+    """See the module. ``now_ms`` is the broker's clock."""
+
+    def __init__(self, now_ms: Callable[[], int], *, period_ms: int = PERIOD_MS, topics_max: int = TOPICS_MAX) -> None:
+        self.counts: Counter[Inconsistency] = Counter(dict.fromkeys(Inconsistency, 0))
+        """Since the broker started, by kind."""
+        self._now_ms = now_ms
+        self._period_ms = period_ms
+        self._topics_max = topics_max
+        self._warned: dict[tuple[str, Inconsistency], _Warned] = {}  # oldest first
+        self._unmentioned = 0
+
+    def note(self, error: PulsarError, client: str) -> None:
+        """A door answers ``client`` (who and from where) with ``error``; other errors than these are passed over."""
+        if not isinstance(error, TopicInconsistent) or error.kind is None:
+            return
+        self.counts[error.kind] += 1
+        now_ms = self._now_ms()
+        warned = self._warned.get((error.topic, error.kind))
+        if warned is not None and now_ms - warned.at_ms < self._period_ms:
+            warned.suppressed += 1
+            return
+        if warned is None and not self._make_room(now_ms):
+            self._unmentioned += 1
+            return
+        self._warned.pop((error.topic, error.kind), None)
+        self._warned[error.topic, error.kind] = _Warned(now_ms)
+        self._warn(error, error.kind, client, suppressed=warned.suppressed if warned else 0)
+
+    def _make_room(self, now_ms: int) -> bool:
+        """Forget the topic warned about longest ago if it is full; not if that one is within its period."""
+        if len(self._warned) < self._topics_max:
+            return True
+        oldest = next(iter(self._warned))
+        if now_ms - self._warned[oldest].at_ms < self._period_ms:
+            return False
+        self._unmentioned += self._warned.pop(oldest).suppressed
+        return True
+
+    def _warn(self, error: TopicInconsistent, kind: Inconsistency, client: str, *, suppressed: int) -> None:
+        _log.warning(
+            "topic refused kind=%s topic=%s client=%s suppressed=%d unmentioned=%d reason=%r remedy=%r",
+            kind,
+            error.topic,
+            client,
+            suppressed,
+            self._unmentioned,
+            str(error),
+            remedy(kind, error.topic),
+        )
+        self._unmentioned = 0
+
+
+def remedy(kind: Inconsistency, topic: str) -> str:
+    """What an operator can do about it."""
+    name = TopicName.parse(topic)
+    if kind is Inconsistency.METADATA_MISSING:
+        return (
+            f"create the partitioned topic again, its stored partitions are kept: topics create-partitioned-topic "
+            f"{name.base} -p N, with N above the highest partition there is; or topics delete {name} if nobody needs it"
+        )
+    if kind is Inconsistency.PARTITION_BEYOND_METADATA:
+        return (
+            f"let the partitioned topic grow over it: topics update-partitioned-topic {name.base} "
+            f"-p {name.partition_index + 1} -f; or topics delete {name} if nobody needs it"
+        )
+    return (
+        f"clients open the partitions, not the base name; if a plain topic is stored beside them keep one of the two: "
+        f"topics delete {name} -f deletes the plain one, topics delete-partitioned-topic {name} the other"
+    )

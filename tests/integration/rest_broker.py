@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.clock import SystemClock
 from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
@@ -14,6 +15,7 @@ from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
 from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.broker.remote_shapes import AdminRemoteShapes
 from interpulse.broker.rest.rooms import Addresses, RestRooms, build_rest_rooms
@@ -22,6 +24,7 @@ from interpulse.broker.schemas import Schemas, SchemaSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
+from interpulse.rules.lookup import LookupTarget
 from interpulse.storage.memory import MemoryMetadataStore, memory_log_store
 
 __all__ = ["RestBroker", "rest_broker"]
@@ -87,12 +90,22 @@ def _rooms(
         loaded=registry.names,
         remote_shapes=AdminRemoteShapes(Clusters(store), SystemClock(), timeout_ms=5000),
     )
+    lookups = Lookups(
+        namespaces,
+        Clusters(store),
+        lifecycle,
+        SoleOwner(LookupTarget(addresses.service_url, web_url=addresses.web_url, broker_id=addresses.broker_id)),
+        permits=LookupPermits(lambda: dynamic.config.max_concurrent_lookup_request),
+        limits=lambda: BatchLimits.of(dynamic.config),
+        ready=ready,
+    )
     schemas = Schemas(store, namespaces, SchemaSettings, SystemClock())
     return build_rest_rooms(
         store,
         namespaces=namespaces,
         lifecycle=lifecycle,
         registry=registry,
+        lookups=lookups,
         schemas=schemas,
         dynamic=dynamic,
         addresses=lambda: addresses,

@@ -29,6 +29,7 @@ from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
 from interpulse.broker.remote_shapes import AdminRemoteShapes
 from interpulse.broker.replication import JobCommand, ReplicationSupervisor, records_without_job
 from interpulse.broker.rest.rooms import Addresses, build_rest_rooms
@@ -39,6 +40,7 @@ from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
 from interpulse.rules.policies import (
     effective_auto_subscription_creation,
+from interpulse.rules.lookup import LookupTarget
     effective_deduplication,
     effective_retention,
     effective_ttl_seconds,
@@ -168,14 +170,29 @@ class BrokerApp:
         self.dynamic.watch(lambda _: self.registry.spawn(self.registry.policies_changed()))
 
     def _build_binary_door(self) -> BinaryServer:
+        self.permits = LookupPermits(lambda: self.dynamic.config.max_concurrent_lookup_request)
+        self.lookups = self._build_lookups(metadata)
+
+    def _build_lookups(self, metadata: MetadataStore) -> Lookups:
+        addresses = Addresses(self.service_url, self.web_url)
+        this_broker = LookupTarget(self.service_url, web_url=self.web_url, broker_id=addresses.broker_id)
+        return Lookups(
+            self.namespaces,
+            Clusters(metadata),
+            self.lifecycle,
+            SoleOwner(this_broker),
+            permits=self.permits,
+            limits=lambda: BatchLimits.of(self.dynamic.config),
+            ready=lambda: self.ready,
+        )
         config = self.config
         rooms = Rooms(
             registry=self.registry,
             lifecycle=self.lifecycle,
             namespaces=self.namespaces,
             schemas=self.schemas,
-            permits=LookupPermits(lambda: self.dynamic.config.max_concurrent_lookup_request),
-            service_url=self.service_url,
+            lookups=self.lookups,
+            permits=self.permits,
             replicator_prefix=config.replicator_prefix,
         )
         limits = ConnectionLimits(
@@ -201,6 +218,7 @@ class BrokerApp:
             ready=lambda: self.ready,
             without_job=lambda topics: records_without_job(supervisor.view, topics, now_ms=self._clock.now_ms()),
         )
+            lookups=self.lookups,
         return RestServer(rooms, bound)
 
     def _build_supervisor(self, metadata: MetadataStore) -> ReplicationSupervisor:

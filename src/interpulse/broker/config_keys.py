@@ -308,7 +308,7 @@ PULSAR_KEYS: Final = BROKER_KEYS | BOOKIE_KEYS
 
 PLANNED_KEYS: Final = _words(
     """
-maxTopicsPerBatchLookup replicatorRoles supportsBatchLookup
+replicatorRoles
 supportsReplicationPreview
 """
 )

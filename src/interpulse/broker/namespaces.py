@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from interpulse.broker import keys
 from interpulse.broker.clusters import Clusters
@@ -13,7 +13,7 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AlreadyExists, NamespaceNotFound, PreconditionFailed
 from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName
 from interpulse.model.policies import NamespacePolicies
-from interpulse.rules.lookup import BUNDLES_DEFAULT, bundle_boundaries
+from interpulse.rules.lookup import bundles_of_new_namespace
 from interpulse.rules.topics import NamespaceStanding
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, Versioned
 
@@ -75,7 +75,7 @@ class Namespaces:
         """
         key = keys.namespace_policies(namespace)
         clusters = policies.replication_clusters or (self.local_cluster,)
-        other = {**policies.other, "bundles": _bundles(policies.other.get("bundles"))}
+        other = {**policies.other, "bundles": bundles_of_new_namespace(policies.other.get("bundles"))}
         created = policies.changed(replication_clusters=clusters, deleted=False, other=other)
         try:
             await self._store.commit([Put(key, created.dump())], {key: None})
@@ -120,14 +120,6 @@ class Namespaces:
             return NamespaceStanding.DELETED
         served = self.local_cluster in policies.replication_clusters
         return NamespaceStanding.SERVED if served else NamespaceStanding.NOT_SERVED
-
-
-def _bundles(requested: Any) -> dict[str, Any]:
-    """The hash ranges of a new namespace: as many as asked for, or as Pulsar makes by default."""
-    count = requested.get("numBundles") if isinstance(requested, dict) else None
-    if not isinstance(count, int) or count < 1:
-        count = BUNDLES_DEFAULT
-    return {"boundaries": list(bundle_boundaries(count)), "numBundles": count}
 
 
 async def bootstrap(store: MetadataStore, *, local_cluster: str, cluster: ClusterData) -> None:

@@ -1,18 +1,60 @@
-"""Bundles: the hash ranges of a namespace, and which one a topic belongs to."""
+"""Lookup: the bundles of a namespace, who serves a topic, and the answer for many topics at once (PIP-35).
+
+A namespace divides the hashes of its topics' names into ranges, its *bundles*; a broker owns whole bundles. Nothing
+here knows how many brokers there are: who owns a bundle is asked of an argument, and a lookup of one topic and a batch
+ask the same one.
+"""
 
 from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from interpulse.model.names import TopicName
+from interpulse.model.errors import (
+    InvalidRequest,
+    InvalidTopicName,
+    MetadataError,
+    NamespaceNotFound,
+    PulsarError,
+    RequestTooLarge,
+    ServiceNotReady,
+)
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.rules.topics import NamespaceStanding
 
-__all__ = ["BUNDLES_DEFAULT", "bundle_boundaries", "bundle_hash", "bundle_of"]
+__all__ = [
+    "BUNDLES_DEFAULT",
+    "BatchAnswer",
+    "LookupFailure",
+    "LookupTarget",
+    "NamespaceView",
+    "Owner",
+    "boundaries_of",
+    "bundle_boundaries",
+    "bundle_hash",
+    "bundle_of",
+    "bundles_of_new_namespace",
+    "check_batch_size",
+    "find_target",
+    "requested_topics",
+    "sort_by_existence",
+    "sort_by_namespace",
+    "sort_by_owner",
+]
 
 BUNDLES_DEFAULT: Final = 4
+_BUNDLES_MAX: Final = 65_536
+"""More than any load balancer splits into; Pulsar's own limit of 2^32 would let one request fill the memory."""
 _HASH_MAX: Final = 0xFFFFFFFF
+_REASON_CHARS_MAX: Final = 1000
+"""A reason repeats the name, which may be long; beside the name itself the answer must still fit a frame."""
+
+
+# --- bundles ----------------------------------------------------------------------------------------------------------
 
 
 def bundle_boundaries(bundles: int) -> tuple[str, ...]:
@@ -29,5 +71,285 @@ def bundle_hash(topic: TopicName) -> int:
 def bundle_of(topic: TopicName, boundaries: Sequence[str]) -> str:
     """The bundle of a topic, as ``<lower>_<upper>``; the last one includes its upper end."""
     lower_ends = [int(boundary, 16) for boundary in boundaries[:-1]]
-    index = bisect_right(lower_ends, bundle_hash(topic)) - 1
+    return _bundle(boundaries, bisect_right(lower_ends, bundle_hash(topic)) - 1)
+
+
+def boundaries_of(policies: NamespacePolicies | None) -> tuple[str, ...]:
+    """The boundaries that the policies of a namespace hold; Pulsar's default where they hold none."""
+    bundles = (policies.other.get("bundles") if policies else None) or {}
+    return tuple(bundles.get("boundaries") or ()) or bundle_boundaries(BUNDLES_DEFAULT)
+
+
+def bundles_of_new_namespace(requested: Any) -> dict[str, Any]:
+    """The ``bundles`` of a namespace that is created: boundaries as given, or as many equal ranges as asked for.
+
+    Without a positive ``numBundles`` it is Pulsar's default, whatever the boundaries say. Raises InvalidRequest.
+    """
+    body = requested if isinstance(requested, dict) else {}
+    count, boundaries = body.get("numBundles"), body.get("boundaries")
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        count, boundaries = BUNDLES_DEFAULT, None
+    if boundaries:
+        chosen = _checked_boundaries(boundaries)
+    elif count > _BUNDLES_MAX:
+        raise InvalidRequest(f"Invalid number of bundles {count}: it has to be in the range of 1 to {_BUNDLES_MAX}")
+    else:
+        chosen = bundle_boundaries(count)
+    return {"boundaries": list(chosen), "numBundles": len(chosen) - 1}
+
+
+def _checked_boundaries(boundaries: Any) -> tuple[str, ...]:
+    try:
+        numbers = sorted({int(boundary, 0) for boundary in boundaries})
+    except (TypeError, ValueError):
+        raise InvalidRequest(f"Bundle boundaries must be hexadecimal texts, not {str(boundaries)[:100]}") from None
+    if numbers[0] != 0 or numbers[-1] != _HASH_MAX:
+        raise InvalidRequest(
+            f"Input bundles do not cover the whole hash range. "
+            f"first:0x{numbers[0]:08x}, last:0x{numbers[-1]:08x}; they go from 0x00000000 to 0x{_HASH_MAX:08x}"
+        )
+    return tuple(f"0x{number:08x}" for number in numbers)
+
+
+def _bundle(boundaries: Sequence[str], index: int) -> str:
     return f"{boundaries[index]}_{boundaries[index + 1]}"
+
+
+# --- one topic --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTarget:
+    """What a lookup answers: the broker to connect to, or with ``redirect`` the one to ask next. "" = not offered."""
+
+    service_url: str
+    service_url_tls: str = ""
+    web_url: str = ""
+    web_url_tls: str = ""
+    broker_id: str = ""
+    redirect: bool = False
+    authoritative: bool = True
+    """With ``redirect``: whether that broker shall take the bundle if nobody owns it."""
+    proxy_through_service_url: bool = False
+
+
+Owner = Callable[[NamespaceName, str], LookupTarget]
+"""Who owns a bundle of a namespace. Raises ServiceNotReady if no broker is there to own it, MetadataError while it is
+being unloaded or its owner cannot be read."""
+
+
+class NamespaceView:
+    """What a lookup may know about a namespace, read once for all topics of a batch."""
+
+    __slots__ = ("boundaries", "lower_ends", "name", "peer", "standing")
+
+    def __init__(
+        self,
+        name: NamespaceName,
+        standing: NamespaceStanding = NamespaceStanding.SERVED,
+        *,
+        boundaries: Sequence[str] = (),
+        peer: LookupTarget | None = None,
+    ) -> None:
+        """``peer`` is a cluster that has the namespace in this one's place; only asked where this one does not."""
+        self.name = name
+        self.standing = standing
+        self.boundaries = boundaries or bundle_boundaries(BUNDLES_DEFAULT)
+        self.lower_ends = [int(boundary, 16) for boundary in self.boundaries[:-1]]
+        self.peer = peer
+
+    def bundle(self, index: int) -> str:
+        """``<lower>_<upper>`` of the bundle with this number."""
+        return _bundle(self.boundaries, index)
+
+
+def find_target(topic: TopicName, namespace: NamespaceView, owner: Owner) -> LookupTarget:
+    """Where a lookup sends the client of this topic, whether the topic exists or not; raises what refuses it."""
+    elsewhere = _elsewhere(topic, namespace)
+    return elsewhere or _owned(namespace, _bundle_index(topic, namespace), owner)
+
+
+def _elsewhere(topic: TopicName, namespace: NamespaceView) -> LookupTarget | None:
+    """The peer cluster that serves the namespace instead of this one. Raises if nobody serves it."""
+    name, standing = namespace.name, namespace.standing
+    if standing is NamespaceStanding.SERVED or name.is_heartbeat:
+        return None
+    if standing is NamespaceStanding.MISSING:
+        raise NamespaceNotFound(f"Namespace {name} does not exist")
+    if standing is NamespaceStanding.DELETED:
+        if topic.is_system:
+            return None
+        raise NamespaceNotFound(f"Namespace {name} is being deleted")
+    peer = namespace.peer
+    if peer is None:
+        raise MetadataError(f"Namespace {name} has no replication clusters, or not the local cluster among them")
+    if not (peer.service_url or peer.service_url_tls):
+        raise MetadataError(f"Redirected cluster's brokerService url is not configured for namespace {name}")
+    return peer
+
+
+def _bundle_index(topic: TopicName, namespace: NamespaceView) -> int:
+    return bisect_right(namespace.lower_ends, bundle_hash(topic)) - 1
+
+
+def _owned(namespace: NamespaceView, index: int, owner: Owner) -> LookupTarget:
+    """Everything but trouble with metadata means that no broker can take the bundle now: the client asks again."""
+    try:
+        return owner(namespace.name, namespace.bundle(index))
+    except (MetadataError, ServiceNotReady):
+        raise
+    except PulsarError as error:
+        raise ServiceNotReady(str(error)) from error
+
+
+# --- many topics ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LookupFailure:
+    """Topics that share a reason why there is no broker for them."""
+
+    error: PulsarError
+    topics: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAnswer:
+    """The answer to a batch while it grows, names as they were asked for. Each goes into one group or one failure.
+
+    Equal targets are one group and equal failures one failure, however many bundles they come from; in each the topics
+    stand in the order they were asked for within each step of the rule.
+    """
+
+    groups: dict[LookupTarget, list[str]] = field(default_factory=dict)
+    failed: dict[tuple[type[PulsarError], str], LookupFailure] = field(default_factory=dict)
+    partitions: dict[str, int] = field(default_factory=dict)
+    """How many partitions each base name has, where names were replaced by their partitions."""
+
+    @property
+    def failures(self) -> Iterable[LookupFailure]:
+        return self.failed.values()
+
+    def fail(self, topic: str, error: PulsarError) -> None:
+        """This topic has no broker, because of ``error``."""
+        self.failing(error).append(topic)
+
+    def failing(self, error: PulsarError) -> list[str]:
+        """The topics that fail for this reason."""
+        reason = str(error)
+        if len(reason) > _REASON_CHARS_MAX:
+            error = type(error)(reason[:_REASON_CHARS_MAX] + "...")
+        return self.failed.setdefault((type(error), reason), LookupFailure(error)).topics
+
+    def served(self, target: LookupTarget) -> list[str]:
+        """The topics of this target."""
+        return self.groups.setdefault(target, [])
+
+
+def check_batch_size(topics: int, topics_max: int) -> None:
+    """Refuse a batch as a whole: one without topics, or with too many. Raises InvalidRequest, RequestTooLarge."""
+    if topics == 0:
+        raise InvalidRequest("A batch lookup needs at least one topic")
+    if topics > topics_max:
+        raise RequestTooLarge(
+            f"Batch lookup of {topics} topics: at most {topics_max} in one request (maxTopicsPerBatchLookup)"
+        )
+
+
+def requested_topics(names: Iterable[str], answer: BatchAnswer) -> dict[str, TopicName]:
+    """The names of a request, each once and in its order; what is no name fails."""
+    topics: dict[str, TopicName] = {}
+    for name in dict.fromkeys(names):
+        try:
+            topics[name] = TopicName.parse(name)
+        except InvalidTopicName as error:
+            answer.fail(name, error)
+    return topics
+
+
+def sort_by_namespace(
+    topics: Mapping[str, TopicName],
+    namespaces: Mapping[NamespaceName, NamespaceView | PulsarError],
+    answer: BatchAnswer,
+) -> dict[str, TopicName]:
+    """The topics that this cluster serves; those of other namespaces fail, or go to the peer cluster that has them."""
+    served = {}
+    for name, topic in topics.items():
+        namespace = namespaces[topic.namespace_name]
+        try:
+            if isinstance(namespace, PulsarError):
+                raise namespace
+            peer = _elsewhere(topic, namespace)
+        except PulsarError as error:
+            answer.fail(name, error)
+            continue
+        if peer is None:
+            served[name] = topic
+        else:
+            answer.served(peer).append(name)
+    return served
+
+
+def sort_by_existence(
+    topics: Mapping[str, TopicName],
+    counts: Mapping[str, int | PulsarError],
+    answer: BatchAnswer,
+    *,
+    expanded_max: int | None = None,
+) -> dict[str, TopicName]:
+    """The topics to look up, given their partition counts: those that failed to have one fail.
+
+    With ``expanded_max`` a base name is replaced by its partitions, as long as that many topics hold them all.
+    """
+    wanted: dict[str, TopicName] = {}
+    for name, topic in topics.items():
+        count = counts.get(name, 0)
+        if isinstance(count, PulsarError):
+            answer.fail(name, count)
+        elif expanded_max is None or topic.is_partition:
+            wanted[name] = topic
+        elif len(wanted) + count > expanded_max:
+            answer.fail(name, _too_many_partitions(topic, count, expanded_max))
+        else:
+            answer.partitions[name] = count
+            wanted |= _partitions(topic, count) if count else {name: topic}
+    return wanted
+
+
+def _partitions(topic: TopicName, count: int) -> dict[str, TopicName]:
+    return {str(partition): partition for partition in map(topic.partition, range(count))}
+
+
+def _too_many_partitions(topic: TopicName, count: int, topics_max: int) -> PulsarError:
+    return RequestTooLarge(
+        f"The {count} partitions of {topic} do not fit an answer of {topics_max} topics (maxTopicsPerBatchLookup); "
+        f"ask for them by their names"
+    )
+
+
+def sort_by_owner(
+    topics: Mapping[str, TopicName],
+    namespaces: Mapping[NamespaceName, NamespaceView],
+    owner: Owner,
+    answer: BatchAnswer,
+) -> None:
+    """Answer topics of served namespaces by the owners of their bundles. ``owner`` is asked once for each bundle.
+
+    A bundle without owner fails with its topics and with nobody else's.
+    """
+    places: dict[tuple[str, str, int], list[str]] = {}
+    for name, topic in topics.items():
+        namespace = namespaces[topic.namespace_name]
+        index = _bundle_index(topic, namespace)
+        key = (topic.tenant, topic.namespace, index)
+        place = places.get(key)
+        if place is None:
+            place = places[key] = _place(namespace, index, owner, answer)
+        place.append(name)
+
+
+def _place(namespace: NamespaceView, index: int, owner: Owner, answer: BatchAnswer) -> list[str]:
+    try:
+        return answer.served(_owned(namespace, index, owner))
+    except PulsarError as error:
+        return answer.failing(error)

@@ -38,6 +38,7 @@ def _consumer_stats_error(request_id: int, code: int, message: str) -> bytes:
 _TYPED: Final[dict[int, Callable[[int, int, str], bytes]]] = {
     pb.BaseCommand.PARTITIONED_METADATA: commands.partitioned_metadata_error,
     pb.BaseCommand.LOOKUP: commands.lookup_error,
+    pb.BaseCommand.BATCH_LOOKUP: commands.batch_lookup_error,
     pb.BaseCommand.CONSUMER_STATS: _consumer_stats_error,
     pb.BaseCommand.GET_SCHEMA: commands.get_schema_error,
     pb.BaseCommand.GET_OR_CREATE_SCHEMA: commands.get_or_create_schema_error,

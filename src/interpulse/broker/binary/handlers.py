@@ -63,7 +63,6 @@ _UNSUPPORTED: Final = (
     _TYPES.WATCH_SCALABLE_TOPICS_CLOSE,
     _TYPES.WATCH_TC_ASSIGNMENTS,
     _TYPES.WATCH_TC_ASSIGNMENTS_CLOSE,
-    _TYPES.BATCH_LOOKUP,
 )
 
 INLINE: Final[dict[int, Inline]] = {
@@ -80,6 +79,7 @@ INLINE: Final[dict[int, Inline]] = {
 AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
     _TYPES.PARTITIONED_METADATA: ("partitionMetadata", topics.on_partitioned_metadata),
     _TYPES.LOOKUP: ("lookupTopic", lookup.on_lookup),
+    _TYPES.BATCH_LOOKUP: ("batchLookupTopic", lookup.on_batch_lookup),
     _TYPES.GET_TOPICS_OF_NAMESPACE: ("getTopicsOfNamespace", topics.on_get_topics_of_namespace),
     _TYPES.PRODUCER: ("producer", producers.on_producer),
     _TYPES.CLOSE_PRODUCER: ("close_producer", producers.on_close_producer),

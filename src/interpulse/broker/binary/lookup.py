@@ -1,29 +1,73 @@
-"""LOOKUP."""
+"""LOOKUP and BATCH_LOOKUP."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from interpulse.model.errors import ServiceNotReady
+from interpulse.broker.lookup import BatchLookup, LookupOptions
 from interpulse.model.names import TopicName
+from interpulse.rules.lookup import LookupFailure, LookupTarget
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
 if TYPE_CHECKING:
     from interpulse.broker.binary.connection import ClientConnection
 
-__all__ = ["on_lookup"]
+__all__ = ["on_batch_lookup", "on_lookup"]
 
 
 async def on_lookup(connection: ClientConnection, request: pb.CommandLookupTopic) -> None:
-    """This broker serves every topic of an existing namespace, whether the topic exists or not."""
+    """Every topic of an existing namespace has a broker, whether the topic exists or not."""
     topic = TopicName.parse(request.topic)
-    rooms = connection.rooms
-    with rooms.permits:
-        if request.advertised_listener_name:
-            raise ServiceNotReady(
-                f"the broker do not have {request.advertised_listener_name} listener, "
-                f"it does not have '{request.advertised_listener_name}' listener configured"
-            )
-        await rooms.namespaces.get_policies(topic.namespace_name)
-        connection.output.send(commands.lookup_response(request.request_id, broker_url=rooms.service_url))
+    target = await connection.rooms.lookups.find(topic, _options(request))
+    connection.output.send(
+        commands.lookup_response(
+            request.request_id,
+            broker_url=target.service_url,
+            broker_url_tls=target.service_url_tls,
+            redirect=target.redirect,
+            authoritative=target.authoritative,
+            proxy_through_service_url=target.proxy_through_service_url,
+        )
+    )
+
+
+async def on_batch_lookup(connection: ClientConnection, request: pb.CommandBatchLookupTopic) -> None:
+    """PIP-35. Only a request that is refused as a whole is a failure; what befalls single topics is in the answer."""
+    batch = BatchLookup(
+        request.topics,
+        _options(request),
+        create_if_missing=request.create_if_missing,
+        expand_partitions=request.expand_partitions,
+    )
+    answer = await connection.rooms.lookups.find_many(batch)
+    connection.output.send(
+        commands.batch_lookup_response(
+            request.request_id,
+            groups=[_group(target, topics) for target, topics in answer.groups.items()],
+            failures=map(_failure, answer.failures),
+            partitions=answer.partitions,
+        )
+    )
+
+
+def _options(request: pb.CommandLookupTopic | pb.CommandBatchLookupTopic) -> LookupOptions:
+    return LookupOptions(request.authoritative, request.advertised_listener_name)
+
+
+def _group(target: LookupTarget, topics: list[str]) -> pb.BatchLookupGroup:
+    kind = pb.CommandLookupTopicResponse.Redirect if target.redirect else pb.CommandLookupTopicResponse.Connect
+    return pb.BatchLookupGroup(
+        brokerServiceUrl=target.service_url,
+        brokerServiceUrlTls=target.service_url_tls or None,
+        response=kind,
+        authoritative=target.authoritative,
+        proxy_through_service_url=target.proxy_through_service_url,
+        topicname=topics,
+    )
+
+
+def _failure(failure: LookupFailure) -> pb.BatchLookupFailure:
+    error = pb.BatchLookupFailure(message=str(failure.error), topicname=failure.topics)
+    error.error = failure.error.wire_code  # type: ignore[assignment]  # the numbers are the same
+    return error

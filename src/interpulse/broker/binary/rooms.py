@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from interpulse.broker.binary.permits import LookupPermits
     from interpulse.broker.lifecycle import TopicLifecycle
     from interpulse.broker.live.registry import TopicRegistry
+    from interpulse.broker.lookup import Lookups
     from interpulse.broker.namespaces import Namespaces
     from interpulse.broker.schemas import Schemas
 
@@ -38,7 +39,6 @@ class Rooms:
     lifecycle: TopicLifecycle
     namespaces: Namespaces
     schemas: Schemas
+    lookups: Lookups
     permits: LookupPermits
-    service_url: str
-    """What LOOKUP answers: the address at which clients reach this broker."""
     replicator_prefix: str = "pulsar.repl"

@@ -28,11 +28,6 @@ class BinaryServer:
     def __init__(self, rooms: Rooms, limits: ConnectionLimits) -> None:
         self._rooms = rooms
         self._limits = limits
-        self._flags = pb.FeatureFlags(
-            supports_auth_refresh=False,
-            supports_broker_entry_metadata=False,
-            supports_get_partitioned_metadata_without_auto_creation=True,
-        )
         self._connections: set[ClientConnection] = set()
         self._server: asyncio.Server | None = None
 
@@ -66,8 +61,17 @@ class BinaryServer:
     def _new_protocol(self, now: float) -> ServerProtocol:
         return ServerProtocol(
             server_version=_SERVER_VERSION,
-            feature_flags=self._flags,
+            feature_flags=self._flags(),
             now=now,
             keep_alive_interval=self._limits.keep_alive_seconds,
             message_bytes_max=self._limits.message_bytes_max,
+        )
+
+    def _flags(self) -> pb.FeatureFlags:
+        """What a client that comes now may rely on."""
+        return pb.FeatureFlags(
+            supports_auth_refresh=False,
+            supports_broker_entry_metadata=False,
+            supports_get_partitioned_metadata_without_auto_creation=True,
+            supports_batch_lookup=self._rooms.lookups.batches_supported or None,
         )

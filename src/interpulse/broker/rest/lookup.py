@@ -1,13 +1,19 @@
-"""HTTP lookup: which broker serves a topic. This broker serves all of its cluster."""
+"""HTTP lookup: which broker serves a topic, or many topics at once (PIP-35), and the bundle of a topic."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlencode
 
+from interpulse.broker.lookup import BatchLookup, LookupOptions
 from interpulse.broker.rest.call import Answer, Call, Route, answer_json, answer_text
-from interpulse.rules.lookup import BUNDLES_DEFAULT, bundle_boundaries, bundle_of
+from interpulse.model.errors import InvalidRequest, NotFound, UnsupportedVersion
+from interpulse.model.names import TopicName
+from interpulse.rules.lookup import LookupFailure, LookupTarget
 
 __all__ = ["ROUTES"]
+
+_LISTENER_HEADER: Final = "X-Pulsar-ListenerName"
 
 
 async def look_up(call: Call) -> Answer:
@@ -15,27 +21,89 @@ async def look_up(call: Call) -> Answer:
     topic = call.topic
     if topic.is_persistent:
         await call.rooms.lifecycle.check_servable(topic)
-    else:
-        await call.rooms.namespaces.get_policies(topic.namespace_name)
-    addresses = call.rooms.addresses()
-    return answer_json(
-        {
-            "brokerId": addresses.broker_id,
-            "brokerUrl": addresses.service_url,
-            "brokerUrlTls": addresses.service_url_tls,
-            "httpUrl": addresses.web_url,
-            "httpUrlTls": addresses.web_url_tls,
-            "nativeUrl": addresses.service_url,
-            "brokerUrlSsl": addresses.service_url_tls,
-        }
-    )
+    options = LookupOptions(call.flag("authoritative"), _listener_name(call))
+    target = await call.rooms.lookups.find(topic, options)
+    return _redirect(topic, target, options) if target.redirect else answer_json(_addresses(target))
+
+
+async def look_up_many(call: Call) -> Answer:
+    """Always 200 where the request itself is in order: groups and failures say how each topic fares."""
+    try:
+        answer = await call.rooms.lookups.find_many(_batch(call))
+    except UnsupportedVersion as error:  # clients ask topic by topic where there is nothing at this path
+        raise NotFound(str(error)) from error
+    groups = [_group(target, topics) for target, topics in answer.groups.items()]
+    failures = [_failure(failure) for failure in answer.failures]
+    return answer_json({"groups": groups, "failures": failures, "partitions": answer.partitions})
 
 
 async def get_bundle(call: Call) -> Answer:
-    topic = call.topic
-    policies = await call.rooms.namespaces.get_policies(topic.namespace_name)
-    stored = policies.other.get("bundles") or {}
-    return answer_text(bundle_of(topic, stored.get("boundaries") or bundle_boundaries(BUNDLES_DEFAULT)))
+    return answer_text(await call.rooms.lookups.bundle(call.topic))
+
+
+def _batch(call: Call) -> BatchLookup:
+    body = call.object()
+    topics = body.get("topics")
+    if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
+        raise InvalidRequest("topics must be an array of topic names")
+    listener_name = body.get("listenerName")
+    if not isinstance(listener_name, str | None):
+        raise InvalidRequest(f"listenerName must be a text or null, not {listener_name!r}")
+    options = LookupOptions(_flag(body, "authoritative", False), listener_name or _listener_name(call))
+    return BatchLookup(
+        topics,
+        options,
+        create_if_missing=_flag(body, "createIfMissing", True),
+        expand_partitions=_flag(body, "expandPartitions", False),
+    )
+
+
+def _flag(body: dict[str, Any], name: str, default: bool) -> bool:
+    value = body.get(name, default)
+    if not isinstance(value, bool):
+        raise InvalidRequest(f"{name} must be true or false, not {value!r}")
+    return value
+
+
+def _listener_name(call: Call) -> str:
+    """The query wins over the header."""
+    return call.query.get("listenerName") or call.request_headers.get(_LISTENER_HEADER, "")
+
+
+def _redirect(topic: TopicName, target: LookupTarget, options: LookupOptions) -> Answer:
+    query = {"authoritative": str(target.authoritative).lower()}
+    if options.listener_name:
+        query["listenerName"] = options.listener_name
+    location = f"{target.web_url.rstrip('/')}/lookup/v2/topic/{topic.rest_path}?{urlencode(query)}"
+    return Answer(307, headers={"Location": location})
+
+
+def _addresses(target: LookupTarget) -> dict[str, Any]:
+    return {
+        "brokerId": target.broker_id,
+        "brokerUrl": target.service_url,
+        "brokerUrlTls": target.service_url_tls,
+        "httpUrl": target.web_url,
+        "httpUrlTls": target.web_url_tls,
+        "nativeUrl": target.service_url,
+        "brokerUrlSsl": target.service_url_tls,
+    }
+
+
+def _group(target: LookupTarget, topics: list[str]) -> dict[str, Any]:
+    response = "Redirect" if target.redirect else "Connect"
+    return _addresses(target) | {"response": response, "authoritative": target.authoritative, "topics": topics}
+
+
+def _failure(failure: LookupFailure) -> dict[str, Any]:
+    error = failure.error
+    return {
+        "error": error.wire_code.name,
+        "code": int(error.wire_code),
+        "status": error.http_status,
+        "reason": str(error),
+        "topics": failure.topics,
+    }
 
 
 _TOPIC: Final = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
@@ -43,4 +111,5 @@ _TOPIC: Final = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
 ROUTES: Final = (
     Route("GET", _TOPIC, look_up),
     Route("GET", f"{_TOPIC}/bundle", get_bundle),
+    Route("POST", "/lookup/v2/topics", look_up_many),
 )

@@ -12,6 +12,7 @@ from interpulse.broker.deletion import Deletion
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.lookup import Lookups
 from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.replication_clusters import ReplicationClusters
 from interpulse.broker.replication_cursors import RegistryReplicationCursors
@@ -48,6 +49,7 @@ class RestRooms:
     lifecycle: TopicLifecycle
     registry: TopicRegistry
     schemas: Schemas
+    lookups: Lookups
     deletion: Deletion
     replication_clusters: ReplicationClusters
     replication_status: ReplicationStatus
@@ -65,6 +67,7 @@ def build_rest_rooms(
     registry: TopicRegistry,
     schemas: Schemas,
     dynamic: DynamicConfig,
+    lookups: Lookups,
     addresses: Callable[[], Addresses],
     ready: Callable[[], bool],
     without_job: Callable[[Sequence[str]], list[dict[str, Any]]] = lambda topics: [],
@@ -81,6 +84,7 @@ def build_rest_rooms(
         registry=registry,
         schemas=schemas,
         deletion=Deletion(store, lifecycle, registry, schemas, namespaces, tenants, lambda: dynamic.config),
+        lookups=lookups,
         replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
         replication_status=ReplicationStatus(store, namespaces, lifecycle, without_job=without_job),
         dynamic=dynamic,

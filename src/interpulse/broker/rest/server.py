@@ -87,7 +87,7 @@ class RestServer:
             handler, params = self._router.find(request.method, path)
             body = await request.read() if request.can_read_body else b""
             fields = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
-            return await handler(Call(self._rooms, params, fields, body, request.content_type))
+            return await handler(Call(self._rooms, params, fields, body, request.content_type, request.headers))
         except PulsarError as error:
             return _refusal(error.http_status, str(error))
         except MethodNotAllowed as error:

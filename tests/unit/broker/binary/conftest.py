@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -12,12 +12,15 @@ from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.rooms import ConnectionLimits
 from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
-from interpulse.model.errors import NamespaceNotFound, PulsarError, SchemaNotFound, TopicNotFound
+from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
+from interpulse.model.errors import PulsarError, SchemaNotFound, TopicNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Existence, TopicKind
+from interpulse.rules.lookup import LookupTarget
+from interpulse.rules.topics import NamespaceStanding
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder
@@ -171,12 +174,21 @@ class FakeRooms:
     """All rooms in one: the registry, the lifecycle, the namespaces and the schemas of a small broker."""
 
     replicator_prefix = "pulsar.repl"
-    service_url = "pulsar://127.0.0.1:6650"
+    local_cluster = "standalone"
 
     def __init__(self) -> None:
-        self.registry = self.lifecycle = self.namespaces = self.schemas = self
+        self.registry = self.lifecycle = self.namespaces = self.schemas = self.clusters = self
         self.permits = LookupPermits(lambda: self.permits_max)
         self.permits_max = 10
+        self.batch_limits = BatchLimits()
+        self.lookups = Lookups(
+            self,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
+            self,  # type: ignore[arg-type]
+            SoleOwner(LookupTarget("pulsar://127.0.0.1:6650")),
+            permits=self.permits,
+            limits=lambda: self.batch_limits,
+        )
         self.topic = FakeTopic(TopicName.parse(TOPIC))
         self.opened: list[tuple[Any, ...]] = []
         self.registered: list[tuple[Any, ...]] = []
@@ -194,10 +206,14 @@ class FakeRooms:
             raise TopicNotFound("")
         return 4
 
-    async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
-        if namespace.tenant != "public":
-            raise NamespaceNotFound(f"Namespace {namespace} does not exist")
-        return NamespacePolicies()
+    async def find_policies(self, namespace: NamespaceName) -> NamespacePolicies | None:
+        return NamespacePolicies() if namespace.tenant == "public" else None
+
+    def standing(self, policies: NamespacePolicies | None) -> NamespaceStanding:
+        return NamespaceStanding.MISSING if policies is None else NamespaceStanding.SERVED
+
+    async def existences(self, names: Iterable[TopicName]) -> dict[TopicName, Existence]:
+        return {name: await self.existence(name) for name in names}
 
     async def list_topics(self, namespace: NamespaceName, domain: str, *, include_system: bool) -> list[str]:
         return self.listed if domain == "persistent" and namespace.tenant == "public" else []

@@ -1,0 +1,107 @@
+"""Lookups that become due together are asked together.
+
+When a connection with a thousand producers is lost, each of them looks for its broker by itself, all within moments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from interpulse.client.config import BrokerAddress
+from interpulse.model.errors import AlreadyClosed, PulsarError
+from interpulse.model.names import TopicName
+
+__all__ = ["GatheredLookups"]
+
+Answer = BrokerAddress | PulsarError
+_Waiting = dict[TopicName, asyncio.Future[Answer]]
+
+_WINDOW_S: Final = 0.01
+"""As far as pauses between attempts are spread at first."""
+
+
+class GatheredLookups:
+    """A lookup that comes alone is asked at once. Those that come while one is under way wait for its end, or 10 ms,
+    whichever is sooner, and are one question then."""
+
+    def __init__(
+        self,
+        single: Callable[[TopicName], Awaitable[BrokerAddress]],
+        many: Callable[[Sequence[TopicName]], Awaitable[Mapping[TopicName, Answer]]],
+        *,
+        window_s: float = _WINDOW_S,
+    ) -> None:
+        """``many`` has an answer for each of its topics."""
+        self._single = single
+        self._many = many
+        self._window_s = window_s
+        self._waiting: _Waiting = {}
+        self._under_way = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[Mapping[TopicName, Answer]]] = set()
+
+    async def find(self, topic: TopicName) -> BrokerAddress:
+        """The broker of the topic; raises what the lookup fails with."""
+        if not self._under_way:
+            return await self._alone(topic)
+        answer = await asyncio.shield(self._place(topic))
+        if isinstance(answer, PulsarError):
+            raise answer
+        return answer
+
+    async def _alone(self, topic: TopicName) -> BrokerAddress:
+        self._under_way += 1
+        try:
+            return await self._single(topic)
+        finally:
+            self._ended()
+
+    def _place(self, topic: TopicName) -> asyncio.Future[Answer]:
+        loop = asyncio.get_running_loop()
+        if self._timer is None:
+            self._timer = loop.call_later(self._window_s, self._ask)
+        future = self._waiting.get(topic)
+        if future is None:
+            future = self._waiting[topic] = loop.create_future()
+        return future
+
+    def _ended(self) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            self._ask()
+
+    def _ask(self) -> None:
+        """Whoever waits has waited long enough."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self._waiting = self._waiting, {}
+        if waiting:
+            self._under_way += 1
+            task = asyncio.get_running_loop().create_task(self._together(list(waiting)))
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._deliver, waiting))
+
+    async def _together(self, topics: Sequence[TopicName]) -> Mapping[TopicName, Answer]:
+        return await self._many(topics)
+
+    def _deliver(self, waiting: _Waiting, task: asyncio.Task[Mapping[TopicName, Answer]]) -> None:
+        self._tasks.discard(task)
+        for topic, future in waiting.items():
+            if task.cancelled():
+                future.set_result(AlreadyClosed("the client is closed"))
+            else:
+                error = task.exception()
+                future.set_exception(error) if error else future.set_result(task.result()[topic])
+        self._ended()
+
+    async def close(self) -> None:
+        """Whoever still waits hears that the client is closed."""
+        self._ask()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -28,8 +28,8 @@ from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry import TopicRegistry
-from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
+from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.broker.remote_shapes import AdminRemoteShapes
 from interpulse.broker.replication import JobCommand, ReplicationSupervisor, records_without_job
 from interpulse.broker.rest.rooms import Addresses, build_rest_rooms
@@ -38,9 +38,9 @@ from interpulse.broker.schemas import Schemas, SchemaSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
+from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.policies import (
     effective_auto_subscription_creation,
-from interpulse.rules.lookup import LookupTarget
     effective_deduplication,
     effective_retention,
     effective_ttl_seconds,
@@ -162,14 +162,6 @@ class BrokerApp:
             ),
         )
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
-
-    async def _start_registry(self, opened: AsyncExitStack, metadata: MetadataStore) -> None:
-        await self.registry.start()
-        opened.push_async_callback(self.registry.close)
-        opened.callback(metadata.watch(keys.POLICIES, self._on_policies_changed))
-        self.dynamic.watch(lambda _: self.registry.spawn(self.registry.policies_changed()))
-
-    def _build_binary_door(self) -> BinaryServer:
         self.permits = LookupPermits(lambda: self.dynamic.config.max_concurrent_lookup_request)
         self.lookups = self._build_lookups(metadata)
 
@@ -185,6 +177,14 @@ class BrokerApp:
             limits=lambda: BatchLimits.of(self.dynamic.config),
             ready=lambda: self.ready,
         )
+
+    async def _start_registry(self, opened: AsyncExitStack, metadata: MetadataStore) -> None:
+        await self.registry.start()
+        opened.push_async_callback(self.registry.close)
+        opened.callback(metadata.watch(keys.POLICIES, self._on_policies_changed))
+        self.dynamic.watch(lambda _: self.registry.spawn(self.registry.policies_changed()))
+
+    def _build_binary_door(self) -> BinaryServer:
         config = self.config
         rooms = Rooms(
             registry=self.registry,
@@ -212,13 +212,13 @@ class BrokerApp:
             namespaces=self.namespaces,
             lifecycle=self.lifecycle,
             registry=self.registry,
+            lookups=self.lookups,
             schemas=self.schemas,
             dynamic=self.dynamic,
             addresses=lambda: addresses,
             ready=lambda: self.ready,
             without_job=lambda topics: records_without_job(supervisor.view, topics, now_ms=self._clock.now_ms()),
         )
-            lookups=self.lookups,
         return RestServer(rooms, bound)
 
     def _build_supervisor(self, metadata: MetadataStore) -> ReplicationSupervisor:

@@ -117,6 +117,12 @@ class BrokerConfig:
     max_concurrent_lookup_request: int = _setting(
         50_000, "Lookups and metadata queries under way at once.", dynamic=True, least=1
     )
+    supports_batch_lookup: bool = _setting(
+        True, "Clients may ask for the brokers of many topics in one request (PIP-35).", dynamic=True
+    )
+    max_topics_per_batch_lookup: int = _setting(
+        1000, "Most topics in one request of that kind, their partitions included.", dynamic=True, least=1, most=100_000
+    )
     max_message_size: int = _setting(5 * 1024 * 1024, "Largest message, in bytes.", least=1024)
     max_pending_publish_requests_per_connection: int = _setting(
         1000, "Entries a connection may have unanswered before it is no longer read from.", least=1
@@ -147,12 +153,6 @@ class BrokerConfig:
     )
     managed_ledger_min_ledger_rollover_time_minutes: int = _setting(
         10, "A full ledger is kept at least this long, in minutes.", least=0
-    )
-    supports_batch_lookup: bool = _setting(
-        True, "Clients may ask for the brokers of many topics in one request (PIP-35).", dynamic=True
-    )
-    max_topics_per_batch_lookup: int = _setting(
-        1000, "Most topics in one request of that kind, their partitions included.", dynamic=True, least=1, most=100_000
     )
     managed_ledger_max_ledger_rollover_time_minutes: int = _setting(
         240, "A ledger is kept at most this long, in minutes.", least=1

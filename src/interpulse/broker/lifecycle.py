@@ -126,6 +126,18 @@ class TopicLifecycle:
         """What the name stands for now."""
         return rules.existence((await self._read(name)).view)
 
+    async def existences(self, names: Iterable[TopicName]) -> dict[TopicName, Existence]:
+        """The same for many names, from one consistent read."""
+        records = {name: keys.topic_record(name) for name in names}
+        candidates = {keys.partitioned_topic(each): each for name in records for each in rules.metadata_names(name)}
+        found = await self._store.get_many([*candidates, *records.values()])
+        metadata = {each: _metadata(found[key].value) for key, each in candidates.items() if key in found}
+        views = (
+            rules.TopicView(name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded)
+            for name, key in records.items()
+        )
+        return {view.name: rules.existence(view) for view in views}
+
     async def metadata(self, name: TopicName) -> PartitionedTopicMetadata | None:
         """The partition metadata stored under exactly this name."""
         stored = await self._store.get(keys.partitioned_topic(name))
@@ -142,18 +154,6 @@ class TopicLifecycle:
     async def list_topics(self, namespace: NamespaceName, domain: Domain, *, include_system: bool) -> list[TopicName]:
         """All topics and partitions of a namespace, sorted; nothing for a namespace that does not exist."""
         if domain == "persistent":
-    async def existences(self, names: Iterable[TopicName]) -> dict[TopicName, Existence]:
-        """The same for many names, from one consistent read."""
-        records = {name: keys.topic_record(name) for name in names}
-        candidates = {keys.partitioned_topic(each): each for name in records for each in rules.metadata_names(name)}
-        found = await self._store.get_many([*candidates, *records.values()])
-        metadata = {each: _metadata(found[key].value) for key, each in candidates.items() if key in found}
-        views = (
-            rules.TopicView(name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded)
-            for name, key in records.items()
-        )
-        return {view.name: rules.existence(view) for view in views}
-
             names = await self._names(keys.topic_records(namespace, domain), namespace, domain)
         else:
             names = [name for name in self._loaded if name.domain == domain and name.namespace_name == namespace]

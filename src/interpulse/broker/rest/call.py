@@ -52,9 +52,9 @@ class Call:
     query: Mapping[str, str]
     body: bytes = b""
     content_type: str = ""
-
     request_headers: Mapping[str, str] = field(default_factory=dict)
     """Names in any case find their header."""
+
     def param(self, name: str) -> str:
         """A decoded part of the path."""
         return unquote(self.params[name])

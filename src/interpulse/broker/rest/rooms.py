@@ -48,8 +48,8 @@ class RestRooms:
     namespaces: Namespaces
     lifecycle: TopicLifecycle
     registry: TopicRegistry
-    schemas: Schemas
     lookups: Lookups
+    schemas: Schemas
     deletion: Deletion
     replication_clusters: ReplicationClusters
     replication_status: ReplicationStatus
@@ -65,9 +65,9 @@ def build_rest_rooms(
     namespaces: Namespaces,
     lifecycle: TopicLifecycle,
     registry: TopicRegistry,
+    lookups: Lookups,
     schemas: Schemas,
     dynamic: DynamicConfig,
-    lookups: Lookups,
     addresses: Callable[[], Addresses],
     ready: Callable[[], bool],
     without_job: Callable[[Sequence[str]], list[dict[str, Any]]] = lambda topics: [],
@@ -82,9 +82,9 @@ def build_rest_rooms(
         namespaces=namespaces,
         lifecycle=lifecycle,
         registry=registry,
+        lookups=lookups,
         schemas=schemas,
         deletion=Deletion(store, lifecycle, registry, schemas, namespaces, tenants, lambda: dynamic.config),
-        lookups=lookups,
         replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
         replication_status=ReplicationStatus(store, namespaces, lifecycle, without_job=without_job),
         dynamic=dynamic,

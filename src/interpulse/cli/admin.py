@@ -9,6 +9,7 @@ import click
 
 from interpulse import __version__
 from interpulse.cli.lazy import LazyCommand, LazyGroup
+from interpulse.cli.output import format_option
 from interpulse.cli.settings import ConnectionSettings
 
 __all__ = ["admin", "connection_options"]
@@ -51,6 +52,7 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Seconds per request; 300 by default.",
 )
 @connection_options
+@format_option()
 @click.version_option(__version__, "-v", "--version", message="%(version)s")
 @click.pass_context
 def admin(ctx: click.Context, /, **flags: str | bool | int | None) -> None:

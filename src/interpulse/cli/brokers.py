@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from interpulse.cli.output import print_lines, print_pairs
+from interpulse.cli.output import print_lines, print_pairs, print_text
 from interpulse.cli.running import admin_command
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ async def list_brokers(admin: AdminClient, cluster: str | None) -> None:
 @admin_command
 async def healthcheck(admin: AdminClient) -> None:
     """Let the broker send a message to itself; print ok."""
-    print_lines([await admin.brokers.health()])
+    print_text(await admin.brokers.health())
 
 
 @brokers.command("get-runtime-config")

@@ -1,34 +1,87 @@
 """How results are printed: lines for lists, indented JSON for objects, character for character as pulsar-admin does.
 
-Scripts read this output, so its form is part of the interface.
+Scripts read this output, so its form is part of the interface. Whoever gives ``--output`` gets the same values as
+JSON, YAML or a table instead.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 import click
 
-__all__ = ["print_json", "print_lines", "print_pairs", "to_pretty_json"]
+from interpulse.cli.formats import FORMATS
+
+__all__ = [
+    "format_option",
+    "print_documents",
+    "print_json",
+    "print_lines",
+    "print_pairs",
+    "print_text",
+    "print_value",
+    "to_pretty_json",
+]
 
 _INDENT = "  "
+_CHOSEN: Final = "interpulse.cli.output"  # in the dictionary that nested commands share
+
+
+def format_option(*, hidden: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``-o``/``--output``; the function it decorates is not told, whatever it prints takes that form."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(list(FORMATS)),
+        expose_value=False,
+        callback=_choose,
+        hidden=hidden,
+        help="Print results in this form instead of pulsar-admin's; also taken behind a command.",
+    )
+
+
+def _choose(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        ctx.meta[_CHOSEN] = name
+
+
+def print_value(value: object, own_form: str) -> None:
+    """``own_form``, which is how pulsar-admin prints the value and may be empty, unless another form was chosen."""
+    context = click.get_current_context(silent=True)
+    chosen = context.meta.get(_CHOSEN) if context else None
+    if chosen is not None:
+        click.echo(FORMATS[chosen](value))
+    elif own_form:
+        click.echo(own_form)
 
 
 def print_lines(items: Iterable[str]) -> None:
     """One item per line."""
-    for item in items:
-        click.echo(item)
+    lines = list(items)
+    print_value(lines, "\n".join(lines))
+
+
+def print_text(text: str) -> None:
+    """A single word or sentence."""
+    print_value(text, text)
 
 
 def print_pairs(pairs: Mapping[str, object]) -> None:
     """One ``key    value`` per line."""
-    print_lines(f"{key}    {value}" for key, value in pairs.items())
+    print_value(pairs, "\n".join(f"{key}    {value}" for key, value in pairs.items()))
 
 
 def print_json(value: object) -> None:
     """An object, number or truth value; a policy that is not set is ``null``."""
-    click.echo(to_pretty_json(value))
+    print_value(value, to_pretty_json(value))
+
+
+def print_documents(values: Iterable[object]) -> None:
+    """Objects one behind the other; in the other forms they are one list."""
+    documents = list(values)
+    print_value(documents, "\n".join(map(to_pretty_json, documents)))
 
 
 def to_pretty_json(value: object, depth: int = 0) -> str:

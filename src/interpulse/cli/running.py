@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 
+from interpulse.cli.output import format_option
 from interpulse.cli.settings import ConnectionSettings
 from interpulse.model.errors import (
     AuthenticationError,
@@ -44,7 +45,7 @@ class CommandFailed(click.ClickException):
 
 def failure(error: PulsarError) -> CommandFailed:
     """What the user is told about an error, with the status line of REST behind it."""
-    sentence = str(error) or type(error).__name__
+    sentence = " ".join(str(error).split()) or type(error).__name__
     notes = "; ".join(getattr(error, "__notes__", ()))
     return CommandFailed(f"{sentence} ({notes})" if notes else sentence, _exit_code(error))
 
@@ -58,8 +59,12 @@ def _exit_code(error: PulsarError) -> int:
 
 
 def admin_command(command: Callable[Concatenate[AdminClient, P], Awaitable[None]]) -> Callable[..., Any]:
-    """Make a click callback of a coroutine function that takes an admin client first."""
+    """Make a click callback of a coroutine function that takes an admin client first.
 
+    The command also takes ``--output``, wherever it prints something.
+    """
+
+    @format_option(hidden=True)
     @click.pass_obj
     @functools.wraps(command)
     def run(settings: ConnectionSettings, /, *args: P.args, **kwargs: P.kwargs) -> None:

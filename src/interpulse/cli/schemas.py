@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from interpulse.cli.output import print_json, print_lines
+from interpulse.cli.output import print_documents, print_value
 from interpulse.cli.params import TOPIC
 from interpulse.cli.running import CommandFailed, admin_command
 from interpulse.model.names import TopicName
@@ -37,20 +37,12 @@ async def get_schema(admin: AdminClient, topic: TopicName, version: int | None, 
     if version is not None and history:
         raise click.UsageError("Only one or neither of --version and --all-version can be specified.")
     if history:
-        for entry in await admin.schemas.history(topic):
-            print_json(_flat_json(topic, entry))
+        print_documents(_flat_json(topic, entry) for entry in await admin.schemas.history(topic))
         return
     entry = await admin.schemas.get(topic, version)
     body = _schema_json(topic.base.local_name, entry.schema, entry.created_ms)
-    print_lines(
-        [
-            json.dumps(
-                {"version": entry.version, "schemaInfo": body} if version is None else body,
-                indent=2,
-                ensure_ascii=False,
-            )
-        ]
-    )
+    shown = {"version": entry.version, "schemaInfo": body} if version is None else body
+    print_value(shown, json.dumps(shown, indent=2, ensure_ascii=False))
 
 
 def _schema_json(name: str, schema: SchemaInfo, created_ms: int) -> dict[str, Any]:

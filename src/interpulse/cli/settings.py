@@ -67,7 +67,7 @@ class ConnectionSettings:
             service_url=text("brokerServiceUrl") or "pulsar://localhost:6650",
             auth_plugin=text("authPlugin"),
             auth_params=text("authParams"),
-            request_timeout_ms=int(text("requestTimeoutSeconds", "300") or 300) * 1000,
+            request_timeout_ms=_seconds(text("requestTimeoutSeconds", "300")) * 1000,
             tls_trust_certs_path=text("tlsTrustCertsFilePath"),
             tls_insecure_allowed=truth("tlsAllowInsecureConnection", False),
             tls_hostname_verified=truth("tlsEnableHostnameVerification", True),
@@ -86,6 +86,12 @@ class ConnectionSettings:
         from interpulse.client.http import TlsOptions
 
         return TlsOptions(self.tls_trust_certs_path, self.tls_insecure_allowed, self.tls_hostname_verified)
+
+
+def _seconds(text: str | None) -> int:
+    if text is None or not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise click.UsageError(f"requestTimeoutSeconds must be a whole number above 0, not {text!r}")
+    return int(text)
 
 
 def read_client_conf(path: str | None) -> dict[str, str]:

@@ -66,6 +66,14 @@ def test_settings_when_truth_value_is_none_then_is_wrong_usage() -> None:
         ConnectionSettings.resolve({}, {"tlsAllowInsecureConnection": "perhaps"})
 
 
+@pytest.mark.parametrize("seconds", ["soon", "0", "-1", "1.5"])
+def test_settings_when_timeout_is_no_number_of_seconds_then_is_wrong_usage(seconds: str) -> None:
+    with pytest.raises(
+        click.UsageError, match=f"requestTimeoutSeconds must be a whole number above 0, not '{seconds}'"
+    ):
+        ConnectionSettings.resolve({}, {"requestTimeoutSeconds": seconds})
+
+
 def test_file_when_missing_then_is_wrong_usage() -> None:
     with pytest.raises(click.UsageError, match="PULSAR_CLIENT_CONF=/nowhere cannot be read"):
         read_client_conf("/nowhere")

@@ -1,0 +1,105 @@
+"""The forms besides Pulsar's own that a result can be printed in: JSON, YAML, a table. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+__all__ = ["FORMATS", "to_json", "to_table", "to_yaml"]
+
+_PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./+-]*(://[A-Za-z0-9_./+-]+)?")
+_NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+_GAP: Final = "  "
+
+
+def to_json(value: object) -> str:
+    """JSON as other tools print and read it."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def to_yaml(value: object) -> str:
+    """YAML 1.2, block style; texts are quoted where YAML could take them for something else."""
+    return "\n".join(_yaml_lines(value))
+
+
+def _yaml_lines(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            yield from _hung(f"{_yaml_text(str(key))}:", item, indent="  ")
+    elif isinstance(value, (list, tuple)) and value:
+        for item in value:
+            yield from _hung("-", item, indent="  ", compact=True)
+    else:
+        yield _yaml_scalar(value)
+
+
+def _hung(head: str, item: object, *, indent: str, compact: bool = False) -> Iterator[str]:
+    """An item behind its key or dash: on the same line if it fits there, else indented below."""
+    lines = list(_yaml_lines(item))
+    nested = isinstance(item, (Mapping, list, tuple)) and bool(item)
+    if nested and not compact:
+        yield head
+        yield from (indent + line for line in lines)
+        return
+    yield f"{head} {lines[0]}"
+    yield from (indent + line for line in lines[1:])
+
+
+def _yaml_scalar(value: object) -> str:
+    if isinstance(value, str):
+        return _yaml_text(value)
+    if isinstance(value, Mapping):
+        return "{}"
+    return "[]" if isinstance(value, (list, tuple)) else json.dumps(value)
+
+
+def _yaml_text(text: str) -> str:
+    """JSON texts are YAML texts."""
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def to_table(value: object) -> str:
+    """Columns with a heading. Nothing is cut off, whatever the width of the screen.
+
+    A list of objects has a column per field; an object has a row per field, those of inner objects with their path.
+    """
+    if isinstance(value, (list, tuple)):
+        return _table_of_list(value)
+    if isinstance(value, Mapping):
+        return _aligned(["FIELD", "VALUE"], [[path, _cell(item)] for path, item in _flat(value, "")])
+    return _cell(value)
+
+
+def _table_of_list(items: Sequence[object]) -> str:
+    rows = [dict(_flat(item, "")) if isinstance(item, Mapping) else {"value": item} for item in items]
+    columns = list(dict.fromkeys(column for row in rows for column in row)) or ["value"]
+    cells = [[_cell(row[column]) if column in row else "" for column in columns] for row in rows]
+    return _aligned([column.upper() for column in columns], cells)
+
+
+def _flat(value: Mapping[str, object], path: str) -> Iterator[tuple[str, object]]:
+    for key, item in value.items():
+        if isinstance(item, Mapping) and item:
+            yield from _flat(item, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", item
+
+
+def _cell(value: object) -> str:
+    """One line, whatever is in it."""
+    if isinstance(value, str) and value.isprintable():
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _aligned(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heading, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
+    return "\n".join(_GAP.join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+FORMATS: Final = {"json": to_json, "yaml": to_yaml, "table": to_table}
+"""By the name that ``--output`` takes."""

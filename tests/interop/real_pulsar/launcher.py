@@ -6,6 +6,7 @@
 The data stays in `directory` until the caller removes it, so a later `start` finds it again, on the same ports.
 """
 
+import base64
 import os
 import shutil
 import signal
@@ -187,6 +188,16 @@ class RealPulsar:
     def metadata_children(self, key: str) -> list[str]:
         """The names below one metadata key of the stopped cluster, sorted."""
         return sorted(self._run_metadata_program("children", key).decode().split())
+
+    def put_all_metadata(self, values: Mapping[str, bytes]) -> None:
+        """Sets many metadata keys of the stopped cluster at once."""
+        lines = [f"{key}\t{base64.b64encode(value).decode()}\n" for key, value in values.items()]
+        self._run_metadata_program("put-all", "/", "".join(lines).encode())
+
+    def metadata_below(self, key: str) -> dict[str, bytes]:
+        """Every metadata key below one of the stopped cluster, with its value."""
+        lines = self._run_metadata_program("below", key).decode().splitlines()
+        return {name: base64.b64decode(value) for name, _, value in (line.partition("\t") for line in lines)}
 
     def _run_metadata_program(self, verb: str, key: str, value: bytes = b"") -> bytes:
         assert not self.running, "the metadata can be altered only while the cluster is stopped"

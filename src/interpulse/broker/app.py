@@ -35,9 +35,11 @@ from interpulse.broker.replication import JobCommand, ReplicationSupervisor, rec
 from interpulse.broker.rest.rooms import Addresses, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.schemas import Schemas, SchemaSettings
+from interpulse.broker.topic_policies import TopicPolicyRecords
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
+from interpulse.rules.inactivity import effective_inactive_topics
 from interpulse.rules.lookup import LookupTarget
 from interpulse.rules.policies import (
     effective_auto_subscription_creation,
@@ -161,6 +163,7 @@ class BrokerApp:
                 Clusters(metadata), self._clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms
             ),
         )
+        self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle)
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
         self.permits = LookupPermits(lambda: self.dynamic.config.max_concurrent_lookup_request)
         self.lookups = self._build_lookups(metadata)
@@ -238,6 +241,7 @@ class BrokerApp:
         """The effective policies of one topic."""
         config = self.dynamic.config
         policies = await self.namespaces.find_policies(topic.namespace_name)
+        topic_policies = await self.topic_policies.find(topic)
         remote_clusters = policies.replication_clusters if policies else ()
         return LiveSettings(
             deduplication_enabled=effective_deduplication(policies, config.broker_deduplication_enabled),
@@ -248,6 +252,7 @@ class BrokerApp:
                 policies, config.allow_auto_subscription_creation
             ),
             remote_clusters=tuple(name for name in remote_clusters if name != config.cluster_name),
+            inactive_topics=effective_inactive_topics(topic_policies, policies, config.inactive_topics),
         )
 
     def _schema_settings(self) -> SchemaSettings:

@@ -14,7 +14,15 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Final
 
 from interpulse.broker.config_keys import PLANNED_KEYS, PULSAR_KEYS
-from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation, RetentionPolicies
+from interpulse.model.policies import (
+    DELETE_WHEN_CAUGHT_UP,
+    DELETE_WHEN_NO_SUBSCRIPTIONS,
+    NON_PARTITIONED,
+    PARTITIONED,
+    AutoTopicCreation,
+    InactiveTopicPolicies,
+    RetentionPolicies,
+)
 
 __all__ = ["BrokerConfig", "ConfigError", "LoadedConfig", "dynamic_keys", "load_config", "settings_by_key"]
 
@@ -99,6 +107,29 @@ class BrokerConfig:
     enable_persistent_topics: bool = _setting(True, "Persistent topics can be opened.")
     enable_non_persistent_topics: bool = _setting(True, "Non-persistent topics can be opened.")
 
+    # --- topics that nobody needs any more
+    broker_delete_inactive_topics_enabled: bool = _setting(
+        True, "Topics that nobody has needed for some time are deleted.", dynamic=True
+    )
+    broker_delete_inactive_topics_frequency_seconds: int = _setting(
+        60, "How often topics are looked at for that, in seconds.", dynamic=True, least=1
+    )
+    broker_delete_inactive_topics_mode: str = _setting(
+        DELETE_WHEN_NO_SUBSCRIPTIONS,
+        "What keeps a topic nobody is connected to: any subscription, or only one that has messages to come.",
+        dynamic=True,
+        choices=(DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP),
+    )
+    broker_delete_inactive_topics_max_inactive_duration_seconds: int | None = _setting(
+        None,
+        "How long a topic stays when nobody needs it, in seconds; empty = brokerDeleteInactiveTopicsFrequencySeconds.",
+        dynamic=True,
+        least=0,
+    )
+    broker_delete_inactive_partitioned_topic_metadata_enabled: bool = _setting(
+        False, "A partitioned topic goes with its last partition.", dynamic=True
+    )
+
     # --- schemas
     is_allow_auto_update_schema_enabled: bool = _setting(True, "Clients may register new schemas.", dynamic=True)
     schema_compatibility_strategy: str = _setting(
@@ -180,6 +211,16 @@ class BrokerConfig:
         """The broker's policy for namespaces that have none of their own."""
         return AutoTopicCreation(
             self.allow_auto_topic_creation, self.allow_auto_topic_creation_type, self.default_num_partitions
+        )
+
+    @property
+    def inactive_topics(self) -> InactiveTopicPolicies:
+        """The broker's word on inactive topics for namespaces that have none of their own."""
+        seconds = self.broker_delete_inactive_topics_max_inactive_duration_seconds
+        return InactiveTopicPolicies(
+            self.broker_delete_inactive_topics_mode,
+            self.broker_delete_inactive_topics_frequency_seconds if seconds is None else seconds,
+            self.broker_delete_inactive_topics_enabled,
         )
 
     @property
@@ -331,7 +372,7 @@ def _value(item: Field[Any], text: str) -> Any:
     """Read one value by the type of its default; raises ValueError that says what is allowed."""
     if isinstance(item.default, bool):
         return _boolean(text)
-    if isinstance(item.default, int):
+    if isinstance(item.default, int | None):
         return _integer(text, item.metadata["least"], item.metadata["most"])
     choices = item.metadata["choices"]
     if choices and text not in choices:
@@ -357,4 +398,6 @@ def _integer(text: str, least: int | None, most: int | None) -> int:
 
 
 def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

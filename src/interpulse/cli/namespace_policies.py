@@ -10,11 +10,13 @@ import click
 from interpulse.cli.output import print_json, print_lines
 from interpulse.cli.params import NAMESPACE, SIZE, TIME
 from interpulse.cli.running import admin_command
+from interpulse.cli.topic_policies import inactive_topic_options
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies import (
     NON_PARTITIONED,
     PARTITIONED,
     AutoTopicCreation,
+    InactiveTopicPolicies,
     RetentionPolicies,
 )
 
@@ -143,6 +145,31 @@ async def get_auto_subscription_creation(admin: AdminClient, namespace: Namespac
 async def remove_auto_subscription_creation(admin: AdminClient, namespace: NamespaceName) -> None:
     """Let the broker's settings apply again."""
     await admin.namespaces.remove_auto_subscription_creation(namespace)
+
+
+# Topics that nobody needs any more
+
+
+@_policy_command("set-inactive-topic-policies")
+@inactive_topic_options
+async def set_inactive_topic_policies(
+    admin: AdminClient, namespace: NamespaceName, policies: InactiveTopicPolicies
+) -> None:
+    """Say whether topics that nobody needs are deleted, and after which time."""
+    await admin.namespaces.set_inactive_topic_policies(namespace, policies)
+
+
+@_policy_command("get-inactive-topic-policies")
+async def get_inactive_topic_policies(admin: AdminClient, namespace: NamespaceName) -> None:
+    """Print what is set for the namespace, null if the broker's settings apply."""
+    policies = await admin.namespaces.inactive_topic_policies(namespace)
+    print_json(policies and policies.to_json())
+
+
+@_policy_command("remove-inactive-topic-policies")
+async def remove_inactive_topic_policies(admin: AdminClient, namespace: NamespaceName) -> None:
+    """Let the broker's settings apply again."""
+    await admin.namespaces.remove_inactive_topic_policies(namespace)
 
 
 # Keeping messages

@@ -9,6 +9,7 @@ import click
 from interpulse.cli.output import print_json, print_lines, print_pairs
 from interpulse.cli.params import NAMESPACE, PAIRS, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.running import admin_command
+from interpulse.cli.topic_policies import POLICY_COMMANDS
 from interpulse.cli.topic_subscriptions import SUBSCRIPTION_COMMANDS
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 
@@ -36,7 +37,7 @@ def topics() -> None:
     """Operations about topics."""
 
 
-for command in SUBSCRIPTION_COMMANDS:
+for command in (*SUBSCRIPTION_COMMANDS, *POLICY_COMMANDS):
     topics.add_command(command)
 
 

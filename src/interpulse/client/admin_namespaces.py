@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from interpulse.client.http import HttpSession
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies import AutoTopicCreation, NamespacePolicies, RetentionPolicies
+from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
 
 __all__ = ["NamespacesAdmin", "TopicMode"]
 
@@ -125,6 +125,21 @@ class NamespacesAdmin:
 
     async def remove_auto_subscription_creation(self, namespace: NamespaceName | str) -> None:
         await self._delete(namespace, "autoSubscriptionCreation")
+
+    # Topics that nobody needs any more
+
+    async def inactive_topic_policies(self, namespace: NamespaceName | str) -> InactiveTopicPolicies | None:
+        """None if the broker's settings apply."""
+        body = await self._get(namespace, "inactiveTopicPolicies")
+        return None if body is None else InactiveTopicPolicies.from_json(body)
+
+    async def set_inactive_topic_policies(
+        self, namespace: NamespaceName | str, policies: InactiveTopicPolicies
+    ) -> None:
+        await self._post(namespace, "inactiveTopicPolicies", policies.to_json())
+
+    async def remove_inactive_topic_policies(self, namespace: NamespaceName | str) -> None:
+        await self._delete(namespace, "inactiveTopicPolicies")
 
     # Keeping messages
 

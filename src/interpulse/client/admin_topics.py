@@ -8,6 +8,7 @@ from typing import Any
 from interpulse.client.http import HttpSession
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, encode_local_name
+from interpulse.model.policies import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 
 __all__ = ["TopicsAdmin"]
@@ -210,6 +211,21 @@ class TopicsAdmin:
     async def skip_all(self, topic: TopicName | str, subscription: str) -> None:
         """Acknowledge the whole backlog of the subscription."""
         await self._http.post(_subscription(topic, subscription, "skip_all"), kind="subscription")
+
+    # Policies
+
+    async def inactive_topic_policies(
+        self, topic: TopicName | str, *, applied: bool = False
+    ) -> InactiveTopicPolicies | None:
+        """What is set for this topic; None if its namespace decides. ``applied`` asks for what is in force."""
+        body = await self._http.get(_path(topic, "inactiveTopicPolicies"), kind="topic", query={"applied": applied})
+        return None if body is None else InactiveTopicPolicies.from_json(body)
+
+    async def set_inactive_topic_policies(self, topic: TopicName | str, policies: InactiveTopicPolicies) -> None:
+        await self._http.post(_path(topic, "inactiveTopicPolicies"), policies.to_json(), kind="topic")
+
+    async def remove_inactive_topic_policies(self, topic: TopicName | str) -> None:
+        await self._http.delete(_path(topic, "inactiveTopicPolicies"), kind="topic")
 
     # Replication
 

@@ -9,13 +9,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-__all__ = ["NON_PARTITIONED", "PARTITIONED", "AutoTopicCreation", "NamespacePolicies", "RetentionPolicies", "TopicType"]
+__all__ = [
+    "DELETE_WHEN_CAUGHT_UP",
+    "DELETE_WHEN_NO_SUBSCRIPTIONS",
+    "NON_PARTITIONED",
+    "PARTITIONED",
+    "AutoTopicCreation",
+    "InactiveTopicPolicies",
+    "NamespacePolicies",
+    "RetentionPolicies",
+    "TopicType",
+]
 
 TopicType = Literal["partitioned", "non-partitioned"]
 PARTITIONED: TopicType = "partitioned"
 NON_PARTITIONED: TopicType = "non-partitioned"
+
+DELETE_WHEN_NO_SUBSCRIPTIONS: Final = "delete_when_no_subscriptions"
+DELETE_WHEN_CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +75,31 @@ class RetentionPolicies:
 
 
 @dataclass(frozen=True, slots=True)
+class InactiveTopicPolicies:
+    """Whether a topic goes by itself when nobody needs it, what counts as need, and how long it stays without."""
+
+    delete_mode: str = DELETE_WHEN_NO_SUBSCRIPTIONS
+    max_inactive_seconds: int = 60
+    delete_while_inactive: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "inactiveTopicDeleteMode": self.delete_mode,
+            "maxInactiveDurationSeconds": self.max_inactive_seconds,
+            "deleteWhileInactive": self.delete_while_inactive,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> InactiveTopicPolicies:
+        """A missing field counts as Pulsar's Java class has it: no time, not deleted."""
+        return cls(
+            str(body.get("inactiveTopicDeleteMode") or DELETE_WHEN_NO_SUBSCRIPTIONS),
+            int(body.get("maxInactiveDurationSeconds", 0)),
+            bool(body.get("deleteWhileInactive", False)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class NamespacePolicies:
     """The policies of one namespace."""
 
@@ -70,6 +108,7 @@ class NamespacePolicies:
     auto_topic_creation: AutoTopicCreation | None = None
     auto_subscription_creation_allowed: bool | None = None
     deduplication_enabled: bool | None = None
+    inactive_topics: InactiveTopicPolicies | None = None
     retention: RetentionPolicies | None = None
     message_ttl_seconds: int | None = None
     max_topics_per_namespace: int | None = None
@@ -101,6 +140,7 @@ class NamespacePolicies:
             if subscriptions is None
             else {"allowAutoSubscriptionCreation": subscriptions},
             "deduplicationEnabled": self.deduplication_enabled,
+            "inactive_topic_policies": self.inactive_topics and self.inactive_topics.to_json(),
             "retention_policies": self.retention and self.retention.to_json(),
             "message_ttl_in_seconds": self.message_ttl_seconds,
             "max_topics_per_namespace": self.max_topics_per_namespace,
@@ -112,6 +152,7 @@ class NamespacePolicies:
         """Read Pulsar's JSON; a missing or null field takes its default."""
         auto_topics = body.get("autoTopicCreationOverride")
         auto_subscriptions = body.get("autoSubscriptionCreationOverride")
+        inactive_topics = body.get("inactive_topic_policies")
         retention = body.get("retention_policies")
         with_replicator = body.get("is_allow_auto_update_schema_with_replicator")
         return cls(
@@ -122,6 +163,7 @@ class NamespacePolicies:
             if auto_subscriptions
             else None,
             deduplication_enabled=body.get("deduplicationEnabled"),
+            inactive_topics=InactiveTopicPolicies.from_json(inactive_topics) if inactive_topics else None,
             retention=RetentionPolicies.from_json(retention) if retention else None,
             message_ttl_seconds=body.get("message_ttl_in_seconds"),
             max_topics_per_namespace=body.get("max_topics_per_namespace"),
@@ -152,6 +194,7 @@ _KNOWN_KEYS = frozenset(
         "autoTopicCreationOverride",
         "autoSubscriptionCreationOverride",
         "deduplicationEnabled",
+        "inactive_topic_policies",
         "retention_policies",
         "message_ttl_in_seconds",
         "max_topics_per_namespace",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.model.policies import RetentionPolicies
+from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
 
 __all__ = [
     "AccessMode",
@@ -95,6 +95,7 @@ class TopicSettings:
     auto_subscription_creation_allowed: bool = True
     deduplication_inactivity_minutes: int = 360
     remote_clusters: tuple[str, ...] = ()
+    inactive_topics: InactiveTopicPolicies = field(default_factory=InactiveTopicPolicies)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.rest.call import DONE, Answer, Call, Handler, Route, answer_json
+from interpulse.broker.rest.topic_policies import inactive_topics
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.policies import PARTITIONED, NamespacePolicies
 from interpulse.rules.policies import (
@@ -117,6 +118,12 @@ _POLICIES: Final = (
         lambda policies, config, call: policies.deduplication_enabled,
         lambda call: {"deduplication_enabled": call.boolean()},
         clear={"deduplication_enabled": None},
+    ),
+    _Policy(
+        "inactiveTopicPolicies",
+        lambda policies, config, call: policies.inactive_topics and policies.inactive_topics.to_json(),
+        lambda call: {"inactive_topics": inactive_topics(call)},
+        clear={"inactive_topics": None},
     ),
     _Policy(
         "retention",

@@ -86,7 +86,7 @@ def build_rest_rooms(
         registry=registry,
         lookups=lookups,
         schemas=schemas,
-        deletion=Deletion(store, lifecycle, registry, namespaces, tenants, lambda: dynamic.config),
+        deletion=Deletion(store, lifecycle, registry, schemas, namespaces, tenants, lambda: dynamic.config),
         topic_policies=TopicPolicyRecords(store, lifecycle),
         replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
         replication_status=ReplicationStatus(store, namespaces, lifecycle, without_job=without_job),

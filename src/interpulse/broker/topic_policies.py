@@ -1,0 +1,60 @@
+"""The policies of single topics: read, change, commit if the topic is still there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from interpulse.broker import keys
+from interpulse.broker.commits import until_unchanged
+from interpulse.broker.lifecycle import TopicLifecycle
+from interpulse.model.errors import PreconditionFailed, TopicNotFound
+from interpulse.model.names import TopicName
+from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topics import TopicKind
+from interpulse.storage.api import Delete, MetadataStore, Put
+
+__all__ = ["TopicPolicyRecords"]
+
+_NOTHING_SET = TopicPolicies()
+
+
+class TopicPolicyRecords:
+    """One record per topic, under its base name: the partitions share it. Deleted with the topic."""
+
+    def __init__(self, store: MetadataStore, lifecycle: TopicLifecycle) -> None:
+        self._store = store
+        self._lifecycle = lifecycle
+
+    async def find(self, name: TopicName) -> TopicPolicies:
+        """What is set for the topic, or for the one it is a partition of."""
+        stored = await self._store.get(keys.topic_policies(name))
+        return TopicPolicies.load(stored.value) if stored else _NOTHING_SET
+
+    async def find_of_existing(self, name: TopicName) -> TopicPolicies:
+        """As `find`; raises PreconditionFailed for a partition, and TopicNotFound."""
+        await self._check(name)
+        return await self.find(name)
+
+    async def update(self, name: TopicName, change: Callable[[TopicPolicies], TopicPolicies]) -> None:
+        """Store what ``change`` makes of the policies; it may be called again if somebody else was faster.
+
+        Raises PreconditionFailed for a partition, and TopicNotFound; then nothing is stored.
+        """
+        key = keys.topic_policies(name)
+
+        async def attempt() -> None:
+            stored = await self._store.get(key)
+            policies = TopicPolicies.load(stored.value) if stored else _NOTHING_SET
+            await self._check(name)
+            changed = change(policies)
+            if changed != policies:
+                update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
+                await self._store.commit([update], {key: stored.version if stored else None})
+
+        await until_unchanged(attempt)
+
+    async def _check(self, name: TopicName) -> None:
+        if name.is_partition:
+            raise PreconditionFailed(f"{name} is a partition; the policies are those of {name.base}")
+        if (await self._lifecycle.existence(name)).kind is TopicKind.ABSENT:
+            raise TopicNotFound(f"Topic {name} not found")

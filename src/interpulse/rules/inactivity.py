@@ -1,0 +1,121 @@
+"""When a topic goes by itself, because nobody needs it any more.
+
+Whether somebody needs it depends on the mode of the policy: ``delete_when_no_subscriptions`` keeps whatever has a
+subscription, ``delete_when_subscriptions_caught_up`` only what a subscription has not acknowledged yet. In both modes a
+connected client keeps its topic, and so does what another cluster has still to get. Only loaded topics are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from interpulse.model.changes import DeletePartitionedMetadata
+from interpulse.model.errors import InvalidRequest
+from interpulse.model.names import TopicName
+from interpulse.model.policies import (
+    DELETE_WHEN_CAUGHT_UP,
+    DELETE_WHEN_NO_SUBSCRIPTIONS,
+    InactiveTopicPolicies,
+    NamespacePolicies,
+    RetentionPolicies,
+)
+from interpulse.model.topic_policies import TopicPolicies
+from interpulse.rules.decision import Decision
+from interpulse.rules.topics import TopicView
+
+__all__ = [
+    "DELETE_MODES",
+    "TopicActivity",
+    "check_inactive_topics",
+    "decide_delete_deserted",
+    "effective_inactive_topics",
+    "is_active",
+    "is_expendable",
+]
+
+DELETE_MODES: Final = (DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP)
+_SECONDS_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicActivity:
+    """What a loaded topic is used for.
+
+    ``in_use``: a producer, a consumer or the replication to another cluster is connected. ``subscribed``: it has a
+    subscription. ``backlog``: a subscription has entries that it has not acknowledged. ``unreplicated``: another
+    cluster has still to get entries.
+    """
+
+    in_use: bool = False
+    subscribed: bool = False
+    backlog: bool = False
+    unreplicated: bool = False
+
+
+def is_active(activity: TopicActivity, delete_mode: str) -> bool:
+    """Whether somebody needs the topic now."""
+    if activity.in_use or activity.unreplicated:
+        return True
+    return activity.backlog if delete_mode == DELETE_WHEN_CAUGHT_UP else activity.subscribed
+
+
+def is_expendable(
+    name: TopicName,
+    activity: TopicActivity,
+    *,
+    idle_ms: int,
+    policies: InactiveTopicPolicies,
+    retention: RetentionPolicies,
+) -> bool:
+    """Whether a loaded topic that was needed ``idle_ms`` ago for the last time goes now.
+
+    System topics stay. So does a topic as long as its retention would keep acknowledged messages; only the time limit
+    counts, and a topic that is not stored retains nothing.
+    """
+    if name.is_system or not policies.delete_while_inactive or is_active(activity, policies.delete_mode):
+        return False
+    if idle_ms < policies.max_inactive_seconds * 1000:
+        return False
+    return not (name.is_persistent and _retained(idle_ms, retention))
+
+
+def _retained(idle_ms: int, retention: RetentionPolicies) -> bool:
+    return retention.time_minutes < 0 or idle_ms < retention.time_minutes * 60_000
+
+
+def decide_delete_deserted(view: TopicView, *, loaded: bool) -> Decision[bool]:
+    """A partitioned topic goes when its last partition has gone. One that is being deleted is left to whoever does it.
+
+    ``loaded``: a partition is loaded, which is all there is of one that is not stored.
+    """
+    present = view.metadata.get(view.name)
+    if present is None or present.deleted or view.name.is_system or view.partition_records or loaded:
+        return Decision(False)
+    return Decision(True, (DeletePartitionedMetadata(view.name),))
+
+
+def effective_inactive_topics(
+    topic: TopicPolicies, namespace: NamespacePolicies | None, broker: InactiveTopicPolicies
+) -> InactiveTopicPolicies:
+    """The topic's policy if it has one, else the namespace's, else the broker's; each replaces the next as a whole."""
+    return topic.inactive_topics or (namespace and namespace.inactive_topics) or broker
+
+
+def check_inactive_topics(body: Mapping[str, Any]) -> InactiveTopicPolicies:
+    """Read a policy as an operator sends it; raises InvalidRequest for what cannot be meant."""
+    mode = body.get("inactiveTopicDeleteMode")
+    seconds = body.get("maxInactiveDurationSeconds", 0)
+    enabled = body.get("deleteWhileInactive", False)
+    if mode not in DELETE_MODES:
+        raise _invalid(f"inactiveTopicDeleteMode must be {' or '.join(DELETE_MODES)}, not {mode}")
+    if isinstance(seconds, bool) or not isinstance(seconds, int) or not 0 <= seconds <= _SECONDS_MAX:
+        raise _invalid(f"maxInactiveDurationSeconds must be a whole number from 0 to {_SECONDS_MAX}, not {seconds}")
+    if not isinstance(enabled, bool):
+        raise _invalid(f"deleteWhileInactive must be true or false, not {enabled}")
+    return InactiveTopicPolicies(mode, seconds, enabled)
+
+
+def _invalid(reason: str) -> InvalidRequest:
+    return InvalidRequest(f"Invalid inactive topic policies: {reason}")

@@ -1,0 +1,158 @@
+"""Every state a topic can be in, and whether it goes then."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from interpulse.model.changes import DeletePartitionedMetadata
+from interpulse.model.errors import InvalidRequest
+from interpulse.model.names import TopicName
+from interpulse.model.policies import (
+    DELETE_WHEN_CAUGHT_UP,
+    DELETE_WHEN_NO_SUBSCRIPTIONS,
+    InactiveTopicPolicies,
+    NamespacePolicies,
+    RetentionPolicies,
+)
+from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.rules.decision import Decision
+from interpulse.rules.inactivity import (
+    DELETE_MODES,
+    TopicActivity,
+    check_inactive_topics,
+    decide_delete_deserted,
+    effective_inactive_topics,
+    is_active,
+    is_expendable,
+)
+from interpulse.rules.topics import TopicView
+
+X = TopicName.parse("x")
+UNSTORED = TopicName.parse("non-persistent://public/default/x")
+SYSTEM = TopicName.parse("public/default/__change_events-partition-0")
+ACTIVITIES = [TopicActivity(*flags) for flags in product((False, True), repeat=4)]
+UNUSED = TopicActivity()
+AT_ONCE = InactiveTopicPolicies(max_inactive_seconds=0)
+NO_RETENTION = RetentionPolicies()
+
+
+def goes(name: TopicName = X, activity: TopicActivity = UNUSED, **changed: Any) -> bool:
+    given: dict[str, Any] = {"idle_ms": 60_000, "policies": InactiveTopicPolicies(), "retention": NO_RETENTION}
+    return is_expendable(name, activity, **{**given, **changed})
+
+
+@pytest.mark.parametrize("activity", ACTIVITIES, ids=str)
+@pytest.mark.parametrize("mode", DELETE_MODES)
+def test_need_when_every_use_is_tried_then_clients_and_copies_count_always(mode: str, activity: TopicActivity) -> None:
+    needs = [activity.in_use, activity.unreplicated]
+    needs.append(activity.subscribed if mode == DELETE_WHEN_NO_SUBSCRIPTIONS else activity.backlog)
+    assert is_active(activity, mode) is any(needs)
+
+
+@pytest.mark.parametrize("mode", DELETE_MODES)
+@pytest.mark.parametrize("enabled", [False, True], ids=["disabled", "enabled"])
+@pytest.mark.parametrize("minutes", [-1, 0, 1, 2])
+@pytest.mark.parametrize("idle_ms", [0, 59_999, 60_000, 119_999, 120_000])
+def test_topic_when_every_state_is_tried_then_goes_only_if_allowed_idle_and_not_retained(
+    mode: str, enabled: bool, minutes: int, idle_ms: int
+) -> None:
+    limits: dict[str, Any] = {
+        "idle_ms": idle_ms,
+        "policies": InactiveTopicPolicies(mode, 60, enabled),
+        "retention": RetentionPolicies(minutes, -1),
+    }
+    retained = minutes < 0 or idle_ms < minutes * 60_000
+    for activity in ACTIVITIES:
+        unneeded = enabled and idle_ms >= 60_000 and not is_active(activity, mode)
+        assert goes(X, activity, **limits) is (unneeded and not retained), activity
+        assert goes(UNSTORED, activity, **limits) is unneeded, activity
+        assert not goes(SYSTEM, activity, **limits), activity
+
+
+@pytest.mark.parametrize("activity", [each for each in ACTIVITIES if each.backlog], ids=str)
+def test_unconsumed_messages_when_subscriptions_must_have_caught_up_then_keep_their_topic(
+    activity: TopicActivity,
+) -> None:
+    assert not goes(activity=activity, policies=InactiveTopicPolicies(DELETE_WHEN_CAUGHT_UP, 0))
+
+
+def test_duration_when_zero_then_a_topic_goes_in_the_next_round() -> None:
+    assert goes(idle_ms=0, policies=AT_ONCE)
+
+
+TOPIC_SAYS, NAMESPACE_SAYS, BROKER_SAYS = (InactiveTopicPolicies(max_inactive_seconds=n) for n in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("topic", "namespace", "expected"),
+    [
+        pytest.param(None, None, BROKER_SAYS, id="broker"),
+        pytest.param(None, NamespacePolicies(), BROKER_SAYS, id="silent-namespace"),
+        pytest.param(None, NamespacePolicies(inactive_topics=NAMESPACE_SAYS), NAMESPACE_SAYS, id="namespace"),
+        pytest.param(TOPIC_SAYS, NamespacePolicies(inactive_topics=NAMESPACE_SAYS), TOPIC_SAYS, id="topic-wins"),
+        pytest.param(TOPIC_SAYS, None, TOPIC_SAYS, id="topic"),
+    ],
+)
+def test_policy_when_several_say_something_then_the_nearest_counts_as_a_whole(
+    topic: InactiveTopicPolicies | None, namespace: NamespacePolicies | None, expected: InactiveTopicPolicies
+) -> None:
+    assert effective_inactive_topics(TopicPolicies(topic), namespace, BROKER_SAYS) == expected
+
+
+@pytest.mark.parametrize("mode", DELETE_MODES)
+@pytest.mark.parametrize("enabled", [False, True])
+def test_body_when_it_can_be_meant_then_comes_back_as_it_was(mode: str, enabled: bool) -> None:
+    body = {"inactiveTopicDeleteMode": mode, "maxInactiveDurationSeconds": 5, "deleteWhileInactive": enabled}
+    assert check_inactive_topics(body).to_json() == body
+    assert InactiveTopicPolicies.from_json(body).to_json() == body
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("inactiveTopicDeleteMode", "never"),
+        ("inactiveTopicDeleteMode", None),
+        ("inactiveTopicDeleteMode", ["delete_when_no_subscriptions"]),
+        ("maxInactiveDurationSeconds", -1),
+        ("maxInactiveDurationSeconds", 2**31),
+        ("maxInactiveDurationSeconds", "60"),
+        ("maxInactiveDurationSeconds", True),
+        ("maxInactiveDurationSeconds", None),
+        ("deleteWhileInactive", "yes"),
+        ("deleteWhileInactive", 1),
+    ],
+)
+def test_body_when_it_means_nothing_then_the_refusal_names_field_and_value(key: str, value: Any) -> None:
+    body = InactiveTopicPolicies().to_json() | {key: value}
+    with pytest.raises(InvalidRequest) as refusal:
+        check_inactive_topics(body)
+    assert key in str(refusal.value)
+    assert str(value) in str(refusal.value)
+
+
+def partitioned(name: TopicName = X, *, deleted: bool = False, records: frozenset[int] = frozenset()) -> TopicView:
+    return TopicView(name, metadata={name: PartitionedTopicMetadata(3, deleted)}, partition_records=records)
+
+
+@pytest.mark.parametrize(
+    ("view", "loaded", "goes"),
+    [
+        pytest.param(partitioned(), False, True, id="nothing-left"),
+        pytest.param(partitioned(records=frozenset({2})), False, False, id="one-left"),
+        pytest.param(partitioned(records=frozenset({7})), False, False, id="one-left-beyond-the-count"),
+        pytest.param(partitioned(UNSTORED), False, True, id="unstored-none-loaded"),
+        pytest.param(partitioned(UNSTORED), True, False, id="unstored-one-loaded"),
+        pytest.param(partitioned(deleted=True), False, False, id="somebody-deletes-it-already"),
+        pytest.param(partitioned(SYSTEM.base), False, False, id="system-topic"),
+        pytest.param(TopicView(X), False, False, id="not-partitioned"),
+    ],
+)
+def test_partitioned_topic_when_its_partitions_are_gone_then_goes_too(
+    view: TopicView, loaded: bool, goes: bool
+) -> None:
+    changes = (DeletePartitionedMetadata(view.name),) if goes else ()
+    assert decide_delete_deserted(view, loaded=loaded) == Decision(goes, changes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from interpulse.model.errors import InvalidRequest, PartitionCountAboveMaximum, PreconditionFailed
 from interpulse.model.names import TopicName
@@ -29,6 +29,8 @@ __all__ = [
     "effective_topics_max",
     "effective_ttl_seconds",
 ]
+
+_INT_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +64,52 @@ def effective_auto_creation(
 def check_auto_topic_creation(body: Mapping[str, Any], *, partitions_max: int) -> AutoTopicCreation:
     """Read an override as an operator sends it; the topic type is lower-cased.
 
-    Raises PreconditionFailed for a combination that means nothing and PartitionCountAboveMaximum for a count above
-    ``partitions_max`` (0 = no limit). An override that switches auto-creation off is taken as it is.
+    Raises InvalidRequest for values of another kind, PreconditionFailed for a combination that means nothing and
+    PartitionCountAboveMaximum for a count above ``partitions_max`` (0 = no limit). Of an override that switches
+    auto-creation off only the maximum is checked.
     """
-    override = AutoTopicCreation.from_json(body)
-    if override.topic_type is not None:
-        override = AutoTopicCreation(
-            override.allowed,
-            str(override.topic_type).lower(),
-            override.default_partitions,
-            override.always_allow_for_replicator,
-        )
+    topic_type, always = body.get("topicType"), body.get("alwaysAllowForReplicator")
+    override = AutoTopicCreation(
+        allowed=_truth("allowAutoTopicCreation", body.get("allowAutoTopicCreation")),
+        topic_type=None if topic_type is None else str(topic_type).lower(),
+        default_partitions=_count("defaultNumPartitions", body.get("defaultNumPartitions")),
+        always_allow_for_replicator=None if always is None else _truth("alwaysAllowForReplicator", always),
+    )
     if override.allowed:
-        _check_shape(override, partitions_max)
+        _check_shape(override)
+    if 0 < partitions_max < (override.default_partitions or 0):
+        raise PartitionCountAboveMaximum(
+            f"Number of partitions should be less than or equal to {partitions_max} "
+            f"(maxNumPartitionsPerPartitionedTopic), not {override.default_partitions}"
+        )
     return override
 
 
-def _check_shape(override: AutoTopicCreation, partitions_max: int) -> None:
+def _truth(name: str, value: Any) -> bool:
+    """A truth value as JSON or as text, as Pulsar reads it; nothing counts as false."""
+    text = str(value).lower()
+    if value is None or text in ("true", "false"):
+        return text == "true"
+    raise InvalidRequest(f"{name} must be true or false, not {_quoted(value)}")
+
+
+def _count(name: str, value: Any) -> int | None:
+    """A whole number of 32 bits as JSON or as text, as Pulsar reads it."""
+    digits = str(value).removeprefix("-")
+    if value is None:
+        return None
+    if isinstance(value, int | str) and digits.isdecimal() and digits.isascii() and len(digits) <= 10:
+        count = int(value)
+        if abs(count) <= _INT_MAX:
+            return count
+    raise InvalidRequest(f"{name} must be a whole number up to {_INT_MAX}, not {_quoted(value)}")
+
+
+def _quoted(value: Any) -> str:
+    return repr(value)[:100]
+
+
+def _check_shape(override: AutoTopicCreation) -> None:
     count = override.default_partitions
     if override.topic_type not in (PARTITIONED, NON_PARTITIONED):
         raise _invalid_override(f"topicType must be {PARTITIONED} or {NON_PARTITIONED}, not {override.topic_type}")
@@ -86,12 +117,8 @@ def _check_shape(override: AutoTopicCreation, partitions_max: int) -> None:
         if count is not None:
             raise _invalid_override(f"defaultNumPartitions ({count}) has no meaning for topicType {NON_PARTITIONED}")
         return
-    if not isinstance(count, int) or count < 1:
+    if count is None or count < 1:
         raise _invalid_override(f"topicType {PARTITIONED} needs a positive defaultNumPartitions, not {count}")
-    if 0 < partitions_max < count:
-        raise PartitionCountAboveMaximum(
-            f"defaultNumPartitions ({count}) is above maxNumPartitionsPerPartitionedTopic ({partitions_max})"
-        )
 
 
 def _invalid_override(reason: str) -> PreconditionFailed:

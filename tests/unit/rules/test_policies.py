@@ -69,7 +69,16 @@ def test_dead_letter_and_retry_topics_are_never_partitioned(local: str) -> None:
         pytest.param({"topicType": "non-partitioned"}, None, id="non-partitioned"),
         pytest.param({"topicType": "partitioned"}, PreconditionFailed, id="count-missing"),
         pytest.param({"topicType": "partitioned", "defaultNumPartitions": 0}, PreconditionFailed, id="count-zero"),
-        pytest.param({"topicType": "partitioned", "defaultNumPartitions": "3"}, PreconditionFailed, id="count-text"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": "3"}, None, id="count-text"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": "x"}, InvalidRequest, id="count-word"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": True}, InvalidRequest, id="count-truth"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 1.5}, InvalidRequest, id="count-fraction"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 2**31}, InvalidRequest, id="count-huge"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": "٣"}, InvalidRequest, id="count-script"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": []}, InvalidRequest, id="count-list"),
+        pytest.param({"allowAutoTopicCreation": "yes"}, InvalidRequest, id="allowed-word"),
+        pytest.param({"allowAutoTopicCreation": [], "topicType": "partitioned"}, InvalidRequest, id="allowed-list"),
+        pytest.param({"topicType": ["partitioned"]}, PreconditionFailed, id="type-list"),
         pytest.param({"topicType": "non-partitioned", "defaultNumPartitions": 1}, PreconditionFailed, id="count"),
         pytest.param({"topicType": "weird"}, PreconditionFailed, id="type-unknown"),
         pytest.param({}, PreconditionFailed, id="type-missing"),
@@ -80,6 +89,7 @@ def test_auto_topic_creation_that_is_allowed_is_checked(body: dict[str, Any], re
     body = {"allowAutoTopicCreation": True, **body}
     if refusal is None:
         checked = check_auto_topic_creation(body, partitions_max=5)
+        assert checked.default_partitions in (None, 3)
         assert checked.topic_type in (PARTITIONED, NON_PARTITIONED)
     else:
         with pytest.raises(refusal):
@@ -89,6 +99,13 @@ def test_auto_topic_creation_that_is_allowed_is_checked(body: dict[str, Any], re
 def test_auto_topic_creation_that_is_switched_off_is_taken_as_it_is() -> None:
     body = {"allowAutoTopicCreation": False, "topicType": "weird", "defaultNumPartitions": -1}
     assert check_auto_topic_creation(body, partitions_max=5) == AutoTopicCreation(False, "weird", -1)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_auto_topic_creation_above_the_maximum_is_refused_even_switched_off(allowed: bool) -> None:
+    body = {"allowAutoTopicCreation": allowed, "topicType": "partitioned", "defaultNumPartitions": 6}
+    with pytest.raises(PartitionCountAboveMaximum, match="less than or equal to 5"):
+        check_auto_topic_creation(body, partitions_max=5)
 
 
 def test_namespace_wins_over_broker_where_it_says_something() -> None:

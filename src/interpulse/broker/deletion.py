@@ -1,39 +1,48 @@
 """Deleting topics, namespaces and tenants with everything that belongs to them.
 
-Each deletion is marked first, so that nothing comes back while it lasts, and can be repeated if it was interrupted.
+A topic, partitioned or not, goes in one commit: its partitions, their cursors, metadata, schemas and policies. Before
+it everything is there, after it nothing, whenever the broker dies. Whoever wants to open the topic meanwhile waits.
+
+A namespace is too large for one commit. It is marked first, so that nothing can be created in it, and removed last;
+once something is gone there is no way back, and the next start finishes what was begun.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from typing import Final
+from weakref import WeakValueDictionary
 
 from interpulse.broker import keys
+from interpulse.broker.commits import until_unchanged
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.lifecycle import TopicLifecycle
-from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.registry import DeleteCheck, TopicRegistry
 from interpulse.broker.namespaces import Namespaces
-from interpulse.broker.schemas import Schemas
 from interpulse.broker.tenants import Tenants
-from interpulse.model.errors import NotEmpty, OperationNotAllowed
+from interpulse.model.errors import InvalidTopicName, NotEmpty, NotFound, OperationNotAllowed, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.model.topics import TopicKind
-from interpulse.storage.api import Delete, MetadataStore
+from interpulse.storage.api import Change, Delete, MetadataStore
 
 __all__ = ["Deletion"]
 
+log = logging.getLogger(__name__)
+
 _DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
+_KEYS_AT_ONCE: Final = 500  # per commit and turn of the event loop, which others need too
 
 
 class Deletion:
-    """Deletes on request of an operator."""
+    """Deletes on request of an operator, and what nobody needs any more."""
 
     def __init__(
         self,
         store: MetadataStore,
         lifecycle: TopicLifecycle,
         registry: TopicRegistry,
-        schemas: Schemas,
         namespaces: Namespaces,
         tenants: Tenants,
         config: Callable[[], BrokerConfig],
@@ -42,34 +51,39 @@ class Deletion:
         self._store = store
         self._lifecycle = lifecycle
         self._registry = registry
-        self._schemas = schemas
         self._namespaces = namespaces
         self._tenants = tenants
         self._config = config
+        self._emptying: WeakValueDictionary[NamespaceName, asyncio.Lock] = WeakValueDictionary()
 
     async def topic(self, name: TopicName, *, force: bool) -> None:
         """Delete one topic or partition; raises PreconditionFailed if it is in use and not forced.
 
         The schemas go with a topic, but stay when one partition of it is deleted.
         """
-        await self._lifecycle.check_delete_plain(name, force=force)
-        await self._registry.delete(name, force=force)
-        if not name.is_partition and await self._lifecycle.metadata(name) is None:
-            await self._forget(name)
+
+        async def attempt() -> None:
+            await self._lifecycle.check_delete_plain(name, force=force)
+            await self._delete_plain(name, force=force)
+
+        await until_unchanged(attempt)
+
+    async def inactive_topic(self, name: TopicName, check: DeleteCheck) -> None:
+        """Delete one topic or partition that nobody needs; ``check`` has the last word (see `TopicRegistry.delete`)."""
+        await until_unchanged(lambda: self._delete_plain(name, check=check))
+
+    async def deserted_partitioned_topic(self, name: TopicName) -> bool:
+        """Delete a partitioned topic that has no partition left, in one commit; whether it was one."""
+        return await self._lifecycle.delete_deserted(name, self._lifecycle.belongings(name))
 
     async def partitioned_topic(self, name: TopicName, *, force: bool) -> None:
         """Delete a partitioned topic with its partitions; if one is in use and it is not forced, nothing is deleted."""
-        partitions = [name.partition(index) for index in range(await self._lifecycle.begin_delete_partitioned(name))]
-        try:
-            if not force:
-                self._check_unused(partitions)
-            for partition in partitions:
-                await self._delete_if_present(partition, force=force)
-        except BaseException:
-            await self._lifecycle.give_up_delete_partitioned(name)
-            raise
-        await self._forget(name)
-        await self._lifecycle.end_delete_partitioned(name)
+
+        async def attempt() -> None:
+            plan = await self._lifecycle.plan_delete_partitioned(name)
+            await self._registry.delete(*plan.partitions, force=force, also=plan.changes, expect=plan.expect)
+
+        await until_unchanged(attempt)
 
     async def namespace(self, namespace: NamespaceName, *, force: bool) -> None:
         """Delete a namespace; raises NotEmpty if it holds topics of its users and it is not forced."""
@@ -87,28 +101,55 @@ class Deletion:
                 await self._delete_namespace(NamespaceName.parse(namespace), force=True)
         await self._tenants.delete(name)
 
+    async def resume(self) -> None:
+        """Finish the deletions that an earlier process began; one that cannot be finished is logged.
+
+        A namespace that was not to be deleted by force and holds topics of its users comes back.
+        """
+        for namespace, forced in (await self._namespaces.unfinished_deletions()).items():
+            try:
+                await self._delete_namespace(namespace, force=forced)
+                log.info("unfinished deletion finished namespace=%s", namespace)
+            except NotEmpty:
+                log.info("unfinished deletion given up, it holds topics namespace=%s", namespace)
+            except PulsarError as error:
+                log.error("unfinished deletion not finished namespace=%s error=%s", namespace, error)
+        for name in await self._lifecycle.unfinished_deletions():
+            try:
+                await self.partitioned_topic(name, force=True)
+                log.info("unfinished deletion finished topic=%s", name)
+            except NotFound:
+                continue  # somebody else has deleted it meanwhile
+            except PulsarError as error:
+                log.error("unfinished deletion not finished topic=%s error=%s", name, error)
+
+    # --- one topic
+
+    async def _delete_plain(self, name: TopicName, *, force: bool = False, check: DeleteCheck | None = None) -> None:
+        also: list[Change] = []
+        expect: dict[str, int | None] = {}
+        if not name.is_partition and await self._lifecycle.metadata(name) is None:
+            also, expect = self._lifecycle.belongings(name), {keys.partitioned_topic(name): None}
+        await self._registry.delete(name, force=force, check=check, also=also, expect=expect)
+
+    # --- a namespace
+
     async def _delete_namespace(self, namespace: NamespaceName, *, force: bool) -> None:
-        await self._namespaces.begin_delete(namespace)
-        try:
-            if not force and await self._holds_topics(namespace):
-                raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
-            await self._delete_topics(namespace)
-        except BaseException:
-            await self._namespaces.give_up_delete(namespace)
-            raise
-        await self._forget_everything_below(namespace)
-        await self._namespaces.end_delete(namespace)
-
-    def _check_unused(self, partitions: Iterable[TopicName]) -> None:
-        for partition in partitions:
-            loaded = self._registry.get(partition)
-            if loaded is not None:
-                loaded.check_deletable()
-
-    async def _delete_if_present(self, name: TopicName, *, force: bool) -> None:
-        found = await self._lifecycle.existence(name)
-        if found.kind is TopicKind.NON_PARTITIONED or self._registry.get(name) is not None:
-            await self._registry.delete(name, force=force)
+        async with self._emptying.setdefault(namespace, asyncio.Lock()):
+            begun = await self._store.get(keys.forced_deletion(namespace)) is not None
+            await self._namespaces.begin_delete(namespace, forced=force)
+            try:
+                if not (force or begun) and await self._holds_topics(namespace):
+                    raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
+                async for _ in self._emptied(namespace):
+                    begun = True
+            except BaseException as error:
+                if begun:
+                    log.error("deletion begun, the next start goes on namespace=%s error=%s", namespace, error)
+                else:
+                    await self._namespaces.give_up_delete(namespace)
+                raise
+            await self._namespaces.end_delete(namespace)
 
     async def _holds_topics(self, namespace: NamespaceName) -> bool:
         """Stored topics count, and topics that are not stored while somebody is connected to them."""
@@ -124,22 +165,33 @@ class Deletion:
         loaded = self._registry.get(name)
         return loaded is not None and loaded.in_use
 
-    async def _delete_topics(self, namespace: NamespaceName) -> None:
-        for domain in _DOMAINS:
-            for name in await self._lifecycle.list_topics(namespace, domain, include_system=True):
-                await self._registry.delete(name, force=True)
-            for name in await self._lifecycle.list_partitioned(namespace, domain, include_system=True):
-                await self._lifecycle.begin_delete_partitioned(name)
-                await self._lifecycle.end_delete_partitioned(name)
+    async def _emptied(self, namespace: NamespaceName) -> AsyncIterator[None]:
+        """Remove everything but the policies, some at a time: loaded topics, stored ones, then what is left."""
+        loaded = self._registry.names_in(namespace)
+        for first in range(0, len(loaded), _KEYS_AT_ONCE):
+            await self._registry.delete(*loaded[first : first + _KEYS_AT_ONCE], force=True)
+            yield
+        async for page in self._pages(f"{keys.namespace_records(namespace)}/"):
+            topics = _topics_of(page)
+            if topics:
+                await self._registry.delete(*topics, force=True)
+                yield
+        for prefix in keys.namespace_contents(namespace):
+            async for page in self._pages(prefix):
+                await self._store.commit([Delete(key) for key in page])
+                yield
 
-    async def _forget(self, name: TopicName) -> None:
-        await self._schemas.delete(name, force=True)
-        await self._store.commit([Delete(keys.topic_policies(name))])
+    async def _pages(self, prefix: str) -> AsyncIterator[Sequence[str]]:
+        last = ""
+        while page := [key for key, _ in await self._store.scan(prefix, after=last, limit=_KEYS_AT_ONCE)]:
+            yield page
+            last = page[-1]
 
-    async def _forget_everything_below(self, namespace: NamespaceName) -> None:
-        schemas = f"{keys.SCHEMAS}/{namespace}"
-        orphans = [f"{schemas}/{name}" for name in await self._store.children(schemas)]
-        for domain in _DOMAINS:
-            policies = keys.all_topic_policies(namespace, domain)
-            orphans += [f"{policies}/{name}" for name in await self._store.children(policies)]
-        await self._store.commit([Delete(key) for key in [*orphans, keys.replication_status(namespace)]])
+
+def _topics_of(record_keys: Sequence[str]) -> list[TopicName]:
+    """The topics these records and cursors belong to. A key that is none of a topic goes with what is left."""
+    found: dict[TopicName, None] = {}
+    for key in record_keys:
+        with suppress(InvalidTopicName, ValueError):
+            found[keys.topic_of_record(key)] = None
+    return list(found)

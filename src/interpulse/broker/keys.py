@@ -18,14 +18,19 @@ __all__ = [
     "TOPIC_RECORDS",
     "all_topic_policies",
     "cluster",
+    "forced_deletion",
+    "namespace_contents",
     "namespace_of_policies_key",
     "namespace_policies",
     "namespace_records",
+    "partition_records",
     "partitioned_topic",
     "partitioned_topics",
     "replication_status",
     "schema",
     "tenant",
+    "topic_of_partitioned_topic",
+    "topic_of_record",
     "topic_policies",
     "topic_record",
     "topic_records",
@@ -40,6 +45,7 @@ REPLICATION_STATUS = "/replication-status"
 SCHEMAS = "/schemas"
 TOPIC_RECORDS = "/managed-ledgers"
 _TOPIC_POLICIES = "/admin/topic-policies"
+_FORCED_DELETIONS = "/admin/forced-deletions"
 
 
 def cluster(name: str) -> str:
@@ -63,6 +69,16 @@ def namespace_of_policies_key(key: str) -> NamespaceName | None:
     return NamespaceName(*parts) if len(parts) == 2 else None
 
 
+def forced_deletion(namespace: NamespaceName) -> str:
+    """Present = the namespace is being deleted with whatever it holds."""
+    return f"{_FORCED_DELETIONS}/{namespace.tenant}/{namespace.local}"
+
+
+def namespace_contents(namespace: NamespaceName) -> tuple[str, ...]:
+    """Everything that belongs to a namespace besides its policies lies below one of these prefixes."""
+    return tuple(f"{root}/{namespace}/" for root in (TOPIC_RECORDS, PARTITIONED_TOPICS, SCHEMAS, _TOPIC_POLICIES))
+
+
 def partitioned_topics(namespace: NamespaceName, domain: Domain) -> str:
     """The children are the encoded local names of all partitioned topics."""
     return f"{PARTITIONED_TOPICS}/{namespace}/{domain}"
@@ -71,6 +87,16 @@ def partitioned_topics(namespace: NamespaceName, domain: Domain) -> str:
 def partitioned_topic(topic: TopicName) -> str:
     """`PartitionedTopicMetadata` of a base name."""
     return f"{PARTITIONED_TOPICS}/{topic.log_name}"
+
+
+def topic_of_partitioned_topic(key: str) -> TopicName:
+    """The inverse of `partitioned_topic`."""
+    return TopicName.from_log_name(key.removeprefix(f"{PARTITIONED_TOPICS}/"))
+
+
+def topic_of_record(key: str) -> TopicName:
+    """The inverse of `topic_record`, also for the key of a cursor."""
+    return TopicName.from_log_name("/".join(key.split("/", 6)[2:6]))
 
 
 def topic_records(namespace: NamespaceName, domain: Domain) -> str:
@@ -86,6 +112,11 @@ def namespace_records(namespace: NamespaceName) -> str:
 def topic_record(topic: TopicName) -> str:
     """The record of one topic or partition; its cursors are the children."""
     return f"{TOPIC_RECORDS}/{topic.log_name}"
+
+
+def partition_records(topic: TopicName) -> str:
+    """What the keys of all partitions of a base name begin with; the index follows."""
+    return f"{topic_record(topic)}-partition-"
 
 
 def schema(topic: TopicName) -> str:

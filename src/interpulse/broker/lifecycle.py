@@ -9,7 +9,8 @@ policies, no creation in flight can slip into a namespace that is being deleted.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -18,27 +19,29 @@ from interpulse.broker import keys
 from interpulse.broker.commits import until_unchanged
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.namespaces import Namespaces
+from interpulse.broker.partition_records import new_cursors, stored_partitions
 from interpulse.broker.remote_shapes import RemoteShapes
+from interpulse.broker.topic_counts import TopicCount, TopicCounts
 from interpulse.model.changes import (
     Change,
     CreatePartitionedMetadata,
     CreateTopicRecord,
     DeletePartitionedMetadata,
-    MarkPartitionedMetadataDeleted,
-    SetPartitionCount,
 )
 from interpulse.model.names import Domain, NamespaceName, TopicName, decode_local_name
-from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation, NamespacePolicies
+from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester
 from interpulse.rules import topics as rules
 from interpulse.rules.decision import Decision
+from interpulse.rules.inactivity import decide_delete_deserted
 from interpulse.rules.policies import effective_auto_creation, effective_topics_max
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import Delete, MetadataStore, Put
 
-__all__ = ["LifecycleSettings", "TopicLifecycle"]
+__all__ = ["LifecycleSettings", "PartitionedDeletion", "TopicLifecycle"]
 
 A = TypeVar("A")
+_KEYS_PER_PAGE = 1000
 _NO_PROPERTIES: Mapping[str, str] = {}
 _PULSARS_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIONED, default_partitions=1)
 
@@ -54,6 +57,7 @@ class LifecycleSettings:
     non_persistent_enabled: bool = True
     system_topics_enabled: bool = True
     remote_shapes_taken: bool = True
+    replicator_prefix: str = "pulsar.repl"
 
     @classmethod
     def of(cls, config: BrokerConfig) -> LifecycleSettings:
@@ -66,6 +70,7 @@ class LifecycleSettings:
             non_persistent_enabled=config.enable_non_persistent_topics,
             system_topics_enabled=config.system_topic_enabled,
             remote_shapes_taken=config.create_topic_to_remote_cluster_for_replication,
+            replicator_prefix=config.replicator_prefix,
         )
 
 
@@ -76,6 +81,16 @@ class _Reading:
     view: rules.TopicView
     versions: Mapping[str, int | None]
     remotes: tuple[str, ...] = ()
+    count: TopicCount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedDeletion:
+    """What makes a partitioned topic disappear: its partitions go together with these changes, if nothing changed."""
+
+    partitions: tuple[TopicName, ...]
+    changes: tuple[StoreChange, ...]
+    expect: Mapping[str, int | None]
 
 
 class TopicLifecycle:
@@ -100,6 +115,7 @@ class TopicLifecycle:
         self._settings = settings
         self._loaded = loaded
         self._remote_shapes = remote_shapes
+        self._counts = TopicCounts(store)
 
     # --- questions and opening
 
@@ -191,25 +207,22 @@ class TopicLifecycle:
         """Restore the partitions that have no record."""
         await self._decide(name, rules.decide_create_missed_partitions, with_partitions=True)
 
-    async def expand(
-        self, name: TopicName, partitions: int, *, force: bool = False, new_cursor: bytes | None = None
-    ) -> None:
-        """Let a partitioned topic grow; new partitions, their subscriptions and the new count are one commit.
+    async def check_expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
+        """Refuse unless `expand` would do it."""
+        reading = await self._read(name, await stored_partitions(self._store, name))
+        rules.decide_expand(reading.view, partitions, force=force)
 
-        ``new_cursor`` is the cursor record that each durable subscription of partition 0 gets on a new partition.
-        """
+    async def expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
+        """Let a partitioned topic grow; new partitions, their subscriptions and the new count are one commit."""
 
         async def attempt() -> None:
-            reading = await self._read(name, with_partitions=True)
+            stored = await stored_partitions(self._store, name)
+            reading = await self._read(name, stored)
             decision = rules.decide_expand(reading.view, partitions, force=force)
-            subscriptions = await self._store.children(keys.topic_record(name.partition(0))) if new_cursor else []
-            cursors = [
-                Put(f"{keys.topic_record(change.topic)}/{subscription}", new_cursor or b"")
-                for change in decision.changes
-                if isinstance(change, CreateTopicRecord)
-                for subscription in subscriptions
-            ]
-            await self._commit(reading, decision.changes, cursors)
+            if decision.changes:
+                grown = range(reading.view.partitions, partitions)
+                cursors = new_cursors(name, stored, grown, replicator_prefix=self._settings().replicator_prefix)
+                await self._commit(reading, decision.changes, cursors)
 
         await until_unchanged(attempt)
 
@@ -239,17 +252,53 @@ class TopicLifecycle:
         """Refuse unless this one topic or partition may be deleted."""
         await self._decide(name, lambda view: rules.decide_delete_plain(view, force=force))
 
-    async def begin_delete_partitioned(self, name: TopicName) -> int:
-        """Mark a partitioned topic as being deleted; from now on no partition comes back. How many there are."""
-        return await self._decide(name, rules.decide_delete_partitioned)
+    async def plan_delete_partitioned(self, name: TopicName) -> PartitionedDeletion:
+        """What has to go for a partitioned topic to be gone, with its schemas and policies; nothing is changed yet.
 
-    async def give_up_delete_partitioned(self, name: TopicName) -> None:
-        """Take the mark back, because a partition could not be deleted."""
-        await self._decide(name, lambda _: Decision(None, (MarkPartitionedMetadataDeleted(name, deleted=False),)))
+        The schemas stay if there is a topic of the same name beside it, against the rules.
+        """
+        reading = await self._read(name)
+        decision = rules.decide_delete_partitioned(reading.view)
+        changes = [_store_change(reading.view, change) for change in decision.changes]
+        if not reading.view.recorded:
+            changes += self.belongings(name)
+        versions = (keys.partitioned_topic(name), keys.topic_record(name))
+        partitions = tuple(name.partition(index) for index in range(decision.answer))
+        return PartitionedDeletion(partitions, tuple(changes), {key: reading.versions[key] for key in versions})
 
-    async def end_delete_partitioned(self, name: TopicName) -> None:
-        """Remove the metadata of a partitioned topic whose partitions are gone."""
-        await self._decide(name, lambda _: Decision(None, (DeletePartitionedMetadata(name),)))
+    def belongings(self, name: TopicName) -> list[StoreChange]:
+        """The removal of what a topic, or the partitions of one, have in common: schemas and policies."""
+        return [Delete(keys.schema(name)), Delete(keys.topic_policies(name))]
+
+    async def unfinished_deletions(self) -> list[TopicName]:
+        """The partitioned topics that are marked as being deleted."""
+        found: list[TopicName] = []
+        last = ""
+        while page := await self._store.scan(f"{keys.PARTITIONED_TOPICS}/", after=last, limit=_KEYS_PER_PAGE):
+            marked = [key for key, stored in page if b"true" in stored.value and _metadata(stored.value).deleted]
+            found += map(keys.topic_of_partitioned_topic, marked)
+            last = page[-1][0]
+        return found
+
+    async def delete_deserted(self, name: TopicName, more: Sequence[StoreChange]) -> bool:
+        """Remove the metadata of a partitioned topic that has no partition left, and ``more``; whether it was one.
+
+        No partition can come back in between: its record would have to be absent for this commit, and the metadata
+        present for its own.
+        """
+
+        async def attempt() -> bool:
+            reading = await self._read(name, await stored_partitions(self._store, name))
+            partitions = [name.partition(index) for index in range(reading.view.partitions)]
+            loaded = any(partition in self._loaded for partition in partitions)
+            decision = decide_delete_deserted(reading.view, loaded=loaded)
+            if decision.changes:
+                absent: dict[str, int | None] = {keys.topic_record(each): None for each in partitions}
+                expecting = replace(reading, versions={**reading.versions, **absent})
+                await self._commit(expecting, decision.changes, more)
+            return decision.answer
+
+        return await until_unchanged(attempt)
 
     # --- the loop
 
@@ -262,7 +311,8 @@ class TopicLifecycle:
         remotes_asked: bool = False,
     ) -> A:
         async def attempt() -> A:
-            reading = await self._read(name, with_partitions=with_partitions)
+            stored = await stored_partitions(self._store, name) if with_partitions else {}
+            reading = await self._read(name, stored)
             decision = rule(await self._with_remote_shape(reading) if remotes_asked else reading.view)
             if decision.changes:
                 await self._commit(reading, decision.changes)
@@ -270,28 +320,31 @@ class TopicLifecycle:
 
         return await until_unchanged(attempt)
 
-    async def _read(self, name: TopicName, *, with_partitions: bool = False) -> _Reading:
+    async def _read(self, name: TopicName, stored: Collection[int] = ()) -> _Reading:
+        """``stored`` are the partitions that have a record, for rules that look at them."""
         candidates = {keys.partitioned_topic(each): each for each in rules.metadata_names(name)}
         policies_key, record_key = keys.namespace_policies(name.namespace_name), keys.topic_record(name)
         wanted = [policies_key, record_key, *candidates]
         found = await self._store.get_many(wanted)
         policies = self._namespaces.parsed(name.namespace_name, found.get(policies_key))
         settings = self._settings()
+        topics_max = effective_topics_max(policies, settings.topics_max)
+        count = await self._counts.of(name.namespace_name) if topics_max > 0 else None
         view = rules.TopicView(
             name,
             namespace=self._namespaces.standing(policies),
             metadata={candidates[key]: _metadata(found[key].value) for key in candidates if key in found},
             recorded=record_key in found if name.is_persistent else name in self._loaded,
-            partition_records=await self._partition_records(name) if with_partitions else frozenset(),
+            partition_records=frozenset(stored),
             auto_creation=effective_auto_creation(name, policies, settings.auto_creation),
             partitions_max=settings.partitions_max,
-            topics_left=await self._topics_left(name.namespace_name, policies, settings),
+            topics_left=None if count is None else max(0, topics_max - count.topics),
             domain_enabled=settings.persistent_enabled if name.is_persistent else settings.non_persistent_enabled,
             system_topics_enabled=settings.system_topics_enabled,
         )
         versions = {key: found[key].version if key in found else None for key in wanted}
         remotes = self._namespaces.remotes(policies) if settings.remote_shapes_taken else ()
-        return _Reading(view, versions, remotes)
+        return _Reading(view, versions, remotes, count)
 
     async def _with_remote_shape(self, reading: _Reading) -> rules.TopicView:
         view = reading.view
@@ -299,34 +352,22 @@ class TopicLifecycle:
             return view
         return replace(view, remote_shape=await self._remote_shapes.find(view.name, reading.remotes))
 
-    async def _commit(self, reading: _Reading, changes: Iterable[Change], more: Iterable[StoreChange] = ()) -> None:
+    async def _commit(self, reading: _Reading, changes: Sequence[Change], more: Sequence[StoreChange] = ()) -> None:
         expect = dict(reading.versions)
-        updates: list[StoreChange] = []
-        for change in changes:
-            update = _store_change(reading.view, change)
-            updates.append(update)
+        updates = [_store_change(reading.view, change) for change in changes]
+        for change, update in zip(changes, updates, strict=True):
             if isinstance(change, CreatePartitionedMetadata | CreateTopicRecord):
                 expect.setdefault(update.key, None)
-        updates.extend(more)
-        if updates:
-            await self._store.commit(updates, expect)
+        if updates or more:
+            with self._claimed(reading, changes):
+                await self._store.commit([*updates, *more], expect)
 
-    async def _partition_records(self, name: TopicName) -> frozenset[int]:
-        if not name.is_persistent:
-            return frozenset()
-        names = await self._names(
-            keys.topic_records(name.namespace_name, name.domain), name.namespace_name, name.domain
-        )
-        return frozenset(each.partition_index for each in names if each.is_partition and each.base == name)
-
-    async def _topics_left(
-        self, namespace: NamespaceName, policies: NamespacePolicies | None, settings: LifecycleSettings
-    ) -> int | None:
-        topics_max = effective_topics_max(policies, settings.topics_max)
-        if topics_max <= 0:
-            return None
-        names = await self.list_topics(namespace, "persistent", include_system=False)
-        return max(0, topics_max - len(names))
+    def _claimed(self, reading: _Reading, changes: Sequence[Change]) -> AbstractContextManager[None]:
+        """Others who create topics in a namespace with a limit count these while they are being stored."""
+        created = sum(isinstance(change, CreateTopicRecord) for change in changes)
+        if reading.count is None or reading.view.name.is_system or not created:
+            return nullcontext()
+        return self._counts.claim(reading.view.name.namespace_name, created, reading.count)
 
     async def _names(self, key: str, namespace: NamespaceName, domain: Domain) -> list[TopicName]:
         encoded = await self._store.children(key)
@@ -360,6 +401,4 @@ def _store_change(view: rules.TopicView, change: Change) -> StoreChange:
     if isinstance(change, DeletePartitionedMetadata):
         return Delete(key)
     present = view.metadata[change.topic]
-    if isinstance(change, SetPartitionCount):
-        return Put(key, replace(present, partitions=change.partitions).dump())
-    return Put(key, replace(present, deleted=change.deleted).dump())
+    return Put(key, replace(present, partitions=change.partitions).dump())

@@ -15,7 +15,7 @@ from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceNa
 from interpulse.model.policies import NamespacePolicies
 from interpulse.rules.lookup import bundles_of_new_namespace
 from interpulse.rules.topics import NamespaceStanding
-from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, Versioned
+from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
 
 __all__ = ["Namespaces", "bootstrap"]
 
@@ -48,9 +48,15 @@ class Namespaces:
         return policies
 
     async def update_policies(
-        self, namespace: NamespaceName, change: Callable[[NamespacePolicies], NamespacePolicies]
+        self,
+        namespace: NamespaceName,
+        change: Callable[[NamespacePolicies], NamespacePolicies],
+        *,
+        also: Sequence[Change] = (),
     ) -> NamespacePolicies:
         """Store what ``change`` makes of the policies; it may be called again if somebody else was faster.
+
+        ``also`` is stored with them.
 
         Raises NamespaceNotFound, and whatever ``change`` raises; then nothing is stored.
         """
@@ -62,8 +68,8 @@ class Namespaces:
             if stored is None or policies is None:
                 raise NamespaceNotFound(f"Namespace {namespace} does not exist")
             changed = change(policies)
-            if changed != policies:
-                await self._store.commit([Put(key, changed.dump())], {key: stored.version})
+            if changed != policies or also:
+                await self._store.commit([Put(key, changed.dump()), *also], {key: stored.version})
             return changed
 
         return await until_unchanged(attempt)
@@ -82,19 +88,49 @@ class Namespaces:
         except CommitConflict:
             raise AlreadyExists(f"Namespace already exists: {namespace}") from None
 
-    async def begin_delete(self, namespace: NamespaceName) -> None:
-        """From now on no topic of the namespace can be created."""
+    async def guard(self, namespace: NamespaceName) -> dict[str, int]:
+        """What a commit has to expect so that nothing it stores outlives the namespace.
+
+        Raises NamespaceNotFound if there is none, or if it is being deleted.
+        """
+        key = keys.namespace_policies(namespace)
+        stored = await self._store.get(key)
+        policies = self.parsed(namespace, stored)
+        if stored is None or policies is None:
+            raise NamespaceNotFound(f"Namespace {namespace} does not exist")
+        if policies.deleted:
+            raise NamespaceNotFound(f"Namespace {namespace} is being deleted")
+        return {key: stored.version}
+
+    async def begin_delete(self, namespace: NamespaceName, *, forced: bool = False) -> None:
+        """From now on no topic of the namespace can be created.
+
+        ``forced``: whatever it holds goes with it; this is remembered for whoever has to finish the deletion.
+        """
         if namespace == SYSTEM_NAMESPACE:
             raise PreconditionFailed(f"Cannot delete the namespace {namespace}: the broker needs it")
-        await self.update_policies(namespace, lambda policies: policies.changed(deleted=True))
+        remembered = [Put(keys.forced_deletion(namespace), b"")] if forced else []
+        await self.update_policies(namespace, lambda policies: policies.changed(deleted=True), also=remembered)
 
     async def give_up_delete(self, namespace: NamespaceName) -> None:
         """Take the mark back, because the namespace still holds something."""
-        await self.update_policies(namespace, lambda policies: policies.changed(deleted=False))
+        forgotten = [Delete(keys.forced_deletion(namespace))]
+        await self.update_policies(namespace, lambda policies: policies.changed(deleted=False), also=forgotten)
 
     async def end_delete(self, namespace: NamespaceName) -> None:
         """Forget a namespace that holds nothing any more."""
-        await self._store.commit([Delete(keys.namespace_policies(namespace))])
+        own = (keys.namespace_policies, keys.forced_deletion, keys.replication_status)
+        await self._store.commit([Delete(key(namespace)) for key in own])
+
+    async def unfinished_deletions(self) -> dict[NamespaceName, bool]:
+        """The namespaces whose deletion was begun and not ended, and whether it was forced."""
+        found = {}
+        for tenant in await self._store.children(keys.POLICIES):
+            for name in await self.list(tenant):
+                namespace = NamespaceName.parse(name)
+                if (await self.get_policies(namespace)).deleted:
+                    found[namespace] = await self._store.get(keys.forced_deletion(namespace)) is not None
+        return found
 
     def parsed(self, namespace: NamespaceName, stored: Versioned | None) -> NamespacePolicies | None:
         """Read stored policies; parsing is repeated only for a new version."""

@@ -66,7 +66,7 @@ class ReplicationStatus:
             stored = await self._store.get(key)
             merged = _by_identity(json.loads(stored.value)) if stored else {}
             merged |= _by_identity(checked)
-            expect = {key: stored.version if stored else None}
+            expect = {key: stored.version if stored else None, **await self._namespaces.guard(namespace)}
             await self._store.commit([Put(key, json.dumps(list(merged.values())).encode())], expect)
 
         await until_unchanged(attempt)

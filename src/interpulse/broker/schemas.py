@@ -53,6 +53,10 @@ class PolicySource(Protocol):
         """Raises NamespaceNotFound."""
         ...
 
+    async def guard(self, namespace: NamespaceName) -> dict[str, int]:
+        """What a commit has to expect so that nothing it stores outlives the namespace; raises NamespaceNotFound."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaSettings:
@@ -194,7 +198,8 @@ class Schemas:
         key = keys.schema(topic)
         version = history[-1].version + 1 if history else 0
         grown = [*history, SchemaVersion(version, schema, self._clock.now_ms())]
-        await self._store.commit([Put(key, _dump(grown))], {key: stored_version})
+        expect = {key: stored_version, **await self._policies.guard(topic.namespace_name)}
+        await self._store.commit([Put(key, _dump(grown))], expect)
         return version
 
 

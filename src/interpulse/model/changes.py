@@ -15,7 +15,6 @@ __all__ = [
     "CreatePartitionedMetadata",
     "CreateTopicRecord",
     "DeletePartitionedMetadata",
-    "MarkPartitionedMetadataDeleted",
     "SetPartitionCount",
 ]
 
@@ -46,14 +45,6 @@ class SetPartitionCount:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkPartitionedMetadataDeleted:
-    """The deletion of a partitioned topic has begun (or, with ``deleted=False``, was given up)."""
-
-    topic: TopicName
-    deleted: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class DeletePartitionedMetadata:
     """The base name is no partitioned topic any more."""
 
@@ -64,6 +55,5 @@ Change = (
     CreatePartitionedMetadata
     | CreateTopicRecord
     | SetPartitionCount
-    | MarkPartitionedMetadataDeleted
     | DeletePartitionedMetadata
 )

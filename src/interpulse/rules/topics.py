@@ -24,7 +24,7 @@ from interpulse.model.changes import (
     Change,
     CreatePartitionedMetadata,
     CreateTopicRecord,
-    MarkPartitionedMetadataDeleted,
+    DeletePartitionedMetadata,
     SetPartitionCount,
 )
 from interpulse.model.errors import (
@@ -41,10 +41,10 @@ from interpulse.model.errors import (
     PreconditionFailed,
     ProducerBusy,
     PulsarError,
+    ServiceNotReady,
     TopicInconsistent,
     TopicLimitReached,
     TopicNotFound,
-    Unprocessable,
 )
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
@@ -55,6 +55,7 @@ __all__ = [
     "NamespaceStanding",
     "TopicView",
     "check_consistency",
+    "decide_administer",
     "decide_create_missed_partitions",
     "decide_create_partitioned",
     "decide_create_plain",
@@ -146,7 +147,11 @@ def _first_part(name: TopicName) -> TopicName:
 
 
 def existence(view: TopicView) -> Existence:
-    """What the name stands for now: a partitioned topic, one topic, or nothing."""
+    """What the name stands for now: a partitioned topic, one topic, or nothing.
+
+    PIP-344, rows 1 and 2 of the new behaviour ("the topic exists"). A partition of a non-persistent topic exists with
+    the metadata that counts it, any other topic with its record.
+    """
     name = view.name
     if name.namespace_name.is_heartbeat:
         return Existence(TopicKind.NON_PARTITIONED)
@@ -162,7 +167,7 @@ def _present(view: TopicView) -> bool:
 
 
 def may_create(view: TopicView) -> bool:
-    """Whether asking for this missing name may create it.
+    """Whether asking for this missing name may create it: PIP-344, "auto-creation is allowed" of rows 3 to 7.
 
     A partition that its metadata covers may always be created, one that it does not cover never, whatever the policy
     says: that is how a partition comes back on the next connect although auto-creation is off.
@@ -177,9 +182,10 @@ def may_create(view: TopicView) -> bool:
 
 
 def check_consistency(view: TopicView) -> None:
-    """Refuse a name that disagrees with its partition metadata (PIP-414); raises TopicInconsistent.
+    """Refuse a name that disagrees with its partition metadata; raises TopicInconsistent.
 
-    System topics are not exempt, only heartbeat namespaces are.
+    PIP-414, the six rows of its rule: a partition name without metadata (1), inside (2) and outside of it (3), a base
+    name without (4) and with metadata (5), and heartbeat namespaces, which are exempt (6). System topics are not.
     """
     name, partitions = view.name, view.partitions
     if name.namespace_name.is_heartbeat:
@@ -200,11 +206,12 @@ def check_consistency(view: TopicView) -> None:
 
 
 def decide_partitions(view: TopicView, *, create: bool) -> Decision[int]:
-    """How many partitions the name has; 0 = it is, or would become, a single topic (PIP-344).
+    """How many partitions the name has; 0 = it is, or would become, a single topic.
 
-    With ``create`` a missing name may become a partitioned topic. A topic that is not partitioned is never created by
-    this question: it appears when a producer or consumer opens it. Raises TopicNotFound if the name is absent and may
-    not be created.
+    PIP-344, table of the new behaviour: rows 1 and 2 for a topic that exists; with ``create`` rows 3 to 6 for one that
+    may become something, of which only a partitioned topic is created here; else row 7, TopicNotFound. A single topic
+    is never created by this question: it appears when a producer or consumer opens it. What will fail again and again,
+    a limit of the broker or the namespace, is NotAllowed, so that clients give up at once.
     """
     found = existence(view)
     if found.kind is not TopicKind.ABSENT:
@@ -215,13 +222,14 @@ def decide_partitions(view: TopicView, *, create: bool) -> Decision[int]:
     partitions = _shape_of_new_topic(view)
     if partitions == 0:
         return Decision(0)
-    _check_partition_count(view, partitions)
-    _check_topic_limit(view, partitions)
+    _check_partition_count(view, partitions, refusal=NotAllowed)
+    _check_topic_limit(view, partitions, refusal=NotAllowed)
     return Decision(partitions, (CreatePartitionedMetadata(view.name, partitions),))
 
 
 def _shape_of_new_topic(view: TopicView) -> int:
-    """The partition count a missing name gets: the other cluster's if it has the topic there, else the policy's."""
+    """The partition count a missing name gets: none for a partition name (PIP-344, row 3), the other cluster's if it has
+    the topic there (row 6), else the policy's (rows 4 and 5)."""
     if view.name.is_partition:
         return 0
     if view.remote_shape is not None:
@@ -230,13 +238,14 @@ def _shape_of_new_topic(view: TopicView) -> int:
 
 
 def takes_remote_shape(view: TopicView) -> bool:
-    """Whether another cluster's shape of this name would matter: a persistent topic is about to be created."""
+    """Whether another cluster's shape of this name would matter (PIP-344, row 6): a persistent topic is about to be
+    created."""
     absent = existence(view).kind is TopicKind.ABSENT
     return absent and view.name.is_persistent and not view.name.is_partition and may_create(view)
 
 
 def decide_partitions_to_subscribe(view: TopicView) -> Decision[int]:
-    """As `decide_partitions` with creation, for an operator who creates a subscription.
+    """As `decide_partitions` with creation (PIP-344), for an operator who creates a subscription.
 
     A missing topic that may not be created is then a precondition that does not hold, not something that was not found.
     """
@@ -246,8 +255,14 @@ def decide_partitions_to_subscribe(view: TopicView) -> Decision[int]:
         raise PreconditionFailed(f"{refusal}, and it may not be created") from None
 
 
+def decide_administer(view: TopicView) -> Decision[None]:
+    """Whether this cluster answers an operator who asks about the topic: its namespace exists and is served here."""
+    _check_namespace(view, not_served=PreconditionFailed)
+    return Decision(None)
+
+
 def decide_lookup(view: TopicView) -> Decision[None]:
-    """Whether HTTP lookup names a broker for this name: it exists, or opening it may create it."""
+    """Whether HTTP lookup names a broker for this name: it exists, or opening it may create it (PIP-344, row 7)."""
     _check_namespace_exists(view)
     if existence(view).kind is TopicKind.ABSENT and not may_create(view):
         raise _topic_not_found(view)
@@ -257,12 +272,15 @@ def decide_lookup(view: TopicView) -> Decision[None]:
 def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[None]:
     """Whether the topic may be loaded under this name, creating its record if it is missing and may be created.
 
-    Raises TopicNotFound if it is absent and may not be created, TopicInconsistent if the name disagrees with the
-    partition metadata (PIP-414), NotAllowed for names and domains that cannot be opened at all.
+    PIP-414, what PRODUCER and SUBSCRIBE see in each state. Raises TopicNotFound if it is absent and may not be created
+    (which comes first), TopicInconsistent if the name disagrees with the partition metadata, NotAllowed for names and
+    domains that cannot be opened at all. Clients look a topic up before they open it, so one in a missing namespace was
+    deleted in between: ServiceNotReady lets them look again.
     """
     if not view.domain_enabled:
         raise NotAllowed(f"{view.name.domain} topics are disabled on this broker")
-    if not view.recorded and not (create and _may_create_for(view, by)):
+    _check_still_served(view, by)
+    if not (view.recorded or _always_loads(view) or (create and _may_create_for(view, by))):
         raise _topic_not_found(view)
     if view.name.is_transaction_internal:
         raise NotAllowed(f"Can not create transaction system topic {view.name}")
@@ -275,15 +293,24 @@ def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[Non
     return Decision(None, _missing_record(view))
 
 
+def _check_still_served(view: TopicView, by: Requester) -> None:
+    if by is not Requester.ADMIN and view.namespace is NamespaceStanding.MISSING:
+        if not view.name.namespace_name.is_heartbeat:
+            namespace = view.name.namespace_name
+            raise ServiceNotReady(f"Namespace {namespace} is not served by this broker. Please redo the lookup.")
+
+
+def _always_loads(view: TopicView) -> bool:
+    """A non-persistent partition has no record to be missed: it always gets as far as the consistency check."""
+    return view.name.is_partition and not view.name.is_persistent and not view.deletion_begun
+
+
 def _may_create_for(view: TopicView, by: Requester) -> bool:
     """Whether the policy lets this requester create the topic by opening it.
 
-    Non-persistent partitions always get as far as the consistency check. An operator creates a non-persistent topic by
-    opening it. Replicators may be exempt from the policy (PIP-433). An exemption covers the policy only, never a
+    An operator creates a non-persistent topic by opening it. Replicators may be exempt from the policy (PIP-433). An exemption covers the policy only, never a
     namespace being deleted or a name that cannot be created.
     """
-    if view.name.is_partition and not view.name.is_persistent:
-        return not view.deletion_begun
     by_operator = by is Requester.ADMIN and not view.name.is_persistent
     by_replicator = by is Requester.REPLICATOR and view.auto_creation.replicator_allowed
     if view.base_metadata or not (by_operator or by_replicator):
@@ -309,7 +336,8 @@ def decide_create_partitioned(
 ) -> Decision[None]:
     """An operator creates a partitioned topic; partitions stored without metadata are taken over with their entries.
 
-    ``local_only`` (a replica being provisioned) accepts a topic that is already there with the same count. Raises
+    PIP-414, repair after the metadata was lost: the count has to cover every partition that is stored. ``local_only``
+    (a replica being provisioned, PIP-370) accepts a topic that is already there with the same count. Raises
     AlreadyExists or Conflict if something else is there, PartitionCountAboveMaximum, TopicLimitReached,
     PreconditionFailed for a name that cannot be a partitioned topic.
     """
@@ -321,11 +349,7 @@ def decide_create_partitioned(
         return _again(view, partitions, local_only=local_only)
     if existence(view).kind is not TopicKind.ABSENT:
         raise AlreadyExists(f"This topic already exists: {view.name}")
-    highest = max(view.partition_records, default=-1)
-    if highest >= partitions:
-        raise Conflict(
-            f"{view.name} has stored partitions up to {highest}; create it with at least {highest + 1} partitions"
-        )
+    _check_stored_partitions(view, partitions)
     created = CreatePartitionedMetadata(view.name, partitions, properties)
     return Decision(None, (created, *_absent_partitions(view, partitions)))
 
@@ -335,7 +359,16 @@ def _again(view: TopicView, partitions: int, *, local_only: bool) -> Decision[No
         raise AlreadyExists(f"This topic already exists: {view.name}")
     if partitions != view.partitions:
         raise Conflict(f"{view.name} already exists with {view.partitions} partitions, not {partitions}")
+    _check_stored_partitions(view, partitions)
     return Decision(None, _absent_partitions(view, partitions))
+
+
+def _check_stored_partitions(view: TopicView, partitions: int) -> None:
+    highest = max(view.partition_records, default=-1)
+    if highest >= partitions:
+        raise Conflict(
+            f"{view.name} has stored partitions up to {highest}; create it with at least {highest + 1} partitions"
+        )
 
 
 def _check_partitioned_name(view: TopicView) -> None:
@@ -347,6 +380,8 @@ def _check_partitioned_name(view: TopicView) -> None:
 
 def decide_create_plain(view: TopicView, *, properties: Mapping[str, str] = _NO_PROPERTIES) -> Decision[None]:
     """An operator creates a topic that is not partitioned, or restores one partition of a partitioned topic.
+
+    PIP-414: the name has to agree with the partition metadata here as well.
 
     Raises AlreadyExists, PreconditionFailed for a partition name without a place in its partitioned topic,
     TopicInconsistent, and NotAllowed at the topic limit.
@@ -385,7 +420,7 @@ def _signed_long(text: str) -> int | None:
 
 
 def decide_create_missed_partitions(view: TopicView) -> Decision[None]:
-    """Restore the partitions of a partitioned topic that have no record. Raises PartitionedTopicNotFound."""
+    """Restore the partitions of a partitioned topic that have no record (PIP-414). Raises PartitionedTopicNotFound."""
     if _PARTITION_MARK in view.name.local_name:
         raise PreconditionFailed(f"Not the name of a partitioned topic: {view.name}")
     _check_namespace(view, not_served=PreconditionFailed)
@@ -399,14 +434,15 @@ def decide_create_missed_partitions(view: TopicView) -> Decision[None]:
 def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> Decision[None]:
     """A partitioned topic grows. Everything is one commit, so nobody meets the new count without the new partitions.
 
-    ``force`` takes over partition records that exist beyond the present count. Raises Conflict for a name that is not
-    a partitioned topic, ExpansionAboveMaximum for a count below the present one or above the maximum.
+    PIP-414 makes the order matter: a partition beyond the count is refused. Partitions whose record is missing come
+    back too. ``force`` takes over partition records that exist beyond the present count. Raises Conflict for a name
+    that is not a partitioned topic, ExpansionAboveMaximum for a count below the present one or above the maximum.
     """
     name = view.name
     if name.is_partition:
         raise PreconditionFailed(f"{name} is a partition; grow {name.base}")
-    _check_namespace(view, not_served=Unprocessable)
     _check_partitioned(view, refusal=Conflict)
+    _check_namespace(view, not_served=PreconditionFailed)
     if partitions < view.partitions:
         raise ExpansionAboveMaximum(f"{name} has {view.partitions} partitions and cannot shrink to {partitions}")
     if 0 < view.partitions_max < partitions:
@@ -417,17 +453,18 @@ def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> D
             f"{name} has {view.partitions} partitions but partition {unexpected[-1]} is stored as well; use force to "
             f"take it over"
         )
-    if partitions == view.partitions:
-        return Decision(None)
-    grown = SetPartitionCount(name, partitions)
-    return Decision(None, (*_absent_partitions(view, partitions, first=view.partitions), grown))
+    grown = () if partitions == view.partitions else (SetPartitionCount(name, partitions),)
+    return Decision(None, (*_absent_partitions(view, partitions), *grown))
 
 
 # --- deleting ---------------------------------------------------------------------------------------------------------
 
 
 def decide_delete_partitioned(view: TopicView) -> Decision[int]:
-    """The deletion of a partitioned topic begins: how many partitions have to go before its metadata may."""
+    """A partitioned topic is deleted (PIP-414): its metadata goes, and with it so many partitions, those that are stored.
+
+    One that is marked as being deleted was left half deleted, and may be finished.
+    """
     name = view.name
     if name.is_partition:
         raise PreconditionFailed(f"{name} is a partition; delete {name.base}, or the one topic {name}")
@@ -436,20 +473,18 @@ def decide_delete_partitioned(view: TopicView) -> Decision[int]:
         if existence(view).kind is TopicKind.NON_PARTITIONED:
             raise Conflict(f"Topic {name} is not a partitioned topic")
         raise PartitionedTopicNotFound(f"Partitioned topic {name} not found")
-    if view.deletion_begun:
-        return Decision(view.partitions)
-    return Decision(view.partitions, (MarkPartitionedMetadataDeleted(name),))
+    return Decision(view.partitions, (DeletePartitionedMetadata(name),))
 
 
 def decide_delete_plain(view: TopicView, *, force: bool = False) -> Decision[None]:
-    """One topic, or one partition, may be deleted; also one that is not consistent, so that it can be got rid of.
+    """One topic, or one partition, may be deleted; also one that PIP-414 refuses to open, so that it can be got rid of.
 
-    ``force`` deletes the plain topic of a name that is plain and partitioned at once, and leaves the partitions alone.
+    A non-persistent topic that is not there is as good as deleted. ``force`` deletes the plain topic of a name that is plain and partitioned at once, and leaves the partitions alone.
     """
     _check_namespace_exists(view)
     if view.partitions and not view.name.is_partition and not (force and view.recorded):
         raise Conflict(f"{view.name} is a partitioned topic; delete the partitioned topic instead")
-    if not view.recorded:
+    if view.name.is_persistent and not view.recorded:
         raise _topic_not_found(view)
     return Decision(None)
 
@@ -495,11 +530,13 @@ def _check_partitioned(view: TopicView, *, refusal: type[PulsarError]) -> None:
         raise refusal(f"Topic {view.name} is not a partitioned topic")
 
 
-def _check_partition_count(view: TopicView, partitions: int) -> None:
+def _check_partition_count(
+    view: TopicView, partitions: int, *, refusal: type[PulsarError] = PartitionCountAboveMaximum
+) -> None:
     if partitions < 1:
-        raise PartitionCountAboveMaximum(f"Number of partitions should be more than 0, not {partitions}")
+        raise refusal(f"Number of partitions should be more than 0, not {partitions}")
     if 0 < view.partitions_max < partitions:
-        raise PartitionCountAboveMaximum(_above_maximum(view, partitions))
+        raise refusal(_above_maximum(view, partitions))
 
 
 def _above_maximum(view: TopicView, partitions: int) -> str:
@@ -518,8 +555,8 @@ def _check_topic_limit(view: TopicView, added: int, *, refusal: type[PulsarError
         )
 
 
-def _absent_partitions(view: TopicView, partitions: int, *, first: int = 0) -> tuple[CreateTopicRecord, ...]:
+def _absent_partitions(view: TopicView, partitions: int) -> tuple[CreateTopicRecord, ...]:
     if not view.name.is_persistent:
         return ()
-    absent = (index for index in range(first, partitions) if index not in view.partition_records)
+    absent = (index for index in range(partitions) if index not in view.partition_records)
     return tuple(CreateTopicRecord(view.name.partition(index)) for index in absent)

@@ -300,8 +300,11 @@ class LogStore(Protocol):
     async def exists(self, name: str) -> bool:
         """Whether there is a log of this name, open or not."""
 
-    async def delete(self, name: str) -> None:
-        """Remove the log, its record and its cursors; an open one is fenced. Nothing happens if it is absent."""
+    async def delete(self, *names: str, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}) -> None:
+        """Remove logs with their records and cursors, and apply ``also``, in one commit; open ones are fenced.
+
+        Raises `CommitConflict` if ``expect`` does not hold; then none is removed. Absent ones are none the matter.
+        """
 
     async def close(self) -> None:
         """Close every log, then the store."""

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.storage.api import (
+    Change,
     LedgerRecord,
     LogDamaged,
     LogEntry,
@@ -396,12 +397,11 @@ class TopicLogStore:
     async def exists(self, name: str) -> bool:
         return await self.records.exists(name)
 
-    async def delete(self, name: str) -> None:
-        if name in self._logs:
-            log = self._logs[name]
+    async def delete(self, *names: str, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}) -> None:
+        for log in [self._logs[name] for name in names if name in self._logs]:
             log.fence("deleted")
             self.closed(log)
-        await self.journal.forget(await self.records.delete(name))
+        await self.journal.forget(await self.records.delete(*names, also=also, expect=expect))
 
     async def close(self) -> None:
         for log in list(self._logs.values()):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -145,19 +145,29 @@ class TopicRecords:
                 continue
             return new
 
-    async def delete(self, name: str) -> list[int]:
-        """Remove the record, everything below it, and the owners of its ledgers; the ids of these ledgers."""
-        key = record_key(name)
+    async def delete(
+        self, *names: str, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}
+    ) -> list[int]:
+        """Remove records, everything below them and the owners of their ledgers, and apply ``also``, in one commit.
+
+        Gives the ids of these ledgers. Raises `CommitConflict` only for what ``expect`` says. A record that cannot be
+        understood goes as well; its ledgers have no record then, and are taken for dead by the next start.
+        """
+        keys = {record_key(name): name for name in names}
         while True:
-            stored = await self._metadata.get(key)
-            ledgers = [row.ledger_id for row in _decode(name, stored.value).ledgers] if stored else []
-            below = [f"{key}/{child}" for child in await self._metadata.children(key)]
-            keys = [key, *below, *map(ledger_key, ledgers)]
-            if not stored and not below:
+            stored = await self._metadata.get_many(list(keys))
+            ledgers = [ledger for key, found in stored.items() for ledger in _ledgers_of(keys[key], found.value)]
+            doomed = [*stored, *map(ledger_key, ledgers)]
+            for key in keys:
+                doomed += [f"{key}/{child}" for child in await self._metadata.children(key)]
+            if not doomed and not also:
                 return []
+            versions = {key: stored[key].version if key in stored else None for key in keys}
             try:
-                await self._metadata.commit([Delete(each) for each in keys], {key: stored.version if stored else None})
-            except CommitConflict:
+                await self._metadata.commit([*map(Delete, doomed), *also], {**versions, **expect})
+            except CommitConflict as conflict:
+                if conflict.key in expect:
+                    raise
                 continue
             return ledgers
 
@@ -188,6 +198,13 @@ def _owner_changes(name: str, old: TopicRecord | None, new: TopicRecord) -> list
     after = {row.ledger_id for row in new.ledgers}
     begun: list[Change] = [Put(ledger_key(each), name.encode()) for each in sorted(after - before)]
     return begun + [Delete(ledger_key(each)) for each in sorted(before - after)]
+
+
+def _ledgers_of(name: str, value: bytes) -> list[int]:
+    try:
+        return [row.ledger_id for row in _decode(name, value).ledgers]
+    except MetadataUnavailable:
+        return []
 
 
 @lru_cache(maxsize=100)

@@ -9,15 +9,19 @@ import pytest
 
 from interpulse.broker import keys
 from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
+from interpulse.broker.live.cursor import CursorRecord
+from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
 from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (
     AlreadyExists,
+    Conflict,
     NamespaceNotFound,
     TopicInconsistent,
     TopicLimitReached,
     TopicNotFound,
 )
+from interpulse.model.ids import Position
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.policies import PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
@@ -126,13 +130,41 @@ async def test_create_plain_keeps_names_that_need_encoding(broker: Broker) -> No
 
 async def test_expand_gives_new_partitions_the_subscriptions_of_the_first(broker: Broker) -> None:
     await broker.lifecycle.create_partitioned(X, 1)
-    await broker.store.commit([Put(f"{keys.topic_record(X.partition(0))}/sub", b"somewhere")])
-    await broker.lifecycle.expand(X, 3, new_cursor=b"at the start")
+    first = keys.topic_record(X.partition(0))
+    acknowledged = CursorRecord(Position(3, 5), ((3, 7, 8),), properties={"k": "v"}, replicate_state=True)
+    own = (DEDUPLICATION_CURSOR, "pulsar.repl.west")
+    cursors = {"sub": acknowledged, **dict.fromkeys(own, CursorRecord())}
+    await broker.store.commit([Put(f"{first}/{name}", record.dump()) for name, record in cursors.items()])
+    await broker.lifecycle.expand(X, 3)
     assert await broker.lifecycle.partitions(X, create=False) == 3
     for index in (1, 2):
-        cursor = await broker.store.get(f"{keys.topic_record(X.partition(index))}/sub")
-        assert cursor is not None
-        assert cursor.value == b"at the start"
+        key = keys.topic_record(X.partition(index))
+        assert await broker.store.children(key) == ["sub"]
+        assert await cursor(broker.store, f"{key}/sub") == CursorRecord(properties={"k": "v"}, replicate_state=True)
+
+
+async def test_expand_by_force_takes_a_stored_partition_over_at_its_end_and_keeps_its_cursors(broker: Broker) -> None:
+    await broker.lifecycle.create_partitioned(X, 1)
+    taken = keys.topic_record(X.partition(2))
+    mine = CursorRecord(Position(9, 1))
+    await broker.store.commit(
+        [
+            *(Put(f"{keys.topic_record(X.partition(0))}/{name}", CursorRecord().dump()) for name in ("a", "b")),
+            Put(taken, b'{"ledgers":[{"ledgerId":4},{"ledgerId":9,"entries":3}],"properties":{}}'),
+            Put(f"{taken}/b", mine.dump()),
+        ]
+    )
+    with pytest.raises(Conflict, match="partition 2"):
+        await broker.lifecycle.expand(X, 3)
+    await broker.lifecycle.expand(X, 3, force=True)
+    assert await cursor(broker.store, f"{taken}/a") == CursorRecord(Position(10, -1))
+    assert await cursor(broker.store, f"{taken}/b") == mine
+    assert await cursor(broker.store, f"{keys.topic_record(X.partition(1))}/a") == CursorRecord()
+
+
+async def cursor(store: MemoryMetadataStore, key: str) -> CursorRecord | None:
+    stored = await store.get(key)
+    return CursorRecord.load(stored.value) if stored else None
 
 
 async def test_topic_limit_counts_stored_topics_of_the_namespace(broker: Broker) -> None:
@@ -141,20 +173,6 @@ async def test_topic_limit_counts_stored_topics_of_the_namespace(broker: Broker)
     with pytest.raises(TopicLimitReached):
         await broker.lifecycle.create_partitioned(X, 2)
     await broker.lifecycle.create_partitioned(X, 1)
-
-
-async def test_deletion_of_a_partitioned_topic_keeps_partitions_from_coming_back(broker: Broker) -> None:
-    await broker.lifecycle.create_partitioned(X, 2)
-    assert await broker.lifecycle.begin_delete_partitioned(X) == 2
-    await broker.store.commit([])
-    metadata = await broker.lifecycle.metadata(X)
-    assert metadata is not None
-    assert metadata.deleted
-    await broker.lifecycle.give_up_delete_partitioned(X)
-    assert await broker.lifecycle.metadata(X) == PartitionedTopicMetadata(2)
-    await broker.lifecycle.begin_delete_partitioned(X)
-    await broker.lifecycle.end_delete_partitioned(X)
-    assert await broker.lifecycle.metadata(X) is None
 
 
 async def test_non_persistent_topic_exists_while_it_is_loaded(broker: Broker) -> None:

@@ -37,6 +37,9 @@ class OneNamespace:
             raise NamespaceNotFound(f"Namespace {namespace} does not exist")
         return self.policies
 
+    async def guard(self, namespace: NamespaceName) -> dict[str, int]:
+        return {}
+
 
 class House:
     """A schema store whose policies and settings a test can change."""

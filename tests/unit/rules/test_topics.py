@@ -18,7 +18,7 @@ from interpulse.model.changes import (
     Change,
     CreatePartitionedMetadata,
     CreateTopicRecord,
-    MarkPartitionedMetadataDeleted,
+    DeletePartitionedMetadata,
     SetPartitionCount,
 )
 from interpulse.model.errors import (
@@ -590,9 +590,10 @@ class TestExpand:
 
 
 class TestDelete:
-    def test_delete_partitioned_marks_first(self) -> None:
-        decision = decide_delete_partitioned(view_of("x", 3))
-        assert decision == Decision(3, (MarkPartitionedMetadataDeleted(topic("x")),))
+    @pytest.mark.parametrize("marked", [False, True], ids=["whole", "left-half-deleted"])
+    def test_delete_partitioned_removes_the_metadata_and_names_the_partitions(self, marked: bool) -> None:
+        decision = decide_delete_partitioned(view_of("x", 3, deleted=marked))
+        assert decision == Decision(3, (DeletePartitionedMetadata(topic("x")),))
 
     @pytest.mark.parametrize(
         ("view", "refusal"),
@@ -664,10 +665,9 @@ QUESTIONS: list[Callable[[TopicView], Decision[Any]]] = [
     partial(decide_create_partitioned, partitions=2, local_only=True),
     decide_create_missed_partitions,
     partial(decide_expand, partitions=4, force=True),
-    decide_delete_partitioned,
     decide_delete_plain,
 ]
-"""What may be asked again and again with the same answer; a plain "create" is refused the second time."""
+"""What may be asked again and again with the same answer; others are refused the second time."""
 
 
 @cache
@@ -707,8 +707,6 @@ def apply(view: TopicView, changes: tuple[Change, ...]) -> TopicView:
                 metadata[name] = PartitionedTopicMetadata(partitions, properties=properties)
             case SetPartitionCount(name, partitions):
                 metadata[name] = replace(metadata[name], partitions=partitions)
-            case MarkPartitionedMetadataDeleted(name, deleted):
-                metadata[name] = replace(metadata[name], deleted=deleted)
             case CreateTopicRecord(name) if name == view.name:
                 view = replace(view, recorded=True)
             case CreateTopicRecord(name):

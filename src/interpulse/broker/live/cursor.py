@@ -113,10 +113,7 @@ class EntryNumbers:
 
 @dataclass(frozen=True, slots=True)
 class CursorRecord:
-    """The durable form of a cursor, JSON below the record of its topic.
-
-    The default stands before every entry: it is the record of a subscription on a partition that is created later.
-    """
+    """The durable form of a cursor, JSON below the record of its topic. The default stands before every entry."""
 
     mark_delete: Position = EARLIEST
     ranges: tuple[tuple[int, int, int], ...] = ()
@@ -150,6 +147,11 @@ class CursorRecord:
             properties=dict(body.get("cursorProperties") or {}),
             replicate_state=bool(body.get("replicated", False)),
         )
+
+
+    def of_new_partition(self, mark_delete: Position) -> CursorRecord:
+        """The same subscription on a partition that comes later: what clients set of it, and nothing acknowledged."""
+        return CursorRecord(mark_delete, properties=self.properties, replicate_state=self.replicate_state)
 
 
 class Cursor:

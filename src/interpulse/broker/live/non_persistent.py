@@ -172,7 +172,7 @@ class NonPersistentTopic:
         self.deduplication: Deduplication | None = None
         self.now_ms: Callable[[], int] = host.now_ms
         self.published = TrafficMeter()
-        self.created_ms = host.now_ms()
+        self.created_ms = self.active_ms = host.now_ms()
         self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
         self._refusal: PulsarError | None = None
 
@@ -209,6 +209,7 @@ class NonPersistentTopic:
     def remove_producer(self, producer: Producer) -> None:
         self.producers.remove(producer)
         self.published.absorb(producer.published)
+        self.active_ms = self.now_ms()
 
     # --- subscribing
 
@@ -229,6 +230,7 @@ class NonPersistentTopic:
         """The last consumer left."""
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
+        self.active_ms = self.now_ms()
 
     async def create_subscription(
         self,
@@ -294,8 +296,12 @@ class NonPersistentTopic:
         self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being unloaded")
         self.disconnect()
 
+    def retire(self) -> None:
+        self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being deleted")
+        self.disconnect()
+
     async def abandon(self) -> None:
-        await self.close()
+        self.retire()
 
     def _check_open(self) -> None:
         if self._refusal is not None:

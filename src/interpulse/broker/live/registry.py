@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, KeysView
+from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
 from typing import Any, TypeVar
 
 from interpulse.broker.clock import Clock
@@ -18,15 +18,18 @@ from interpulse.broker.live.topic import Topic
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
-from interpulse.storage.api import CommitConflict, Log, LogNotFound, LogStore, MetadataStore, Put
+from interpulse.storage.api import Change, CommitConflict, Log, LogNotFound, LogStore, MetadataStore, Put
 
-__all__ = ["AnyTopic", "OpenRule", "TopicRegistry"]
+__all__ = ["AnyTopic", "DeleteCheck", "OpenRule", "TopicRegistry"]
 
 log = logging.getLogger(__name__)
 
 AnyTopic = Topic | NonPersistentTopic
 
 R = TypeVar("R")
+
+DeleteCheck = Callable[[AnyTopic | None], None]
+"""Looks at the topic, None if it is not loaded, in the moment of its deletion; refuses by raising."""
 
 OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
 """Whether a topic may be loaded; creates its record if it is missing and may be created (name, by, create)."""
@@ -124,19 +127,34 @@ class TopicRegistry:
             return topic
         if self._closing:
             raise ServiceNotReady("The broker is shutting down")
-        return await self._work(name, self._load(name, by, create))
+        return await self._work([name], lambda: self._load(name, by, create))
 
     async def unload(self, name: TopicName) -> None:
         """Close the topic if it is loaded; clients come back and load it again."""
         await self._settled(name)
         topic = self._topics.get(name)
         if topic is not None:
-            await self._work(name, self._unload(topic))
+            await self._work([name], lambda: self._unload(topic))
 
-    async def delete(self, name: TopicName, *, force: bool = False) -> None:
-        """Remove the topic, its entries and its record. Raises PreconditionFailed if it is in use and not forced."""
-        await self._settled(name)
-        await self._work(name, self._delete(name, force))
+    async def delete(
+        self,
+        *names: TopicName,
+        force: bool = False,
+        check: DeleteCheck | None = None,
+        also: Sequence[Change] = (),
+        expect: Mapping[str, int | None] = {},
+    ) -> None:
+        """Remove topics with their entries, records and cursors, and apply ``also``, in one commit.
+
+        Raises PreconditionFailed if one of them is in use and it is not forced, and CommitConflict if ``expect`` does
+        not hold; then none is removed. ``check`` is asked in the moment of the deletion; what it lets pass nobody can
+        use any more.
+        """
+        await self._work(names, lambda: self._delete(names, force, check, also, expect))
+
+    def names_in(self, namespace: NamespaceName) -> list[TopicName]:
+        """The topics of a namespace that are loaded, or on their way in or out."""
+        return [name for name in {**self._topics, **self._working} if name.namespace_name == namespace]
 
     async def policies_changed(self, namespace: NamespaceName | None = None, base: TopicName | None = None) -> None:
         """Apply the new settings to the loaded topics of a namespace, of one base name, or to all.
@@ -174,7 +192,7 @@ class TopicRegistry:
     def topic_failed(self, topic: Topic) -> None:
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
-            self._start_work(topic.name, self._close_failed(topic))
+            self._start_work([topic.name], lambda: self._close_failed(topic))
 
     # --- work on one name at a time
 
@@ -182,8 +200,8 @@ class TopicRegistry:
         while name in self._working:
             await asyncio.wait([self._working[name]])
 
-    async def _work(self, name: TopicName, work: Coroutine[Any, Any, R]) -> R:
-        task = self._start_work(name, work)
+    async def _work(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> R:
+        task = self._start_work(names, work)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -191,21 +209,23 @@ class TopicRegistry:
                 raise ServiceNotReady("The broker is shutting down") from None
             raise
 
-    def _start_work(self, name: TopicName, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
-        before = self._working.get(name)
+    def _start_work(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> asyncio.Task[R]:
+        """Begin when what is under way for these names is over; what comes for them later waits for this."""
+        before = {self._working[name] for name in names if name in self._working}
         task = asyncio.get_running_loop().create_task(_after(before, work))
-        self._working[name] = task
-        task.add_done_callback(lambda done: self._worked(name, done))
+        self._working.update(dict.fromkeys(names, task))
+        task.add_done_callback(lambda done: self._worked(names, done))
         return task
 
-    def _worked(self, name: TopicName, task: asyncio.Task[Any]) -> None:
-        if self._working.get(name) is task:
-            del self._working[name]
+    def _worked(self, names: Sequence[TopicName], task: asyncio.Task[Any]) -> None:
+        for name in names:
+            if self._working.get(name) is task:
+                del self._working[name]
         error = None if task.cancelled() else task.exception()
-        if isinstance(error, PulsarError):
-            log.debug("work on topic failed topic=%s error=%s", name, error)
+        if isinstance(error, PulsarError | CommitConflict):
+            log.debug("work on topics failed topics=%s error=%s", names[:1], error)
         elif error is not None:
-            log.error("work on topic failed topic=%s", name, exc_info=error)
+            log.error("work on topics failed topics=%s", names[:1], exc_info=error)
 
     async def _load(self, name: TopicName, by: Requester, create: bool) -> AnyTopic:
         await self._open_rule(name, by, create)
@@ -257,16 +277,29 @@ class TopicRegistry:
         except PulsarError as error:
             log.error("failed topic could not store its cursors topic=%s error=%s", topic.name, error)
 
-    async def _delete(self, name: TopicName, force: bool) -> None:
-        topic = self._topics.get(name)
-        if topic is not None:
-            if not force:
+    async def _delete(
+        self,
+        names: Sequence[TopicName],
+        force: bool,
+        check: DeleteCheck | None,
+        also: Sequence[Change],
+        expect: Mapping[str, int | None],
+    ) -> None:
+        loaded = [topic for topic in map(self._topics.get, names) if topic is not None]
+        if check is not None:
+            for name in names:
+                check(self._topics.get(name))
+        if not force:
+            for topic in loaded:
                 topic.check_deletable()
+        for topic in loaded:  # all of them at once, so that none is taken into use while others are being closed
+            topic.retire()
+        for topic in loaded:
             await topic.abandon()
-            self._topics.pop(name, None)  # it may have failed meanwhile
-        if name.is_persistent:
-            await self._logs.delete(name.log_name)
-        log.info("topic deleted topic=%s", name)
+            self._topics.pop(topic.name, None)  # it may have failed meanwhile
+        logs = [name.log_name for name in names if name.is_persistent]
+        await self._logs.delete(*logs, also=also, expect=expect)
+        log.info("topics deleted count=%d first=%s", len(names), names[0])
 
     # --- upkeep
 
@@ -313,7 +346,7 @@ class TopicRegistry:
             log.error("background work failed", exc_info=task.exception())
 
 
-async def _after(before: asyncio.Task[Any] | None, work: Coroutine[Any, Any, R]) -> R:
-    if before is not None:
-        await asyncio.wait([before])
-    return await work
+async def _after(before: set[asyncio.Task[Any]], work: Callable[[], Awaitable[R]]) -> R:
+    if before:
+        await asyncio.wait(before)
+    return await work()

@@ -511,10 +511,14 @@ class Topic:
         finally:  # the next one to load the topic is the only one who writes
             await self._state.close()
 
-    async def abandon(self) -> None:
-        """The topic is deleted: send clients away, and never write anything of it again."""
+    def retire(self) -> None:
+        """The topic is about to be deleted: send clients away and let none in."""
         self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being deleted")
         self.disconnect()
+
+    async def abandon(self) -> None:
+        """The topic is deleted: send clients away, and never write anything of it again."""
+        self.retire()
         await self._state.close()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:

@@ -20,6 +20,7 @@ from interpulse.broker.replication_status import ReplicationStatus
 from interpulse.broker.schemas import Schemas
 from interpulse.broker.tenants import Tenants
 from interpulse.broker.topic_policies import TopicPolicyRecords
+from interpulse.broker.topic_policies import TopicPolicyRecords
 from interpulse.storage.api import MetadataStore
 
 __all__ = ["Addresses", "RestRooms", "build_rest_rooms"]
@@ -52,6 +53,7 @@ class RestRooms:
     lookups: Lookups
     schemas: Schemas
     deletion: Deletion
+    topic_policies: TopicPolicyRecords
     topic_policies: TopicPolicyRecords
     replication_clusters: ReplicationClusters
     replication_status: ReplicationStatus
@@ -86,7 +88,8 @@ def build_rest_rooms(
         registry=registry,
         lookups=lookups,
         schemas=schemas,
-        deletion=Deletion(store, lifecycle, registry, schemas, namespaces, tenants, lambda: dynamic.config),
+        deletion=Deletion(store, lifecycle, registry, namespaces, tenants, lambda: dynamic.config),
+        topic_policies=TopicPolicyRecords(store, lifecycle),
         topic_policies=TopicPolicyRecords(store, lifecycle),
         replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
         replication_status=ReplicationStatus(store, namespaces, lifecycle, without_job=without_job),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from interpulse.broker.live.cursor import CursorRecord
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import Domain
@@ -75,7 +74,7 @@ def _texts(properties: Any) -> dict[str, str]:
 
 async def expand(call: Call) -> Answer:
     partitions, force = call.integer(), call.flag("force")
-    await call.rooms.lifecycle.expand(call.topic, partitions, force=force, new_cursor=CursorRecord().dump())
+    await call.rooms.lifecycle.expand(call.topic, partitions, force=force)
     return DONE
 
 

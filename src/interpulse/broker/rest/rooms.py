@@ -20,7 +20,6 @@ from interpulse.broker.replication_status import ReplicationStatus
 from interpulse.broker.schemas import Schemas
 from interpulse.broker.tenants import Tenants
 from interpulse.broker.topic_policies import TopicPolicyRecords
-from interpulse.broker.topic_policies import TopicPolicyRecords
 from interpulse.storage.api import MetadataStore
 
 __all__ = ["Addresses", "RestRooms", "build_rest_rooms"]
@@ -53,7 +52,6 @@ class RestRooms:
     lookups: Lookups
     schemas: Schemas
     deletion: Deletion
-    topic_policies: TopicPolicyRecords
     topic_policies: TopicPolicyRecords
     replication_clusters: ReplicationClusters
     replication_status: ReplicationStatus
@@ -89,7 +87,6 @@ def build_rest_rooms(
         lookups=lookups,
         schemas=schemas,
         deletion=Deletion(store, lifecycle, registry, namespaces, tenants, lambda: dynamic.config),
-        topic_policies=TopicPolicyRecords(store, lifecycle),
         topic_policies=TopicPolicyRecords(store, lifecycle),
         replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
         replication_status=ReplicationStatus(store, namespaces, lifecycle, without_job=without_job),

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from interpulse.cli.output import print_json, print_lines, print_pairs
+from interpulse.cli.output import print_json, print_lines
 from interpulse.cli.params import NAMESPACE, PAIRS, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.running import admin_command
+from interpulse.cli.topic_lookup import LOOKUP_COMMANDS
 from interpulse.cli.topic_policies import POLICY_COMMANDS
 from interpulse.cli.topic_subscriptions import SUBSCRIPTION_COMMANDS
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
@@ -37,7 +38,7 @@ def topics() -> None:
     """Operations about topics."""
 
 
-for command in (*SUBSCRIPTION_COMMANDS, *POLICY_COMMANDS):
+for command in (*SUBSCRIPTION_COMMANDS, *LOOKUP_COMMANDS, *POLICY_COMMANDS):
     topics.add_command(command)
 
 
@@ -145,43 +146,6 @@ async def unload_topic(admin: AdminClient, topic: TopicName) -> None:
 async def terminate_topic(admin: AdminClient, topic: TopicName) -> None:
     """Let a topic take no more messages."""
     print_lines([f"Topic successfully terminated at {await admin.topics.terminate(topic)}"])
-
-
-@topics.command("lookup")
-@_topic
-@admin_command
-async def lookup_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Print the address of the broker that serves a topic."""
-    print_lines([(await admin.lookup.topic(topic))["brokerUrl"]])
-
-
-@topics.command("partitioned-lookup")
-@_topic
-@click.option("-s", "--sort-by-broker", is_flag=True, help="List the partitions of each broker.")
-@admin_command
-async def lookup_partitioned_topic(admin: AdminClient, topic: TopicName, sort_by_broker: bool) -> None:
-    """Print the address of the broker that serves each partition."""
-    count = (await admin.topics.partitioned_metadata(topic)).partitions
-    if count == 0:
-        raise click.UsageError(f"{topic} is not a partitioned topic")
-    partitions = [topic.partition(index) for index in range(count)]
-    brokers = {str(partition): (await admin.lookup.topic(partition))["brokerUrl"] for partition in partitions}
-    print_pairs(_by_broker(brokers) if sort_by_broker else brokers)
-
-
-def _by_broker(brokers: dict[str, str]) -> dict[str, str]:
-    grouped: dict[str, list[str]] = {}
-    for partition, broker in brokers.items():
-        grouped.setdefault(broker, []).append(partition)
-    return {broker: f"[{', '.join(partitions)}]" for broker, partitions in grouped.items()}
-
-
-@topics.command("bundle-range")
-@_topic
-@admin_command
-async def bundle_range(admin: AdminClient, topic: TopicName) -> None:
-    """Print the hash range of the bundle that holds a topic."""
-    print_lines([await admin.lookup.bundle_range(topic)])
 
 
 @topics.command("last-message-id")

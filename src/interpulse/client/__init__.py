@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpulse.client.auth import Credentials
 from interpulse.client.client import Client
-from interpulse.client.config import ClientConfig
+from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.consumer import ConsumerConfig
 from interpulse.client.entries import Entry, EntryReader, EntrySender
 from interpulse.client.messages import Message, OutgoingMessage
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdminClient",
+    "BrokerAddress",
     "Client",
     "ClientConfig",
     "Consumer",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
 from interpulse.client.http import HttpSession
+from interpulse.client.http_lookup import lookup_over_http
+from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 
 __all__ = ["BrokersAdmin", "LookupAdmin"]
@@ -61,6 +64,14 @@ class LookupAdmin:
         """The addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and their kin. Raises TopicNotFound."""
         name = TopicName.parse(str(topic))
         return dict(await self._http.get(f"/lookup/v2/topic/{name.rest_path}", kind="topic"))
+
+    async def topics(self, topics: Iterable[TopicName | str]) -> dict[TopicName, dict[str, Any] | PulsarError]:
+        """The same for many topics with few questions (PIP-35), or one by one where the broker does not offer that.
+
+        Every topic has addresses or its own failure; the topics need not exist.
+        """
+        names = [TopicName.parse(str(topic)) for topic in topics]
+        return await lookup_over_http(self._http, names, self.topic)
 
     async def bundle_range(self, topic: TopicName | str) -> str:
         """The hash range of the topic's bundle, such as ``0x40000000_0x80000000``."""

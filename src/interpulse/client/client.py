@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from interpulse.client.config import ClientConfig
+from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.consumer import ConsumerConfig
 from interpulse.client.entries import EntryReader, EntrySender
 from interpulse.client.lookup import TopicMode, VersionedSchema, store_schema
@@ -16,7 +16,7 @@ from interpulse.client.partitioned import Producer, partition_names
 from interpulse.client.producer import ProducerConfig
 from interpulse.client.reader import Reader, ReaderConfig
 from interpulse.client.session import Session
-from interpulse.model.errors import InvalidRequest
+from interpulse.model.errors import InvalidRequest, InvalidTopicName, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.schemas import SchemaInfo
@@ -123,6 +123,17 @@ class Client:
         count = await self.session.lookup.partitions(name, create=asked, fallback_on_old_broker=fallback_on_old_broker)
         return [str(part) for part in partition_names(name, count)]
 
+    async def lookup_batch(self, topics: Iterable[str]) -> dict[str, BrokerAddress | PulsarError]:
+        """The broker that serves each topic, or why there is none, by the names as they are given (PIP-35).
+
+        One question for many topics where the broker offers that, else one for each. Nothing is created. What may pass
+        is asked again until the lookup timeout.
+        """
+        names = {topic: _name_or_failure(topic) for topic in topics}
+        asked = [name for name in names.values() if isinstance(name, TopicName)]
+        answers = await self.session.lookup.brokers(asked)
+        return {topic: answers[name] if isinstance(name, TopicName) else name for topic, name in names.items()}
+
     async def get_topics_of_namespace(self, namespace: str, mode: TopicMode = "PERSISTENT") -> list[str]:
         """Complete names; partitioned topics appear as their partitions."""
         return await self.session.lookup.topics_of_namespace(NamespaceName.parse(namespace), mode)
@@ -158,3 +169,10 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _name_or_failure(topic: str) -> TopicName | InvalidTopicName:
+    try:
+        return TopicName.parse(topic.strip())
+    except InvalidTopicName as error:
+        return error

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from interpulse.client import client as asynchronous
 from interpulse.client import multi_topic, partitioned, reader
-from interpulse.client.config import ClientConfig
+from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.lookup import TopicMode, VersionedSchema
 from interpulse.client.messages import Message, OutgoingMessage
-from interpulse.model.errors import AlreadyClosed
+from interpulse.model.errors import AlreadyClosed, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.schemas import SchemaInfo
 
@@ -258,6 +258,10 @@ class Client:
         return self._portal.call(
             lambda: self._client.get_partitions_for_topic(topic, asked, fallback_on_old_broker=fallback_on_old_broker)
         )
+
+    def lookup_batch(self, topics: Iterable[str]) -> dict[str, BrokerAddress | PulsarError]:
+        """The broker that serves each topic, or why there is none, by the names as they are given (PIP-35)."""
+        return self._portal.call(lambda: self._client.lookup_batch(topics))
 
     def get_topics_of_namespace(self, namespace: str, mode: TopicMode = "PERSISTENT") -> list[str]:
         """Complete names; partitioned topics appear as their partitions."""

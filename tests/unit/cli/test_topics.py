@@ -56,7 +56,6 @@ def test_change_when_typed_then_is_asked_for(
             {"partitions": 2, "deleted": False},
             '{\n  "partitions" : 2,\n  "deleted" : false\n}\n',
         ),
-        ("lookup t/ns/a", "/lookup/v2/topic/persistent/t/ns/a", {"brokerUrl": "pulsar://b:1"}, "pulsar://b:1\n"),
         ("last-message-id t/ns/a", f"{ROOT}/lastMessageId", {"ledgerId": 1}, '{\n  "ledgerId" : 1\n}\n'),
         ("stats t/ns/a", f"{ROOT}/stats?{STATS.format('false', 'false')}", {"x": {}}, '{\n  "x" : { }\n}\n'),
         ("stats t/ns/a -gpb -etb", f"{ROOT}/stats?{STATS.format('true', 'true')}", {}, "{ }\n"),
@@ -101,30 +100,6 @@ def test_partitioned_list_when_system_topics_are_wanted_then_says_so(web: StubWe
     web.answer("GET", "/admin/v2/non-persistent/t/ns/partitioned", [])
     assert run_admin("topics", "list-partitioned-topics", "t/ns", "-ist").stdout == "persistent://t/ns/p\n"
     assert web.last.target.endswith("?includeSystemTopic=true")
-
-
-def test_partitioned_lookup_when_asked_then_prints_partition_and_broker(web: StubWeb, run_admin: RunAdmin) -> None:
-    web.answer("GET", f"{ROOT}/partitions", {"partitions": 2})
-    for index in (0, 1):
-        path = f"/lookup/v2/topic/persistent/t/ns/a-partition-{index}"
-        web.answer("GET", path, {"brokerUrl": "pulsar://b:1"})
-    one, two = "persistent://t/ns/a-partition-0", "persistent://t/ns/a-partition-1"
-    lookup = run_admin("topics", "partitioned-lookup", "t/ns/a")
-    assert lookup.stdout == f"{one}    pulsar://b:1\n{two}    pulsar://b:1\n"
-    by_broker = run_admin("topics", "partitioned-lookup", "t/ns/a", "--sort-by-broker")
-    assert by_broker.stdout == f"pulsar://b:1    [{one}, {two}]\n"
-
-
-def test_partitioned_lookup_when_topic_is_plain_then_is_wrong_usage(web: StubWeb, run_admin: RunAdmin) -> None:
-    web.answer("GET", f"{ROOT}/partitions", {"partitions": 0})
-    result = run_admin("topics", "partitioned-lookup", "t/ns/a")
-    assert result.exit_code == 2
-    assert "is not a partitioned topic" in result.stderr
-
-
-def test_bundle_range_when_asked_then_is_printed(web: StubWeb, run_admin: RunAdmin) -> None:
-    web.answer_raw("GET", "/lookup/v2/topic/persistent/t/ns/a/bundle", b"0x00_0xff")
-    assert run_admin("topics", "bundle-range", "t/ns/a").stdout == "0x00_0xff\n"
 
 
 def test_terminate_when_done_then_prints_the_last_message(web: StubWeb, run_admin: RunAdmin) -> None:

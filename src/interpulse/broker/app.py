@@ -25,6 +25,7 @@ from interpulse.broker.clock import Clock, SystemClock
 from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.dynamic_config import DynamicConfig
+from interpulse.broker.inactivity import InactiveTopics
 from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry import TopicRegistry
@@ -32,7 +33,7 @@ from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
 from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.broker.remote_shapes import AdminRemoteShapes
 from interpulse.broker.replication import JobCommand, ReplicationSupervisor, records_without_job
-from interpulse.broker.rest.rooms import Addresses, build_rest_rooms
+from interpulse.broker.rest.rooms import Addresses, RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.schemas import Schemas, SchemaSettings
 from interpulse.broker.topic_policies import TopicPolicyRecords
@@ -123,12 +124,17 @@ class BrokerApp:
             await binary_door.start(binary_socket)
         opened.callback(binary_door.stop_accepting)
         supervisor = self._build_supervisor(metadata)
-        rest_door = self._build_rest_door(metadata, supervisor, web_socket)
+        rest_rooms = self._build_rest_rooms(metadata, supervisor)
+        rest_door = RestServer(rest_rooms, web_socket)
         with _listening("web service", config.bind_address, config.web_service_port):
             await rest_door.start()
         opened.push_async_callback(rest_door.stop)
         await supervisor.start()
         opened.push_async_callback(supervisor.stop)
+        self.registry.spawn(rest_rooms.deletion.resume())
+        self.inactive_topics = InactiveTopics(self.registry, rest_rooms.deletion, lambda: self.dynamic.config)
+        self.inactive_topics.start()
+        opened.push_async_callback(self.inactive_topics.stop)
 
     async def _open_storage(self, opened: AsyncExitStack) -> tuple[MetadataStore, LogStore]:
         lock = DirectoryLock.acquire(self.data_dir)
@@ -206,11 +212,9 @@ class BrokerApp:
         )
         return BinaryServer(rooms, limits)
 
-    def _build_rest_door(
-        self, metadata: MetadataStore, supervisor: ReplicationSupervisor, bound: socket.socket
-    ) -> RestServer:
+    def _build_rest_rooms(self, metadata: MetadataStore, supervisor: ReplicationSupervisor) -> RestRooms:
         addresses = Addresses(self.service_url, self.web_url)
-        rooms = build_rest_rooms(
+        return build_rest_rooms(
             metadata,
             namespaces=self.namespaces,
             lifecycle=self.lifecycle,
@@ -222,7 +226,6 @@ class BrokerApp:
             ready=lambda: self.ready,
             without_job=lambda topics: records_without_job(supervisor.view, topics, now_ms=self._clock.now_ms()),
         )
-        return RestServer(rooms, bound)
 
     def _build_supervisor(self, metadata: MetadataStore) -> ReplicationSupervisor:
         config = self.config

@@ -1,0 +1,129 @@
+"""Deletes the topics that nobody needs any more, as `rules.inactivity` has it.
+
+Only loaded topics are looked at, once per round. A topic is looked at again in the very moment of its deletion, when
+nobody can open it any more: a client that came meanwhile keeps its topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from interpulse.broker.config import BrokerConfig
+from interpulse.broker.deletion import Deletion
+from interpulse.broker.live.non_persistent import NonPersistentTopic
+from interpulse.broker.live.registry import AnyTopic, TopicRegistry
+from interpulse.model.errors import PreconditionFailed, PulsarError
+from interpulse.rules.inactivity import TopicActivity, is_active, is_expendable
+
+__all__ = ["InactiveTopics"]
+
+log = logging.getLogger(__name__)
+
+_LOOKED_AT_AT_ONCE: Final = 200  # so that clients do not wait while thousands of topics are looked at
+
+
+class InactiveTopics:
+    """See the module. `start` begins the rounds, `stop` ends them; a test calls `check` itself."""
+
+    def __init__(self, registry: TopicRegistry, deletion: Deletion, config: Callable[[], BrokerConfig]) -> None:
+        """``config`` is asked each time, since it may change while the broker runs."""
+        self._registry = registry
+        self._deletion = deletion
+        self._config = config
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look at the topics from time to time."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.add_done_callback(_ended)
+
+    async def stop(self) -> None:
+        """End the rounds; a deletion under way is finished by whoever runs it, the registry."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._config().broker_delete_inactive_topics_frequency_seconds)
+            await self.check()
+
+    async def check(self) -> None:
+        """One round: delete what was not needed for long enough, and partitioned topics that have nothing left."""
+        deserted = set()
+        for count, topic in enumerate(self._registry.topics(), 1):
+            if await self._deleted(topic) and topic.name.is_partition:
+                deserted.add(topic.name.base)
+            if count % _LOOKED_AT_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        if self._config().broker_delete_inactive_partitioned_topic_metadata_enabled:
+            for base in sorted(deserted, key=str):
+                with _logged(f"deserted partitioned topic not deleted topic={base}"):
+                    if await self._deletion.deserted_partitioned_topic(base):
+                        log.info("inactive partitioned topic deleted topic=%s", base)
+
+    async def _deleted(self, topic: AnyTopic) -> bool:
+        if is_active(_activity(topic), topic.settings.inactive_topics.delete_mode):
+            topic.active_ms = topic.now_ms()
+        if not _expendable(topic):
+            return False
+
+        def check(found: AnyTopic | None) -> None:
+            if found is not topic or not _expendable(topic):
+                raise PreconditionFailed(f"Topic {topic.name} is active again")
+
+        with _logged(f"inactive topic not deleted topic={topic.name}"):
+            await self._deletion.inactive_topic(topic.name, check)
+            log.info("inactive topic deleted topic=%s", topic.name)
+            return True
+        return False
+
+
+def _expendable(topic: AnyTopic) -> bool:
+    return is_expendable(
+        topic.name,
+        _activity(topic),
+        idle_ms=topic.now_ms() - _last_active_ms(topic),
+        policies=topic.settings.inactive_topics,
+        retention=topic.settings.retention,
+    )
+
+
+def _last_active_ms(topic: AnyTopic) -> int:
+    if isinstance(topic, NonPersistentTopic):
+        return topic.active_ms
+    return max(topic.active_ms, *(each.idle_since_ms for each in topic.subscriptions.values()), 0)
+
+
+def _activity(topic: AnyTopic) -> TopicActivity:
+    if isinstance(topic, NonPersistentTopic):
+        return TopicActivity(in_use=topic.in_use)
+    last = topic.last_durable()
+    waiting = {name for name, each in topic.subscriptions.items() if each.cursor.backlog(last) > 0}
+    replications = {name for name in topic.subscriptions if topic.remote_of(name) is not None}
+    return TopicActivity(
+        in_use=topic.in_use or topic.pending_count > 0,
+        subscribed=len(topic.subscriptions) > len(replications),
+        backlog=bool(waiting - replications),
+        unreplicated=bool(waiting & replications),
+    )
+
+
+@contextlib.contextmanager
+def _logged(event: str) -> Iterator[None]:
+    """A topic that cannot be deleted now is looked at again in the next round."""
+    try:
+        yield
+    except PreconditionFailed as refusal:
+        log.debug("%s reason=%s", event, refusal)
+    except PulsarError as error:
+        log.warning("%s error=%s", event, error)
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("looking for inactive topics ended", exc_info=task.exception())

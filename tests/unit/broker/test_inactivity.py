@@ -1,0 +1,357 @@
+"""Rounds of a whole broker over its topics: which of them go, what goes with them, and who keeps them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpulse.broker.app import BrokerApp
+from interpulse.broker.config import BrokerConfig
+from interpulse.broker.live.api import InitialPosition, ProducerRequest, SubscribeRequest
+from interpulse.broker.live.registry import AnyTopic
+from interpulse.model.errors import MetadataError, SchemaNotFound, TopicNotFound
+from interpulse.model.names import PUBLIC_DEFAULT, TopicName
+from interpulse.model.policies import DELETE_WHEN_CAUGHT_UP, InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topics import Existence, Requester, TopicKind
+from tests.unit.broker.live.conftest import (
+    FakeClock,
+    RecordingConsumerSink,
+    RecordingProducerSink,
+    make_entry,
+    settle,
+)
+
+X = TopicName.parse("x")
+UNSTORED = TopicName.parse("non-persistent://public/default/x")
+ABSENT = Existence(TopicKind.ABSENT)
+STRING = SchemaInfo(SchemaType.STRING)
+FOR_EVER = 10**9
+
+
+class AwaitedSink(RecordingProducerSink):
+    """Whoever publishes can wait for the answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: asyncio.Queue[int] = asyncio.Queue()
+
+    def receipts(self, producer_id: int, receipts: Sequence[tuple[int, int, int, int]]) -> None:
+        for sequence_id, *_ in receipts:
+            self.answers.put_nowait(sequence_id)
+
+
+class Broker:
+    """A broker whose clock and rounds are the test's."""
+
+    def __init__(self, directory: Path) -> None:
+        self.clock = FakeClock()
+        config = BrokerConfig(
+            data_dir=str(directory),
+            broker_service_port=0,
+            web_service_port=0,
+            broker_delete_inactive_topics_frequency_seconds=FOR_EVER,
+            broker_delete_inactive_topics_max_inactive_duration_seconds=60,
+        )
+        self.app = BrokerApp(config, clock=self.clock)
+
+    async def topic(self, name: TopicName = X, *, create: bool = True) -> AnyTopic:
+        return await self.app.registry.open(name, by=Requester.CLIENT, create=create)
+
+    async def exists(self, name: TopicName = X) -> bool:
+        return await self.app.lifecycle.existence(name) != ABSENT
+
+    async def round_after(self, seconds: int) -> None:
+        self.clock.time_ms += seconds * 1000
+        await self.app.inactive_topics.check()
+
+    async def subscribe(self, topic: AnyTopic, name: str = "s", **request: Any) -> Any:
+        return await topic.subscribe(SubscribeRequest(1, name, **request), RecordingConsumerSink())
+
+    async def produce(self, topic: AnyTopic, count: int = 0) -> Any:
+        sink = AwaitedSink()
+        producer = await topic.add_producer(ProducerRequest(1, "p"), sink)
+        for number in range(count):
+            producer.publish(number, -1, 1, make_entry(number))
+        for _ in range(count):
+            await sink.answers.get()
+        return producer
+
+    async def namespace_says(self, **policies: Any) -> None:
+        await self.app.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(**policies))
+        await self.app.registry.policies_changed(PUBLIC_DEFAULT)
+
+    async def topic_says(self, policies: InactiveTopicPolicies | None, name: TopicName = X) -> None:
+        await self.app.topic_policies.update(name, lambda old: old.changed(inactive_topics=policies))
+        await self.app.registry.policies_changed(base=name)
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
+    broker = Broker(tmp_path)
+    await broker.app.start()
+    yield broker
+    await broker.app.stop()
+
+
+async def test_topic_when_nobody_needed_it_for_long_enough_then_goes_with_all_that_belongs_to_it(
+    broker: Broker,
+) -> None:
+    await broker.topic()
+    await broker.app.schemas.register(X, STRING, by=Requester.CLIENT)
+    await broker.topic_says(InactiveTopicPolicies(max_inactive_seconds=90))
+    await broker.round_after(89)
+    assert await broker.exists()
+    await broker.round_after(1)
+    assert not await broker.exists()
+    assert broker.app.registry.topics() == []
+    with pytest.raises(SchemaNotFound):
+        await broker.app.schemas.get(X)
+    await broker.topic()
+    assert (await broker.app.topic_policies.find(X)).inactive_topics is None
+
+
+async def test_topic_when_it_is_not_loaded_then_stays(broker: Broker) -> None:
+    await broker.app.lifecycle.create_plain(X)
+    await broker.round_after(FOR_EVER)
+    assert await broker.exists()
+
+
+async def test_topic_when_somebody_is_connected_then_stays_and_the_time_begins_when_they_leave(broker: Broker) -> None:
+    topic = await broker.topic()
+    for connect in (broker.produce, lambda each: broker.subscribe(each, durable=False)):
+        client = await connect(topic)
+        await broker.round_after(1000)
+        client.close()
+        await broker.round_after(59)
+        assert broker.app.registry.get(X) is topic
+    await broker.round_after(1)
+    assert not await broker.exists()
+
+
+async def test_topic_when_somebody_comes_and_goes_between_two_rounds_then_the_time_begins_anew(broker: Broker) -> None:
+    topic = await broker.topic()
+    broker.clock.time_ms += 59_000
+    (await broker.produce(topic)).close()
+    await broker.round_after(59)
+    assert await broker.exists()
+
+
+async def test_subscription_when_any_is_there_then_keeps_its_topic_until_it_is_deleted(broker: Broker) -> None:
+    topic = await broker.topic()
+    await topic.create_subscription("s")
+    await broker.round_after(1000)
+    assert await broker.exists()
+    await topic.delete_subscription("s")
+    await broker.round_after(59)
+    assert await broker.exists()
+    await broker.round_after(1)
+    assert not await broker.exists()
+
+
+async def test_subscription_when_it_must_have_caught_up_then_keeps_its_topic_until_it_has(broker: Broker) -> None:
+    await broker.namespace_says(inactive_topics=InactiveTopicPolicies(DELETE_WHEN_CAUGHT_UP, 60))
+    topic = await broker.topic()
+    await topic.create_subscription("s", initial=InitialPosition.EARLIEST)
+    (await broker.produce(topic, 2)).close()
+    await broker.round_after(1000)
+    assert await broker.exists()
+    topic.clear_backlog("s")  # type: ignore[union-attr]
+    consumer = await broker.subscribe(topic)
+    await broker.round_after(1000)
+    assert await broker.exists(), "a consumer that waits for messages would miss the next one"
+    consumer.close()
+    await broker.round_after(59)
+    assert await broker.exists()
+    await broker.round_after(1)
+    assert not await broker.exists()
+
+
+@pytest.mark.parametrize(("minutes", "idle_s"), [(-1, FOR_EVER), (10, 599)])
+async def test_topic_when_its_messages_are_retained_then_stays_as_long(
+    broker: Broker, minutes: int, idle_s: int
+) -> None:
+    await broker.namespace_says(retention=RetentionPolicies(minutes, -1))
+    await broker.topic()
+    await broker.round_after(idle_s)
+    assert await broker.exists()
+    await broker.namespace_says(retention=None)
+    await broker.round_after(0)
+    assert not await broker.exists()
+
+
+async def test_topic_when_another_cluster_has_still_to_get_messages_then_stays(broker: Broker) -> None:
+    topic = await broker.topic()
+    await topic.open_replication_cursor("west")  # type: ignore[union-attr]
+    (await broker.produce(topic, 1)).close()
+    await broker.round_after(1000)
+    assert await broker.exists()
+    topic.clear_backlog("pulsar.repl.west")  # type: ignore[union-attr]
+    await broker.round_after(60)
+    assert not await broker.exists()
+
+
+async def test_system_topic_when_nobody_needs_it_then_stays(broker: Broker) -> None:
+    name = TopicName.parse("public/default/__change_events")
+    await broker.topic(name)
+    await broker.round_after(FOR_EVER)
+    assert await broker.exists(name)
+
+
+async def test_topic_that_is_not_stored_when_nobody_is_connected_then_goes_whatever_is_retained(
+    broker: Broker,
+) -> None:
+    await broker.namespace_says(retention=RetentionPolicies(-1, -1))
+    topic = await broker.topic(UNSTORED)
+    for client in (await broker.produce(topic), await broker.subscribe(topic)):
+        await broker.round_after(1000)
+        assert await broker.exists(UNSTORED)
+        client.close()
+    await broker.round_after(59)
+    assert await broker.exists(UNSTORED)
+    await broker.round_after(1)
+    assert not await broker.exists(UNSTORED)
+
+
+async def test_switch_when_it_changes_while_the_broker_runs_then_counts_unless_something_nearer_speaks(
+    broker: Broker,
+) -> None:
+    await broker.topic()
+    await broker.app.dynamic.set("brokerDeleteInactiveTopicsEnabled", "false")
+    await settle()
+    await broker.round_after(1000)
+    assert await broker.exists()
+    await broker.namespace_says(inactive_topics=InactiveTopicPolicies())
+    await broker.topic_says(InactiveTopicPolicies(delete_while_inactive=False))
+    await broker.round_after(1000)
+    assert await broker.exists()
+    await broker.topic_says(None)
+    await broker.round_after(0)
+    assert not await broker.exists()
+
+
+async def test_producer_when_it_comes_in_the_last_moment_then_keeps_its_topic(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await broker.topic()
+    delete = broker.app.inactive_topics._deletion.inactive_topic
+    sinks = []
+
+    async def delete_after_somebody_came(*arguments: Any) -> None:
+        sinks.append(RecordingProducerSink())
+        await topic.add_producer(ProducerRequest(1, "p"), sinks[0])
+        await delete(*arguments)
+
+    monkeypatch.setattr(broker.app.inactive_topics._deletion, "inactive_topic", delete_after_somebody_came)
+    await broker.round_after(60)
+    assert broker.app.registry.get(X) is topic
+    assert sinks[0].closed == []
+
+
+async def test_topic_when_it_was_loaded_anew_in_the_last_moment_then_stays(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await broker.topic()
+    delete = broker.app.inactive_topics._deletion.inactive_topic
+
+    async def delete_after_it_was_unloaded(*arguments: Any) -> None:
+        await broker.app.registry.unload(X)
+        await delete(*arguments)
+
+    monkeypatch.setattr(broker.app.inactive_topics._deletion, "inactive_topic", delete_after_it_was_unloaded)
+    await broker.round_after(60)
+    assert await broker.exists()
+
+
+async def test_client_when_it_comes_while_its_topic_goes_then_gets_a_new_one_that_keeps_its_schema(
+    broker: Broker,
+) -> None:
+    topic = await broker.topic()
+    broker.clock.time_ms += 60_000
+    going = asyncio.create_task(broker.app.inactive_topics.check())
+    await asyncio.sleep(0)  # the deletion has begun
+    again = await broker.topic()
+    await broker.app.schemas.register(X, STRING, by=Requester.CLIENT)
+    producer = await broker.produce(again)
+    await going
+    assert again is not topic
+    assert broker.app.registry.get(X) is again
+    assert (await broker.app.schemas.get(X))[0] == STRING
+    assert not producer.closed
+
+
+async def test_round_when_one_topic_cannot_be_deleted_then_the_others_go_and_the_next_round_tries_again(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    y = TopicName.parse("y")
+    await broker.topic()
+    await broker.topic(y)
+    delete = broker.app.inactive_topics._deletion.inactive_topic
+
+    async def fail_for_x(name: TopicName, check: Any) -> None:
+        if name == X:
+            raise MetadataError("disk full")
+        await delete(name, check)
+
+    with monkeypatch.context() as patched, caplog.at_level(logging.WARNING):
+        patched.setattr(broker.app.inactive_topics._deletion, "inactive_topic", fail_for_x)
+        await broker.round_after(60)
+    assert (await broker.exists(), await broker.exists(y)) == (True, False)
+    assert "disk full" in caplog.text
+    await broker.round_after(0)
+    assert not await broker.exists()
+
+
+async def test_partitions_when_they_go_then_their_topic_stays_and_each_comes_back_when_it_is_opened(
+    broker: Broker,
+) -> None:
+    await broker.app.dynamic.set("allowAutoTopicCreation", "false")
+    await broker.app.lifecycle.create_partitioned(X, 2)
+    await broker.app.schemas.register(X, STRING, by=Requester.ADMIN)
+    for index in range(2):
+        await broker.topic(X.partition(index))
+    await broker.round_after(60)
+    assert not await broker.exists(X.partition(0))
+    assert await broker.app.lifecycle.partitions(X, create=True) == 2
+    assert await broker.app.lifecycle.partitions(X.partition(0), create=True) == 0
+    with pytest.raises(TopicNotFound):
+        await broker.topic(X.partition(0), create=False)
+    assert not await broker.exists(X.partition(0)), "asking does not bring it back"
+    await broker.topic(X.partition(0))
+    assert await broker.exists(X.partition(0))
+    assert (await broker.app.schemas.get(X))[0] == STRING
+
+
+@pytest.mark.parametrize("base", [X, UNSTORED], ids=str)
+async def test_partitioned_topic_when_it_may_go_then_goes_with_its_last_partition(
+    broker: Broker, base: TopicName
+) -> None:
+    await broker.app.dynamic.set("brokerDeleteInactivePartitionedTopicMetadataEnabled", "true")
+    await broker.app.lifecycle.create_partitioned(base, 2)
+    await broker.topic_says(InactiveTopicPolicies(), base)
+    await broker.app.schemas.register(base, STRING, by=Requester.ADMIN)
+    await broker.topic(base.partition(0))
+    kept = await broker.produce(await broker.topic(base.partition(1)))
+    await broker.round_after(60)
+    assert not any(each.name == base.partition(0) for each in broker.app.registry.topics())
+    assert await broker.app.lifecycle.partitions(base, create=False) == 2
+    kept.close()
+    await broker.round_after(60)
+    assert not await broker.exists(base)
+    assert await broker.app.lifecycle.metadata(base) is None
+    assert not await broker.app.schemas.has_schema(base)
+    assert (await broker.app.topic_policies.find(base)).inactive_topics is None
+
+
+async def test_partitioned_topic_when_a_partition_was_never_opened_then_stays(broker: Broker) -> None:
+    await broker.app.dynamic.set("brokerDeleteInactivePartitionedTopicMetadataEnabled", "true")
+    await broker.app.lifecycle.create_partitioned(X, 2)
+    await broker.topic(X.partition(0))
+    await broker.round_after(60)
+    assert not await broker.exists(X.partition(0))
+    assert await broker.app.lifecycle.partitions(X, create=False) == 2

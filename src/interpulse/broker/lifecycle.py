@@ -134,6 +134,10 @@ class TopicLifecycle:
         """As `partitions` with creation, for an operator who creates a subscription; raises PreconditionFailed."""
         return await self._decide(name, rules.decide_partitions_to_subscribe, remotes_asked=True)
 
+    async def check_administrable(self, name: TopicName) -> None:
+        """Refuse a question of an operator about a namespace that is missing or not served here."""
+        await self._decide(name, rules.decide_administer)
+
     async def check_servable(self, name: TopicName) -> None:
         """Refuse a name that neither exists nor may be created, as HTTP lookup does; raises TopicNotFound."""
         await self._decide(name, rules.decide_lookup)

@@ -228,7 +228,7 @@ def decide_partitions(view: TopicView, *, create: bool) -> Decision[int]:
 
 
 def _shape_of_new_topic(view: TopicView) -> int:
-    """The partition count a missing name gets: none for a partition name (PIP-344, row 3), the other cluster's if it has
+    """The partition count of a missing name: none for a partition name (PIP-344, row 3), the other cluster's if it has
     the topic there (row 6), else the policy's (rows 4 and 5)."""
     if view.name.is_partition:
         return 0
@@ -294,10 +294,10 @@ def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[Non
 
 
 def _check_still_served(view: TopicView, by: Requester) -> None:
-    if by is not Requester.ADMIN and view.namespace is NamespaceStanding.MISSING:
-        if not view.name.namespace_name.is_heartbeat:
-            namespace = view.name.namespace_name
-            raise ServiceNotReady(f"Namespace {namespace} is not served by this broker. Please redo the lookup.")
+    namespace = view.name.namespace_name
+    missing = view.namespace is NamespaceStanding.MISSING and not namespace.is_heartbeat
+    if missing and by is not Requester.ADMIN:
+        raise ServiceNotReady(f"Namespace {namespace} is not served by this broker. Please redo the lookup.")
 
 
 def _always_loads(view: TopicView) -> bool:
@@ -308,8 +308,8 @@ def _always_loads(view: TopicView) -> bool:
 def _may_create_for(view: TopicView, by: Requester) -> bool:
     """Whether the policy lets this requester create the topic by opening it.
 
-    An operator creates a non-persistent topic by opening it. Replicators may be exempt from the policy (PIP-433). An exemption covers the policy only, never a
-    namespace being deleted or a name that cannot be created.
+    An operator creates a non-persistent topic by opening it. Replicators may be exempt from the policy (PIP-433). An
+    exemption covers the policy only, never a namespace being deleted or a name that cannot be created.
     """
     by_operator = by is Requester.ADMIN and not view.name.is_persistent
     by_replicator = by is Requester.REPLICATOR and view.auto_creation.replicator_allowed
@@ -461,9 +461,10 @@ def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> D
 
 
 def decide_delete_partitioned(view: TopicView) -> Decision[int]:
-    """A partitioned topic is deleted (PIP-414): its metadata goes, and with it so many partitions, those that are stored.
+    """A partitioned topic is deleted: its metadata goes, and with it so many partitions, those that are stored.
 
-    One that is marked as being deleted was left half deleted, and may be finished.
+    PIP-414: partitions beyond the metadata are not of this topic. One that is marked as being deleted was left half
+    deleted, and may be finished.
     """
     name = view.name
     if name.is_partition:
@@ -479,7 +480,8 @@ def decide_delete_partitioned(view: TopicView) -> Decision[int]:
 def decide_delete_plain(view: TopicView, *, force: bool = False) -> Decision[None]:
     """One topic, or one partition, may be deleted; also one that PIP-414 refuses to open, so that it can be got rid of.
 
-    A non-persistent topic that is not there is as good as deleted. ``force`` deletes the plain topic of a name that is plain and partitioned at once, and leaves the partitions alone.
+    A non-persistent topic that is not there is as good as deleted. ``force`` deletes the plain topic of a name that is
+    plain and partitioned at once, and leaves the partitions alone.
     """
     _check_namespace_exists(view)
     if view.partitions and not view.name.is_partition and not (force and view.recorded):

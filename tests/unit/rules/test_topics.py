@@ -28,15 +28,13 @@ from interpulse.model.errors import (
     MetadataError,
     NamespaceNotFound,
     NotAllowed,
-    PartitionCountAboveMaximum,
     PartitionedTopicNotFound,
     PreconditionFailed,
     ProducerBusy,
     PulsarError,
+    ServiceNotReady,
     TopicInconsistent,
-    TopicLimitReached,
     TopicNotFound,
-    Unprocessable,
 )
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
@@ -232,8 +230,8 @@ class TestPartitions:
         [
             pytest.param({"namespace": NamespaceStanding.MISSING}, NamespaceNotFound, id="namespace-missing"),
             pytest.param({"namespace": NamespaceStanding.NOT_SERVED}, MetadataError, id="not-our-namespace"),
-            pytest.param({"partitions_max": 1}, PartitionCountAboveMaximum, id="default-above-the-maximum"),
-            pytest.param({"topics_left": 1}, TopicLimitReached, id="topic-limit"),
+            pytest.param({"partitions_max": 1}, NotAllowed, id="default-above-the-maximum"),
+            pytest.param({"topics_left": 1}, NotAllowed, id="topic-limit"),
         ],
     )
     def test_partitions_when_they_cannot_be_created(self, facts: dict[str, Any], refusal: type[PulsarError]) -> None:
@@ -243,7 +241,7 @@ class TestPartitions:
 
     def test_permanent_failures_are_final_for_clients(self) -> None:
         """Clients of the C++ family ask again for 30 s on ServiceNotReady (6); they give up at once on 22."""
-        assert PartitionCountAboveMaximum.wire_code == TopicLimitReached.wire_code == 22
+        assert (NotAllowed.wire_code, NotAllowed.http_status) == (22, 409)
 
     def test_refusal_names_the_topic(self) -> None:
         with pytest.raises(TopicNotFound, match="persistent://public/default/x not found"):
@@ -403,7 +401,7 @@ class TestOpen:
                 view_of("persistent://pulsar/system/__transaction_log_1"), NotAllowed, id="transaction-internal"
             ),
             pytest.param(view_of("x", topics_left=0), NotAllowed, id="topic-limit"),
-            pytest.param(view_of("x", namespace=NamespaceStanding.MISSING), NamespaceNotFound, id="namespace-missing"),
+            pytest.param(view_of("x", namespace=NamespaceStanding.MISSING), ServiceNotReady, id="namespace-missing"),
             pytest.param(view_of("x", namespace=NamespaceStanding.NOT_SERVED), MetadataError, id="not-our-namespace"),
         ],
     )
@@ -575,7 +573,7 @@ class TestExpand:
             pytest.param(view_of("x", 3), 2, ExpansionAboveMaximum, id="fewer"),
             pytest.param(view_of("x", 2, partitions_max=3), 4, ExpansionAboveMaximum, id="above-the-maximum"),
             pytest.param(view_of("x", 2, partition_records=frozenset({0, 1, 3})), 4, Conflict, id="unexpected"),
-            pytest.param(view_of("x", 2, namespace=NamespaceStanding.NOT_SERVED), 4, Unprocessable, id="not-ours"),
+            pytest.param(view_of("x", 2, namespace=NamespaceStanding.NOT_SERVED), 4, PreconditionFailed, id="not-ours"),
         ],
     )
     def test_expand_when_refused(self, view: TopicView, partitions: int, refusal: type[PulsarError]) -> None:
@@ -586,7 +584,13 @@ class TestExpand:
         assert decision.changes == (CreateTopicRecord(topic("x-partition-2")), SetPartitionCount(topic("x"), 4))
 
     def test_expand_to_the_present_count_changes_nothing(self) -> None:
-        assert decide_expand(view_of("x", 2), 2) == Decision(None)
+        assert decide_expand(view_of("x", 2, partition_records=frozenset({0, 1})), 2) == Decision(None)
+
+    @pytest.mark.parametrize("partitions", [3, 4])
+    def test_expand_restores_partitions_whose_record_is_missing(self, partitions: int) -> None:
+        decision = decide_expand(view_of("x", 3, partition_records=frozenset({0, 2})), partitions)
+        created = [change.topic.partition_index for change in decision.changes if isinstance(change, CreateTopicRecord)]
+        assert created == [1, 3][: partitions - 2]
 
 
 class TestDelete:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from interpulse.model.errors import NamespaceNotFound
+from interpulse.model.errors import NamespaceNotFound, NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -23,11 +23,20 @@ _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
 
 
 async def on_partitioned_metadata(connection: ClientConnection, request: pb.CommandPartitionedTopicMetadata) -> None:
-    """PIP-344: ``metadata_auto_creation_enabled`` is true unless the client says otherwise."""
-    topic = TopicName.parse(request.topic)
+    """PIP-344: ``metadata_auto_creation_enabled`` is true unless the client says otherwise.
+
+    A topic that is not there is told by the code alone, without a message, as Pulsar does.
+    """
+    topic, create = TopicName.parse(request.topic), request.metadata_auto_creation_enabled
     with connection.rooms.permits:
-        partitions = await connection.rooms.lifecycle.partitions(topic, create=request.metadata_auto_creation_enabled)
-        connection.output.send(commands.partitioned_metadata_response(request.request_id, partitions))
+        try:
+            partitions = await connection.rooms.lifecycle.partitions(topic, create=create)
+        except NotFound as error:
+            message = str(error) if create and isinstance(error, NamespaceNotFound) else ""
+            answer = commands.partitioned_metadata_error(request.request_id, error.wire_code, message)
+        else:
+            answer = commands.partitioned_metadata_response(request.request_id, partitions)
+    connection.output.send(answer)
 
 
 async def on_get_topics_of_namespace(connection: ClientConnection, request: pb.CommandGetTopicsOfNamespace) -> None:

@@ -40,10 +40,11 @@ async def delete_topic(call: Call) -> Answer:
 
 
 async def get_partitions(call: Call) -> Answer:
-    """PIP-344: asking creates nothing unless ``checkAllowAutoCreation`` is true."""
-    topic = call.topic
-    partitions = await call.rooms.lifecycle.partitions(topic, create=call.flag("checkAllowAutoCreation"))
-    metadata = await call.rooms.lifecycle.metadata(topic) if partitions else None
+    """PIP-344: asking creates nothing unless ``checkAllowAutoCreation`` is true; then properties are left out."""
+    topic, create = call.topic, call.flag("checkAllowAutoCreation")
+    await call.rooms.lifecycle.check_administrable(topic)
+    partitions = await call.rooms.lifecycle.partitions(topic, create=create)
+    metadata = await call.rooms.lifecycle.metadata(topic) if partitions and not create else None
     return answer_json((metadata or PartitionedTopicMetadata(partitions)).to_json())
 
 

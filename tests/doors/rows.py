@@ -1,0 +1,216 @@
+"""What a row of the door table is made of: the records it starts from, the questions, and what each door can ask.
+
+Records are written in a short hand around a topic ``x``: ``x=3`` is the metadata of a partitioned topic (``x=3!`` one
+that is being deleted, ``x=3+`` one with properties), ``x`` and ``x-partition-1`` are topic records.
+
+Answers are words, the same at every door: a number of partitions, ``ok``, ``not found``, ``refused: <why>`` where a
+name disagrees with the partition metadata, and otherwise what the door itself says: a status of HTTP, ``error 1`` on
+the wire, the name of an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, TopicName
+
+__all__ = [
+    "ABOVE",
+    "BASE_NAME",
+    "DELETED",
+    "DOORS",
+    "FAST_DOORS",
+    "FOREIGN",
+    "FULL",
+    "MISSING",
+    "NOT_FOUND",
+    "NO_METADATA",
+    "OFF",
+    "OK",
+    "ON",
+    "OUTSIDE",
+    "PARTITIONS_MAX",
+    "REFUSED",
+    "SILENT_DOORS",
+    "TENANT",
+    "TWO",
+    "Case",
+    "Differs",
+    "Row",
+    "kind_of",
+    "opened",
+    "refused",
+]
+
+TENANT: Final = "doors"
+PARTITIONS_MAX: Final = 10
+"""``maxNumPartitionsPerPartitionedTopic`` of every broker the table is asked of."""
+
+# Namespaces, by what they let topics do.
+ON: Final = "on"
+OFF: Final = "off"
+TWO: Final = "two"  # missing topics are created with two partitions
+ABOVE: Final = "above"  # as TWO, with more partitions than the broker allows
+FULL: Final = "full"  # as TWO, with as many topics as the namespace may hold
+FOREIGN: Final = "foreign"  # belongs to another cluster
+DELETED: Final = "deleted"
+MISSING: Final = "missing"
+
+OK: Final = "ok"
+NOT_FOUND: Final = "not found"
+REFUSED: Final = "refused"
+NO_METADATA: Final = "refused: no metadata"
+OUTSIDE: Final = "refused: outside"
+BASE_NAME: Final = "refused: base name"
+_REASONS: Final = {
+    "Partition metadata not found for the partitioned topic": NO_METADATA,
+    "Illegal topic partition name": OUTSIDE,
+    "Found partitioned metadata for non-partitioned topic": BASE_NAME,
+}
+
+
+def refused(message: str) -> str:
+    """The word for a refusal that says ``message``."""
+    return next((word for reason, word in _REASONS.items() if reason in message), REFUSED)
+
+
+Door = Literal[
+    "binary", "rest", "client", "client-http", "official", "official-http", "cli", "java", "java-http", "java-admin"
+]
+
+_NARROWING: Final = ("force", "local", "again")
+_ASK: Final = ("partitions create", "partitions")
+_ADMINISTER: Final = ("create", "create partitioned", "expand", "create missed", "delete", "delete partitioned")
+_ADMIN: Final = ("partitions", "http lookup", "stats", "create subscription", *_ADMINISTER)
+
+DOORS: Final[Mapping[Door, tuple[str, ...]]] = {
+    "binary": (*_ASK, "lookup", "producer", "subscribe", "subscribe only"),
+    "rest": ("partitions create", "partitions body", "partitions create body", *_ADMIN),
+    "client": (*_ASK, "lookup", "open producer", "open consumer"),
+    "client-http": (*_ASK, "http lookup", "open producer"),
+    "official": ("partitions create", "open producer", "open consumer"),
+    "official-http": ("partitions create", "open producer"),
+    "cli": (*_ADMIN, "open producer"),
+    "java": (*_ASK, "lookup", "open producer", "open consumer"),
+    "java-http": (*_ASK, "http lookup", "open producer"),
+    "java-admin": _ADMIN,
+}
+"""What each door can ask. A question may end with words that only narrow it: ``create partitioned 3``."""
+
+FAST_DOORS: Final[tuple[Door, ...]] = (
+    "binary", "rest", "client", "client-http", "official", "official-http", "cli",
+)  # fmt: skip
+SILENT_DOORS: Final[frozenset[Door]] = frozenset({"official", "official-http"})
+"""Their exceptions do not carry what the broker said."""
+
+
+@dataclass(frozen=True)
+class Differs:
+    """Real Pulsar answers otherwise, and we do not follow: its answer, what it leaves, and why we do not."""
+
+    answer: str
+    reason: str
+    left: str | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: what is there, the name that is used, and what comes of each question."""
+
+    id: str
+    name: str
+    answers: Mapping[str, str | Mapping[str, str]]
+    """By question; by door where doors cannot say the same."""
+    there: str = ""
+    left: Mapping[str, str] = field(default_factory=dict)
+    """The records after a question, where it changes any."""
+    namespace: str = ON
+    domain: Domain = PERSISTENT
+    doors: tuple[str, ...] = tuple(DOORS)
+    differs: Mapping[str, Differs] = field(default_factory=dict)
+    """By question, or by ``door question``."""
+
+    def cases(self, doors: tuple[Door, ...] = tuple(DOORS)) -> Iterator[Case]:
+        """Each question at each door that can ask it."""
+        for door in doors:
+            if door in self.doors:
+                yield from (Case(self, door, asked) for asked in self.answers if _can_ask(door, asked))
+
+
+def kind_of(question: str) -> str:
+    """The question without the words that only narrow it."""
+    return " ".join(word for word in question.split() if not (word.isdigit() or word in _NARROWING or word[0] == "-"))
+
+
+def _can_ask(door: Door, question: str) -> bool:
+    between_brokers = "local" in question.split()
+    return kind_of(question) in DOORS[door] and (door == "rest" or not between_brokers)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question of a row, put at one door, about a topic that nobody else uses."""
+
+    row: Row
+    door: Door
+    question: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.row.id}-{self.door}-{self.question.replace(' ', '-')}"
+
+    @property
+    def base(self) -> TopicName:
+        """The topic that the row calls ``x``; its name ends with a dot, and no short name has one."""
+        unique = f"{self.id.replace('-', '_')}."
+        return TopicName.of(self.row.domain, TENANT, self.row.namespace, unique)
+
+    @property
+    def topic(self) -> TopicName:
+        """The name that is used."""
+        return self.named(self.row.name)
+
+    def named(self, short: str) -> TopicName:
+        """The topic that the row calls ``short``."""
+        base = self.base
+        return TopicName.of(base.domain, base.tenant, base.namespace, base.local_name + short.removeprefix("x"))
+
+    @property
+    def expected(self) -> str:
+        """Our answer."""
+        answer = self.row.answers[self.question]
+        text = answer if isinstance(answer, str) else answer[self.door]
+        return self._audible(text)
+
+    @property
+    def left(self) -> str:
+        """The records afterwards, with us."""
+        return self.row.left.get(self.question, self.row.there)
+
+    @property
+    def differs(self) -> Differs | None:
+        """How real Pulsar differs."""
+        return self.row.differs.get(f"{self.door} {self.question}") or self.row.differs.get(self.question)
+
+    @property
+    def expected_of_real(self) -> str:
+        return self._audible(self.differs.answer) if self.differs else self.expected
+
+    @property
+    def left_by_real(self) -> str:
+        return self.differs.left if self.differs and self.differs.left is not None else self.left
+
+    def _audible(self, answer: str) -> str:
+        if self.door == "official-http" and answer == NOT_FOUND:
+            return "ConnectError"  # what the C++ family makes of status 404
+        return answer.partition(":")[0] if self.door in SILENT_DOORS else answer
+
+
+def opened(there: str, name: str, partitions: int, domain: Domain) -> str:
+    """The records after somebody opened the name, which has so many partitions (0 = it is one topic)."""
+    if domain == NON_PERSISTENT:
+        return there
+    names = [f"{name}-partition-{index}" for index in range(partitions)] or [name]
+    return " ".join(sorted({*there.split(), *names}))

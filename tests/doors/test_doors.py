@@ -1,0 +1,68 @@
+"""The door table on our broker: every door gives the answer of the row, and leaves the records of the row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from interpulse.storage.api import Put
+from interpulse.testing import InProcessBroker
+from tests.doors.players import Players
+from tests.doors.records import OUR_EMPTY_TOPIC, directories, found, prepared, stored_below
+from tests.doors.rows import FAST_DOORS, PARTITIONS_MAX, Case
+from tests.doors.table import ROWS
+
+SETTINGS = {"maxNumPartitionsPerPartitionedTopic": str(PARTITIONS_MAX)}
+CASES = [case for row in ROWS for case in row.cases(FAST_DOORS)]
+
+
+@dataclass
+class Table:
+    """A broker that holds what every row starts from."""
+
+    broker: InProcessBroker
+    players: Players
+
+    def stored(self, case: Case) -> dict[str, bytes]:
+        """All records of topics beside those of the case."""
+        stored: dict[str, bytes] = {}
+        for directory in directories(case):
+            stored |= self.broker.call(lambda app, key=directory: stored_below(app.registry.metadata, key, depth=1))
+        return stored
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
+    with InProcessBroker(tmp_path_factory.mktemp("doors"), SETTINGS) as broker:
+        puts = [Put(key, value) for key, value in prepared(CASES, "standalone", OUR_EMPTY_TOPIC).items()]
+        broker.call(lambda app: app.registry.metadata.commit(puts))
+        with Players(broker.service_url, broker.web_url) as players:
+            yield Table(broker, players)
+
+
+def groups() -> Iterator[Any]:
+    """The questions of one row at one door belong together."""
+    for row in ROWS:
+        for door in FAST_DOORS:
+            cases = list(row.cases((door,)))
+            if cases:
+                yield pytest.param(cases, id=f"{row.id}-{door}")
+
+
+@pytest.mark.parametrize("cases", list(groups()))
+def test_row(table: Table, cases: list[Case]) -> None:
+    answers = {case.question: table.players.ask(case) for case in cases}
+    assert answers == {case.question: case.expected for case in cases}
+    left = found(table.stored(cases[0]), cases)
+    assert {case.question: left[case.id] for case in cases} == {case.question: set(case.left.split()) for case in cases}
+
+
+def test_every_row_has_a_name_of_its_own() -> None:
+    assert len({row.id for row in ROWS}) == len(ROWS)
+
+
+def test_every_difference_has_its_reason() -> None:
+    assert all(difference.reason for row in ROWS for difference in row.differs.values())

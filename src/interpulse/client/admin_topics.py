@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
+from interpulse.client.admin_messages import messages_in_answer
 from interpulse.client.http import HttpSession
+from interpulse.client.messages import Message
+from interpulse.model.errors import NotFound
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, encode_local_name
 from interpulse.model.policies import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 
-__all__ = ["TopicsAdmin"]
+__all__ = ["ExaminePosition", "TopicsAdmin"]
 
 Names = list[str]
 Records = list[dict[str, Any]]
+Messages = list[Message]
+ExaminePosition = Literal["earliest", "latest"]
 
 _METADATA_JSON = "application/vnd.partitioned-topic-metadata+json"
 _BOTH_DOMAINS: tuple[Domain, ...] = (PERSISTENT, NON_PERSISTENT)
@@ -118,6 +124,10 @@ class TopicsAdmin:
         query = {"force": force, "deleteSchema": schema_deleted}
         await self._http.delete(_path(topic, "partitions"), kind="topic", query=query)
 
+    async def truncate(self, topic: TopicName | str) -> None:
+        """Move every subscription to the end and forget the messages; a real broker keeps those of the last ledger."""
+        await self._http.delete(_path(topic, "truncate"), kind="topic")
+
     async def unload(self, topic: TopicName | str) -> None:
         """Close the topic in its broker; clients reconnect and load it again."""
         await self._http.put(_path(topic, "unload"), kind="topic")
@@ -130,6 +140,30 @@ class TopicsAdmin:
         """As :meth:`terminate` for every partition, by partition index."""
         body = await self._http.post(_path(topic, "terminate/partitions"), kind="topic")
         return {int(index): _message_id(last) for index, last in body.items()}
+
+    # Properties
+
+    async def properties(self, topic: TopicName | str) -> dict[str, str]:
+        """What was given to the topic at its creation or since. Raises TopicNotFound."""
+        return dict(await self._http.get(_path(topic, "properties"), kind="topic") or {})
+
+    async def update_properties(self, topic: TopicName | str, properties: Mapping[str, str]) -> None:
+        """Set these; others stay as they are."""
+        await self._http.put(_path(topic, "properties"), dict(properties), kind="topic")
+
+    async def remove_property(self, topic: TopicName | str, key: str) -> None:
+        """Nothing happens if the topic has no such property."""
+        await self._http.delete(_path(topic, "properties"), kind="topic", query={"key": key})
+
+    # Compaction
+
+    async def compact(self, topic: TopicName | str) -> None:
+        """Begin to compact the topic. Raises NotImplementedYet where the broker cannot."""
+        await self._http.put(_path(topic, "compaction"), kind="topic")
+
+    async def compaction_status(self, topic: TopicName | str) -> dict[str, Any]:
+        """``status`` is NOT_RUN, RUNNING, SUCCESS or ERROR, ``lastError`` says why it failed."""
+        return dict(await self._http.get(_path(topic, "compaction"), kind="topic"))
 
     # What is inside
 
@@ -161,12 +195,58 @@ class TopicsAdmin:
         query = {"metadata": metadata}
         return dict(await self._http.get(_path(topic, "internalStats"), kind="topic", query=query))
 
+    async def internal_info(self, topic: TopicName | str) -> dict[str, Any]:
+        """Ledgers and cursors as they are recorded, without loading the topic: also of one that cannot be loaded."""
+        return dict(await self._http.get(_path(topic, "internal-info"), kind="topic"))
+
+    async def partitioned_internal_stats(self, topic: TopicName | str) -> dict[str, Any]:
+        """As :meth:`internal_stats` for every partition."""
+        return dict(await self._http.get(_path(topic, "partitioned-internalStats"), kind="topic"))
+
     async def last_message_id(self, topic: TopicName | str) -> MessageId:
         return _message_id(await self.last_message_id_json(topic))
 
     async def last_message_id_json(self, topic: TopicName | str) -> dict[str, Any]:
         """As :meth:`last_message_id`, with every field as the broker sent it."""
         return dict(await self._http.get(_path(topic, "lastMessageId"), kind="topic"))
+
+    # Single messages
+
+    async def peek(self, topic: TopicName | str, subscription: str, count: int = 1) -> Messages:
+        """The next ``count`` messages of a subscription, which does not move; fewer if there are no more.
+
+        A real broker creates a subscription that is missing, at the beginning of the topic.
+        """
+        messages: Messages = []
+        for number in itertools.count(1):
+            try:
+                path = f"subscription/{encode_local_name(subscription)}/position/{number}"
+                messages += await self._messages(topic, path)
+            except NotFound as error:
+                if type(error) is not NotFound:  # the topic or the subscription
+                    raise
+                break
+            if len(messages) >= count:
+                break
+        return messages[:count]
+
+    async def examine(self, topic: TopicName | str, initial_position: ExaminePosition, number: int) -> Messages:
+        """The messages of the ``number``-th entry, from 1, counted from the first one or back from the last one."""
+        query = {"initialPosition": initial_position, "messagePosition": number}
+        return await self._messages(topic, "examinemessage", query)
+
+    async def message_by_id(self, topic: TopicName | str, ledger: int, entry: int) -> Messages:
+        """The messages of one entry. Raises NotFound."""
+        return await self._messages(topic, f"ledger/{ledger}/entry/{entry}")
+
+    async def _messages(self, topic: TopicName | str, last: str, query: Mapping[str, object] | None = None) -> Messages:
+        name = TopicName.parse(str(topic))
+        headers, payload = await self._http.fetch(_path(name, last), kind="message", query=query)
+        return messages_in_answer(headers, payload, name)
+
+    async def message_id_at(self, topic: TopicName | str, time_ms: int) -> dict[str, Any]:
+        """The position of the first message published at or after a time, or of the next one to come; as JSON."""
+        return dict(await self._http.get(_path(topic, f"messageid/{time_ms}"), kind="topic"))
 
     # Subscriptions
 
@@ -211,6 +291,32 @@ class TopicsAdmin:
     async def skip_all(self, topic: TopicName | str, subscription: str) -> None:
         """Acknowledge the whole backlog of the subscription."""
         await self._http.post(_subscription(topic, subscription, "skip_all"), kind="subscription")
+
+    async def expire(self, topic: TopicName | str, subscription: str, older_than_seconds: int) -> None:
+        """Acknowledge what was published longer ago than that. Raises Conflict if there is no backlog."""
+        path = _subscription(topic, subscription, f"expireMessages/{older_than_seconds}")
+        await self._http.post(path, kind="subscription")
+
+    async def expire_upto(
+        self, topic: TopicName | str, subscription: str, position: MessageId, *, excluded: bool = False
+    ) -> None:
+        """Acknowledge everything up to a message. Raises Conflict if it is behind the last one."""
+        body = _reset_position(position) | {"isExcluded": excluded}
+        await self._http.post(_subscription(topic, subscription, "expireMessages"), body, kind="subscription")
+
+    async def expire_all(self, topic: TopicName | str, older_than_seconds: int) -> None:
+        """As :meth:`expire` for every subscription."""
+        await self._http.post(_path(topic, f"all_subscription/expireMessages/{older_than_seconds}"), kind="topic")
+
+    async def subscription_properties(self, topic: TopicName | str, subscription: str) -> dict[str, str]:
+        return dict(await self._http.get(_subscription(topic, subscription, "properties"), kind="subscription") or {})
+
+    async def set_subscription_properties(
+        self, topic: TopicName | str, subscription: str, properties: Mapping[str, str]
+    ) -> None:
+        """Replace all properties of a subscription."""
+        path = _subscription(topic, subscription, "properties")
+        await self._http.put(path, dict(properties), kind="subscription")
 
     # Policies
 

@@ -138,12 +138,29 @@ class HttpSession:
         ``kind`` says what the request is about, see :func:`error_for_response`. Raises NotConnected naming the
         address, OperationTimeout, or the error the broker answered.
         """
-        target = path + _query_string(query)
         payload = None if body is None else json.dumps(body).encode()
-        answer = await self._ask_hosts(method, target, payload, content_type)
+        return _decode((await self._ask(method, path, kind, query, payload, content_type)).text)
+
+    async def fetch(
+        self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None
+    ) -> tuple[Mapping[str, str], bytes]:
+        """As :meth:`get`, for an answer that is no JSON: its headers, whose names ignore case, and its bytes."""
+        answer = await self._ask("GET", path, kind, query, None, JSON)
+        return answer.headers, answer.content
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        kind: Kind,
+        query: Mapping[str, object] | None,
+        payload: bytes | None,
+        content_type: str,
+    ) -> HttpAnswer:
+        answer = await self._ask_hosts(method, path + _query_string(query), payload, content_type)
         if answer.status >= 400:
             raise error_for_response(answer, f"{method} {path}", kind)
-        return _decode(answer.text)
+        return answer
 
     async def _ask_hosts(self, method: str, target: str, payload: bytes | None, content_type: str) -> HttpAnswer:
         failures = []
@@ -182,7 +199,7 @@ class HttpSession:
                 method, URL(url, encoded=True), data=payload, headers=headers, allow_redirects=False
             )
             async with request as response:
-                text = await response.text(errors="replace")
+                content = await response.read()
         except aiohttp.ConnectionTimeoutError as error:
             raise _Unreachable(f"Cannot reach {_root(url)}: no connection within {_CONNECT_TIMEOUT_MS} ms") from error
         except TimeoutError as error:
@@ -192,7 +209,13 @@ class HttpSession:
         except aiohttp.ClientError as error:
             raise NotConnected(f"The connection to {_root(url)} failed: {error}") from error
         return HttpAnswer(
-            response.status, response.reason or "", response.content_type, response.headers.get("Location"), text
+            response.status,
+            response.reason or "",
+            response.content_type,
+            response.headers.get("Location"),
+            content.decode(response.get_encoding(), errors="replace"),
+            content,
+            response.headers,
         )
 
     def _open(self) -> aiohttp.ClientSession:

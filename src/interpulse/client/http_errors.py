@@ -18,7 +18,7 @@ from interpulse.model.errors import PulsarError, error_for_http_status
 
 __all__ = ["HttpAnswer", "Kind", "error_for_response"]
 
-Kind = Literal["topic", "subscription", "schema", "namespace", "tenant", "cluster", "policy", "broker"]
+Kind = Literal["topic", "subscription", "message", "schema", "namespace", "tenant", "cluster", "policy", "broker"]
 
 _NOT_FOUND: dict[str, type[PulsarError]] = {
     "topic": errors.TopicNotFound,

@@ -9,7 +9,7 @@ from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.storage.api import LedgerRecord, Log
 
-__all__ = ["bytes_after", "first_published_since", "publish_time_of"]
+__all__ = ["bytes_after", "first_published_since", "nth_position", "publish_time_of"]
 
 
 async def first_published_since(log: Log, publish_time_ms: int) -> Position | None:
@@ -25,6 +25,17 @@ async def first_published_since(log: Log, publish_time_ms: int) -> Position | No
         else:
             low = middle + 1
     return _nth(ledgers, low) if low < total else None
+
+
+def nth_position(ledgers: Sequence[LedgerRecord], number: int, *, from_end: bool) -> Position | None:
+    """The ``number``-th entry, from 1, counted from the first entry or back from the last one.
+
+    Counted from the first one it is the last entry at most; None where there is no such entry.
+    """
+    held = [each for each in ledgers if each.entries]
+    total = sum(each.entries for each in held)
+    index = total - number if from_end else min(number, total) - 1
+    return _nth(held, index) if index >= 0 else None
 
 
 def publish_time_of(entry: bytes) -> int:

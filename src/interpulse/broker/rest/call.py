@@ -12,11 +12,12 @@ from interpulse.broker.rest.rooms import RestRooms
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import NamespaceName, TopicName, decode_local_name
 
-__all__ = ["DONE", "Answer", "Call", "Handler", "Route", "answer_json", "answer_text"]
+__all__ = ["DONE", "Answer", "Call", "Handler", "Route", "answer_json", "answer_text", "whole_number"]
 
 T = TypeVar("T")
 
 _JSON: Final = "application/json"
+_LONG_MAX: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class Answer:
     status: int = 200
     body: bytes = b""
     content_type: str = _JSON
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    """A tuple is a header that comes several times, or not at all."""
 
 
 DONE: Final = Answer(204)
@@ -75,6 +77,10 @@ class Call:
         """The subscription in the path."""
         return decode_local_name(self.params["subscription"])
 
+    def number(self, name: str) -> int:
+        """A whole number in the path, 0 or more; raises InvalidRequest."""
+        return whole_number(name, self.param(name))
+
     def flag(self, name: str, default: bool = False) -> bool:
         """A query parameter that is true or false."""
         value = self.query.get(name)
@@ -86,7 +92,7 @@ class Call:
             raise InvalidRequest("The request needs a body")
         try:
             return json.loads(self.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidRequest(f"The body is not JSON: {error}") from None
 
     def json_or_none(self) -> Any:
@@ -121,6 +127,13 @@ class Call:
     def boolean(self) -> bool:
         """The body, which has to be true or false."""
         return _typed(self.json(), bool, "true or false")
+
+
+def whole_number(name: str, text: str) -> int:
+    """A number from 0 to the largest that Pulsar's clients know; raises InvalidRequest."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_LONG_MAX)) and int(text) <= _LONG_MAX):
+        raise InvalidRequest(f"{name} must be a whole number from 0 to {_LONG_MAX}, not {text[:100]!r}")
+    return int(text)
 
 
 def _typed(value: Any, kind: type[T], words: str) -> T:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
-from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, TopicName
 from interpulse.model.policies import NamespacePolicies
+from interpulse.rules.bundles import checked_bundle
+from interpulse.rules.lookup import boundaries_of, bundle_of
 
 __all__ = ["ROUTES"]
 
@@ -57,6 +60,26 @@ async def get_bundles(call: Call) -> Answer:
     return answer_json(policies.other.get("bundles"))
 
 
+async def unload(call: Call) -> Answer:
+    """Close every loaded topic of a namespace; clients come back and load what they need."""
+    await call.rooms.namespaces.get_policies(call.namespace)
+    await _unload(call, lambda topic: True)
+    return DONE
+
+
+async def unload_bundle(call: Call) -> Answer:
+    boundaries = boundaries_of(await call.rooms.namespaces.get_policies(call.namespace))
+    bundle = checked_bundle(call.param("bundle"), boundaries)
+    await _unload(call, lambda topic: bundle_of(topic, boundaries) == bundle)
+    return DONE
+
+
+async def _unload(call: Call, concerned: Callable[[TopicName], bool]) -> None:
+    for topic in list(call.rooms.registry.names):
+        if topic.namespace_name == call.namespace and concerned(topic):
+            await call.rooms.registry.unload(topic)
+
+
 async def get_permissions(call: Call) -> Answer:
     policies = await call.rooms.namespaces.get_policies(call.namespace)
     granted: dict[str, Any] = policies.other.get("auth_policies", {})
@@ -92,6 +115,8 @@ ROUTES: Final = (
     Route("DELETE", _NAMESPACE, delete_namespace),
     Route("GET", f"{_NAMESPACE}/topics", list_topics),
     Route("GET", f"{_NAMESPACE}/bundles", get_bundles),
+    Route("PUT", f"{_NAMESPACE}/unload", unload),
+    Route("PUT", f"{_NAMESPACE}/{{bundle}}/unload", unload_bundle),
     Route("GET", f"{_NAMESPACE}/permissions", get_permissions),
     Route("GET", f"{_NAMESPACE}/replication", get_replication_clusters),
     Route("POST", f"{_NAMESPACE}/replication", set_replication_clusters),

@@ -11,7 +11,7 @@ from interpulse.model.errors import OperationNotAllowed
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester, TopicKind
 
-__all__ = ["existing_partitions", "open_each", "open_persistent", "open_topic"]
+__all__ = ["existing_partitions", "open_each", "open_persistent", "open_single", "open_topic"]
 
 
 async def open_topic(call: Call, name: TopicName) -> AnyTopic:
@@ -25,6 +25,16 @@ async def open_persistent(call: Call, name: TopicName) -> Topic:
     if not isinstance(topic, Topic):
         raise OperationNotAllowed(f"{name} is not persistent: it keeps no messages")
     return topic
+
+
+async def open_single(call: Call, operation: str) -> Topic:
+    """The topic of the path, for what is done to one log; raises OperationNotAllowed naming the operation."""
+    name = call.topic
+    if not name.is_persistent:
+        raise OperationNotAllowed(f"{operation} on a non-persistent topic is not allowed")
+    if await call.rooms.lifecycle.partitions(name, create=False):
+        raise OperationNotAllowed(f"{operation} on a partitioned topic is not allowed, ask one of its partitions")
+    return await open_persistent(call, name)
 
 
 async def open_each(call: Call) -> AsyncIterator[AnyTopic]:

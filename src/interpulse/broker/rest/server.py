@@ -17,6 +17,7 @@ from interpulse.broker.rest import (
     brokers,
     clusters,
     lookup,
+    messages,
     metrics,
     namespace_policies,
     namespaces,
@@ -47,6 +48,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *topic_stats.ROUTES,
     *topic_policies.ROUTES,
     *subscriptions.ROUTES,
+    *messages.ROUTES,
     *replication.ROUTES,
     *schemas.ROUTES,
     *lookup.ROUTES,
@@ -80,7 +82,9 @@ class RestServer:
 
     async def _serve(self, request: web.BaseRequest) -> web.Response:
         answer = await self._answer(request)
-        headers = {**answer.headers, "Content-Type": answer.content_type} if answer.body else answer.headers
+        headers = [(name, value) for name, values in answer.headers.items() for value in _each(values)]
+        if answer.body:
+            headers.append(("Content-Type", answer.content_type))
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
@@ -99,6 +103,10 @@ class RestServer:
         except Exception as error:
             logger.exception("request failed method=%s path=%s", request.method, path)
             return _refusal(500, f"{type(error).__name__}: {error}")
+
+
+def _each(values: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (values,) if isinstance(values, str) else values
 
 
 def _refusal(status: int, reason: str, headers: dict[str, str] | None = None) -> Answer:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
+from interpulse.broker.live.expiry import expire_everywhere, expire_older, expire_upto
 from interpulse.broker.live.topic import Topic
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
-from interpulse.broker.rest.opening import open_each, open_persistent
+from interpulse.broker.rest.opening import open_each, open_persistent, open_single
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.ids import LATEST, MessageId
 from interpulse.model.topics import Requester
@@ -46,7 +48,7 @@ async def delete_subscription(call: Call) -> Answer:
 
 
 async def reset_to_time(call: Call) -> Answer:
-    time_ms = _number(call, "time")
+    time_ms = call.number("time")
     return await _on_each(call, lambda topic: topic.subscription(call.subscription).seek_to_time(time_ms))
 
 
@@ -66,34 +68,61 @@ async def skip_all(call: Call) -> Answer:
 
 
 async def skip(call: Call) -> Answer:
-    count = _number(call, "count")
+    """Of one topic only: how many of which partition would be meant?"""
+    count = call.number("count")
+    topic = await open_single(call, "Skip messages")
+    await topic.skip(call.subscription, count)
+    return DONE
 
-    async def skip_some(topic: Topic) -> None:
-        await topic.skip(call.subscription, count)
 
-    return await _on_each(call, skip_some)
+async def expire_by_time(call: Call) -> Answer:
+    seconds, subscription = call.number("seconds"), call.subscription
+    topics = [await open_persistent(call, topic.name) async for topic in open_each(call)]
+    await expire_everywhere(partial(expire_older, topic, subscription, seconds) for topic in topics)
+    return DONE
 
 
-async def expire(call: Call) -> Answer:
-    seconds = _number(call, "seconds")
+async def expire_by_position(call: Call) -> Answer:
+    """The entry at the position expires too, whatever ``isExcluded`` says: so it is in Pulsar."""
+    position = _position(call.object()).position
+    topic = await open_single(call, "Expire message at position")
+    expire_upto(topic, call.subscription, position)
+    return DONE
 
-    async def expire_some(topic: Topic) -> None:
-        await topic.expire(call.subscription, seconds)
 
-    return await _on_each(call, expire_some)
+async def expire_all_by_time(call: Call) -> Answer:
+    """Cursors of replication are left alone: what they have not passed is still to be replicated."""
+    seconds = call.number("seconds")
+    topics = [await open_persistent(call, topic.name) async for topic in open_each(call)]
+    await expire_everywhere(
+        partial(expire_older, topic, name, seconds) for topic in topics for name in topic.subscription_names()
+    )
+    return DONE
+
+
+async def get_properties(call: Call) -> Answer:
+    """Of a partitioned topic: what its partitions have, taken together."""
+    properties: dict[str, str] = {}
+    async for topic in open_each(call):
+        properties |= (await open_persistent(call, topic.name)).subscription(call.subscription).properties
+    return answer_json(properties)
+
+
+async def set_properties(call: Call) -> Answer:
+    properties = call.properties()
+
+    async def replace(topic: Topic) -> None:
+        subscription = topic.subscription(call.subscription)
+        subscription.properties_changed(properties)
+        await topic.store_cursor(subscription)
+
+    return await _on_each(call, replace)
 
 
 async def _on_each(call: Call, act: Callable[[Topic], Awaitable[None]]) -> Answer:
     async for topic in open_each(call):
         await act(await open_persistent(call, topic.name))
     return DONE
-
-
-def _number(call: Call, name: str) -> int:
-    text = call.param(name)
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidRequest(f"{name} must be a whole number, not {text!r}")
-    return int(text)
 
 
 def _position(body: dict[str, Any]) -> MessageId:
@@ -114,5 +143,9 @@ ROUTES: Final = (
     Route("POST", f"{_SUBSCRIPTION}/resetcursor", reset_to_message),
     Route("POST", f"{_SUBSCRIPTION}/skip_all", skip_all),
     Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", skip),
-    Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", expire),
+    Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", expire_by_time),
+    Route("POST", f"{_SUBSCRIPTION}/expireMessages", expire_by_position),
+    Route("POST", f"{_TOPIC}/all_subscription/expireMessages/{{seconds}}", expire_all_by_time),
+    Route("GET", f"{_SUBSCRIPTION}/properties", get_properties),
+    Route("PUT", f"{_SUBSCRIPTION}/properties", set_properties),
 )

@@ -55,7 +55,8 @@ async def terminate(call: Call) -> Answer:
 
 
 async def terminate_partitioned(call: Call) -> Answer:
-    await _partitioned(call)
+    if await call.rooms.lifecycle.metadata(call.topic) is None:
+        raise OperationNotAllowed("Termination of a non-partitioned topic is not allowed here; use terminate")
     names = await existing_partitions(call, call.topic)
     ends = {str(name.partition_index): await _terminated(await open_persistent(call, name)) for name in names}
     return answer_json(ends)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
-from interpulse.model.errors import InvalidRequest
+from interpulse.broker.rest.opening import open_each, open_persistent
+from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 
@@ -29,8 +30,8 @@ async def list_partitioned(call: Call) -> Answer:
 async def create_topic(call: Call) -> Answer:
     topic, properties = call.topic, call.properties()
     await call.rooms.lifecycle.create_plain(topic, properties=properties)
-    if not topic.is_persistent:
-        await call.rooms.registry.open(topic, by=Requester.ADMIN, create=True)
+    # It is loaded as in Pulsar: one that is never used goes again, as any that nobody needs.
+    await call.rooms.registry.open(topic, by=Requester.ADMIN, create=True)
     return DONE
 
 
@@ -90,21 +91,40 @@ async def delete_partitioned(call: Call) -> Answer:
 
 
 async def get_properties(call: Call) -> Answer:
+    _check_stored(call)
     await call.rooms.lifecycle.partitions(call.topic, create=False)
     return answer_json(await call.rooms.lifecycle.properties(call.topic))
 
 
 async def update_properties(call: Call) -> Answer:
     properties = call.properties()
+    _check_stored(call)
     await call.rooms.lifecycle.set_properties(call.topic, lambda old: old | properties)
     return DONE
 
 
 async def delete_property(call: Call) -> Answer:
     key = call.query.get("key", "")
+    if not key:
+        raise InvalidRequest("The query parameter key has to name the property")
+    _check_stored(call)
     await call.rooms.lifecycle.set_properties(
         call.topic, lambda old: {name: value for name, value in old.items() if name != key}
     )
+    return DONE
+
+
+def _check_stored(call: Call) -> None:
+    if not call.topic.is_persistent:
+        raise OperationNotAllowed("Need to provide a persistent topic name: no other topic has properties")
+
+
+async def truncate(call: Call) -> Answer:
+    """Forget every entry, of all partitions if there are any."""
+    if not call.topic.is_persistent:
+        raise PreconditionFailed("A non-persistent topic cannot be truncated: it keeps no messages")
+    async for topic in open_each(call):
+        await (await open_persistent(call, topic.name)).truncate()
     return DONE
 
 
@@ -137,5 +157,6 @@ ROUTES: Final = (
     Route("GET", f"{_TOPIC}/properties", get_properties),
     Route("PUT", f"{_TOPIC}/properties", update_properties),
     Route("DELETE", f"{_TOPIC}/properties", delete_property),
+    Route("DELETE", f"{_TOPIC}/truncate", truncate),
     Route("PUT", f"{_TOPIC}/unload", unload),
 )

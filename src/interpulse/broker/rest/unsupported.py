@@ -41,7 +41,6 @@ _OF_NAMESPACES: Final = [
     "subscriptionDispatchRate",
     "subscriptionExpirationTime",
     "subscriptionTypesEnabled",
-    "unload",
 ]
 _OF_TOPICS: Final = [
     "backlog",
@@ -70,7 +69,6 @@ _OF_TOPICS: Final = [
     "subscribeRate",
     "subscriptionDispatchRate",
     "subscriptionTypesEnabled",
-    "truncate",
 ]
 
 

@@ -33,6 +33,7 @@ from interpulse.storage.api import (
 from interpulse.storage.ledgers import LedgerList
 from interpulse.storage.tail_cache import LogTail, Run, TailCache, as_log_entries
 from interpulse.storage.topic_records import LedgerIds, TopicRecord, TopicRecords, with_ledgers
+from interpulse.storage.write_meter import WriteMeter, WrittenEntries
 
 __all__ = ["Journal", "JournalClient", "LedgerGone", "LogConfig", "TopicLog", "TopicLogStore"]
 
@@ -106,6 +107,7 @@ class TopicLog:
         self._pending: list[bytes] = []
         self._runs: list[Run] = []  # pending runs of ledgers that were rolled meanwhile
         self._queued = False
+        self._pending_since = self._writing_since = 0.0  # when the oldest entry came that waits, or is being written
         self._failure: Exception | None = None
         self._waiters: list[tuple[Position, asyncio.Future[None]]] = []
         self._changing = asyncio.Lock()  # one roll, trim or terminate at a time
@@ -146,6 +148,7 @@ class TopicLog:
             entry = bytes(entry)
         if not self._queued:
             self._queued = True
+            self._pending_since = time.monotonic()
             self._journal.enqueue(self)
         self._pending.append(entry)
         self._entry = number = self._entry + 1
@@ -189,6 +192,7 @@ class TopicLog:
 
     def take_pending(self) -> list[Run]:
         self._queued = False
+        self._writing_since = self._pending_since
         runs, self._runs = self._runs, []
         if self._pending:
             runs.append(self._pending_run())
@@ -198,8 +202,11 @@ class TopicLog:
     def committed(self, runs: list[Run]) -> None:
         if self._failure is not None:
             return
+        waited_s = time.monotonic() - self._writing_since
+        meter = self._store.meter(self._name)
         for run in runs:
             size = sum(map(len, run.entries))
+            meter.wrote(run.entries, size, waited_s)
             self._ledgers.extend(run.ledger_id, run.first, len(run.entries), size)
             self._store.cache.add(self._tail, run, size)
         last = Position(runs[-1].ledger_id, runs[-1].first + len(runs[-1].entries) - 1)
@@ -367,6 +374,7 @@ class TopicLogStore:
         self.ids = LedgerIds(metadata)
         self.cache = TailCache(self.config.cache_bytes_max)
         self._logs: dict[str, TopicLog] = {}
+        self._meters: dict[str, WriteMeter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, name: str, listener: LogListener, *, create: bool) -> TopicLog:
@@ -413,6 +421,19 @@ class TopicLogStore:
         log.forget_tail()
         if self._logs.get(log.name) is log:
             del self._logs[log.name]
+
+    def meter(self, name: str) -> WriteMeter:
+        """Where the writes of a log are counted: logs whose names differ in the last part only share one."""
+        group = name.rpartition("/")[0]
+        meter = self._meters.get(group)
+        if meter is None:
+            meter = self._meters[group] = WriteMeter()
+        return meter
+
+    def written(self) -> dict[str, WrittenEntries]:
+        """What became durable in the last full period, by the names of logs without their last part."""
+        self._meters = {group: meter for group, meter in self._meters.items() if not meter.is_idle}
+        return {group: meter.last_period for group, meter in self._meters.items()}
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run work of a log that nobody awaits; the store keeps it alive."""

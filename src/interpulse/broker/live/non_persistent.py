@@ -24,6 +24,7 @@ from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.deduplication import Deduplication
 from interpulse.broker.live.dispatch import KeyRing, choose_active, share_out
 from interpulse.broker.live.entries import EntryFacts, sticky_slot_of
+from interpulse.broker.live.measures import Measured, SubscriptionMeasure, TopicMeasure, summed
 from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic import TopicHost
@@ -145,6 +146,23 @@ class NonPersistentSubscription:
         self.dropped.tick(seconds)
         for consumer in self.consumers:
             consumer.tick(seconds)
+
+    def measure(self) -> SubscriptionMeasure:
+        """What metrics show."""
+        consumers = self.consumers
+        return SubscriptionMeasure(
+            backlog=0,
+            unacknowledged=0,
+            blocked=False,
+            rate_out=sum(each.out.message_rate for each in consumers),
+            throughput_out=sum(each.out.byte_rate for each in consumers),
+            rate_redelivered=0.0,
+            rate_acknowledged=0.0,
+            consumers=len(consumers),
+            expired=0,
+            messages_out=self._given_up.messages + sum(each.out.messages for each in consumers),
+            bytes_out=self._given_up.bytes + sum(each.out.bytes for each in consumers),
+        )
 
     def stats(self) -> dict[str, Any]:
         return {
@@ -332,6 +350,19 @@ class NonPersistentTopic:
             "replication": {},
             "topicCreationTimeStamp": self.created_ms,
         }
+
+    def measure(self) -> Measured:
+        """What metrics show."""
+        subscriptions = {name: each.measure() for name, each in self.subscriptions.items()}
+        producers = self.producers.by_name.values()
+        figures = TopicMeasure(
+            producers=len(producers),
+            rate_in=sum(each.published.message_rate for each in producers),
+            throughput_in=sum(each.published.byte_rate for each in producers),
+            messages_in=self.published.messages + sum(each.published.messages for each in producers),
+            bytes_in=self.published.bytes + sum(each.published.bytes for each in producers),
+        )
+        return Measured(summed(figures, subscriptions), subscriptions, {})
 
     def internal_stats(self) -> dict[str, Any]:
         return {"ledgers": [], "cursors": {}, "numberOfEntries": 0, "totalSize": 0, "lastConfirmedEntry": "-1:-1"}

@@ -16,6 +16,7 @@ from interpulse.broker.live.cursor import Cursor, CursorRecord, mask_of
 from interpulse.broker.live.dealing import KeySharing, RoundRobin
 from interpulse.broker.live.dispatch import choose_active
 from interpulse.broker.live.feed import FeedSource
+from interpulse.broker.live.measures import SubscriptionMeasure
 from interpulse.broker.live.shared import SharedDispatch
 from interpulse.broker.live.single_active import SingleActiveDispatch
 from interpulse.broker.live.stats import TrafficMeter
@@ -315,6 +316,28 @@ class Subscription:
     def out(self) -> TrafficMeter:
         """What was sent to consumers, also to those that are gone."""
         return _total(self._given_up["out"], [each.out for each in self.consumers])
+
+    def measure(self) -> SubscriptionMeasure:
+        """What metrics show."""
+        consumers, given_up = self.consumers, self._given_up
+        out, redelivered, acknowledged = given_up["out"], given_up["redelivered"], given_up["acknowledged"]
+        if consumers:
+            out = self.out
+            redelivered = _total(redelivered, [each.redelivered for each in consumers])
+            acknowledged = _total(acknowledged, [each.acknowledged for each in consumers])
+        return SubscriptionMeasure(
+            self.cursor.backlog(self._owner.last_durable()),
+            sum(each.unacknowledged for each in consumers),
+            bool(consumers) and all(each.blocked for each in consumers),
+            out.message_rate,
+            out.byte_rate,
+            redelivered.message_rate,
+            acknowledged.message_rate,
+            len(consumers),
+            self._expired.messages,
+            out.messages,
+            out.bytes,
+        )
 
     def stats(self) -> dict[str, Any]:
         consumers = self.consumers

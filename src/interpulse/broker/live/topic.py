@@ -28,6 +28,7 @@ from interpulse.broker.live.api import (
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication
 from interpulse.broker.live.entries import EntryFacts, FactsCache, facts_of, metadata_of
+from interpulse.broker.live.measures import Measured
 from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
 from interpulse.broker.live.retention import trim_before
 from interpulse.broker.live.sequences import SequenceKeeper
@@ -535,6 +536,10 @@ class Topic:
 
     def internal_stats(self) -> dict[str, Any]:
         return topic_stats.internal_stats(self)
+
+    def measure(self) -> Measured:
+        """What metrics show."""
+        return topic_stats.measure(self)
 
 
 def _batch_size(entry: bytes) -> int:

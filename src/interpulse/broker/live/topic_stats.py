@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
+from interpulse.broker.live.measures import Measured, ReplicationMeasure, SubscriptionMeasure, TopicMeasure, summed
 from interpulse.broker.live.stats import TrafficMeter, iso_time
 from interpulse.broker.live.subscription import Subscription
 from interpulse.broker.live.timeline import bytes_after
@@ -13,7 +14,7 @@ from interpulse.model.ids import Position
 if TYPE_CHECKING:
     from interpulse.broker.live.topic import Topic
 
-__all__ = ["internal_stats", "stats"]
+__all__ = ["internal_stats", "measure", "stats"]
 
 
 def stats(topic: Topic) -> dict[str, Any]:
@@ -67,6 +68,33 @@ def stats(topic: Topic) -> dict[str, Any]:
         "topicCreationTimeStamp": topic.created_ms,
         "lastPublishTimeStamp": topic.last_publish_ms,
     } | ({} if topic.topic_epoch is None else {"topicEpoch": topic.topic_epoch})
+
+
+def measure(topic: Topic) -> Measured:
+    """What metrics show."""
+    own: dict[str, SubscriptionMeasure] = {}
+    replication: dict[str, ReplicationMeasure] = {}
+    for name, subscription in topic.subscriptions.items():
+        found, remote = subscription.measure(), topic.remote_of(name)
+        if remote is None:
+            own[name] = found
+        else:
+            replication[remote] = ReplicationMeasure(
+                found.backlog, found.consumers > 0, found.rate_out, found.throughput_out
+            )
+    ledgers = topic.log.ledgers
+    waiting = [topic.subscriptions[name].cursor.mark_delete for name, found in own.items() if found.backlog]
+    published, producers = topic.published, topic.producers.by_name.values()
+    figures = TopicMeasure(
+        producers=len(producers),
+        rate_in=sum(each.published.message_rate for each in producers),
+        throughput_in=sum(each.published.byte_rate for each in producers),
+        messages_in=published.messages + sum(each.published.messages for each in producers),
+        bytes_in=published.bytes + sum(each.published.bytes for each in producers),
+        backlog_bytes=bytes_after(ledgers, min(waiting)) if waiting else 0,
+        storage_bytes=sum(each.size for each in ledgers),
+    )
+    return Measured(summed(figures, own), own, replication)
 
 
 def _subscription(topic: Topic, subscription: Subscription) -> dict[str, Any]:

@@ -1,0 +1,105 @@
+"""What the broker measures besides its topics, and where it is read when somebody asks for metrics."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, NamedTuple
+
+from interpulse.broker.clock import SystemClock
+from interpulse.broker.refusals import Refusals
+from interpulse.storage.write_meter import WrittenEntries
+
+__all__ = ["ConnectionCounts", "Instruments", "JournalCounts", "LatencyMeter"]
+
+_REMEMBERED: Final = 1000
+
+
+class LatencyMeter:
+    """Work of one kind: how much is under way, how much ended well or not, and how long it took.
+
+    Each piece runs inside ``with meter.timed():``. ``now`` gives seconds of a clock that never goes back.
+    """
+
+    __slots__ = ("_latest_ms", "_now", "ended", "failed", "ms", "under_way")
+
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
+        self.under_way = self.ended = self.failed = 0
+        """``ended`` counts what failed as well."""
+        self.ms = 0.0
+        self._latest_ms: deque[float] = deque(maxlen=_REMEMBERED)
+        self._now = now
+
+    def timed(self) -> _Timed:
+        """A context manager around one piece of work."""
+        return _Timed(self)
+
+    def quantiles(self, *wanted: float) -> dict[float, float]:
+        """Times in ms of the latest pieces of work, none if there was none; 1.0 is the longest."""
+        latest = sorted(self._latest_ms)
+        return {each: latest[min(int(each * len(latest)), len(latest) - 1)] for each in wanted if latest}
+
+    def begin(self) -> float:
+        self.under_way += 1
+        return self._now()
+
+    def end(self, begun: float, *, failed: bool) -> None:
+        ms = (self._now() - begun) * 1000
+        self.under_way -= 1
+        self.ended += 1
+        self.failed += failed
+        self.ms += ms
+        self._latest_ms.append(ms)
+
+
+class _Timed:
+    """One piece of work."""
+
+    __slots__ = ("_begun", "_meter")
+
+    def __init__(self, meter: LatencyMeter) -> None:
+        self._meter = meter
+
+    def __enter__(self) -> None:
+        self._begun = self._meter.begin()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._meter.end(self._begun, failed=error is not None)
+
+
+class ConnectionCounts(NamedTuple):
+    """Connections of the binary protocol."""
+
+    active: int = 0
+    created: int = 0
+
+
+class JournalCounts(NamedTuple):
+    """Group commits of the segment log since the broker started."""
+
+    groups: int = 0
+    group_bytes: int = 0
+    group_seconds: float = 0.0
+    failed_groups: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Instruments:
+    """Everything metrics read that belongs to no single topic. The callables are asked with each scrape."""
+
+    refusals: Refusals = field(default_factory=lambda: Refusals(SystemClock().now_ms))
+    lookups: LatencyMeter = field(default_factory=LatencyMeter)
+    topic_loads: LatencyMeter = field(default_factory=LatencyMeter)
+    lookups_pending: Callable[[], int] = lambda: 0
+    """Lookups and metadata queries that hold a permit."""
+    lookups_rejected: Callable[[], int] = lambda: 0
+    """Those that got none since the broker started."""
+    connections: Callable[[], ConnectionCounts] = ConnectionCounts
+    written: Callable[[], Mapping[str, WrittenEntries]] = dict
+    """What became durable in the last full period, by ``tenant/namespace``."""
+    journal: Callable[[], JournalCounts] = JournalCounts

@@ -1,0 +1,77 @@
+"""The figures of a topic that metrics show: cheap to read, so that thousands of topics can be read at each scrape.
+
+Counters go on from the moment the topic was loaded, rates are per second and those of the last full period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["Measured", "ReplicationMeasure", "SubscriptionMeasure", "TopicMeasure", "summed"]
+
+
+class TopicMeasure(NamedTuple):
+    """One topic, summed over its producers and subscriptions; those of replication are left out."""
+
+    subscriptions: int = 0
+    producers: int = 0
+    consumers: int = 0
+    rate_in: float = 0.0
+    rate_out: float = 0.0
+    throughput_in: float = 0.0
+    throughput_out: float = 0.0
+    messages_in: int = 0
+    bytes_in: int = 0
+    messages_out: int = 0
+    bytes_out: int = 0
+    backlog: int = 0
+    backlog_bytes: int = 0
+    storage_bytes: int = 0
+
+
+class SubscriptionMeasure(NamedTuple):
+    """One subscription."""
+
+    backlog: int
+    unacknowledged: int
+    blocked: bool
+    rate_out: float
+    throughput_out: float
+    rate_redelivered: float
+    rate_acknowledged: float
+    consumers: int
+    expired: int
+    messages_out: int
+    bytes_out: int
+
+
+class ReplicationMeasure(NamedTuple):
+    """The way of one topic to one remote cluster."""
+
+    backlog: int
+    connected: bool
+    rate_out: float
+    throughput_out: float
+
+
+class Measured(NamedTuple):
+    """Everything that is shown of one topic."""
+
+    topic: TopicMeasure
+    subscriptions: Mapping[str, SubscriptionMeasure]
+    replication: Mapping[str, ReplicationMeasure]
+
+
+def summed(topic: TopicMeasure, subscriptions: Mapping[str, SubscriptionMeasure]) -> TopicMeasure:
+    """The measure of a topic with what its subscriptions have filled in."""
+    each = subscriptions.values()
+    return topic._replace(
+        subscriptions=len(subscriptions),
+        consumers=sum(one.consumers for one in each),
+        rate_out=sum(one.rate_out for one in each),
+        throughput_out=sum(one.throughput_out for one in each),
+        messages_out=sum(one.messages_out for one in each),
+        bytes_out=sum(one.bytes_out for one in each),
+        backlog=sum(one.backlog for one in each),
+    )

@@ -32,6 +32,7 @@ from interpulse.rules.lookup import (
     BatchAnswer,
     LookupTarget,
     NamespaceView,
+    Owner,
     boundaries_of,
     bundle_of,
     check_batch_size,
@@ -43,7 +44,7 @@ from interpulse.rules.lookup import (
 )
 from interpulse.rules.topics import NamespaceStanding
 
-__all__ = ["BatchLimits", "BatchLookup", "LookupOptions", "Lookups", "Ownership", "SoleOwner"]
+__all__ = ["NO_OPTIONS", "BatchLimits", "BatchLookup", "LookupOptions", "Lookups", "Ownership", "SoleOwner"]
 
 # Topics whose existence is asked at once; between two such rounds other clients get their turn.
 _EXISTENCE_AT_ONCE: Final = 64
@@ -58,12 +59,15 @@ class LookupOptions:
     listener_name: str = ""
 
 
+NO_OPTIONS: Final = LookupOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class BatchLookup:
     """A lookup of many topics."""
 
     topics: Sequence[str]
-    options: LookupOptions = LookupOptions()
+    options: LookupOptions = NO_OPTIONS
     create_if_missing: bool = True
     """Topics need not exist, as in a lookup of one; False: those that do not exist fail."""
     expand_partitions: bool = False
@@ -86,8 +90,8 @@ class BatchLimits:
 class Ownership(Protocol):
     """Who owns which bundle."""
 
-    def owner(self, namespace: NamespaceName, bundle: str, options: LookupOptions) -> LookupTarget:
-        """Where clients find the bundle. Raises what `rules.lookup.Owner` may raise."""
+    def owner(self, options: LookupOptions) -> Owner:
+        """Who tells where clients that ask with these options find a bundle."""
 
 
 class SoleOwner:
@@ -96,14 +100,18 @@ class SoleOwner:
     def __init__(self, broker: LookupTarget) -> None:
         self._broker = broker
 
-    def owner(self, namespace: NamespaceName, bundle: str, options: LookupOptions) -> LookupTarget:
+    def owner(self, options: LookupOptions) -> Owner:
         """This broker, which has no listeners but the one it does not name."""
-        if options.listener_name:
-            raise ServiceNotReady(
-                f"the broker do not have {options.listener_name} listener, "
-                f"it does not have '{options.listener_name}' listener configured"
-            )
+        return partial(_no_listener, options.listener_name) if options.listener_name else self._own
+
+    def _own(self, namespace: NamespaceName, bundle: str) -> LookupTarget:
         return self._broker
+
+
+def _no_listener(listener_name: str, namespace: NamespaceName, bundle: str) -> LookupTarget:
+    raise ServiceNotReady(
+        f"the broker do not have {listener_name} listener, it does not have '{listener_name}' listener configured"
+    )
 
 
 class Lookups:
@@ -140,8 +148,7 @@ class Lookups:
         """Where the client of a topic shall go, whether the topic exists or not. Raises what refuses it."""
         with self._permits:
             self._check_ready()
-            owner = partial(self._owner, options)
-            return find_target(topic, await self._view(topic.namespace_name), owner)
+            return find_target(topic, await self._view(topic.namespace_name), self._ownership.owner(options))
 
     async def find_many(self, request: BatchLookup) -> BatchAnswer:
         """The same for many topics, each with an answer or a failure of its own.
@@ -163,9 +170,6 @@ class Lookups:
         policies = await self._namespaces.get_policies(topic.namespace_name)
         return bundle_of(topic, boundaries_of(policies))
 
-    def _owner(self, options: LookupOptions, namespace: NamespaceName, bundle: str) -> LookupTarget:
-        return self._ownership.owner(namespace, bundle, options)
-
     def _check_ready(self) -> None:
         if not self._ready():
             raise ServiceNotReady("Failed due to pulsar service is not ready")
@@ -183,7 +187,7 @@ class Lookups:
         if request.expand_partitions or not request.create_if_missing:
             topics = await self._existing(topics, request, limits.topics_max, answer)
         views = {name: view for name, view in namespaces.items() if isinstance(view, NamespaceView)}
-        sort_by_owner(topics, views, partial(self._owner, request.options), answer)
+        sort_by_owner(topics, views, self._ownership.owner(request.options), answer)
         return answer
 
     # --- namespaces
@@ -191,7 +195,8 @@ class Lookups:
     async def _views_of(self, topics: Iterable[TopicName]) -> dict[NamespaceName, NamespaceView | PulsarError]:
         """One view for each namespace of these topics; a namespace that cannot be read has its error instead."""
         views: dict[NamespaceName, NamespaceView | PulsarError] = {}
-        for name in dict.fromkeys(topic.namespace_name for topic in topics):
+        for topic in {(topic.tenant, topic.namespace): topic for topic in topics}.values():
+            name = topic.namespace_name
             try:
                 views[name] = await self._view(name)
             except MetadataError as error:

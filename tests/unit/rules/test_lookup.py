@@ -335,6 +335,7 @@ def test_batch_when_a_namespace_cannot_be_read_then_only_its_topics_fail() -> No
     assert [(str(each.error), each.topics) for each in answer.failures] == [("store is gone", [names[0], names[2]])]
 
 
+BOUNDARIES = {count: bundle_boundaries(count) for count in (4, 7)}
 VIEWS = st.sampled_from(
     [
         NamespaceView(A),
@@ -370,7 +371,7 @@ def test_batch_answers_every_topic_exactly_once_and_as_a_single_lookup(
         name = NamespaceName(tenant, local)
         view = views.get(local, NamespaceView(A))
         if isinstance(view, NamespaceView):
-            view = NamespaceView(name, view.standing, boundaries=view.boundaries, peer=view.peer)
+            view = NamespaceView(name, view.standing, boundaries=BOUNDARIES[len(view.bundles)], peer=view.peer)
         namespaces[name] = view
 
     def single(text: str) -> LookupTarget:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from interpulse.broker.lookup import BatchLookup, LookupOptions
+from interpulse.broker.lookup import NO_OPTIONS, BatchLookup, LookupOptions
 from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupFailure, LookupTarget
 from interpulse.wire import commands
@@ -52,7 +52,8 @@ async def on_batch_lookup(connection: ClientConnection, request: pb.CommandBatch
 
 
 def _options(request: pb.CommandLookupTopic | pb.CommandBatchLookupTopic) -> LookupOptions:
-    return LookupOptions(request.authoritative, request.advertised_listener_name)
+    authoritative, listener_name = request.authoritative, request.advertised_listener_name
+    return LookupOptions(authoritative, listener_name) if authoritative or listener_name else NO_OPTIONS
 
 
 def _group(target: LookupTarget, topics: list[str]) -> pb.BatchLookupGroup:

@@ -44,6 +44,7 @@ from interpulse.rules.topics import (
     NamespaceStanding,
     TopicView,
     check_consistency,
+    decide_administer,
     decide_create_missed_partitions,
     decide_create_partitioned,
     decide_create_plain,
@@ -656,22 +657,43 @@ NAMES = [
     "__change_events", "persistent://pulsar/system/__transaction_log_1", HEARTBEAT,
     "non-persistent://public/default/x", "non-persistent://public/default/x-partition-0",
 ]  # fmt: skip
+Question = Callable[[TopicView], Decision[Any]]
 SHAPES = [(0, False), (3, False), (3, True)]
 POLICIES = [OFF, replace(OFF, replicator_allowed=False), PLAIN, PARTITIONED_2]
 LIMITS = [(0, None), (2, None), (0, 0)]
 STORED = [frozenset[int](), frozenset({0, 3})]
 REMOTE = [None, Existence(TopicKind.PARTITIONED, 2)]
 
-QUESTIONS: list[Callable[[TopicView], Decision[Any]]] = [
+ASKING: list[Question] = [
     partial(decide_partitions, create=False),
+    *(partial(decide_open, by=by, create=False) for by in Requester),
+    decide_lookup,
+    decide_administer,
+    decide_delete_plain,
+    partial(decide_delete_plain, force=True),
+]
+"""What never changes anything; the deletion of one topic is the registry's work."""
+
+LASTING: list[Question] = [
+    *ASKING,
     partial(decide_partitions, create=True),
-    *(partial(decide_open, by=by, create=create) for by in Requester for create in (False, True)),
+    decide_partitions_to_subscribe,
+    *(partial(decide_open, by=by, create=True) for by in Requester),
     partial(decide_create_partitioned, partitions=2, local_only=True),
     decide_create_missed_partitions,
+    partial(decide_expand, partitions=3),
     partial(decide_expand, partitions=4, force=True),
-    decide_delete_plain,
 ]
-"""What may be asked again and again with the same answer; others are refused the second time."""
+"""What may be asked again and again with the same answer."""
+
+ONCE: list[tuple[Question, type[PulsarError]]] = [
+    (partial(decide_create_partitioned, partitions=4), AlreadyExists),
+    (decide_create_plain, AlreadyExists),
+    (decide_delete_partitioned, PulsarError),
+]
+"""What is refused the second time, and how."""
+
+QUESTIONS: list[Question] = [*LASTING, *(question for question, _ in ONCE)]
 
 
 @cache
@@ -702,6 +724,15 @@ def decided(question: Callable[[TopicView], Decision[Any]], view: TopicView) -> 
         return None
 
 
+def refused(question: Question, view: TopicView) -> PulsarError | None:
+    """The refusal, None for a decision."""
+    try:
+        question(view)
+    except PulsarError as refusal:
+        return refusal
+    return None
+
+
 def apply(view: TopicView, changes: tuple[Change, ...]) -> TopicView:
     """The third interpreter of changes, after the metadata store and the admin client: the view itself."""
     metadata = dict(view.metadata)
@@ -709,6 +740,8 @@ def apply(view: TopicView, changes: tuple[Change, ...]) -> TopicView:
         match change:
             case CreatePartitionedMetadata(name, partitions, properties):
                 metadata[name] = PartitionedTopicMetadata(partitions, properties=properties)
+            case DeletePartitionedMetadata(name):
+                del metadata[name]
             case SetPartitionCount(name, partitions):
                 metadata[name] = replace(metadata[name], partitions=partitions)
             case CreateTopicRecord(name) if name == view.name:
@@ -718,22 +751,51 @@ def apply(view: TopicView, changes: tuple[Change, ...]) -> TopicView:
     return replace(view, metadata=metadata) if changes else view
 
 
+def named(question: Question) -> str:
+    """The id of a question: its function and the options."""
+    if not isinstance(question, partial):
+        return getattr(question, "__name__", "")
+    options = (f"{key}={getattr(value, 'value', value)}" for key, value in question.keywords.items())
+    return "-".join((question.func.__name__, *options))
+
+
+CREATING = partial(decide_partitions, create=True)
+
+
+def with_room(view: TopicView) -> TopicView:
+    """The limit of topics comes before the name that is taken."""
+    return replace(view, topics_left=None)
+
+
 class TestLaws:
-    def test_without_create_there_are_never_changes(self) -> None:
-        asking = [partial(decide_partitions, create=False)]
-        asking += [partial(decide_open, by=by, create=False) for by in Requester]
-        for view, question in product(small_world(), asking):
+    @pytest.mark.parametrize("question", ASKING, ids=named)
+    def test_without_create_there_are_never_changes(self, question: Question) -> None:
+        for view in small_world():
             decision = decided(question, view)
             assert decision is None or decision.changes == (), view
 
-    @pytest.mark.parametrize("question", QUESTIONS)
-    def test_applied_changes_lead_to_the_same_answer_without_changes(
-        self, question: Callable[[TopicView], Decision[Any]]
-    ) -> None:
+    @pytest.mark.parametrize("question", LASTING, ids=named)
+    def test_applied_changes_lead_to_the_same_answer_without_changes(self, question: Question) -> None:
         for view in small_world():
             decision = decided(question, view)
             if decision is not None:
                 assert question(apply(view, decision.changes)) == Decision(decision.answer), view
+
+    @pytest.mark.parametrize(("question", "refusal"), ONCE, ids=[named(question) for question, _ in ONCE])
+    def test_applied_changes_that_were_a_deed_lead_to_a_refusal(
+        self, question: Question, refusal: type[PulsarError]
+    ) -> None:
+        for view in small_world():
+            decision = decided(question, view)
+            if decision is not None and decision.changes:
+                with pytest.raises(refusal):
+                    question(apply(with_room(view), decision.changes))
+
+    @pytest.mark.parametrize("question", QUESTIONS, ids=named)
+    def test_a_refusal_is_a_sentence_and_has_no_changes(self, question: Question) -> None:
+        for view in small_world():
+            refusal = refused(question, view)
+            assert refusal is None or (str(refusal) and all(isinstance(part, str) for part in refusal.args)), view
 
     def test_the_same_view_always_gives_the_same_outcome(self) -> None:
         """Rules look at nothing but the view, so a preview and the real run, and both doors, cannot differ."""
@@ -747,6 +809,34 @@ class TestLaws:
             check_consistency(view)
             if view.name.is_persistent:
                 assert outcome(decide_partitions, view, create=True) is not TopicNotFound, view
+
+    def test_http_lookup_refuses_what_a_creating_query_does_not_find(self) -> None:
+        for view in small_world():
+            looked_up, asked = (outcome(question, view) for question in (decide_lookup, CREATING))
+            assert (looked_up is TopicNotFound) == (asked is TopicNotFound), view
+
+    def test_a_query_that_created_partitions_is_answered_alike_without_creating(self) -> None:
+        for view in small_world():
+            decision = decided(CREATING, view)
+            if decision is not None and decision.changes:
+                assert outcome(decide_partitions, apply(view, decision.changes), create=False) == decision.answer > 0
+
+    def test_what_an_operator_creates_is_consistent_and_whole(self) -> None:
+        creating = (partial(decide_create_partitioned, partitions=4), partial(decide_expand, partitions=4, force=True))
+        for view, question in product(small_world(), creating):
+            decision = decided(question, view)
+            if decision is not None and view.name.is_persistent:
+                assert set(range(4)) <= apply(view, decision.changes).partition_records, view
+        for view in small_world():
+            decision = decided(decide_create_plain, view)
+            if decision is not None:
+                check_consistency(apply(view, decision.changes))
+
+    def test_new_partitions_come_before_the_count_that_covers_them(self) -> None:
+        for view in small_world():
+            decision = decided(partial(decide_expand, partitions=4, force=True), view)
+            counts = [isinstance(change, SetPartitionCount) for change in decision.changes] if decision else []
+            assert True not in counts[:-1], view
 
     def test_nothing_is_created_in_a_namespace_that_is_missing_or_being_deleted(self) -> None:
         gone = (NamespaceStanding.MISSING, NamespaceStanding.DELETED)

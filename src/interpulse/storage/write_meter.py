@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -35,11 +35,15 @@ class Histogram:
         self.counts[bisect_left(self.bounds, value)] += times
         self.sum += value * times
 
-    def add_all(self, values: Iterable[float], total: float) -> None:
-        """Many values whose sum is known."""
+    def add_all(self, values: Sequence[float], total: float) -> None:
+        """Many values whose sum is known; at least one."""
+        self.sum += total
+        first, last = bisect_left(self.bounds, min(values)), bisect_left(self.bounds, max(values))
+        if first == last:  # as a rule they are of about one size
+            self.counts[first] += len(values)
+            return
         for index, times in Counter(map(partial(bisect_left, self.bounds), values)).items():
             self.counts[index] += times
-        self.sum += total
 
 
 class WrittenEntries:
@@ -70,7 +74,7 @@ class WriteMeter:
         if len(entries) == 1:
             current.sizes.add(total_bytes)
         else:
-            current.sizes.add_all(map(len, entries), total_bytes)
+            current.sizes.add_all(list(map(len, entries)), total_bytes)
 
     @property
     def last_period(self) -> WrittenEntries:

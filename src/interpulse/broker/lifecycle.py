@@ -224,8 +224,9 @@ class TopicLifecycle:
             reading = await self._read(name, stored)
             decision = rules.decide_expand(reading.view, partitions, force=force)
             if decision.changes:
-                grown = range(reading.view.partitions, partitions)
-                cursors = new_cursors(name, stored, grown, replicator_prefix=self._settings().replicator_prefix)
+                created = {each.topic.partition_index for each in decision.changes if isinstance(each, CreateTopicRecord)}
+                joined = sorted(created | set(range(reading.view.partitions, partitions)))
+                cursors = new_cursors(name, stored, joined, replicator_prefix=self._settings().replicator_prefix)
                 await self._commit(reading, decision.changes, cursors)
 
         await until_unchanged(attempt)

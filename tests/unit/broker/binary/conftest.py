@@ -193,6 +193,7 @@ class FakeRooms:
         self.opened: list[tuple[Any, ...]] = []
         self.registered: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
+        self.gate: asyncio.Event | None = None
         self.listed = ["persistent://public/default/a", "persistent://public/default/b"]
 
     async def open(self, name: TopicName, *, by: Any, create: bool) -> FakeTopic:
@@ -202,8 +203,12 @@ class FakeRooms:
         return self.topic
 
     async def partitions(self, name: TopicName, *, create: bool) -> int:
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
         if not create:
-            raise TopicNotFound("")
+            raise TopicNotFound(f"Topic {name} not found")
         return 4
 
     async def find_policies(self, namespace: NamespaceName) -> NamespacePolicies | None:

@@ -6,8 +6,11 @@ import asyncio
 import socket
 from typing import Any
 
+import pytest
+
 from interpulse.broker.binary.rooms import ConnectionLimits
 from interpulse.broker.binary.server import BinaryServer
+from interpulse.broker.lookup import BatchLimits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder
@@ -52,6 +55,23 @@ async def test_server_when_it_stops_accepting_then_those_inside_stay(rooms: Any)
     server.stop_accepting()
     writer.write(commands.PING)
     assert await reader.read(65536) == commands.PONG
+    await server.close()
+    writer.close()
+    await writer.wait_closed()
+
+
+@pytest.mark.parametrize("supported", [True, False])
+async def test_server_when_batch_lookup_is_switched_then_newcomers_are_told(rooms: Any, supported: bool) -> None:
+    bound = bound_socket()
+    port = bound.getsockname()[1]
+    server = BinaryServer(rooms, ConnectionLimits())
+    await server.start(bound)
+    rooms.batch_limits = BatchLimits(supported=supported)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags()))
+    (frame,) = FrameDecoder().feed(await reader.read(65536))
+    flags = frame.command.connected.feature_flags
+    assert flags.HasField("supports_batch_lookup") == flags.supports_batch_lookup == supported
     await server.close()
     writer.close()
     await writer.wait_closed()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from interpulse.model.errors import ServerError
+from interpulse.model.errors import MetadataError, NamespaceNotFound, NotAllowed, ServerError, TopicNotFound
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -38,12 +39,54 @@ async def test_metadata_when_no_permit_is_left_then_too_many_requests(client: An
     assert answer.message == "Failed due to too many pending lookup requests"
 
 
-async def test_permits_when_requests_fail_then_given_back(client: Any) -> None:
+@pytest.mark.parametrize(
+    ("failure", "code", "message"),
+    [
+        pytest.param(TopicNotFound("Topic x not found"), ServerError.TopicNotFound, "", id="absent"),
+        pytest.param(
+            NamespaceNotFound("Namespace not found: a/b"), ServerError.TopicNotFound, "Namespace not found: a/b",
+            id="namespace-missing",
+        ),
+        pytest.param(NotAllowed("too many"), ServerError.NotAllowedError, "too many", id="limit"),
+        pytest.param(MetadataError("disk"), ServerError.MetadataError, "disk", id="metadata-store"),
+        pytest.param(ValueError("bug"), ServerError.UnknownError, "The broker failed, request 3", id="fault-of-ours"),
+    ],
+)  # fmt: skip
+async def test_metadata_when_it_fails_then_typed_and_the_permit_is_given_back(
+    client: Any, failure: Exception, code: ServerError, message: str
+) -> None:
+    client.rooms.permits_max, client.rooms.failure = 1, failure
+    for _ in range(3):
+        answer = await client.ask(commands.partitioned_metadata(3, "a/b/c"))
+        assert (answer.response, answer.error, answer.message) == (FAILED, code, message)
+    client.rooms.failure = None
+    assert (await client.ask(commands.partitioned_metadata(3, "a/b/c"))).partitions == 4
+
+
+async def test_metadata_when_namespace_is_missing_and_creation_is_off_then_no_message(client: Any) -> None:
+    client.rooms.failure = NamespaceNotFound("Namespace not found: a/b")
+    answer = await client.ask(commands.partitioned_metadata(3, "a/b/c", create=False))
+    assert (answer.error, answer.message) == (ServerError.TopicNotFound, "")
+
+
+async def test_permit_when_the_name_is_invalid_then_none_is_taken(client: Any) -> None:
     client.rooms.permits_max = 1
     for _ in range(3):
-        answer = await client.ask(commands.partitioned_metadata(3, "a/b/c", create=False))
-        assert answer.error == ServerError.TopicNotFound
+        answer = await client.ask(commands.partitioned_metadata(3, "-partition-3"))
+        assert answer.error == ServerError.InvalidTopicName
     assert (await client.ask(commands.partitioned_metadata(3, "a/b/c"))).partitions == 4
+
+
+async def test_permit_when_the_client_leaves_meanwhile_then_given_back(rooms: Any, dial: Any) -> None:
+    rooms.permits_max, rooms.gate = 1, asyncio.Event()
+    leaving, staying = dial(), dial()
+    for each in (leaving, staying):
+        await each.greet()
+    leaving.send(commands.partitioned_metadata(3, "a/b/c"))
+    assert (await staying.ask(commands.partitioned_metadata(3, "a/b/c"))).error == ServerError.TooManyRequests
+    leaving.end()
+    rooms.gate.set()
+    assert (await staying.ask(commands.partitioned_metadata(3, "a/b/c"))).partitions == 4
 
 
 async def test_lookup_when_namespace_exists_then_this_broker(client: Any) -> None:

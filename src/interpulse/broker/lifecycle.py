@@ -224,8 +224,8 @@ class TopicLifecycle:
             reading = await self._read(name, stored)
             decision = rules.decide_expand(reading.view, partitions, force=force)
             if decision.changes:
-                created = {each.topic.partition_index for each in decision.changes if isinstance(each, CreateTopicRecord)}
-                joined = sorted(created | set(range(reading.view.partitions, partitions)))
+                covered = range(reading.view.partitions)
+                joined = [*(index for index in covered if index not in stored), *range(len(covered), partitions)]
                 cursors = new_cursors(name, stored, joined, replicator_prefix=self._settings().replicator_prefix)
                 await self._commit(reading, decision.changes, cursors)
 

@@ -143,13 +143,13 @@ class Deletion:
                     raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
                 async for _ in self._emptied(namespace):
                     begun = True
+                await self._namespaces.end_delete(namespace)
             except BaseException as error:
                 if begun:
                     log.error("deletion begun, the next start goes on namespace=%s error=%s", namespace, error)
                 else:
                     await self._namespaces.give_up_delete(namespace)
                 raise
-            await self._namespaces.end_delete(namespace)
 
     async def _holds_topics(self, namespace: NamespaceName) -> bool:
         """Stored topics count, and topics that are not stored while somebody is connected to them."""

@@ -369,8 +369,8 @@ class TopicLifecycle:
 
     def _claimed(self, reading: _Reading, changes: Sequence[Change]) -> AbstractContextManager[None]:
         """Others who create topics in a namespace with a limit count these while they are being stored."""
-        created = sum(isinstance(change, CreateTopicRecord) for change in changes)
-        if reading.count is None or reading.view.name.is_system or not created:
+        created = [change.topic for change in changes if isinstance(change, CreateTopicRecord)]
+        if reading.count is None or not created:
             return nullcontext()
         return self._counts.claim(reading.view.name.namespace_name, created, reading.count)
 

@@ -9,12 +9,13 @@ claimed or changed since its question.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from interpulse.broker import keys
-from interpulse.model.names import PERSISTENT, NamespaceName
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.storage.api import CommitConflict, MetadataStore
 
 __all__ = ["TopicCount", "TopicCounts"]
@@ -34,7 +35,7 @@ class TopicCount:
 class _Counted:
     names: set[str] = field(default_factory=set)  # keys of records that count
     touched: set[str] = field(default_factory=set)  # keys of records to look at again
-    claimed: int = 0
+    claimed: Counter[str] = field(default_factory=Counter)  # keys of records that are being stored
     state: int = 0  # grows with every change
     listing: asyncio.Lock = field(default_factory=asyncio.Lock)
     listed: bool = False
@@ -58,20 +59,22 @@ class TopicCounts:
             async with counted.listing:
                 await self._list(namespace, counted)
         await self._look_again(counted)
-        return TopicCount(len(counted.names) + counted.claimed, counted.state)
+        coming = sum(key not in counted.names for key in counted.claimed)
+        return TopicCount(len(counted.names) + coming, counted.state)
 
     @contextmanager
-    def claim(self, namespace: NamespaceName, topics: int, count: TopicCount) -> Iterator[None]:
-        """Count ``topics`` more while they are being stored; raises CommitConflict if ``count`` is no longer right."""
+    def claim(self, namespace: NamespaceName, topics: Iterable[TopicName], count: TopicCount) -> Iterator[None]:
+        """Count these too while they are being stored; raises CommitConflict if ``count`` is no longer right."""
         counted = self._counted[str(namespace)]
         if counted.state != count.state:
             raise CommitConflict(keys.namespace_records(namespace))
-        counted.claimed += topics
+        claimed = Counter(filter(_counts, map(keys.topic_record, topics)))
+        counted.claimed += claimed
         counted.state += 1
         try:
             yield
         finally:
-            counted.claimed -= topics
+            counted.claimed -= claimed
             counted.state += 1
 
     async def _list(self, namespace: NamespaceName, counted: _Counted) -> None:

@@ -1,0 +1,196 @@
+"""Whatever creates, grows, opens and deletes the same topics at the same time leaves order behind.
+
+The store dawdles as the dice fall, so that every seed is another interleaving; a seed that fails is one to keep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from interpulse.broker import deletion
+from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, TopicLimitReached
+from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
+from interpulse.model.policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topics import Requester
+from interpulse.storage.memory import MemoryMetadataStore
+from tests.durability.lifecycle_room import DawdlingStore, Room, disorder, named
+
+TRIAL = NamespaceName("public", "trial")
+X, Y = named("x"), named("y")
+FLEETING = TopicName.of(NON_PERSISTENT, "public", "trial", "z")
+SEEDS = 60
+WORKERS = 8
+
+Deed = Callable[[Room, random.Random], Awaitable[Any]]
+
+
+def any_topic(dice: random.Random) -> TopicName:
+    return dice.choice((X, X, Y))
+
+
+def any_partition(dice: random.Random) -> TopicName:
+    return dice.choice((X, X, X, Y)).partition(dice.choice((0, 0, 1, 2)))
+
+
+async def open_and_subscribe(room: Room, dice: random.Random) -> None:
+    topic = await room.registry.open(dice.choice((any_topic(dice), any_partition(dice), FLEETING)))
+    await topic.create_subscription(dice.choice("ab"))
+
+
+async def unload(room: Room, dice: random.Random) -> None:
+    await room.registry.unload(dice.choice((any_topic(dice), any_partition(dice), FLEETING)))
+
+
+async def delete_one(room: Room, dice: random.Random) -> None:
+    name = dice.choice((any_topic(dice), any_partition(dice), any_partition(dice), FLEETING))
+    await room.deletion.topic(name, force=dice.random() < 0.7)
+
+
+async def delete_partitioned(room: Room, dice: random.Random) -> None:
+    await room.deletion.partitioned_topic(any_topic(dice), force=dice.random() < 0.7)
+
+
+async def register_schema(room: Room, dice: random.Random) -> None:
+    await room.schemas.register(any_topic(dice), SchemaInfo(SchemaType.STRING), by=Requester.ADMIN)
+
+
+async def delete_namespace(room: Room, dice: random.Random) -> None:
+    await room.deletion.namespace(TRIAL, force=dice.random() < 0.6)
+
+
+DEEDS: dict[str, tuple[int, Deed]] = {
+    "create-partitioned": (
+        4,
+        lambda room, dice: room.lifecycle.create_partitioned(any_topic(dice), dice.randint(1, 3)),
+    ),
+    "create-plain": (3, lambda room, dice: room.lifecycle.create_plain(any_topic(dice))),
+    "restore-partition": (4, lambda room, dice: room.lifecycle.create_plain(any_partition(dice))),
+    "create-missed": (1, lambda room, dice: room.lifecycle.create_missed_partitions(any_topic(dice))),
+    "ask": (2, lambda room, dice: room.lifecycle.partitions(any_topic(dice), create=True)),
+    "expand": (4, lambda room, dice: room.lifecycle.expand(any_topic(dice), dice.randint(2, 5), force=True)),
+    "set-properties": (1, lambda room, dice: room.lifecycle.set_properties(any_topic(dice), lambda old: {"n": "1"})),
+    "open": (6, open_and_subscribe),
+    "unload": (1, unload),
+    "delete-one": (3, delete_one),
+    "delete-partitioned": (4, delete_partitioned),
+    "delete-deserted": (1, lambda room, dice: room.deletion.deserted_partitioned_topic(any_topic(dice))),
+    "register-schema": (2, register_schema),
+    "delete-namespace": (1, delete_namespace),
+    "create-namespace": (3, lambda room, dice: room.namespaces.create(TRIAL, NamespacePolicies())),
+}
+
+
+async def dawdling_room(dice: random.Random) -> tuple[Room, MemoryMetadataStore]:
+    first = await Room.first()
+    await first.namespaces.create(TRIAL, NamespacePolicies())
+    assert isinstance(first.store, MemoryMetadataStore)
+    return Room(DawdlingStore(first.store, dice)), first.store
+
+
+async def work(room: Room, dice: random.Random, done: list[str]) -> None:
+    """Do something now and then; refusals are answers like others."""
+    for _ in range(dice.randint(3, 8)):
+        (deed,) = dice.choices(list(DEEDS), [weight for weight, _ in DEEDS.values()])
+        for _ in range(dice.choice((0, 0, 1, 3, 10))):
+            await asyncio.sleep(0)
+        try:
+            await DEEDS[deed][1](room, dice)
+            done.append(deed)
+        except PulsarError:
+            done.append(f"{deed} refused")
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_topics_when_everything_happens_to_them_at_once_then_what_is_left_is_in_order(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletion, "_KEYS_AT_ONCE", 2)
+    dice = random.Random(seed)
+    room, store = await dawdling_room(dice)
+    room.settings = type(room.settings)(AutoTopicCreation(True, dice.choice((PARTITIONED, "non-partitioned")), 2))
+    done: list[str] = []
+    await asyncio.gather(*(work(room, dice, done) for _ in range(WORKERS)))
+    assert await disorder(store) == [], done
+    await check_loaded(room)
+    await room.registry.flush()
+    assert await disorder(store) == [], done
+    await room.registry.close()
+    assert await disorder(store) == [], done
+
+
+async def check_loaded(room: Room) -> None:
+    """What is loaded exists, and still works."""
+    for topic in room.registry.topics():
+        assert await room.namespaces.find_policies(topic.name.namespace_name) is not None, topic.name
+        if topic.name.is_persistent:
+            existence = await room.lifecycle.existence(topic.name)
+            assert existence.kind.value == "non-partitioned", topic.name
+            await topic.create_subscription("still-works")
+
+
+async def test_every_deed_is_sometimes_done_and_sometimes_refused() -> None:
+    """The dice reach everything: a simulation that only ever refuses would prove nothing."""
+    done: list[str] = []
+    for seed in range(20):
+        dice = random.Random(seed)
+        room, _ = await dawdling_room(dice)
+        await asyncio.gather(*(work(room, dice, done) for _ in range(WORKERS)))
+        await room.registry.close()
+    not_always = {"ask refused", "unload refused", "delete-deserted refused", "delete-deserted", "restore-partition"}
+    expected = {*DEEDS, *(f"{deed} refused" for deed in DEEDS)} - not_always
+    assert expected - set(done) == set()
+
+
+async def outcomes(*work: Awaitable[Any]) -> list[type[BaseException] | None]:
+    """What came of each: None, or the class of its refusal."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    return [type(result) if isinstance(result, BaseException) else None for result in results]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_creation_when_a_hundred_want_the_same_then_one_does_it(seed: int) -> None:
+    room, store = await dawdling_room(random.Random(seed))
+    found = await outcomes(*(room.lifecycle.create_partitioned(X, 3) for _ in range(100)))
+    assert (found.count(None), found.count(AlreadyExists)) == (1, 99)
+    assert await disorder(store) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_creation_when_a_hundred_want_different_ones_then_all_get_theirs(seed: int) -> None:
+    room, store = await dawdling_room(random.Random(seed))
+    names = [named(f"t{number}") for number in range(100)]
+    assert set(await outcomes(*(room.lifecycle.create_partitioned(name, 2) for name in names))) == {None}
+    assert len(await room.lifecycle.list_topics(TRIAL, "persistent", include_system=True)) == 200
+    assert await disorder(store) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_question_that_creates_when_a_hundred_ask_then_all_hear_the_same(seed: int) -> None:
+    room, store = await dawdling_room(random.Random(seed))
+    room.settings = type(room.settings)(AutoTopicCreation(True, PARTITIONED, 4))
+    assert await asyncio.gather(*(room.lifecycle.partitions(X, create=True) for _ in range(100))) == [4] * 100
+    assert await disorder(store) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_limit_when_a_hundred_create_at_once_then_it_is_reached_and_never_passed(seed: int) -> None:
+    dice = random.Random(seed)
+    room, _ = await dawdling_room(dice)
+    await room.lifecycle.create_plain(named("already"))
+    await room.namespaces.update_policies(TRIAL, lambda old: old.changed(max_topics_per_namespace=20))
+    names = [named(f"t{number}") for number in range(100)]
+    found = await outcomes(*(room.lifecycle.create_plain(name) for name in names))
+    assert found.count(None) == 19
+    assert set(found) <= {None, NotAllowed, TopicLimitReached}
+    for name, outcome in zip(names, found, strict=True):
+        if outcome is None and dice.random() < 0.5:
+            await room.deletion.topic(name, force=False)
+    left = 20 - len(await room.lifecycle.list_topics(TRIAL, "persistent", include_system=True))
+    again = await outcomes(*(room.lifecycle.create_plain(named(f"u{number}")) for number in range(30)))
+    assert again.count(None) == left > 0

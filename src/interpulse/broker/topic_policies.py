@@ -1,4 +1,4 @@
-"""The policies of single topics: read, change, commit if the topic is still there."""
+"""The policies of single topics: read, change, commit if the topic is unchanged."""
 
 from __future__ import annotations
 
@@ -40,16 +40,17 @@ class TopicPolicyRecords:
 
         Raises PreconditionFailed for a partition, and TopicNotFound; then nothing is stored.
         """
-        key = keys.topic_policies(name)
+        key, owners = keys.topic_policies(name), (keys.partitioned_topic(name), keys.topic_record(name))
 
         async def attempt() -> None:
-            stored = await self._store.get(key)
-            policies = TopicPolicies.load(stored.value) if stored else _NOTHING_SET
+            found = await self._store.get_many([key, *owners])
             await self._check(name)
+            policies = TopicPolicies.load(found[key].value) if key in found else _NOTHING_SET
             changed = change(policies)
             if changed != policies:
                 update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
-                await self._store.commit([update], {key: stored.version if stored else None})
+                versions = {each: found[each].version for each in owners if each in found}
+                await self._store.commit([update], {**versions, key: found[key].version if key in found else None})
 
         await until_unchanged(attempt)
 

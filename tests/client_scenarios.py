@@ -606,7 +606,7 @@ async def topics_unloaded_under_way_lose_nothing(cluster: Cluster) -> None:
 async def entries_survive_unloading(cluster: Cluster) -> None:
     async with administered(cluster) as (client, admin):
         topic = new_topic()
-        await client.get_partitions_for_topic(topic)
+        await (await client.subscribe(topic, "keeps")).close()  # else a broker may drop what lies in closed ledgers
         upto = max(await _stored_while_unloading(client, admin, topic, 1000))
         reader = await client.create_entry_reader(topic, after=EARLIEST, upto=upto, buffer_bytes=20_000)
         numbers: list[int] = []
@@ -616,6 +616,26 @@ async def entries_survive_unloading(cluster: Cluster) -> None:
                 await admin.topics.unload(topic)
         await reader.close()
         assert list(dict.fromkeys(numbers)) == list(range(1000))
+
+
+@scenario
+async def entry_readers_come_back_behind_the_last_entry_of_a_ledger(cluster: Cluster) -> None:
+    async with administered(cluster) as (client, admin):
+        topic = new_topic()
+        await (await client.subscribe(topic, "keeps")).close()
+        async with (
+            await client.create_entry_reader(topic, after=EARLIEST) as reader,
+            await client.create_producer(topic, batching_enabled=False) as producer,
+        ):
+            positions: list[Position] = []
+            read: list[Position] = []
+            for _ in range(4):
+                positions += [(await producer.send(b"x")).position for _ in range(2)]
+                while len(read) < len(positions):
+                    read += [entry.position for entry in await asyncio.wait_for(reader.read_batch(), 60)]
+                await admin.topics.unload(topic)
+            assert read == positions
+            assert len({position.ledger for position in positions}) == 4
 
 
 async def _stored_while_unloading(client: Client, admin: AdminClient, topic: str, count: int) -> list[Position]:

@@ -21,6 +21,7 @@ from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
     ChecksumError,
+    DataLoss,
     NotConnected,
     OperationTimeout,
     PulsarError,
@@ -56,7 +57,8 @@ class EntryReader:
     at most. When the connection is lost it subscribes anew behind the last entry it has: nothing comes twice, nothing
     is left out. Entries that the log does not give out (markers, aborted transactions) may be missing at the end of a
     range: after ``silence_ms`` without entries the reader makes sure, and then ends. Raises TopicNotFound if the topic
-    is gone, ChecksumError for damaged entries, OperationTimeout after ``poll_timeout_ms`` without any progress.
+    is gone, DataLoss if it was trimmed or truncated behind an entry that had arrived, ChecksumError for damaged
+    entries, OperationTimeout after ``poll_timeout_ms`` without any progress.
     """
 
     def __init__(
@@ -93,7 +95,9 @@ class EntryReader:
         self._complete = upto is not None and after >= upto
         self._failure: PulsarError | None = None
         self._changed = asyncio.Event()
-        self._questioned_at: Position | None = None  # where silence last made us subscribe anew
+        self._entry_count = 0
+        self._echo_due = False  # a fresh subscription first repeats the last entry that arrived
+        self._silent_count = 0  # fresh subscriptions since then that brought nothing new
         self._connection: Connection | None = None
         self._id = -1
         self._returning: asyncio.Task[None] | None = None
@@ -144,7 +148,11 @@ class EntryReader:
         return True
 
     async def _is_exhausted(self) -> bool:
-        """After silence: whether nothing is left in the range. Only a fresh subscription can show that."""
+        """After silence: whether nothing is left in the range. Only fresh subscriptions can show that.
+
+        One that repeats the last entry and nothing behind it is proof enough; one that does not even do that says that
+        the broker is slow, or that the entries are gone. Where no entry has arrived yet, two silent ones are believed.
+        """
         if self._connection is None or self._upto is None:
             return False
         try:
@@ -153,11 +161,15 @@ class EntryReader:
             if not error.retriable:
                 raise
             return False
-        if self._questioned_at == self.reached:
-            return last >= self._upto and not self._buffer
-        if last > self.reached and self._connection is not None:
-            self._questioned_at = self.reached
-            self._restart()
+        if self._buffer or self._connection is None or last == self.reached:
+            return False
+        silent_needed = 1 if self._entry_count else 2
+        if self._silent_count >= silent_needed and not self._echo_due and last >= self._upto:
+            return True
+        if self._silent_count >= 2 and self._echo_due and last < self.reached:
+            raise DataLoss(f"{self.topic}: entries behind {self.reached} are gone, the topic now ends at {last}")
+        self._silent_count += 1
+        self._restart()
         return False
 
     async def last_message_id(self) -> MessageId:
@@ -212,6 +224,7 @@ class EntryReader:
         self._connection = connection
         self._attached_at = self._loop.time()
         self._permits = 0
+        self._echo_due = self._entry_count > 0 and not self._read_compacted  # compaction may take that entry away
         self._grant()
 
     def _subscribe_frame(self, request_id: int) -> bytes:
@@ -267,11 +280,15 @@ class EntryReader:
         position = position_from_wire(message.message_id)
         if self._complete:
             return
+        if self._echo_due and position > self.reached:
+            self._fail(DataLoss(f"{self.topic}: entries behind {self.reached} are gone, the next one is {position}"))
+            return
         if self._upto is not None and position > self._upto:
             self._finish()
             return
         try:
             if position <= self.reached:
+                self._echo_due = False
                 self._pass_over(entry)
             else:
                 self._accept(position, entry)
@@ -293,6 +310,8 @@ class EntryReader:
         parsed = parse_entry(raw)
         self._buffer.append(Entry(position, raw, parsed))
         self.reached = position
+        self._entry_count += 1
+        self._silent_count = 0
         count = max(parsed.message_count, 1)
         size = len(raw)
         self._buffered_bytes += size

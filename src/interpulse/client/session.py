@@ -64,8 +64,13 @@ class Session:
         """Run something in the background; it is cancelled and awaited when the client closes."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._on_task_done)
         return task
+
+    def _on_task_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("background task of the client failed task=%s", task.get_coro(), exc_info=task.exception())
 
     async def return_to_broker(
         self,

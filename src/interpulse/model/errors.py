@@ -27,7 +27,7 @@
     ├── IncompatibleSchema
     ├── RemoteClusterUnavailable
     ├── NotImplementedYet (501)
-    └── client side only: NotConnected, OperationTimeout, NotSupported, AlreadyClosed
+    └── client side only: NotConnected, OperationTimeout, NotSupported, DataLoss, AlreadyClosed
 
 ``wire_code`` is Pulsar's ServerError number, ``http_status`` the REST status, ``retriable`` whether asking again may
 succeed without anybody changing anything. Doors translate with these three; nothing else decides.
@@ -50,6 +50,7 @@ __all__ = [
     "ConsumerAssignError",
     "ConsumerBusy",
     "ConsumerNotFound",
+    "DataLoss",
     "ExpansionAboveMaximum",
     "Forbidden",
     "IncompatibleSchema",
@@ -436,6 +437,10 @@ class OperationTimeout(PulsarError):
 
 class NotSupported(PulsarError):
     """The broker is too old for what was asked."""
+
+
+class DataLoss(PulsarError):
+    """Entries that were still to be read are no longer stored."""
 
 
 class AlreadyClosed(PulsarError):

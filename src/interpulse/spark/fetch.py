@@ -16,7 +16,7 @@ from interpulse.client.entries import Entry, EntryReader
 from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
-    MetadataError,
+    DataLoss,
     NotConnected,
     OperationTimeout,
     PulsarError,
@@ -32,17 +32,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["DataLoss", "fetch_batches"]
+__all__ = ["fetch_batches"]
 
 log = logging.getLogger(__name__)
 
 _CHUNKS_WAITING: Final = 8
-
-
-class DataLoss(MetadataError):
-    """Entries that were still to be read are gone."""
-
-    retriable = False
 
 
 class _Chunk(NamedTuple):
@@ -154,6 +148,8 @@ async def _read_range(
             count += len(entries)
             await taken.acquire()
             arrived.put(_Chunk(item.topic, entries))
+    except DataLoss as gone:
+        _lost(options, str(gone))
     except TopicNotFound as gone:
         _lost(options, f"{item.topic} is gone with entries up to {item.upto} unread: {gone}")
     finally:

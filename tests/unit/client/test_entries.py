@@ -8,7 +8,7 @@ import pytest
 from interpulse.client.config import ClientConfig
 from interpulse.client.entries import EntryReader, EntrySender
 from interpulse.client.session import Session
-from interpulse.model.errors import ChecksumError, OperationTimeout, PersistenceError, TopicNotFound
+from interpulse.model.errors import ChecksumError, DataLoss, OperationTimeout, PersistenceError, TopicNotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
@@ -147,6 +147,55 @@ async def test_range_when_entries_at_its_end_are_not_given_out_then_ends_after_m
         reader = EntryReader(session_for(broker, sessions), TOPIC, after=EARLIEST, upto=Position(1, 4), silence_ms=30)
         assert await read_all(reader) == [Position(1, 0), Position(1, 1), Position(1, 2)]
         assert broker.count(pb.BaseCommand.SUBSCRIBE) == 2
+
+
+async def test_range_when_it_gives_out_nothing_at_all_then_ends_after_two_more_subscriptions(
+    sessions: list[Session],
+) -> None:
+    async with LogBroker({}) as broker:
+        broker.last = (1, 5)
+        reader = EntryReader(session_for(broker, sessions), TOPIC, after=EARLIEST, upto=Position(1, 4), silence_ms=30)
+        assert await read_all(reader) == []
+        assert broker.count(pb.BaseCommand.SUBSCRIBE) == 3
+
+
+async def test_range_when_the_broker_does_not_even_repeat_the_last_entry_then_it_is_not_taken_for_the_end(
+    sessions: list[Session],
+) -> None:
+    async with LogBroker(log_of(3)) as broker:
+        broker.last = (1, 5)
+        reader = EntryReader(
+            session_for(broker, sessions),
+            TOPIC,
+            after=EARLIEST,
+            upto=Position(1, 4),
+            silence_ms=20,
+            poll_timeout_ms=300,
+        )
+        await reader.open()
+        assert len(await reader.read_batch()) == 3
+        broker.log = {}
+        with pytest.raises(OperationTimeout):
+            await reader.read_batch()
+        assert broker.count(pb.BaseCommand.SUBSCRIBE) > 2
+        await reader.close()
+
+
+@pytest.mark.parametrize("new_log", [{}, log_of(3, ledger=2)], ids=["nothing-left", "later-entries-left"])
+async def test_topic_when_trimmed_behind_an_entry_that_arrived_then_data_loss(
+    sessions: list[Session], new_log: dict[Position, bytes]
+) -> None:
+    async with LogBroker(log_of(3)) as broker:
+        reader = EntryReader(session_for(broker, sessions), TOPIC, after=EARLIEST, upto=Position(1, 9), silence_ms=20)
+        await reader.open()
+        assert len(await reader.read_batch()) == 3
+        broker.log = new_log
+        broker.last = max(new_log, default=EARLIEST)
+        for peer in broker.peers:
+            peer.drop()
+        with pytest.raises(DataLoss, match="1:2"):
+            await reader.read_batch()
+        await reader.close()
 
 
 async def test_range_when_the_topic_never_reaches_its_end_then_operation_timeout(sessions: list[Session]) -> None:

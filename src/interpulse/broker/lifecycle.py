@@ -21,6 +21,7 @@ from interpulse.broker.config import BrokerConfig
 from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.partition_records import new_cursors, stored_partitions
 from interpulse.broker.remote_shapes import RemoteShapes
+from interpulse.broker.topic_info import internal_info
 from interpulse.broker.topic_counts import TopicCount, TopicCounts
 from interpulse.model.changes import (
     Change,
@@ -170,6 +171,10 @@ class TopicLifecycle:
             return dict(metadata.properties)
         record = await self._store.get(keys.topic_record(name))
         return dict(json.loads(record.value).get("properties") or {}) if record else {}
+
+    async def internal_info(self, name: TopicName) -> dict[str, Any]:
+        """What is recorded of one stored topic, also of one that may not be loaded; raises TopicNotFound."""
+        return await internal_info(self._store, name)
 
     async def list_topics(self, namespace: NamespaceName, domain: Domain, *, include_system: bool) -> list[TopicName]:
         """All topics and partitions of a namespace, sorted; nothing for a namespace that does not exist."""

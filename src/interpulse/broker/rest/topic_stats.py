@@ -25,6 +25,17 @@ async def get_internal_stats(call: Call) -> Answer:
     return answer_json((await open_topic(call, call.topic)).internal_stats())
 
 
+async def get_internal_info(call: Call) -> Answer:
+    """What is recorded, without loading anything; of a partitioned topic, that of each partition."""
+    topic, lifecycle = call.topic, call.rooms.lifecycle
+    if not topic.is_persistent:
+        raise OperationNotAllowed(f"{topic} is not persistent: nothing of it is recorded")
+    if await lifecycle.metadata(topic) is None:
+        return answer_json(await lifecycle.internal_info(topic))
+    names = await existing_partitions(call, topic)
+    return answer_json({"version": 0, "partitions": {str(name): await lifecycle.internal_info(name) for name in names}})
+
+
 async def get_partitioned_stats(call: Call) -> Answer:
     """The sum over all partitions, and each of them unless ``perPartition`` is false."""
     metadata = await _partitioned(call)
@@ -93,6 +104,7 @@ _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 ROUTES: Final = (
     Route("GET", f"{_TOPIC}/stats", get_stats),
     Route("GET", f"{_TOPIC}/internalStats", get_internal_stats),
+    Route("GET", f"{_TOPIC}/internal-info", get_internal_info),
     Route("GET", f"{_TOPIC}/partitioned-stats", get_partitioned_stats),
     Route("GET", f"{_TOPIC}/partitioned-internalStats", get_partitioned_internal_stats),
     Route("GET", f"{_TOPIC}/lastMessageId", get_last_message_id),

@@ -52,7 +52,6 @@ _OF_TOPICS: Final = [
     "delayedDelivery",
     "dispatchRate",
     "expireMessages",
-    "internal-info",
     "maxConsumers",
     "maxMessageSize",
     "maxProducers",

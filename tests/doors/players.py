@@ -8,7 +8,7 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import pulsar
 from click.testing import CliRunner
@@ -23,7 +23,7 @@ from tests.doors.rows import NOT_FOUND, OK, REFUSED, Case, kind_of, refused
 from tests.integration.raw import RawClient
 from tests.interop.official import connected
 
-__all__ = ["Players", "word_for_status"]
+__all__ = ["Players", "word_for_frame", "word_for_status"]
 
 SUBSCRIPTION: Final = "s"
 TIMEOUT_MS: Final = 10_000
@@ -75,14 +75,7 @@ class Players:
     def _binary(self, case: Case) -> str:
         with RawClient(self._service_url) as client:
             answer = client.ask(_FRAMES[case.question](str(case.topic)))
-        if isinstance(answer, pb.CommandPartitionedTopicMetadataResponse) and answer.error == pb.TopicNotFound:
-            assert not answer.message or answer.message.startswith("Namespace not found"), answer.message
-        if getattr(answer, "response", 0) == _FAILED.get(type(answer)) or isinstance(answer, pb.CommandError):
-            return _word_for_code(answer.error, answer.message)
-        if isinstance(answer, pb.CommandPartitionedTopicMetadataResponse):
-            assert answer.HasField("partitions")
-            return str(answer.partitions)
-        return OK
+        return word_for_frame(answer)
 
     # --- REST
 
@@ -191,6 +184,18 @@ def _partitions(topic: TopicName, names: list[str]) -> str:
 
 def _count(case: Case) -> str:
     return next((word for word in case.question.split() if word.lstrip("-").isdigit()), "")
+
+
+def word_for_frame(answer: Any) -> str:
+    """What an answer of the binary protocol is called. Of absent topics only a missing namespace is told in words."""
+    if getattr(answer, "response", 0) == _FAILED.get(type(answer)) or isinstance(answer, pb.CommandError):
+        if isinstance(answer, pb.CommandPartitionedTopicMetadataResponse) and answer.error == pb.TopicNotFound:
+            assert not answer.message or answer.message.startswith("Namespace not found"), answer.message
+        return _word_for_code(answer.error, answer.message)
+    if isinstance(answer, pb.CommandPartitionedTopicMetadataResponse):
+        assert answer.HasField("partitions")
+        return str(answer.partitions)
+    return OK
 
 
 def _word_for_code(code: int, message: str) -> str:

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
+from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.namespaces import Namespaces
 from interpulse.model.errors import (
@@ -23,6 +24,7 @@ from interpulse.model.errors import (
     PulsarError,
     ServiceNotReady,
     TopicNotFound,
+    UnknownListener,
     UnsupportedVersion,
 )
 from interpulse.model.names import NamespaceName, TopicName
@@ -109,7 +111,7 @@ class SoleOwner:
 
 
 def _no_listener(listener_name: str, namespace: NamespaceName, bundle: str) -> LookupTarget:
-    raise ServiceNotReady(
+    raise UnknownListener(
         f"the broker do not have {listener_name} listener, it does not have '{listener_name}' listener configured"
     )
 
@@ -129,6 +131,8 @@ class Lookups:
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
         """``limits`` and ``ready`` are asked each time; ``permits`` raises TooManyRequests when none is left."""
+        self.meter = LatencyMeter()
+        """Lookups of single topics."""
         self._namespaces = namespaces
         self._clusters = clusters
         self._lifecycle = lifecycle
@@ -146,7 +150,7 @@ class Lookups:
 
     async def find(self, topic: TopicName, options: LookupOptions) -> LookupTarget:
         """Where the client of a topic shall go, whether the topic exists or not. Raises what refuses it."""
-        with self._permits:
+        with self._permits, self.meter.timed():
             self._check_ready()
             return find_target(topic, await self._view(topic.namespace_name), self._ownership.owner(options))
 
@@ -166,8 +170,8 @@ class Lookups:
             return await self._answer(request, limits)
 
     async def bundle(self, topic: TopicName) -> str:
-        """The hash range of the topic's bundle; raises NamespaceNotFound."""
-        policies = await self._namespaces.get_policies(topic.namespace_name)
+        """The hash range of the topic's bundle. As in Pulsar a namespace that does not exist is one bundle."""
+        policies = await self._namespaces.find_policies(topic.namespace_name)
         return bundle_of(topic, boundaries_of(policies))
 
     def _check_ready(self) -> None:

@@ -71,8 +71,8 @@ async def bundle_range(admin: AdminClient, topic: TopicName) -> None:
 
 def _broker(admin: AdminClient, addresses: Mapping[str, Any]) -> str:
     """The address that fits the way we came: the one with TLS if we came over https."""
-    key = "brokerUrlTls" if admin.web_url.startswith("https:") else "brokerUrl"
-    return str(addresses[key])
+    secure = admin.web_url.startswith("https:") and addresses.get("brokerUrlTls")
+    return str(secure or addresses["brokerUrl"])
 
 
 def _brokers(admin: AdminClient, answers: Mapping[TopicName, dict[str, Any] | PulsarError]) -> dict[str, str]:

@@ -7,7 +7,7 @@
     ├── MetadataError
     ├── PersistenceError
     ├── AuthenticationError, AuthorizationError
-    ├── ServiceNotReady, TooManyRequests
+    ├── ServiceNotReady, UnknownListener (500), TooManyRequests
     ├── ConsumerBusy, ConsumerAssignError, ConsumerNotFound
     ├── ProducerBusy, ProducerFenced, QuotaExceededError, QuotaExceededException
     ├── ChecksumError
@@ -90,6 +90,7 @@ __all__ = [
     "TopicNotFound",
     "TopicTerminated",
     "UnknownError",
+    "UnknownListener",
     "Unprocessable",
     "UnsupportedVersion",
     "error_for_http_status",
@@ -202,6 +203,12 @@ class ServiceNotReady(PulsarError):
     wire_code = ServerError.ServiceNotReady
     http_status = 503
     retriable = True
+
+
+class UnknownListener(ServiceNotReady):
+    """The broker has no listener of this name; HTTP lookup calls that an error of the server."""
+
+    http_status = 500
 
 
 class TooManyRequests(PulsarError):

@@ -52,6 +52,7 @@ BUNDLES_DEFAULT: Final = 4
 _BUNDLES_MAX: Final = 65_536
 """More than any load balancer splits into; Pulsar's own limit of 2^32 would let one request fill the memory."""
 _HASH_MAX: Final = 0xFFFFFFFF
+_ONE_BUNDLE: Final = ("0x00000000", "0xffffffff")
 _REASON_CHARS_MAX: Final = 1000
 """A reason repeats the name, which may be long; beside the name itself the answer must still fit a frame."""
 
@@ -76,9 +77,9 @@ def bundle_of(topic: TopicName, boundaries: Sequence[str]) -> str:
 
 
 def boundaries_of(policies: NamespacePolicies | None) -> tuple[str, ...]:
-    """The boundaries that the policies of a namespace hold; Pulsar's default where they hold none."""
+    """The boundaries that the policies of a namespace hold; one bundle for everything where they hold none."""
     bundles = (policies.other.get("bundles") if policies else None) or {}
-    return tuple(bundles.get("boundaries") or ()) or bundle_boundaries(BUNDLES_DEFAULT)
+    return tuple(bundles.get("boundaries") or _ONE_BUNDLE)
 
 
 def bundles_of_new_namespace(requested: Any) -> dict[str, Any]:
@@ -153,11 +154,10 @@ class NamespaceView:
         name: NamespaceName,
         standing: NamespaceStanding = NamespaceStanding.SERVED,
         *,
-        boundaries: Sequence[str] = (),
+        boundaries: Sequence[str] = _ONE_BUNDLE,
         peer: LookupTarget | None = None,
     ) -> None:
         """``peer`` is a cluster that has the namespace in this one's place; only asked where this one does not."""
-        boundaries = boundaries or bundle_boundaries(BUNDLES_DEFAULT)
         self.name = name
         self.standing = standing
         self.serves_all = standing is NamespaceStanding.SERVED or name.is_heartbeat

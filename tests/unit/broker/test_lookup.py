@@ -332,8 +332,7 @@ async def test_bundle_when_the_namespace_has_its_own_then_is_one_of_those(broker
     policies = NamespacePolicies(other={"bundles": {"numBundles": 1}})
     await broker.namespaces.create(NamespaceName("public", "one"), policies)
     assert await broker.lookups.bundle(TopicName.parse("public/one/t")) == "0x00000000_0xffffffff"
-    with pytest.raises(NamespaceNotFound):
-        await broker.lookups.bundle(TopicName.parse("no/such/t"))
+    assert await broker.lookups.bundle(TopicName.parse("no/such/t")) == "0x00000000_0xffffffff"
 
 
 # --- other owners

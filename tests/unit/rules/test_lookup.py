@@ -52,6 +52,13 @@ PEER = LookupTarget("pulsar://peer:6650", redirect=True)
 A = NamespaceName("t", "a")
 
 
+def quartered(name: NamespaceName) -> NamespaceView:
+    return NamespaceView(name, boundaries=QUARTERS)
+
+
+VIEW = quartered(A)
+
+
 # --- bundles
 
 
@@ -81,7 +88,7 @@ def test_bundle_holds_the_hash_of_its_topic(local_name: str) -> None:
 def test_boundaries_of_a_namespace_are_its_policies() -> None:
     stored = NamespacePolicies(other={"bundles": {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1}})
     assert boundaries_of(stored) == ("0x00000000", "0xffffffff")
-    assert boundaries_of(NamespacePolicies()) == boundaries_of(None) == QUARTERS
+    assert boundaries_of(NamespacePolicies()) == boundaries_of(None) == ("0x00000000", "0xffffffff")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +179,7 @@ def outcome(call: Callable[[], LookupTarget]) -> LookupTarget | tuple[type[Pulsa
 def test_lookup_follows_the_owner_of_the_bundle(quarter: int, expected: Any) -> None:
     (name,) = topics_in(quarter, 1)
     topic = TopicName.parse(name)
-    assert outcome(lambda: find_target(topic, NamespaceView(A), owned_by(OWNERS))) == expected
+    assert outcome(lambda: find_target(topic, VIEW, owned_by(OWNERS))) == expected
 
 
 def test_lookup_when_the_owner_cannot_be_found_for_another_reason_then_the_client_asks_again() -> None:
@@ -180,7 +187,7 @@ def test_lookup_when_the_owner_cannot_be_found_for_another_reason_then_the_clien
         raise PersistenceError("disk is on fire")
 
     topic = TopicName.parse("persistent://t/a/x")
-    assert outcome(lambda: find_target(topic, NamespaceView(A), owner)) == (ServiceNotReady, "disk is on fire")
+    assert outcome(lambda: find_target(topic, VIEW, owner)) == (ServiceNotReady, "disk is on fire")
 
 
 ORDINARY, SYSTEM = TopicName.parse("persistent://t/a/x"), TopicName.parse("persistent://t/a/__change_events")
@@ -266,7 +273,7 @@ def test_batch_when_its_size_is_the_limit_then_taken() -> None:
 def test_batch_when_owners_differ_then_groups_and_failures_by_what_they_share() -> None:
     quarters = [topics_in(quarter, 3) for quarter in range(4)]
     names = [name for three in zip(*quarters, strict=True) for name in three]
-    answer = batch(names, {A: NamespaceView(A)}, owned_by(OWNERS))
+    answer = batch(names, {A: VIEW}, owned_by(OWNERS))
     assert answer.groups == {HERE: quarters[0], THERE: quarters[1]}
     assert [(str(each.error), each.topics) for each in answer.failures] == [
         ("bundle is being unloaded", quarters[2]),
@@ -277,7 +284,7 @@ def test_batch_when_owners_differ_then_groups_and_failures_by_what_they_share() 
 def test_batch_when_bundles_share_a_broker_then_one_group_in_the_order_asked() -> None:
     names = [f"persistent://t/a/{number}" for number in range(50)] + ["persistent://t/b/x"]
     b = NamespaceName("t", "b")
-    answer = batch(names, {A: NamespaceView(A), b: NamespaceView(b)}, all_owned)
+    answer = batch(names, {A: NamespaceView(A), b: quartered(b)}, all_owned)
     assert answer.groups == {HERE: names}
 
 
@@ -290,7 +297,7 @@ def test_batch_when_targets_differ_in_one_field_then_groups_stay_apart() -> None
     ]
     owners: dict[str, LookupTarget | PulsarError] = dict(zip(OWNERS, targets, strict=True))
     names = [name for quarter in range(4) for name in topics_in(quarter, 2)]
-    assert list(batch(names, {A: NamespaceView(A)}, owned_by(owners)).groups) == targets
+    assert list(batch(names, {A: VIEW}, owned_by(owners)).groups) == targets
 
 
 def test_batch_asks_for_the_owner_of_each_bundle_once() -> None:
@@ -302,7 +309,7 @@ def test_batch_asks_for_the_owner_of_each_bundle_once() -> None:
 
     b = NamespaceName("t", "b")
     names = [f"persistent://t/{local}/{number}" for number in range(100) for local in "ab"]
-    batch(names, {A: NamespaceView(A), b: NamespaceView(b)}, owner)
+    batch(names, {A: NamespaceView(A), b: quartered(b)}, owner)
     assert len(asked) == len(set(asked)) == 8
 
 
@@ -330,15 +337,15 @@ def test_batch_when_a_name_is_very_long_then_its_reason_is_cut() -> None:
 def test_batch_when_a_namespace_cannot_be_read_then_only_its_topics_fail() -> None:
     b = NamespaceName("t", "b")
     names = ["persistent://t/a/1", "persistent://t/b/1", "persistent://t/a/2"]
-    answer = batch(names, {A: MetadataError("store is gone"), b: NamespaceView(b)}, all_owned)
+    answer = batch(names, {A: MetadataError("store is gone"), b: quartered(b)}, all_owned)
     assert answer.groups == {HERE: ["persistent://t/b/1"]}
     assert [(str(each.error), each.topics) for each in answer.failures] == [("store is gone", [names[0], names[2]])]
 
 
-BOUNDARIES = {count: bundle_boundaries(count) for count in (4, 7)}
+BOUNDARIES = {count: bundle_boundaries(count) for count in (1, 4, 7)}
 VIEWS = st.sampled_from(
     [
-        NamespaceView(A),
+        VIEW,
         NamespaceView(A, boundaries=bundle_boundaries(7)),
         NamespaceView(A, NamespaceStanding.MISSING),
         NamespaceView(A, NamespaceStanding.DELETED),
@@ -369,7 +376,7 @@ def test_batch_answers_every_topic_exactly_once_and_as_a_single_lookup(
     namespaces: dict[NamespaceName, NamespaceView | PulsarError] = {}
     for tenant, local in (("t", "a"), ("t", "b"), ("t", "c"), ("public", "default")):
         name = NamespaceName(tenant, local)
-        view = views.get(local, NamespaceView(A))
+        view = views.get(local, VIEW)
         if isinstance(view, NamespaceView):
             view = NamespaceView(name, view.standing, boundaries=BOUNDARIES[len(view.bundles)], peer=view.peer)
         namespaces[name] = view

@@ -79,15 +79,16 @@ def _redirect(topic: TopicName, target: LookupTarget, options: LookupOptions) ->
 
 
 def _addresses(target: LookupTarget) -> dict[str, Any]:
-    return {
+    """As Pulsar writes them: of what is not offered only the old name of the TLS address is there, and empty."""
+    addresses = {
         "brokerId": target.broker_id,
         "brokerUrl": target.service_url,
         "brokerUrlTls": target.service_url_tls,
         "httpUrl": target.web_url,
         "httpUrlTls": target.web_url_tls,
         "nativeUrl": target.service_url,
-        "brokerUrlSsl": target.service_url_tls,
     }
+    return {key: url for key, url in addresses.items() if url} | {"brokerUrlSsl": target.service_url_tls}
 
 
 def _group(target: LookupTarget, topics: list[str]) -> dict[str, Any]:

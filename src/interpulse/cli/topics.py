@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.doctor import doctor
 from interpulse.cli.output import print_json, print_lines
 from interpulse.cli.params import NAMESPACE, PAIRS, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.running import admin_command
@@ -38,7 +39,7 @@ def topics() -> None:
     """Operations about topics."""
 
 
-for command in (*SUBSCRIPTION_COMMANDS, *LOOKUP_COMMANDS, *POLICY_COMMANDS):
+for command in (*SUBSCRIPTION_COMMANDS, *LOOKUP_COMMANDS, *POLICY_COMMANDS, doctor):
     topics.add_command(command)
 
 

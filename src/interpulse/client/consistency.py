@@ -1,0 +1,250 @@
+"""Finding and repairing topics whose records disagree, through the admin API alone.
+
+Works against our own broker and against Apache Pulsar: the lists of a namespace, one question per partitioned topic,
+and the calls that `interpulse.rules.consistency` names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from interpulse.client.admin import AdminClient
+from interpulse.model.changes import (
+    CreatePartitionedMetadata,
+    CreateTopicRecord,
+    DeletePartitionedMetadata,
+    SetPartitionCount,
+)
+from interpulse.model.errors import InvalidTopicName, PulsarError, TopicNotFound
+from interpulse.model.names import Domain, NamespaceName, TopicName
+from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.rules.consistency import (
+    CreateMissedPartitions,
+    Disagreement,
+    Finding,
+    NamespaceTopics,
+    Repair,
+    diagnose,
+)
+
+__all__ = ["Attempt", "Contents", "Examination", "TopicDoctor", "Treatment"]
+
+A = TypeVar("A")
+Progress = Callable[[int, int], None]
+"""Told how many of the partitioned topics have been asked about, and how many there are."""
+
+_QUESTIONS_AT_ONCE = 32
+_UNKNOWN_COUNT = PartitionedTopicMetadata(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What was seen in one namespace. ``unreadable`` are listed names that are not names of topics."""
+
+    namespace: NamespaceName
+    topics: NamespaceTopics
+    findings: tuple[Finding, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call that was made, and why it failed if it did."""
+
+    call: Repair
+    error: PulsarError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """The calls in their order, and what is found after them."""
+
+    attempts: tuple[Attempt, ...]
+    left: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is in one topic, None where that cannot be known.
+
+    ``backlogs`` are messages not consumed, by subscription. A topic that is refused cannot be loaded. Of such a topic
+    the cluster knows what was written down when its ledgers were closed, and ``exact`` is False.
+    """
+
+    topic: TopicName
+    entries: int | None = None
+    bytes: int | None = None
+    backlogs: Mapping[str, int | None] = field(default_factory=dict)
+    exact: bool = False
+
+
+class TopicDoctor:
+    """Looks at the topics of one cluster, of these domains, for disagreements other than the ignored ones."""
+
+    def __init__(
+        self, admin: AdminClient, *, domains: Collection[Domain], ignored: Collection[Disagreement] = ()
+    ) -> None:
+        self._admin = admin
+        self._domains = domains
+        self._ignored = ignored
+        self._questions = asyncio.Semaphore(_QUESTIONS_AT_ONCE)
+
+    async def examine(
+        self,
+        namespace: NamespaceName,
+        *,
+        only: Collection[TopicName] | None = None,
+        progress: Progress = lambda done, total: None,
+    ) -> Examination:
+        """Find what disagrees in a namespace, of ``only`` these base names if given. Raises NamespaceNotFound.
+
+        The lists are not read at one moment, so a topic that is just being created or deleted can look broken: what
+        is found is looked at a second time.
+        """
+        first = await self._read(namespace, only, progress)
+        if not first.findings:
+            return first
+        seen = {(each.topic, each.kind) for each in first.findings}
+        second = await self._read(namespace, {topic for topic, _ in seen})
+        return replace(first, findings=tuple(each for each in second.findings if (each.topic, each.kind) in seen))
+
+    async def treat(self, found: Examination, deletions: Iterable[Repair] = ()) -> Treatment:
+        """Make the deletions that somebody chose, then every repair that loses nothing, and look again."""
+        suspects = {finding.topic for finding in found.findings}
+        attempts = [await self._attempt(call) for call in deletions]
+        present = await self._read(found.namespace, suspects) if attempts else found
+        for finding in present.findings:
+            attempts += await self._repair(finding)
+        left = await self._read(found.namespace, suspects)
+        return Treatment(tuple(attempts), left.findings)
+
+    async def contents(self, topics: Iterable[TopicName]) -> dict[TopicName, Contents]:
+        """What would be lost with these topics. Non-persistent topics keep nothing."""
+        stored = [name for name in dict.fromkeys(topics) if name.is_persistent]
+        return dict(zip(stored, await _together(map(self._contents, stored)), strict=True))
+
+    async def _repair(self, finding: Finding) -> list[Attempt]:
+        """The repairs of one finding in their order, up to the first that fails."""
+        attempts: list[Attempt] = []
+        for call in finding.repairs:
+            attempts.append(await self._attempt(call))
+            if attempts[-1].error:
+                break
+        return attempts
+
+    async def _attempt(self, call: Repair) -> Attempt:
+        try:
+            await self._apply(call)
+        except PulsarError as error:
+            return Attempt(call, error)
+        return Attempt(call)
+
+    async def _apply(self, call: Repair) -> None:
+        topics = self._admin.topics
+        if isinstance(call, CreatePartitionedMetadata):
+            await topics.create_partitioned(call.topic, call.partitions)
+        elif isinstance(call, SetPartitionCount):
+            await topics.expand(call.topic, call.partitions, force=True)
+        elif isinstance(call, CreateMissedPartitions):
+            await topics.create_missed_partitions(call.topic)
+        elif isinstance(call, CreateTopicRecord):
+            await topics.create(call.topic)
+        elif isinstance(call, DeletePartitionedMetadata):
+            await topics.delete_partitioned(call.topic)
+        else:
+            await topics.delete(call.topic, force=call.force)
+
+    async def _contents(self, name: TopicName) -> Contents:
+        async with self._questions:
+            try:
+                ledgers = await self._admin.topics.internal_stats(name)
+                stats = await self._admin.topics.stats(name, precise_backlog=True)
+            except PulsarError:  # refused, as topics are that are found; what was written down is told all the same
+                return await self._recorded_contents(name)
+            return _exact_contents(name, ledgers, stats)
+
+    async def _recorded_contents(self, name: TopicName) -> Contents:
+        try:
+            return _recorded(name, await self._admin.topics.internal_info(name))
+        except PulsarError:
+            return Contents(name)
+
+    async def _read(
+        self,
+        namespace: NamespaceName,
+        only: Collection[TopicName] | None,
+        progress: Progress = lambda done, total: None,
+    ) -> Examination:
+        present_texts, partitioned_texts = await _together(
+            [
+                self._admin.topics.list(namespace, domains=self._domains, system_included=True),
+                self._admin.topics.list_partitioned(namespace, domains=self._domains, system_included=True),
+            ]
+        )
+        present, unreadable = _names(present_texts, only)
+        partitioned, unreadable_too = _names(partitioned_texts, only)
+        topics = NamespaceTopics(present, await self._metadata(sorted(partitioned, key=str), progress))
+        findings = tuple(finding for finding in diagnose(topics) if finding.kind not in self._ignored)
+        return Examination(namespace, topics, findings, (*unreadable, *unreadable_too))
+
+    async def _metadata(
+        self, names: Sequence[TopicName], progress: Progress
+    ) -> dict[TopicName, PartitionedTopicMetadata]:
+        """The lists tell no counts, so every partitioned topic has to be asked."""
+        done = 0
+
+        async def ask(name: TopicName) -> PartitionedTopicMetadata:
+            nonlocal done
+            async with self._questions:
+                try:
+                    answer = await self._admin.topics.partitioned_metadata(name)
+                except TopicNotFound:  # gone since it was listed, or a name that cannot be asked about
+                    answer = _UNKNOWN_COUNT
+            done += 1
+            progress(done, len(names))
+            return answer
+
+        return dict(zip(names, await _together(map(ask, names)), strict=True))
+
+
+async def _together(calls: Iterable[Awaitable[A]]) -> list[A]:
+    """All answers, or the first failure; then the others are given up."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _names(texts: Iterable[str], only: Collection[TopicName] | None) -> tuple[frozenset[TopicName], list[str]]:
+    """The listed names that were asked for, and the texts that are no names of topics."""
+    names, unreadable = set(), []
+    for text in texts:
+        try:
+            name = TopicName.parse(text)
+        except InvalidTopicName:
+            unreadable.append(text)
+            continue
+        if only is None or name.base in only or name in only:
+            names.add(name)
+    return frozenset(names), unreadable
+
+
+def _exact_contents(name: TopicName, ledgers: Mapping[str, Any], stats: Mapping[str, Any]) -> Contents:
+    backlogs = {text: int(each.get("msgBacklog", 0)) for text, each in stats.get("subscriptions", {}).items()}
+    entries, size = int(ledgers.get("numberOfEntries", 0)), int(ledgers.get("totalSize", 0))
+    return Contents(name, entries, size, backlogs, exact=True)
+
+
+def _recorded(name: TopicName, info: Mapping[str, Any]) -> Contents:
+    """From the metadata of the ledgers; one that was not closed has no counts there, and cursors no backlog."""
+    if "ledgers" not in info:  # of a partitioned topic the answer is about its partitions
+        return Contents(name)
+    entries = sum(int(ledger.get("entries", 0)) for ledger in info["ledgers"])
+    size = sum(int(ledger.get("size", 0)) for ledger in info["ledgers"])
+    return Contents(name, entries, size, dict.fromkeys(info.get("cursors", {})))

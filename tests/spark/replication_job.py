@@ -83,7 +83,7 @@ def read_all(broker):
     return found
 
 
-def wait_until(condition, seconds=120):
+def wait_until(condition, seconds=300):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "did not happen in time"

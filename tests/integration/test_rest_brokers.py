@@ -1,4 +1,4 @@
-"""Health, settings and metrics over REST."""
+"""Health and settings over REST."""
 
 from __future__ import annotations
 
@@ -73,16 +73,3 @@ async def test_setting_that_cannot_be_says_what_is_allowed(broker: RestBroker, s
     reply = await call(broker.web_url, "POST", f"brokers/configuration/{setting}")
     assert reply.status == 412
     assert words in reply.reason
-
-
-async def test_metrics_name_topics_and_totals(broker: RestBroker) -> None:
-    await call(broker.web_url, "PUT", "persistent/public/default/x/subscription/s")
-    reply = await call(broker.web_url, "GET", "/metrics")
-    assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-    labels = 'cluster="standalone",namespace="public/default"'
-    topic = 'topic="persistent://public/default/x"'
-    lines = reply.body.decode().splitlines()
-    assert f"pulsar_rate_in{{{labels},{topic}}} 0.0" in lines
-    assert f"pulsar_in_messages_total{{{labels},{topic}}} 0.0" in lines
-    assert f'pulsar_subscription_back_log{{{labels},subscription="s",{topic}}} 0.0' in lines
-    assert 'pulsar_broker_topics_count{cluster="standalone"} 1.0' in lines

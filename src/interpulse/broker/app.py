@@ -26,11 +26,13 @@ from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.inactivity import InactiveTopics
+from interpulse.broker.instruments import Instruments
 from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
 from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.refusals import Refusals
 from interpulse.broker.remote_shapes import AdminRemoteShapes
 from interpulse.broker.replication import JobCommand, ReplicationSupervisor, records_without_job
 from interpulse.broker.rest.rooms import Addresses, RestRooms, build_rest_rooms
@@ -52,7 +54,7 @@ from interpulse.storage.api import LogStore, MetadataStore
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.sqlite import SqliteMetadataStore
-from interpulse.storage.topic_log import LogConfig
+from interpulse.storage.topic_log import LogConfig, TopicLogStore
 
 __all__ = ["BrokerApp", "CannotServe"]
 
@@ -124,7 +126,7 @@ class BrokerApp:
             await binary_door.start(binary_socket)
         opened.callback(binary_door.stop_accepting)
         supervisor = self._build_supervisor(metadata)
-        rest_rooms = self._build_rest_rooms(metadata, supervisor)
+        rest_rooms = self._build_rest_rooms(metadata, supervisor, self._instruments(logs, binary_door))
         rest_door = RestServer(rest_rooms, web_socket)
         with _listening("web service", config.bind_address, config.web_service_port):
             await rest_door.start()
@@ -136,7 +138,7 @@ class BrokerApp:
         self.inactive_topics.start()
         opened.push_async_callback(self.inactive_topics.stop)
 
-    async def _open_storage(self, opened: AsyncExitStack) -> tuple[MetadataStore, LogStore]:
+    async def _open_storage(self, opened: AsyncExitStack) -> tuple[MetadataStore, TopicLogStore]:
         lock = DirectoryLock.acquire(self.data_dir)
         opened.callback(lock.release)
         metadata = await SqliteMetadataStore.open(self.data_dir / "metadata.sqlite")
@@ -171,6 +173,7 @@ class BrokerApp:
         )
         self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle)
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
+        self.refusals = Refusals(self._clock.now_ms)
         self.permits = LookupPermits(lambda: self.dynamic.config.max_concurrent_lookup_request)
         self.lookups = self._build_lookups(metadata)
 
@@ -202,6 +205,7 @@ class BrokerApp:
             schemas=self.schemas,
             lookups=self.lookups,
             permits=self.permits,
+            refusals=self.refusals,
             replicator_prefix=config.replicator_prefix,
         )
         limits = ConnectionLimits(
@@ -212,7 +216,21 @@ class BrokerApp:
         )
         return BinaryServer(rooms, limits)
 
-    def _build_rest_rooms(self, metadata: MetadataStore, supervisor: ReplicationSupervisor) -> RestRooms:
+    def _instruments(self, logs: TopicLogStore, binary_door: BinaryServer) -> Instruments:
+        return Instruments(
+            refusals=self.refusals,
+            lookups=self.lookups.meter,
+            topic_loads=self.registry.loads,
+            lookups_pending=lambda: self.permits.taken,
+            lookups_rejected=lambda: self.permits.rejected,
+            connections=lambda: binary_door.connections,
+            written=lambda: {group.rpartition("/")[0]: entries for group, entries in logs.written().items()},
+            journal=logs.journal.statistics,
+        )
+
+    def _build_rest_rooms(
+        self, metadata: MetadataStore, supervisor: ReplicationSupervisor, instruments: Instruments
+    ) -> RestRooms:
         addresses = Addresses(self.service_url, self.web_url)
         return build_rest_rooms(
             metadata,
@@ -224,6 +242,7 @@ class BrokerApp:
             dynamic=self.dynamic,
             addresses=lambda: addresses,
             ready=lambda: self.ready,
+            instruments=instruments,
             without_job=lambda topics: records_without_job(supervisor.view, topics, now_ms=self._clock.now_ms()),
         )
 

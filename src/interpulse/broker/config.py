@@ -28,6 +28,7 @@ __all__ = ["BrokerConfig", "ConfigError", "LoadedConfig", "dynamic_keys", "load_
 
 _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _PORT_MAX: Final = 65_535
+_INT_MAX: Final = 2**31 - 1
 _STRATEGIES: Final = (
     "ALWAYS_INCOMPATIBLE",
     "ALWAYS_COMPATIBLE",
@@ -139,6 +140,11 @@ class BrokerConfig:
         "ALWAYS_COMPATIBLE", "The same for system topics.", choices=_STRATEGIES
     )
     is_schema_validation_enforced: bool = _setting(False, "Producers without schema are refused on typed topics.")
+
+    # --- metrics
+    expose_topic_level_metrics_in_prometheus: bool = _setting(
+        True, "Metrics show topics and subscriptions one by one, as long as there are not too many; false: namespaces."
+    )
 
     # --- limits of connections
     keep_alive_interval_seconds: int = _setting(30, "Silent connections are pinged after this many seconds.", least=1)
@@ -387,13 +393,13 @@ def _boolean(text: str) -> bool:
 
 
 def _integer(text: str, least: int | None, most: int | None) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII):
+    if not re.fullmatch(r"[+-]?[0-9]{1,20}", text, re.ASCII):
         raise ValueError("must be a whole number")
     number = int(text)
     if least is not None and number < least:
         raise ValueError(f"must be at least {least}")
-    if most is not None and number > most:
-        raise ValueError(f"must be at most {most}")
+    if number > (most or _INT_MAX):
+        raise ValueError(f"must be at most {most or _INT_MAX}")
     return number
 
 

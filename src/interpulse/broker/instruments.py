@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 
 from interpulse.broker.clock import SystemClock
 from interpulse.broker.refusals import Refusals
+from interpulse.storage.topic_log import JournalStatistics
 from interpulse.storage.write_meter import WrittenEntries
 
-__all__ = ["ConnectionCounts", "Instruments", "JournalCounts", "LatencyMeter"]
+__all__ = ["ConnectionCounts", "Instruments", "LatencyMeter"]
 
 _REMEMBERED: Final = 1000
 
@@ -32,6 +33,11 @@ class LatencyMeter:
         self.ms = 0.0
         self._latest_ms: deque[float] = deque(maxlen=_REMEMBERED)
         self._now = now
+
+    @property
+    def answered(self) -> int:
+        """What ended well."""
+        return self.ended - self.failed
 
     def timed(self) -> _Timed:
         """A context manager around one piece of work."""
@@ -79,15 +85,6 @@ class ConnectionCounts(NamedTuple):
     created: int = 0
 
 
-class JournalCounts(NamedTuple):
-    """Group commits of the segment log since the broker started."""
-
-    groups: int = 0
-    group_bytes: int = 0
-    group_seconds: float = 0.0
-    failed_groups: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Instruments:
     """Everything metrics read that belongs to no single topic. The callables are asked with each scrape."""
@@ -102,4 +99,4 @@ class Instruments:
     connections: Callable[[], ConnectionCounts] = ConnectionCounts
     written: Callable[[], Mapping[str, WrittenEntries]] = dict
     """What became durable in the last full period, by ``tenant/namespace``."""
-    journal: Callable[[], JournalCounts] = JournalCounts
+    journal: JournalStatistics = field(default_factory=JournalStatistics)

@@ -44,8 +44,11 @@ class Refusals:
         self._warned: dict[tuple[str, Inconsistency], _Warned] = {}  # oldest first
         self._unmentioned = 0
 
-    def note(self, error: PulsarError, client: str) -> None:
-        """A door answers ``client`` (who and from where) with ``error``; other errors than these are passed over."""
+    def note(self, error: PulsarError, client: Callable[[], str]) -> None:
+        """A door answers a client with ``error``; other errors than these are passed over.
+
+        ``client`` says who it is and from where, and is asked only when it is told.
+        """
         if not isinstance(error, TopicInconsistent) or error.kind is None:
             return
         self.counts[error.kind] += 1
@@ -59,7 +62,7 @@ class Refusals:
             return
         self._warned.pop((error.topic, error.kind), None)
         self._warned[error.topic, error.kind] = _Warned(now_ms)
-        self._warn(error, error.kind, client, suppressed=warned.suppressed if warned else 0)
+        self._warn(error, error.kind, client(), suppressed=warned.suppressed if warned else 0)
 
     def _make_room(self, now_ms: int) -> bool:
         """Forget the topic warned about longest ago if it is full; not if that one is within its period."""

@@ -17,7 +17,7 @@ from interpulse.storage.api import (
     Versioned,
 )
 from interpulse.storage.tail_cache import Run, within
-from interpulse.storage.topic_log import JournalClient, LedgerGone, LogConfig, TopicLogStore
+from interpulse.storage.topic_log import JournalClient, JournalStatistics, LedgerGone, LogConfig, TopicLogStore
 from interpulse.storage.watches import Watches
 
 __all__ = ["MemoryJournal", "MemoryMetadataStore", "memory_log_store"]
@@ -91,6 +91,7 @@ class MemoryJournal:
     """Keeps every run in a list per ledger. "Durable" means: at the end of this turn of the event loop."""
 
     def __init__(self) -> None:
+        self.statistics = JournalStatistics()
         self._ledgers: dict[int, list[bytes]] = {}
         self._waiting: list[JournalClient] = []
 

@@ -35,7 +35,7 @@ from interpulse.storage.tail_cache import LogTail, Run, TailCache, as_log_entrie
 from interpulse.storage.topic_records import LedgerIds, TopicRecord, TopicRecords, with_ledgers
 from interpulse.storage.write_meter import WriteMeter, WrittenEntries
 
-__all__ = ["Journal", "JournalClient", "LedgerGone", "LogConfig", "TopicLog", "TopicLogStore"]
+__all__ = ["Journal", "JournalClient", "JournalStatistics", "LedgerGone", "LogConfig", "TopicLog", "TopicLogStore"]
 
 _new_tuple = tuple.__new__  # Position(...) without the generated Python function around it
 
@@ -49,6 +49,16 @@ class LogConfig:
     ledger_age_min_ms: int = 10 * 60_000  # managedLedgerMinLedgerRolloverTimeMinutes
     ledger_age_max_ms: int = 240 * 60_000  # managedLedgerMaxLedgerRolloverTimeMinutes
     cache_bytes_max: int = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class JournalStatistics:
+    """Counts since start, for metrics. A group is one write with one sync."""
+
+    groups: int = 0
+    group_bytes: int = 0
+    group_seconds: float = 0.0
+    failed_groups: int = 0
 
 
 class LedgerGone(Exception):
@@ -70,6 +80,8 @@ class JournalClient(Protocol):
 
 class Journal(Protocol):
     """Keeps runs of entries, per ledger. Called in the event loop only."""
+
+    statistics: JournalStatistics
 
     def enqueue(self, client: JournalClient) -> None:
         """Write the client's pending runs with the next group; called once until `JournalClient.take_pending`."""

@@ -29,7 +29,7 @@ class Story:
         """The warnings this gave."""
         self._caplog.clear()
         for _ in range(times):
-            self.refusals.note(TopicInconsistent(f"no: {topic}", kind, topic), "producer p at /127.0.0.1:5")
+            self.refusals.note(TopicInconsistent(f"no: {topic}", kind, topic), lambda: "producer p at /127.0.0.1:5")
         return list(self._caplog.messages)
 
 
@@ -104,8 +104,8 @@ def test_what_is_remembered_stays_bounded_and_cheap_however_many_topics_are_refu
 
 
 def test_other_errors_and_refusals_of_other_clusters_are_passed_over(story: Story) -> None:
-    story.refusals.note(TopicNotFound("x"), "admin")
-    story.refusals.note(TopicInconsistent("Partition metadata not found for the partitioned topic: x"), "admin")
+    story.refusals.note(TopicNotFound("x"), lambda: "admin")
+    story.refusals.note(TopicInconsistent("Partition metadata not found for the partitioned topic: x"), lambda: "admin")
     assert sum(story.refusals.counts.values()) == 0
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, cast
 
 from interpulse.broker.binary.eager import begun
-from interpulse.broker.binary.failures import refusal, request_id_of
+from interpulse.broker.binary.failures import asker_of, refusal, request_id_of
 from interpulse.broker.binary.handlers import AWAITING, INLINE
 from interpulse.broker.binary.open import OpenConsumer, OpenProducer
 from interpulse.broker.binary.output import Output
@@ -283,6 +283,7 @@ class ClientConnection(asyncio.Protocol):
     def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
         """Send the failure in the form that answers this command."""
         _logger.debug("request refused address=%s type=%s reason=%s", self.address, command.type, error)
+        self.rooms.refusals.note(error, lambda: f"{asker_of(command)} at {self.address}")
         self.output.send(refusal(command, error))
 
     def _hold_if_too_much(self) -> None:

@@ -9,7 +9,7 @@ from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["refusal", "request_id_of"]
+__all__ = ["asker_of", "refusal", "request_id_of"]
 
 _CONTENT_FIELDS: Final = {
     field.number: field.name for field in pb.BaseCommand.DESCRIPTOR.fields if field.message_type is not None
@@ -21,6 +21,15 @@ def request_id_of(command: pb.BaseCommand) -> int:
     content = getattr(command, _CONTENT_FIELDS[command.type])
     request_id: int = getattr(content, "request_id", -1)
     return request_id
+
+
+def asker_of(command: pb.BaseCommand) -> str:
+    """Who sent the command, in words for the operator."""
+    if command.type == pb.BaseCommand.PRODUCER:
+        return f"producer {command.producer.producer_name or 'without name'}"
+    if command.type == pb.BaseCommand.SUBSCRIBE:
+        return f"consumer of subscription {command.subscribe.subscription}"
+    return f"client with {pb.BaseCommand.Type.Name(command.type)}"
 
 
 def refusal(command: pb.BaseCommand, error: PulsarError) -> bytes:

@@ -20,10 +20,18 @@ class LookupPermits:
         """``limit`` is asked each time: it is a dynamic setting."""
         self._limit = limit
         self._taken = 0
+        self.rejected = 0
+        """How many were refused since the broker started."""
+
+    @property
+    def taken(self) -> int:
+        """How many run now."""
+        return self._taken
 
     def __enter__(self) -> None:
         """Take one permit; raises TooManyRequests."""
         if self._taken >= self._limit():
+            self.rejected += 1
             raise TooManyRequests("Failed due to too many pending lookup requests")
         self._taken += 1
 

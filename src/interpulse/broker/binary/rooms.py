@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from interpulse.broker.live.registry import TopicRegistry
     from interpulse.broker.lookup import Lookups
     from interpulse.broker.namespaces import Namespaces
+    from interpulse.broker.refusals import Refusals
     from interpulse.broker.schemas import Schemas
 
 __all__ = ["ConnectionLimits", "Rooms"]
@@ -41,4 +42,5 @@ class Rooms:
     schemas: Schemas
     lookups: Lookups
     permits: LookupPermits
+    refusals: Refusals
     replicator_prefix: str = "pulsar.repl"

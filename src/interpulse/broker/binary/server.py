@@ -10,6 +10,7 @@ from typing import Final
 from interpulse import __version__
 from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
+from interpulse.broker.instruments import ConnectionCounts
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.server import ServerProtocol
 
@@ -29,11 +30,17 @@ class BinaryServer:
         self._rooms = rooms
         self._limits = limits
         self._connections: set[ClientConnection] = set()
+        self._created = 0
         self._server: asyncio.Server | None = None
 
     @property
     def connection_count(self) -> int:
         return len(self._connections)
+
+    @property
+    def connections(self) -> ConnectionCounts:
+        """How many there are, and were made since the broker started."""
+        return ConnectionCounts(len(self._connections), self._created)
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket, which is ours from now on."""
@@ -54,6 +61,7 @@ class BinaryServer:
         await asyncio.gather(*(connection.tasks_done() for connection in connections))
 
     def _new_connection(self) -> ClientConnection:
+        self._created += 1
         return ClientConnection(
             self._rooms, self._limits, self._new_protocol, self._connections.add, self._connections.discard
         )

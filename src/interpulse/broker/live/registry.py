@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, S
 from typing import Any, TypeVar
 
 from interpulse.broker.clock import Clock
+from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic import Topic
@@ -36,6 +37,7 @@ OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
 
 _NAME_COUNTER_KEY = "/counters/producer-name"
 _FLUSH_SECONDS = 1.0
+_TOPICS_AT_ONCE = 100  # of many that are deleted together; then it is others' turn in the event loop
 _SETTLE_SECONDS = 0.5  # at the end; what takes longer waits for somebody else, such as another cluster
 
 
@@ -57,6 +59,8 @@ class TopicRegistry:
     ) -> None:
         """``settings`` gives the effective policies of a topic; ``rates_seconds`` is the period of rates."""
         self.metadata = metadata
+        self.loads = LatencyMeter()
+        """Topics that the rules let be loaded."""
         self.replicator_prefix = replicator_prefix
         self.now_ms = clock.now_ms
         self._cluster = cluster
@@ -229,6 +233,10 @@ class TopicRegistry:
 
     async def _load(self, name: TopicName, by: Requester, create: bool) -> AnyTopic:
         await self._open_rule(name, by, create)
+        with self.loads.timed():
+            return await self._load_permitted(name)
+
+    async def _load_permitted(self, name: TopicName) -> AnyTopic:
         settings = await self._settings(name)
         if name.is_persistent:
             topic: AnyTopic = await self._load_persistent(name, settings)
@@ -294,9 +302,11 @@ class TopicRegistry:
                 topic.check_deletable()
         for topic in loaded:  # all of them at once, so that none is taken into use while others are being closed
             topic.retire()
-        for topic in loaded:
+        for number, topic in enumerate(loaded, 1):
             await topic.abandon()
             self._topics.pop(topic.name, None)  # it may have failed meanwhile
+            if number % _TOPICS_AT_ONCE == 0:
+                await asyncio.sleep(0)
         logs = [name.log_name for name in names if name.is_persistent]
         await self._logs.delete(*logs, also=also, expect=expect)
         log.info("topics deleted count=%d first=%s", len(names), names[0])

@@ -10,6 +10,7 @@ from interpulse.broker.clusters import Clusters
 from interpulse.broker.comparison import RemoteComparison
 from interpulse.broker.deletion import Deletion
 from interpulse.broker.dynamic_config import DynamicConfig
+from interpulse.broker.instruments import Instruments
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.lookup import Lookups
@@ -57,6 +58,7 @@ class RestRooms:
     replication_status: ReplicationStatus
     dynamic: DynamicConfig
     addresses: Callable[[], Addresses]
+    instruments: Instruments
     ready: Callable[[], bool]
     """True from the moment clients can publish until the broker begins to stop."""
 
@@ -72,6 +74,7 @@ def build_rest_rooms(
     dynamic: DynamicConfig,
     addresses: Callable[[], Addresses],
     ready: Callable[[], bool],
+    instruments: Instruments | None = None,
     without_job: Callable[[Sequence[str]], list[dict[str, Any]]] = lambda topics: [],
 ) -> RestRooms:
     """Join what both doors share with what only operators need; ``without_job`` as in `ReplicationStatus`."""
@@ -92,5 +95,6 @@ def build_rest_rooms(
         replication_status=ReplicationStatus(store, namespaces, lifecycle, without_job=without_job),
         dynamic=dynamic,
         addresses=addresses,
+        instruments=instruments or Instruments(lookups=lookups.meter, topic_loads=registry.loads),
         ready=ready,
     )

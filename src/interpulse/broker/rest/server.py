@@ -95,6 +95,7 @@ class RestServer:
             fields = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
             return await handler(Call(self._rooms, params, fields, body, request.content_type, request.headers))
         except PulsarError as error:
+            self._rooms.instruments.refusals.note(error, lambda: f"admin with {request.method} from {request.remote}")
             return _refusal(error.http_status, str(error))
         except MethodNotAllowed as error:
             return _refusal(405, str(error), {"Allow": ", ".join(error.allowed)})

@@ -31,26 +31,16 @@ from interpulse.storage.log.recovery import recover_segments
 from interpulse.storage.log.segments import Segment, SegmentSet, segment_path
 from interpulse.storage.log.writer import GroupWrite, LogWriter
 from interpulse.storage.tail_cache import Run, within
-from interpulse.storage.topic_log import JournalClient, LedgerGone, LogConfig, TopicLogStore
+from interpulse.storage.topic_log import JournalClient, JournalStatistics, LedgerGone, LogConfig, TopicLogStore
 from interpulse.storage.topic_records import LedgerIds, TopicRecords
 
-__all__ = ["JournalStatistics", "SegmentJournal", "open_log_store"]
+__all__ = ["SegmentJournal", "open_log_store"]
 
 _log = logging.getLogger(__name__)
 
 _GROUP_BYTES_MAX = 8 * 1024 * 1024  # keeps the wait of those who come next short; one log's run may exceed it
 _VERIFY_BYTES_MAX = 64 * 1024 * 1024  # per opening of a log: about 30 ms. Older records are checked when they are read
 _VERIFY_RECORDS_MAX = 20_000
-
-
-@dataclass(slots=True)
-class JournalStatistics:
-    """Counts since start, for metrics. A group is one write with one sync."""
-
-    groups: int = 0
-    group_bytes: int = 0
-    group_seconds: float = 0.0
-    failed_groups: int = 0
 
 
 @dataclass(slots=True)

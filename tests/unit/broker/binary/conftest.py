@@ -13,6 +13,7 @@ from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.rooms import ConnectionLimits
 from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
 from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
+from interpulse.broker.refusals import Refusals
 from interpulse.model.errors import PulsarError, SchemaNotFound, TopicNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName
@@ -180,6 +181,7 @@ class FakeRooms:
         self.registry = self.lifecycle = self.namespaces = self.schemas = self.clusters = self
         self.permits = LookupPermits(lambda: self.permits_max)
         self.permits_max = 10
+        self.refusals = Refusals(lambda: 0)
         self.batch_limits = BatchLimits()
         self.lookups = Lookups(
             self,  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ def test_permit_when_limit_is_lowered_then_the_next_one_is_refused() -> None:
         limit = 1
         with pytest.raises(TooManyRequests, match="too many pending lookup requests"), permits:
             pass
+        assert (permits.taken, permits.rejected) == (1, 1)
         limit = 2
         with permits:
             pass

@@ -153,7 +153,7 @@ PIP344: Final = (
     seen("pip344-row5-non-persistent", "x", "2", NOT_FOUND, OK, namespace=TWO, partitions=2, domain=NON_PERSISTENT),
     seen("pip344-row5-letter-topic", "x-DLQ", "0", NOT_FOUND, OK, namespace=TWO),
     seen("pip344-namespace-missing", "x", NOT_FOUND, NOT_FOUND, "error 6",
-         lookup=NOT_FOUND, http=NOT_FOUND, subscribing_only="error 6", namespace=MISSING),
+         lookup=NOT_FOUND, http=NOT_FOUND, namespace=MISSING),
     seen("pip344-namespace-being-deleted", "x", NOT_FOUND, NOT_FOUND, NOT_FOUND,
          lookup=NOT_FOUND, http=NOT_FOUND, namespace=DELETED),
     Row(

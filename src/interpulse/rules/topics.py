@@ -274,19 +274,20 @@ def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[Non
 
     PIP-414, what PRODUCER and SUBSCRIBE see in each state. Raises TopicNotFound if it is absent and may not be created
     (which comes first), TopicInconsistent if the name disagrees with the partition metadata, NotAllowed for names and
-    domains that cannot be opened at all. Clients look a topic up before they open it, so one in a missing namespace was
-    deleted in between: ServiceNotReady lets them look again.
+    domains that cannot be opened at all. Clients look a topic up before they open it, so a namespace that is missing
+    was deleted in between: ServiceNotReady lets them look again.
     """
     if not view.domain_enabled:
         raise NotAllowed(f"{view.name.domain} topics are disabled on this broker")
-    _check_still_served(view, by)
+    if create:
+        _check_still_served(view, by)
     if not (view.recorded or _always_loads(view) or (create and _may_create_for(view, by))):
         raise _topic_not_found(view)
     if view.name.is_transaction_internal:
         raise NotAllowed(f"Can not create transaction system topic {view.name}")
     if not view.recorded:
         _check_namespace(view, not_served=MetadataError)
-        _check_topic_limit(view, 1, refusal=NotAllowed)
+        _check_single_topic_limit(view)
     if by is Requester.REPLICATOR and view.partitions and not view.name.is_partition:
         raise ProducerBusy(f"{view.name} is a partitioned topic here; a replicator writes to its partitions")
     check_consistency(view)
@@ -392,7 +393,7 @@ def decide_create_plain(view: TopicView, *, properties: Mapping[str, str] = _NO_
     if view.name in view.metadata or existence(view).kind is not TopicKind.ABSENT:
         raise AlreadyExists(f"This topic already exists: {view.name}")
     check_consistency(view)
-    _check_topic_limit(view, 1, refusal=NotAllowed)
+    _check_single_topic_limit(view)
     return Decision(None, _missing_record(view, properties))
 
 
@@ -548,9 +549,15 @@ def _above_maximum(view: TopicView, partitions: int) -> str:
     )
 
 
+def _check_single_topic_limit(view: TopicView) -> None:
+    """A topic that is not stored is exempt unless it is partitioned."""
+    if view.name.is_persistent:
+        _check_topic_limit(view, 1, refusal=NotAllowed)
+
+
 def _check_topic_limit(view: TopicView, added: int, *, refusal: type[PulsarError] = TopicLimitReached) -> None:
-    """Stored topics count, expansions do not; system topics and those that are not stored are exempt."""
-    limited = view.topics_left is not None and view.name.is_persistent and not view.name.is_system
+    """Stored topics count. Expansions are not asked for, system topics are exempt, partitioned topics never are."""
+    limited = view.topics_left is not None and not view.name.is_system
     if limited and added > (view.topics_left or 0):
         raise refusal(
             f"Exceed maximum number of topics in namespace {view.name.namespace_name}: room for {view.topics_left} more"

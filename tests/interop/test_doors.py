@@ -1,0 +1,121 @@
+"""The door table side by side: our broker and a real Pulsar, asked by the same players in the same states."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from interpulse.storage.api import Put
+from interpulse.testing import InProcessBroker
+from tests.doors.players import Players, word_for_status
+from tests.doors.records import LIVING, OUR_EMPTY_TOPIC, REAL_EMPTY_TOPIC, first_topic, found, prepared, stored_below
+from tests.doors.rows import FAST_DOORS, NOT_FOUND, PARTITIONS_MAX, Case, refused
+from tests.doors.table import ROWS
+from tests.interop.conftest import CHECKS, RealPulsarFactory
+from tests.interop.official import connected
+from tests.interop.real_pulsar import run_java
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+SETTINGS = {
+    "maxNumPartitionsPerPartitionedTopic": str(PARTITIONS_MAX),
+    "brokerDeleteInactiveTopicsEnabled": "false",  # what is left of a row has to be there when all have been asked
+}
+OF_REAL = {"topicLevelPoliciesEnabled": "false"}  # else each topic it loads reads the policies of all
+CASES = [case for row in ROWS for case in row.cases()]
+JAVA_NOT_FOUND = ("TopicDoesNotExistException", "NotFoundException")
+ROOTS = ("/managed-ledgers", "/admin/partitioned-topics")
+TABLE_SECONDS_MAX = 280
+WARM_UP_SECONDS_MAX = 180
+
+
+def ask_everybody(service_url: str, web_url: str) -> dict[str, str]:
+    """The answers of one broker, by case."""
+    with Players(service_url, web_url) as players:
+        answers = {case.id: players.ask(case) for case in CASES if case.door in FAST_DOORS}
+    by_java = [case for case in CASES if case.door not in FAST_DOORS]
+    return answers | ask_java(service_url, web_url, by_java)
+
+
+def warm_up(service_url: str) -> None:
+    """A real broker loads all topics of a namespace when it meets the first one, which takes longer than any answer."""
+    deadline = time.monotonic() + WARM_UP_SECONDS_MAX
+    with connected(service_url) as client:
+        for namespace in LIVING:
+            while True:
+                try:
+                    client.create_producer(str(first_topic(namespace))).close()
+                    break
+                except pulsar.Timeout:
+                    assert time.monotonic() < deadline, f"topics of {namespace} are still not loaded"
+
+
+def ask_java(service_url: str, web_url: str, cases: Sequence[Case]) -> dict[str, str]:
+    """One JVM plays all of its cases."""
+    lines = "".join(f"{case.door}\t{case.question}\t{case.topic}\n" for case in cases).encode()
+    printed = run_java(CHECKS / "Doors.java", service_url, web_url, stdin=lines, timeout_s=TABLE_SECONDS_MAX)
+    said = [line for line in printed.decode().splitlines() if line[:2] in ("= ", "! ")]
+    return {case.id: java_word(case, line) for case, line in zip(cases, said, strict=True)}
+
+
+def java_word(case: Case, line: str) -> str:
+    """The word of `rows` for what the Java clients said."""
+    name, _, message = line[2:].partition("\t")
+    if line.startswith("="):
+        return name
+    if name.isdigit():
+        return word_for_status(case.question, int(name), message)
+    if name in JAVA_NOT_FOUND:
+        return NOT_FOUND
+    return refused(message) if name == "NotAllowedException" else name
+
+
+def differing(
+    answers: Mapping[str, str], expected: Mapping[str, str], records: Mapping[str, set[str]], left: Mapping[str, str]
+) -> Iterable[str]:
+    """A line for every case that is not as it should be."""
+    for case in CASES:
+        if answers[case.id] != expected[case.id]:
+            yield f"{case.id}: answered {answers[case.id]!r}, not {expected[case.id]!r}"
+        if records[case.id] != set(left[case.id].split()):
+            yield f"{case.id}: left {sorted(records[case.id])}, not {sorted(left[case.id].split())}"
+
+
+def test_java_clients_on_our_broker(tmp_path: Path) -> None:
+    by_java = [case for case in CASES if case.door not in FAST_DOORS]
+    with InProcessBroker(tmp_path, SETTINGS) as broker:
+        puts = [Put(key, value) for key, value in prepared(CASES, "standalone", OUR_EMPTY_TOPIC).items()]
+        broker.call(lambda app: app.registry.metadata.commit(puts))
+        answers = ask_java(broker.service_url, broker.web_url, by_java)
+        stored = {}
+        for root in ROOTS:
+            stored |= broker.call(lambda app, key=root: stored_below(app.registry.metadata, key))
+    records = found(stored, by_java)
+    wrong = [
+        f"{case.id}: answered {answers[case.id]!r}, not {case.expected!r}; left {sorted(records[case.id])}"
+        for case in by_java
+        if answers[case.id] != case.expected or records[case.id] != set(case.left.split())
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.timeout(900)
+def test_real_pulsar_answers_as_the_table_says(start_real_pulsar: RealPulsarFactory) -> None:
+    real = start_real_pulsar("standalone", settings=SETTINGS | OF_REAL)
+    real.stop()
+    real.put_all_metadata(prepared(CASES, "standalone", REAL_EMPTY_TOPIC))
+    real.start()
+    warm_up(real.service_url)
+    answers = ask_everybody(*real.address)
+    real.stop()
+    stored = {}
+    for root in ROOTS:
+        stored |= real.metadata_below(root)
+    expected = {case.id: case.expected_of_real for case in CASES}
+    left = {case.id: case.left_by_real for case in CASES}
+    wrong = list(differing(answers, expected, found(stored, CASES), left))
+    assert not wrong, "\n".join(wrong)

@@ -309,7 +309,7 @@ def test_batch_asks_for_the_owner_of_each_bundle_once() -> None:
 
     b = NamespaceName("t", "b")
     names = [f"persistent://t/{local}/{number}" for number in range(100) for local in "ab"]
-    batch(names, {A: NamespaceView(A), b: quartered(b)}, owner)
+    batch(names, {A: VIEW, b: quartered(b)}, owner)
     assert len(asked) == len(set(asked)) == 8
 
 

@@ -348,7 +348,7 @@ class TopicLifecycle:
             partition_records=frozenset(stored),
             auto_creation=effective_auto_creation(name, policies, settings.auto_creation),
             partitions_max=settings.partitions_max,
-            topics_left=None if count is None else max(0, topics_max - count.topics),
+            topics_left=None if count is None else max(0, topics_max - (count.topics if name.is_persistent else 0)),
             domain_enabled=settings.persistent_enabled if name.is_persistent else settings.non_persistent_enabled,
             system_topics_enabled=settings.system_topics_enabled,
         )

@@ -171,9 +171,9 @@ def check_retention(body: Mapping[str, Any]) -> RetentionPolicies:
 
 
 def check_not_negative(name: str, value: int) -> int:
-    """Limits and times to live are 0 or more; raises PreconditionFailed."""
-    if value < 0:
-        raise PreconditionFailed(f"Invalid value for {name}: it must be 0 or more, not {value}")
+    """Limits and times to live are 0 or more, and what a Java client can read; raises PreconditionFailed."""
+    if not 0 <= value < 2**31:
+        raise PreconditionFailed(f"Invalid value for {name}: it must be 0 or more, and below 2^31, not {value}")
     return value
 
 

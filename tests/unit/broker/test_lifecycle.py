@@ -175,6 +175,16 @@ async def test_topic_limit_counts_stored_topics_of_the_namespace(broker: Broker)
     await broker.lifecycle.create_partitioned(X, 1)
 
 
+async def test_topic_limit_of_a_topic_that_is_not_stored_counts_its_own_partitions_only(broker: Broker) -> None:
+    broker.settings = LifecycleSettings(topics_max=2)
+    await broker.lifecycle.create_partitioned(X, 2)
+    unstored = TopicName.parse("non-persistent://public/default/x")
+    with pytest.raises(TopicLimitReached):
+        await broker.lifecycle.create_partitioned(unstored, 3)
+    await broker.lifecycle.create_partitioned(unstored, 2)
+    assert await broker.lifecycle.partitions(unstored, create=False) == 2
+
+
 async def test_non_persistent_topic_exists_while_it_is_loaded(broker: Broker) -> None:
     name = TopicName.parse("non-persistent://public/default/x")
     await broker.lifecycle.open(name, by=Requester.CLIENT, create=True)

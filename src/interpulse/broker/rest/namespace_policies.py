@@ -81,7 +81,17 @@ def _show_auto_subscription_creation(policies: NamespacePolicies, config: Broker
 
 
 def _parse_auto_subscription_creation(call: Call) -> Values:
-    return {"auto_subscription_creation_allowed": bool(call.object().get("allowAutoSubscriptionCreation", False))}
+    if call.json_or_none() is None:  # nothing in its place takes an override away
+        return {"auto_subscription_creation_allowed": None}
+    allowed = call.object().get("allowAutoSubscriptionCreation")
+    if allowed is not None and not isinstance(allowed, bool):
+        raise InvalidRequest(f"allowAutoSubscriptionCreation must be true or false, not {allowed}")
+    return {"auto_subscription_creation_allowed": bool(allowed)}
+
+
+def _parse_max_topics(call: Call) -> Values:
+    count = None if call.json() is None else check_not_negative("maxTopicsPerNamespace", call.integer())
+    return {"max_topics_per_namespace": count}
 
 
 def _show_auto_update(policies: NamespacePolicies, config: BrokerConfig, call: Call) -> Any:
@@ -140,7 +150,7 @@ _POLICIES: Final = (
     _Policy(
         "maxTopicsPerNamespace",
         lambda policies, config, call: policies.max_topics_per_namespace or 0,
-        lambda call: {"max_topics_per_namespace": check_not_negative("maxTopicsPerNamespace", call.integer())},
+        _parse_max_topics,
         clear={"max_topics_per_namespace": None},
     ),
     _Policy("isAllowAutoUpdateSchema", _show_auto_update, _parse_auto_update),

@@ -8,11 +8,12 @@ policies, no creation in flight can slip into a namespace that is being deleted.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from interpulse.broker import keys
@@ -21,8 +22,8 @@ from interpulse.broker.config import BrokerConfig
 from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.partition_records import new_cursors, stored_partitions
 from interpulse.broker.remote_shapes import RemoteShapes
-from interpulse.broker.topic_info import internal_info
 from interpulse.broker.topic_counts import TopicCount, TopicCounts
+from interpulse.broker.topic_info import internal_info
 from interpulse.model.changes import (
     Change,
     CreatePartitionedMetadata,
@@ -43,6 +44,8 @@ __all__ = ["LifecycleSettings", "PartitionedDeletion", "TopicLifecycle"]
 
 A = TypeVar("A")
 _KEYS_PER_PAGE = 1000
+_NAMES_AT_ONCE = 500
+_NEW_RECORD = b'{"ledgers": [], "properties": {}}'
 _NO_PROPERTIES: Mapping[str, str] = {}
 _PULSARS_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIONED, default_partitions=1)
 
@@ -125,11 +128,12 @@ class TopicLifecycle:
 
         A topic that another cluster of its namespace has already gets that cluster's shape.
         """
-        return await self._decide(name, lambda view: rules.decide_partitions(view, create=create), remotes_asked=create)
+        rule = partial(rules.decide_partitions, create=create)
+        return await self._decide(name, rule, metadata_of=(name.base,), remotes_asked=create)
 
     async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
         """Check that the topic may be loaded, and create its record if it is missing and may be created."""
-        await self._decide(name, lambda view: rules.decide_open(view, by=by, create=create))
+        await self._decide(name, partial(rules.decide_open, by=by, create=create), metadata_of=(name.base,))
 
     async def partitions_to_subscribe(self, name: TopicName) -> int:
         """As `partitions` with creation, for an operator who creates a subscription; raises PreconditionFailed."""
@@ -154,7 +158,9 @@ class TopicLifecycle:
         found = await self._store.get_many([*candidates, *records.values()])
         metadata = {each: _metadata(found[key].value) for key, each in candidates.items() if key in found}
         views = (
-            rules.TopicView(name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded)
+            rules.TopicView(
+                name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded
+            )
             for name, key in records.items()
         )
         return {view.name: rules.existence(view) for view in views}
@@ -318,11 +324,14 @@ class TopicLifecycle:
         rule: Callable[[rules.TopicView], Decision[A]],
         *,
         with_partitions: bool = False,
+        metadata_of: Sequence[TopicName] | None = None,
         remotes_asked: bool = False,
     ) -> A:
+        """``metadata_of`` are the names whose metadata the rule looks at, if these are not all that can matter."""
+
         async def attempt() -> A:
             stored = await stored_partitions(self._store, name) if with_partitions else {}
-            reading = await self._read(name, stored)
+            reading = await self._read(name, stored, metadata_of)
             decision = rule(await self._with_remote_shape(reading) if remotes_asked else reading.view)
             if decision.changes:
                 await self._commit(reading, decision.changes)
@@ -330,9 +339,11 @@ class TopicLifecycle:
 
         return await until_unchanged(attempt)
 
-    async def _read(self, name: TopicName, stored: Collection[int] = ()) -> _Reading:
+    async def _read(
+        self, name: TopicName, stored: Collection[int] = (), metadata_of: Sequence[TopicName] | None = None
+    ) -> _Reading:
         """``stored`` are the partitions that have a record, for rules that look at them."""
-        candidates = {keys.partitioned_topic(each): each for each in rules.metadata_names(name)}
+        candidates = {keys.partitioned_topic(each): each for each in metadata_of or rules.metadata_names(name)}
         policies_key, record_key = keys.namespace_policies(name.namespace_name), keys.topic_record(name)
         wanted = [policies_key, record_key, *candidates]
         found = await self._store.get_many(wanted)
@@ -380,8 +391,13 @@ class TopicLifecycle:
         return self._counts.claim(reading.view.name.namespace_name, created, reading.count)
 
     async def _names(self, key: str, namespace: NamespaceName, domain: Domain) -> list[TopicName]:
-        encoded = await self._store.children(key)
-        return [TopicName.of(domain, namespace.tenant, namespace.local, decode_local_name(each)) for each in encoded]
+        """The names of all children, parsed once and then remembered; others get their turn between many."""
+        names: list[TopicName] = []
+        for number, encoded in enumerate(await self._store.children(key), 1):
+            names.append(TopicName.parse(f"{domain}://{namespace}/{decode_local_name(encoded)}"))
+            if number % _NAMES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return names
 
     async def _record(self, name: TopicName) -> dict[str, Any]:
         stored = await self._store.get(keys.topic_record(name))
@@ -404,7 +420,7 @@ def _store_change(view: rules.TopicView, change: Change) -> StoreChange:
     """What a change means in the metadata store; the other interpreter of changes is the admin client."""
     if isinstance(change, CreateTopicRecord):
         record = {"ledgers": [], "properties": dict(change.properties)}
-        return Put(keys.topic_record(change.topic), json.dumps(record).encode())
+        return Put(keys.topic_record(change.topic), json.dumps(record).encode() if change.properties else _NEW_RECORD)
     key = keys.partitioned_topic(change.topic)
     if isinstance(change, CreatePartitionedMetadata):
         return Put(key, PartitionedTopicMetadata(change.partitions, properties=change.properties).dump())

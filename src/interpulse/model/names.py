@@ -7,9 +7,10 @@ are refused with the three-part form shown, and a name whose base part is empty 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Final, Literal
+from functools import lru_cache
+from typing import Any, Final, Generic, Literal, TypeVar, overload
 from urllib.parse import quote_plus, unquote_plus
 
 from interpulse.model.errors import InvalidTopicName
@@ -42,6 +43,28 @@ _SYSTEM_LOCAL_NAMES: Final = frozenset(
         "__transaction_buffer_snapshot_indexes",
     }
 )
+
+
+T = TypeVar("T")
+
+
+class _Kept(Generic[T]):
+    """`functools.cached_property` without a lock, which before Python 3.12 takes longer than all that is kept here."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> _Kept[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> _Kept[T] | T:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value
 
 
 def encode_local_name(local_name: str) -> str:
@@ -126,11 +149,11 @@ class TopicName:
     def __str__(self) -> str:
         return self._text
 
-    @cached_property
+    @_Kept
     def _text(self) -> str:
         return f"{self.domain}://{self.tenant}/{self.namespace}/{self.local_name}"
 
-    @cached_property
+    @_Kept
     def namespace_name(self) -> NamespaceName:
         return NamespaceName(self.tenant, self.namespace)
 
@@ -138,12 +161,12 @@ class TopicName:
     def is_persistent(self) -> bool:
         return self.domain == PERSISTENT
 
-    @cached_property
+    @_Kept
     def encoded(self) -> str:
         """The local name as it stands in REST paths and metadata keys."""
         return encode_local_name(self.local_name)
 
-    @cached_property
+    @_Kept
     def log_name(self) -> str:
         """Where the topic record lies below ``/managed-ledgers``: ``tenant/namespace/domain/encoded``."""
         return f"{self.tenant}/{self.namespace}/{self.domain}/{self.encoded}"
@@ -154,12 +177,12 @@ class TopicName:
         tenant, namespace, domain, encoded = log_name.split("/")
         return cls.of(domain, tenant, namespace, decode_local_name(encoded))
 
-    @cached_property
+    @_Kept
     def rest_path(self) -> str:
         """``persistent/tenant/namespace/encoded``, the part after ``/admin/v2/``."""
         return f"{self.domain}/{self.tenant}/{self.namespace}/{self.encoded}"
 
-    @cached_property
+    @_Kept
     def partition_index(self) -> int:
         """The number after the last ``-partition-`` in canonical form, else -1."""
         _, separator, digits = self.local_name.rpartition(_PARTITION_SUFFIX)
@@ -171,7 +194,7 @@ class TopicName:
     def is_partition(self) -> bool:
         return self.partition_index >= 0
 
-    @cached_property
+    @_Kept
     def base(self) -> TopicName:
         """The partitioned topic this is a partition of; itself if it is not a partition."""
         if not self.is_partition:
@@ -185,19 +208,19 @@ class TopicName:
             return self
         return TopicName(self.domain, self.tenant, self.namespace, self.local_name + suffix)
 
-    @cached_property
+    @_Kept
     def schema_id(self) -> str:
         """The key of the schema history, shared by all partitions and both domains."""
         return f"{self.tenant}/{self.namespace}/{self.base.encoded}"
 
-    @cached_property
+    @_Kept
     def is_transaction_internal(self) -> bool:
         if self.base.local_name.endswith("__transaction_pending_ack"):
             return True
         in_system = self.is_persistent and self.namespace_name == SYSTEM_NAMESPACE
         return in_system and self.local_name.startswith(("transaction_coordinator_assign", "__transaction_log_"))
 
-    @cached_property
+    @_Kept
     def is_system(self) -> bool:
         """Hidden from lists and exempt from limits and schema policies, but not from the consistency check."""
         return (

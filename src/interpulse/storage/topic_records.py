@@ -37,6 +37,7 @@ __all__ = ["LEDGER_COUNTER_KEY", "LedgerIds", "TopicRecord", "TopicRecords", "le
 LEDGER_COUNTER_KEY = "/ledgers/id-counter"
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
+_RECORDS_AT_ONCE = 100  # of many that are deleted together; then it is others' turn in the event loop
 _BLOCK = 1000  # one commit per thousand ledgers; a restart skips at most so many ids
 
 
@@ -158,8 +159,10 @@ class TopicRecords:
             stored = await self._metadata.get_many(list(keys))
             ledgers = [ledger for key, found in stored.items() for ledger in _ledgers_of(keys[key], found.value)]
             doomed = [*stored, *map(ledger_key, ledgers)]
-            for key in keys:
+            for number, key in enumerate(keys, 1):
                 doomed += [f"{key}/{child}" for child in await self._metadata.children(key)]
+                if number % _RECORDS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
             if not doomed and not also:
                 return []
             versions = {key: stored[key].version if key in stored else None for key in keys}

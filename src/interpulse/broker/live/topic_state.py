@@ -17,6 +17,8 @@ from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
 
 __all__ = ["TopicStateStore"]
 
+_CURSORS_PER_PAGE = 100
+
 
 class TopicStateStore:
     """See the module. All methods raise MetadataError if the store fails."""
@@ -30,10 +32,15 @@ class TopicStateStore:
 
     async def read_cursors(self) -> dict[str, bytes]:
         """Every stored cursor by name."""
-        names = await self._metadata.children(self._record_key)
-        found = await self._metadata.get_many([f"{self._record_key}/{name}" for name in names])
-        start = len(self._record_key) + 1
-        return {decode_local_name(key[start:]): stored.value for key, stored in found.items()}
+        prefix = f"{self._record_key}/"
+        found: dict[str, bytes] = {}
+        last = ""
+        while page := await self._metadata.scan(prefix, after=last, limit=_CURSORS_PER_PAGE):
+            found |= {decode_local_name(key.removeprefix(prefix)): stored.value for key, stored in page}
+            last = page[-1][0]
+            if len(page) < _CURSORS_PER_PAGE:
+                break
+        return found
 
     async def write_cursors(self, cursors: Mapping[str, bytes]) -> None:
         """Store these cursors together; durable on return."""

@@ -31,6 +31,17 @@ default. Authentication plug-ins are named as in Pulsar: `AuthenticationToken` w
 **Output.** Lists come one item per line, pairs as `key    value`, objects as indented JSON, a policy that is not set as
 `null`. Errors are one line on standard error: the broker's reason, then the HTTP status in parentheses.
 
+**Other forms.** Every command of the administration takes `-o json`, `-o yaml` or `-o table` and prints the same values
+in that form. The option may also stand in front: `interpulse-admin -o json topics list public/default`.
+
+**Completion** of commands, options and choices. For `interpulse` the variable is `_INTERPULSE_COMPLETE`.
+
+| shell | what to add | where |
+| --- | --- | --- |
+| bash | `eval "$(_INTERPULSE_ADMIN_COMPLETE=bash_source interpulse-admin)"` | `~/.bashrc` |
+| zsh | `eval "$(_INTERPULSE_ADMIN_COMPLETE=zsh_source interpulse-admin)"` | `~/.zshrc` |
+| fish | `_INTERPULSE_ADMIN_COMPLETE=fish_source interpulse-admin \\| source` | `~/.config/fish/config.fish` |
+
 **Exit codes.** 0 done, 1 failed, 2 wrong usage, 3 differences found, 4 not allowed, 5 not reachable.
 
 **Values.** Topics are `topic`, `tenant/namespace/topic` or `persistent://tenant/namespace/topic`; namespaces are

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from interpulse.cli.output import print_json, print_lines
+from interpulse.cli.output import print_json, print_text
 from interpulse.cli.params import NAMESPACE, SIZE, TIME
 from interpulse.cli.running import admin_command
 from interpulse.cli.topic_policies import inactive_topic_options
@@ -299,7 +299,7 @@ async def set_schema_compatibility_strategy(admin: AdminClient, namespace: Names
 @_policy_command("get-schema-compatibility-strategy")
 async def get_schema_compatibility_strategy(admin: AdminClient, namespace: NamespaceName) -> None:
     """Print the strategy, UNDEFINED if the broker's applies."""
-    print_lines([await admin.namespaces.schema_compatibility_strategy(namespace)])
+    print_text(await admin.namespaces.schema_compatibility_strategy(namespace))
 
 
 @_policy_command("set-schema-validation-enforce")

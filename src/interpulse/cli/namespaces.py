@@ -8,7 +8,7 @@ import click
 
 from interpulse.cli.namespace_policies import POLICY_COMMANDS
 from interpulse.cli.output import print_json, print_lines
-from interpulse.cli.params import NAMESPACE, STRINGS
+from interpulse.cli.params import BUNDLE, NAMESPACE, STRINGS
 from interpulse.cli.running import admin_command
 from interpulse.model.names import NamespaceName
 
@@ -85,6 +85,20 @@ async def create_namespace(
 async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: bool) -> None:
     """Delete a namespace."""
     await admin.namespaces.delete(namespace, force=force)
+
+
+@namespaces.command("unload")
+@_namespace
+@click.option("-b", "--bundle", type=BUNDLE, help="Only this bundle: 0x00000000_0x40000000.")
+@click.option("-d", "--destinationBroker", "destination", help="Broker that shall take the bundle.")
+@admin_command
+async def unload_namespace(
+    admin: AdminClient, namespace: NamespaceName, bundle: str | None, destination: str | None
+) -> None:
+    """Close the topics of a namespace in their brokers; they are loaded again when they are needed."""
+    if destination is not None and bundle is None:
+        raise click.UsageError("--destinationBroker needs --bundle: a namespace may be spread over brokers")
+    await admin.namespaces.unload(namespace, bundle=bundle, destination_broker=destination)
 
 
 @namespaces.command("set-clusters")

@@ -11,7 +11,7 @@ from interpulse.model.errors import InvalidTopicName
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName
 
-__all__ = ["MESSAGE_ID", "NAMESPACE", "PAIRS", "SIZE", "STRINGS", "TIME", "TOPIC", "joined_pairs"]
+__all__ = ["BUNDLE", "MESSAGE_ID", "NAMESPACE", "PAIRS", "SIZE", "STRINGS", "TIME", "TOPIC", "joined_pairs"]
 
 _SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _TIME_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
@@ -73,6 +73,15 @@ class _MessageId(click.ParamType[MessageId]):
         return MessageId(position.ledger, position.entry)
 
 
+class _Bundle(click.ParamType[str]):
+    name = "bundle"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,8}_0[xX][0-9a-fA-F]{1,8}", value, re.ASCII):
+            self.fail(f"{value!r} is no bundle; it looks like 0x00000000_0x40000000", param, ctx)
+        return value
+
+
 class _Strings(click.ParamType[list[str]]):
     name = "a,b,..."
 
@@ -106,6 +115,7 @@ def joined_pairs(parts: tuple[dict[str, str], ...]) -> dict[str, str]:
 
 TOPIC: Final = _Topic()
 NAMESPACE: Final = _Namespace()
+BUNDLE: Final = _Bundle()
 MESSAGE_ID: Final = _MessageId()
 STRINGS: Final = _Strings()
 PAIRS: Final = _Pairs()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from interpulse.cli.output import print_lines
+from interpulse.cli.output import print_lines, print_value
 from interpulse.cli.params import MESSAGE_ID, PAIRS, TIME, TOPIC, joined_pairs
 from interpulse.cli.running import admin_command
 from interpulse.model.ids import MessageId
@@ -101,6 +102,68 @@ async def reset_cursor(
 async def skip(admin: AdminClient, topic: TopicName, subscription: str, count: int) -> None:
     """Acknowledge the next messages of a subscription."""
     await admin.topics.skip(topic, subscription, count)
+
+
+@_topic_command("expire-messages")
+@_subscription
+@click.option("-t", "--expireTime", "--expire-time", "seconds", type=TIME, help="Older than this: seconds, or 3m, 2d.")
+@click.option("-p", "--position", "position", type=MESSAGE_ID, help="Up to this message: ledgerId:entryId.")
+@click.option("-e", "--exclude-reset-position", "excluded", is_flag=True, help="Leave that message out.")
+async def expire_messages(
+    admin: AdminClient,
+    topic: TopicName,
+    subscription: str,
+    seconds: int | None,
+    position: MessageId | None,
+    excluded: bool,
+) -> None:
+    """Acknowledge the old messages of a subscription."""
+    if seconds is not None and position is not None:
+        raise click.UsageError("Can't expire message by time and by message position at the same time.")
+    if seconds is not None:
+        await admin.topics.expire(topic, subscription, _not_negative(seconds))
+    elif position is not None:
+        await admin.topics.expire_upto(topic, subscription, position, excluded=excluded)
+    else:
+        raise click.UsageError(
+            "Either time (--expireTime) or message position (--position) has to be provided to expire messages"
+        )
+
+
+@_topic_command("expire-messages-all-subscriptions")
+@click.option(
+    "-t", "--expireTime", "--expire-time", "seconds", type=TIME, required=True, help="Older than this: 90, 3m, 2d."
+)
+async def expire_messages_everywhere(admin: AdminClient, topic: TopicName, seconds: int) -> None:
+    """Acknowledge the old messages of all subscriptions."""
+    await admin.topics.expire_all(topic, _not_negative(seconds))
+
+
+def _not_negative(seconds: int) -> int:
+    if seconds < 0:
+        raise click.UsageError(f"--expireTime must be 0 or more, not {seconds}")
+    return seconds
+
+
+@_topic_command("get-subscription-properties")
+@_subscription
+async def get_subscription_properties(admin: AdminClient, topic: TopicName, subscription: str) -> None:
+    """Print the properties of a subscription."""
+    properties = await admin.topics.subscription_properties(topic, subscription)
+    print_value(properties, json.dumps(properties, separators=(",", ":"), ensure_ascii=False))
+
+
+@_topic_command("update-subscription-properties")
+@_subscription
+@click.option("-p", "--property", "properties", type=PAIRS, multiple=True, help="Properties: a=b. They replace all.")
+@click.option("-c", "--clear", "cleared", is_flag=True, help="Remove all properties.")
+async def update_subscription_properties(
+    admin: AdminClient, topic: TopicName, subscription: str, properties: tuple[dict[str, str], ...], cleared: bool
+) -> None:
+    """Replace the properties of a subscription."""
+    if cleared == bool(properties):
+        raise click.UsageError("Either --property or --clear has to be provided")
+    await admin.topics.set_subscription_properties(topic, subscription, joined_pairs(properties))
 
 
 def _clear_backlog_command(name: str) -> None:

@@ -1,4 +1,4 @@
-"""``topics``: their existence, shape and content. Subscriptions are in ``topic_subscriptions``."""
+"""``topics``: their existence, shape, properties and statistics; the other ``topic_...`` modules hold the rest."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse.cli.doctor import doctor
-from interpulse.cli.output import print_json, print_lines
+from interpulse.cli.output import print_json, print_lines, print_pairs
 from interpulse.cli.params import NAMESPACE, PAIRS, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.running import admin_command
 from interpulse.cli.topic_lookup import LOOKUP_COMMANDS
+from interpulse.cli.topic_messages import MESSAGE_COMMANDS
 from interpulse.cli.topic_policies import POLICY_COMMANDS
 from interpulse.cli.topic_subscriptions import SUBSCRIPTION_COMMANDS
+from interpulse.cli.topic_upkeep import UPKEEP_COMMANDS
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ _DOMAINS: dict[str, tuple[Domain, ...]] = {
 _BOTH_DOMAINS: tuple[Domain, ...] = (PERSISTENT, NON_PERSISTENT)
 _topic = click.argument("topic", type=TOPIC)
 _force = click.option("-f", "--force", is_flag=True, help="Close producers and consumers first.")
+_schema_too = click.option(
+    "-d", "--deleteSchema", is_flag=True, expose_value=False, help="Taken for older scripts: schemas always go too."
+)
 _metadata = click.option("-m", "--metadata", type=PAIRS, multiple=True, help="Properties of the topic: a=b,c=d.")
 _system = click.option(
     "-ist", "--include-system-topic", "system_included", is_flag=True, help="List system topics too."
@@ -39,7 +44,8 @@ def topics() -> None:
     """Operations about topics."""
 
 
-for command in (*SUBSCRIPTION_COMMANDS, *LOOKUP_COMMANDS, *POLICY_COMMANDS, doctor):
+_ELSEWHERE = (*SUBSCRIPTION_COMMANDS, *MESSAGE_COMMANDS, *UPKEEP_COMMANDS, *LOOKUP_COMMANDS, *POLICY_COMMANDS, doctor)
+for command in _ELSEWHERE:
     topics.add_command(command)
 
 
@@ -118,6 +124,7 @@ async def get_partitioned_topic_metadata(admin: AdminClient, topic: TopicName) -
 @topics.command("delete")
 @_topic
 @_force
+@_schema_too
 @admin_command
 async def delete_topic(admin: AdminClient, topic: TopicName, force: bool) -> None:
     """Delete a topic or a single partition."""
@@ -127,37 +134,21 @@ async def delete_topic(admin: AdminClient, topic: TopicName, force: bool) -> Non
 @topics.command("delete-partitioned-topic")
 @_topic
 @_force
+@_schema_too
 @admin_command
 async def delete_partitioned_topic(admin: AdminClient, topic: TopicName, force: bool) -> None:
     """Delete a partitioned topic with all its partitions."""
     await admin.topics.delete_partitioned(topic, force=force)
 
 
-@topics.command("unload")
-@_topic
-@admin_command
-async def unload_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Close a topic in its broker; it is loaded again when it is needed."""
-    await admin.topics.unload(topic)
-
-
-@topics.command("terminate")
-@_topic
-@admin_command
-async def terminate_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Let a topic take no more messages."""
-    print_lines([f"Topic successfully terminated at {await admin.topics.terminate(topic)}"])
-
-
-@topics.command("last-message-id")
-@_topic
-@admin_command
-async def last_message_id(admin: AdminClient, topic: TopicName) -> None:
-    """Print the position of the last message."""
-    print_json(await admin.topics.last_message_id_json(topic))
-
-
 _precise = click.option("-gpb", "--get-precise-backlog", "precise", is_flag=True, help="Count the backlog exactly.")
+_sized = click.option(
+    "-sbs",
+    "--get-subscription-backlog-size",
+    is_flag=True,
+    expose_value=False,
+    help="Taken for older scripts: the size of each backlog is always asked for.",
+)
 _earliest = click.option(
     "-etb", "--get-earliest-time-in-backlog", "earliest", is_flag=True, help="Find the oldest message of each backlog."
 )
@@ -166,6 +157,7 @@ _earliest = click.option(
 @topics.command("stats")
 @_topic
 @_precise
+@_sized
 @_earliest
 @admin_command
 async def topic_stats(admin: AdminClient, topic: TopicName, precise: bool, earliest: bool) -> None:
@@ -177,6 +169,7 @@ async def topic_stats(admin: AdminClient, topic: TopicName, precise: bool, earli
 @_topic
 @click.option("--per-partition", is_flag=True, help="Print each partition too.")
 @_precise
+@_sized
 @_earliest
 @admin_command
 async def partitioned_stats(
@@ -197,6 +190,40 @@ async def partitioned_stats(
 async def internal_stats(admin: AdminClient, topic: TopicName, metadata: bool) -> None:
     """Print ledgers and cursors."""
     print_json(await admin.topics.internal_stats(topic, metadata=metadata))
+
+
+@topics.command("partitioned-stats-internal")
+@_topic
+@admin_command
+async def partitioned_internal_stats(admin: AdminClient, topic: TopicName) -> None:
+    """Print ledgers and cursors of every partition."""
+    print_json(await admin.topics.partitioned_internal_stats(topic))
+
+
+@topics.command("get-properties")
+@_topic
+@admin_command
+async def get_properties(admin: AdminClient, topic: TopicName) -> None:
+    """Print the properties of a topic."""
+    print_pairs(await admin.topics.properties(topic))
+
+
+@topics.command("update-properties")
+@_topic
+@click.option("-p", "--property", "properties", type=PAIRS, multiple=True, required=True, help="Properties: a=b,c=d.")
+@admin_command
+async def update_properties(admin: AdminClient, topic: TopicName, properties: tuple[dict[str, str], ...]) -> None:
+    """Set properties of a topic; others stay as they are."""
+    await admin.topics.update_properties(topic, joined_pairs(properties))
+
+
+@topics.command("remove-properties")
+@_topic
+@click.option("-k", "--key", required=True, help="Name of the property.")
+@admin_command
+async def remove_properties(admin: AdminClient, topic: TopicName, key: str) -> None:
+    """Remove one property of a topic."""
+    await admin.topics.remove_property(topic, key)
 
 
 @topics.command("set-replication-clusters")

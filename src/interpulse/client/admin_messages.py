@@ -17,7 +17,17 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import ParsedEntry
 from interpulse.wire.ids import unsigned
 
-__all__ = ["messages_in_answer"]
+__all__ = ["is_committed", "is_marker", "messages_in_answer"]
+
+
+def is_marker(headers: Mapping[str, str]) -> bool:
+    """The entry was written by a broker for brokers, such as the snapshot of a replicated subscription."""
+    return "X-Pulsar-marker-type" in headers
+
+
+def is_committed(headers: Mapping[str, str]) -> bool:
+    """The entry belongs to no transaction, or to one that was committed."""
+    return not (_truth(headers.get("X-Pulsar-txn-aborted", "")) or _truth(headers.get("X-Pulsar-txn-uncommitted", "")))
 
 
 def messages_in_answer(headers: Mapping[str, str], payload: bytes, topic: TopicName) -> list[Message]:

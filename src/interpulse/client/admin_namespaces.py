@@ -55,6 +55,13 @@ class NamespacesAdmin:
         """Raises Conflict if topics are left and it is not forced."""
         await self._http.delete(_path(namespace), kind="namespace", query={"force": force})
 
+    async def unload(
+        self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None
+    ) -> None:
+        """Close the topics of a namespace, or of one bundle ``0x..._0x...``, in their brokers; clients come back."""
+        path = _path(namespace, f"{bundle}/unload" if bundle else "unload")
+        await self._http.put(path, kind="namespace", query={"destinationBroker": destination_broker})
+
     async def policies(self, namespace: NamespaceName | str) -> NamespacePolicies:
         return NamespacePolicies.from_json(await self.policies_json(namespace))
 

@@ -6,11 +6,19 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from interpulse.client.admin_messages import messages_in_answer
+from interpulse.client.admin_messages import is_committed, is_marker, messages_in_answer
 from interpulse.client.http import HttpSession
 from interpulse.client.messages import Message
+from interpulse.client.topic_requests import (
+    LATEST_ID,
+    message_id_of,
+    reset_position,
+    stats_query,
+    subscription_path,
+    topic_path,
+)
 from interpulse.model.errors import NotFound
-from interpulse.model.ids import EARLIEST, LATEST, MessageId
+from interpulse.model.ids import MessageId
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, encode_local_name
 from interpulse.model.policies import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
@@ -69,7 +77,7 @@ class TopicsAdmin:
 
     async def create(self, topic: TopicName | str, properties: Mapping[str, str] | None = None) -> None:
         """Create a non-partitioned topic. Raises AlreadyExists."""
-        await self._http.put(_path(topic), dict(properties or {}), kind="namespace")
+        await self._http.put(topic_path(topic), dict(properties or {}), kind="namespace")
 
     async def create_partitioned(
         self,
@@ -85,7 +93,7 @@ class TopicsAdmin:
         accepts a topic that exists already with the same or a larger count: ask for the count afterwards.
         """
         query = {"createLocalTopicOnly": local_only}
-        path = _path(topic, "partitions")
+        path = topic_path(topic, "partitions")
         if not properties:
             await self._http.put(path, partitions, kind="namespace", query=query)
             return
@@ -97,11 +105,11 @@ class TopicsAdmin:
     ) -> None:
         """Let a partitioned topic grow to ``partitions``. Raises Conflict if it is not one."""
         query = {"updateLocalTopicOnly": local_only, "force": force}
-        await self._http.post(_path(topic, "partitions"), partitions, kind="topic", query=query)
+        await self._http.post(topic_path(topic, "partitions"), partitions, kind="topic", query=query)
 
     async def create_missed_partitions(self, topic: TopicName | str) -> None:
         """Create the partitions that the metadata counts but that have no storage."""
-        await self._http.post(_path(topic, "createMissedPartitions"), kind="topic")
+        await self._http.post(topic_path(topic, "createMissedPartitions"), kind="topic")
 
     async def partitioned_metadata(self, topic: TopicName | str, *, create: bool = False) -> PartitionedTopicMetadata:
         """The shape of a topic; ``partitions == 0`` means it is not partitioned. Raises TopicNotFound.
@@ -109,61 +117,61 @@ class TopicsAdmin:
         With ``create`` a missing topic is created where the policies of the cluster allow it (PIP-344).
         """
         query = {"checkAllowAutoCreation": create}
-        body = await self._http.get(_path(topic, "partitions"), kind="topic", query=query)
+        body = await self._http.get(topic_path(topic, "partitions"), kind="topic", query=query)
         return PartitionedTopicMetadata.from_json(body)
 
     async def delete(self, topic: TopicName | str, *, force: bool = False, schema_deleted: bool = True) -> None:
         """Delete one topic or one partition. Raises PreconditionFailed if it is in use and not forced."""
         query = {"force": force, "deleteSchema": schema_deleted}
-        await self._http.delete(_path(topic), kind="topic", query=query)
+        await self._http.delete(topic_path(topic), kind="topic", query=query)
 
     async def delete_partitioned(
         self, topic: TopicName | str, *, force: bool = False, schema_deleted: bool = True
     ) -> None:
         """Delete a partitioned topic with all its partitions."""
         query = {"force": force, "deleteSchema": schema_deleted}
-        await self._http.delete(_path(topic, "partitions"), kind="topic", query=query)
+        await self._http.delete(topic_path(topic, "partitions"), kind="topic", query=query)
 
     async def truncate(self, topic: TopicName | str) -> None:
         """Move every subscription to the end and forget the messages; a real broker keeps those of the last ledger."""
-        await self._http.delete(_path(topic, "truncate"), kind="topic")
+        await self._http.delete(topic_path(topic, "truncate"), kind="topic")
 
     async def unload(self, topic: TopicName | str) -> None:
         """Close the topic in its broker; clients reconnect and load it again."""
-        await self._http.put(_path(topic, "unload"), kind="topic")
+        await self._http.put(topic_path(topic, "unload"), kind="topic")
 
     async def terminate(self, topic: TopicName | str) -> MessageId:
         """Let the topic take no more messages; the answer is its last one."""
-        return _message_id(await self._http.post(_path(topic, "terminate"), kind="topic"))
+        return message_id_of(await self._http.post(topic_path(topic, "terminate"), kind="topic"))
 
     async def terminate_partitioned(self, topic: TopicName | str) -> dict[int, MessageId]:
         """As :meth:`terminate` for every partition, by partition index."""
-        body = await self._http.post(_path(topic, "terminate/partitions"), kind="topic")
-        return {int(index): _message_id(last) for index, last in body.items()}
+        body = await self._http.post(topic_path(topic, "terminate/partitions"), kind="topic")
+        return {int(index): message_id_of(last) for index, last in body.items()}
 
     # Properties
 
     async def properties(self, topic: TopicName | str) -> dict[str, str]:
         """What was given to the topic at its creation or since. Raises TopicNotFound."""
-        return dict(await self._http.get(_path(topic, "properties"), kind="topic") or {})
+        return dict(await self._http.get(topic_path(topic, "properties"), kind="topic") or {})
 
     async def update_properties(self, topic: TopicName | str, properties: Mapping[str, str]) -> None:
         """Set these; others stay as they are."""
-        await self._http.put(_path(topic, "properties"), dict(properties), kind="topic")
+        await self._http.put(topic_path(topic, "properties"), dict(properties), kind="topic")
 
     async def remove_property(self, topic: TopicName | str, key: str) -> None:
         """Nothing happens if the topic has no such property."""
-        await self._http.delete(_path(topic, "properties"), kind="topic", query={"key": key})
+        await self._http.delete(topic_path(topic, "properties"), kind="topic", query={"key": key})
 
     # Compaction
 
     async def compact(self, topic: TopicName | str) -> None:
         """Begin to compact the topic. Raises NotImplementedYet where the broker cannot."""
-        await self._http.put(_path(topic, "compaction"), kind="topic")
+        await self._http.put(topic_path(topic, "compaction"), kind="topic")
 
     async def compaction_status(self, topic: TopicName | str) -> dict[str, Any]:
         """``status`` is NOT_RUN, RUNNING, SUCCESS or ERROR, ``lastError`` says why it failed."""
-        return dict(await self._http.get(_path(topic, "compaction"), kind="topic"))
+        return dict(await self._http.get(topic_path(topic, "compaction"), kind="topic"))
 
     # What is inside
 
@@ -175,8 +183,8 @@ class TopicsAdmin:
         backlog_size: bool = True,
         earliest_time_in_backlog: bool = False,
     ) -> dict[str, Any]:
-        query = _stats_query(precise_backlog, backlog_size, earliest_time_in_backlog)
-        return dict(await self._http.get(_path(topic, "stats"), kind="topic", query=query))
+        query = stats_query(precise_backlog, backlog_size, earliest_time_in_backlog)
+        return dict(await self._http.get(topic_path(topic, "stats"), kind="topic", query=query))
 
     async def partitioned_stats(
         self,
@@ -187,41 +195,52 @@ class TopicsAdmin:
         backlog_size: bool = True,
         earliest_time_in_backlog: bool = False,
     ) -> dict[str, Any]:
-        query = _stats_query(precise_backlog, backlog_size, earliest_time_in_backlog) | {"perPartition": per_partition}
-        return dict(await self._http.get(_path(topic, "partitioned-stats"), kind="topic", query=query))
+        query = stats_query(precise_backlog, backlog_size, earliest_time_in_backlog) | {"perPartition": per_partition}
+        return dict(await self._http.get(topic_path(topic, "partitioned-stats"), kind="topic", query=query))
 
     async def internal_stats(self, topic: TopicName | str, *, metadata: bool = False) -> dict[str, Any]:
         """Ledgers and cursors."""
         query = {"metadata": metadata}
-        return dict(await self._http.get(_path(topic, "internalStats"), kind="topic", query=query))
+        return dict(await self._http.get(topic_path(topic, "internalStats"), kind="topic", query=query))
 
     async def internal_info(self, topic: TopicName | str) -> dict[str, Any]:
         """Ledgers and cursors as they are recorded, without loading the topic: also of one that cannot be loaded."""
-        return dict(await self._http.get(_path(topic, "internal-info"), kind="topic"))
+        return dict(await self._http.get(topic_path(topic, "internal-info"), kind="topic"))
 
     async def partitioned_internal_stats(self, topic: TopicName | str) -> dict[str, Any]:
         """As :meth:`internal_stats` for every partition."""
-        return dict(await self._http.get(_path(topic, "partitioned-internalStats"), kind="topic"))
+        return dict(await self._http.get(topic_path(topic, "partitioned-internalStats"), kind="topic"))
 
     async def last_message_id(self, topic: TopicName | str) -> MessageId:
-        return _message_id(await self.last_message_id_json(topic))
+        return message_id_of(await self.last_message_id_json(topic))
 
     async def last_message_id_json(self, topic: TopicName | str) -> dict[str, Any]:
         """As :meth:`last_message_id`, with every field as the broker sent it."""
-        return dict(await self._http.get(_path(topic, "lastMessageId"), kind="topic"))
+        return dict(await self._http.get(topic_path(topic, "lastMessageId"), kind="topic"))
 
     # Single messages
 
-    async def peek(self, topic: TopicName | str, subscription: str, count: int = 1) -> Messages:
+    async def peek(
+        self,
+        topic: TopicName | str,
+        subscription: str,
+        count: int = 1,
+        *,
+        markers_shown: bool = False,
+        uncommitted_shown: bool = False,
+    ) -> Messages:
         """The next ``count`` messages of a subscription, which does not move; fewer if there are no more.
 
-        A real broker creates a subscription that is missing, at the beginning of the topic.
+        What brokers wrote themselves and what no transaction has committed is left out unless it is asked for. A real
+        broker creates a subscription that is missing, at the beginning of the topic.
         """
         messages: Messages = []
         for number in itertools.count(1):
+            path = f"subscription/{encode_local_name(subscription)}/position/{number}"
             try:
-                path = f"subscription/{encode_local_name(subscription)}/position/{number}"
-                messages += await self._messages(topic, path)
+                headers, found = await self._messages(topic, path)
+                if (markers_shown or not is_marker(headers)) and (uncommitted_shown or is_committed(headers)):
+                    messages += found
             except NotFound as error:
                 if type(error) is not NotFound:  # the topic or the subscription
                     raise
@@ -233,25 +252,27 @@ class TopicsAdmin:
     async def examine(self, topic: TopicName | str, initial_position: ExaminePosition, number: int) -> Messages:
         """The messages of the ``number``-th entry, from 1, counted from the first one or back from the last one."""
         query = {"initialPosition": initial_position, "messagePosition": number}
-        return await self._messages(topic, "examinemessage", query)
+        return (await self._messages(topic, "examinemessage", query))[1]
 
     async def message_by_id(self, topic: TopicName | str, ledger: int, entry: int) -> Messages:
         """The messages of one entry. Raises NotFound."""
-        return await self._messages(topic, f"ledger/{ledger}/entry/{entry}")
+        return (await self._messages(topic, f"ledger/{ledger}/entry/{entry}"))[1]
 
-    async def _messages(self, topic: TopicName | str, last: str, query: Mapping[str, object] | None = None) -> Messages:
+    async def _messages(
+        self, topic: TopicName | str, last: str, query: Mapping[str, object] | None = None
+    ) -> tuple[Mapping[str, str], Messages]:
         name = TopicName.parse(str(topic))
-        headers, payload = await self._http.fetch(_path(name, last), kind="message", query=query)
-        return messages_in_answer(headers, payload, name)
+        headers, payload = await self._http.fetch(topic_path(name, last), kind="message", query=query)
+        return headers, messages_in_answer(headers, payload, name)
 
     async def message_id_at(self, topic: TopicName | str, time_ms: int) -> dict[str, Any]:
         """The position of the first message published at or after a time, or of the next one to come; as JSON."""
-        return dict(await self._http.get(_path(topic, f"messageid/{time_ms}"), kind="topic"))
+        return dict(await self._http.get(topic_path(topic, f"messageid/{time_ms}"), kind="topic"))
 
     # Subscriptions
 
     async def subscriptions(self, topic: TopicName | str) -> Names:
-        return list(await self._http.get(_path(topic, "subscriptions"), kind="topic"))
+        return list(await self._http.get(topic_path(topic, "subscriptions"), kind="topic"))
 
     async def create_subscription(
         self,
@@ -263,59 +284,61 @@ class TopicsAdmin:
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """Create a subscription at ``position``, by default after the last message. Raises AlreadyExists."""
-        body = _reset_position(position or _LATEST_ID)
+        body = reset_position(position or LATEST_ID)
         if properties:
             body["properties"] = dict(properties)
-        path = _subscription(topic, subscription)
+        path = subscription_path(topic, subscription)
         await self._http.put(path, body, kind="topic", query={"replicated": replicated})
 
     async def delete_subscription(self, topic: TopicName | str, subscription: str, *, force: bool = False) -> None:
         """Raises PreconditionFailed if a consumer is connected and not forced."""
-        await self._http.delete(_subscription(topic, subscription), kind="subscription", query={"force": force})
+        await self._http.delete(subscription_path(topic, subscription), kind="subscription", query={"force": force})
 
     async def reset_cursor_to_time(self, topic: TopicName | str, subscription: str, time_ms: int) -> None:
         """Continue with the first message published at or after ``time_ms`` (milliseconds since 1970)."""
-        await self._http.post(_subscription(topic, subscription, f"resetcursor/{time_ms}"), kind="subscription")
+        await self._http.post(subscription_path(topic, subscription, f"resetcursor/{time_ms}"), kind="subscription")
 
     async def reset_cursor_to_message(
         self, topic: TopicName | str, subscription: str, position: MessageId, *, excluded: bool = False
     ) -> None:
         """Continue with the message at ``position``, or after it if ``excluded``."""
-        body = _reset_position(position) | {"isExcluded": excluded}
-        await self._http.post(_subscription(topic, subscription, "resetcursor"), body, kind="subscription")
+        body = reset_position(position) | {"isExcluded": excluded}
+        await self._http.post(subscription_path(topic, subscription, "resetcursor"), body, kind="subscription")
 
     async def skip(self, topic: TopicName | str, subscription: str, count: int) -> None:
         """Acknowledge the next ``count`` messages of the subscription."""
-        await self._http.post(_subscription(topic, subscription, f"skip/{count}"), kind="subscription")
+        await self._http.post(subscription_path(topic, subscription, f"skip/{count}"), kind="subscription")
 
     async def skip_all(self, topic: TopicName | str, subscription: str) -> None:
         """Acknowledge the whole backlog of the subscription."""
-        await self._http.post(_subscription(topic, subscription, "skip_all"), kind="subscription")
+        await self._http.post(subscription_path(topic, subscription, "skip_all"), kind="subscription")
 
     async def expire(self, topic: TopicName | str, subscription: str, older_than_seconds: int) -> None:
         """Acknowledge what was published longer ago than that. Raises Conflict if there is no backlog."""
-        path = _subscription(topic, subscription, f"expireMessages/{older_than_seconds}")
+        path = subscription_path(topic, subscription, f"expireMessages/{older_than_seconds}")
         await self._http.post(path, kind="subscription")
 
     async def expire_upto(
         self, topic: TopicName | str, subscription: str, position: MessageId, *, excluded: bool = False
     ) -> None:
         """Acknowledge everything up to a message. Raises Conflict if it is behind the last one."""
-        body = _reset_position(position) | {"isExcluded": excluded}
-        await self._http.post(_subscription(topic, subscription, "expireMessages"), body, kind="subscription")
+        body = reset_position(position) | {"isExcluded": excluded}
+        await self._http.post(subscription_path(topic, subscription, "expireMessages"), body, kind="subscription")
 
     async def expire_all(self, topic: TopicName | str, older_than_seconds: int) -> None:
         """As :meth:`expire` for every subscription."""
-        await self._http.post(_path(topic, f"all_subscription/expireMessages/{older_than_seconds}"), kind="topic")
+        await self._http.post(topic_path(topic, f"all_subscription/expireMessages/{older_than_seconds}"), kind="topic")
 
     async def subscription_properties(self, topic: TopicName | str, subscription: str) -> dict[str, str]:
-        return dict(await self._http.get(_subscription(topic, subscription, "properties"), kind="subscription") or {})
+        return dict(
+            await self._http.get(subscription_path(topic, subscription, "properties"), kind="subscription") or {}
+        )
 
     async def set_subscription_properties(
         self, topic: TopicName | str, subscription: str, properties: Mapping[str, str]
     ) -> None:
         """Replace all properties of a subscription."""
-        path = _subscription(topic, subscription, "properties")
+        path = subscription_path(topic, subscription, "properties")
         await self._http.put(path, dict(properties), kind="subscription")
 
     # Policies
@@ -324,68 +347,30 @@ class TopicsAdmin:
         self, topic: TopicName | str, *, applied: bool = False
     ) -> InactiveTopicPolicies | None:
         """What is set for this topic; None if its namespace decides. ``applied`` asks for what is in force."""
-        body = await self._http.get(_path(topic, "inactiveTopicPolicies"), kind="topic", query={"applied": applied})
+        body = await self._http.get(
+            topic_path(topic, "inactiveTopicPolicies"), kind="topic", query={"applied": applied}
+        )
         return None if body is None else InactiveTopicPolicies.from_json(body)
 
     async def set_inactive_topic_policies(self, topic: TopicName | str, policies: InactiveTopicPolicies) -> None:
-        await self._http.post(_path(topic, "inactiveTopicPolicies"), policies.to_json(), kind="topic")
+        await self._http.post(topic_path(topic, "inactiveTopicPolicies"), policies.to_json(), kind="topic")
 
     async def remove_inactive_topic_policies(self, topic: TopicName | str) -> None:
-        await self._http.delete(_path(topic, "inactiveTopicPolicies"), kind="topic")
+        await self._http.delete(topic_path(topic, "inactiveTopicPolicies"), kind="topic")
 
     # Replication
 
     async def replication_clusters(self, topic: TopicName | str, *, applied: bool = False) -> Names | None:
         """The clusters set for this topic; None if the namespace decides. ``applied`` asks for those in force."""
-        answer = await self._http.get(_path(topic, "replication"), kind="topic", query={"applied": applied})
+        answer = await self._http.get(topic_path(topic, "replication"), kind="topic", query={"applied": applied})
         return None if answer is None else list(answer)
 
     async def set_replication_clusters(self, topic: TopicName | str, clusters: Iterable[str]) -> None:
-        await self._http.post(_path(topic, "replication"), list(clusters), kind="topic")
+        await self._http.post(topic_path(topic, "replication"), list(clusters), kind="topic")
 
     async def remove_replication_clusters(self, topic: TopicName | str) -> None:
-        await self._http.delete(_path(topic, "replication"), kind="topic")
+        await self._http.delete(topic_path(topic, "replication"), kind="topic")
 
     async def replication_status(self, topic: TopicName | str) -> Records:
         """How far each remote cluster is, and why it is held. Raises NotSupported if the broker is not ours."""
-        return list(await self._http.get(_path(topic, "replication/status"), kind="topic"))
-
-
-_LATEST_ID = MessageId(LATEST.ledger, LATEST.entry)
-_EARLIEST_ID = MessageId(EARLIEST.ledger, EARLIEST.entry)
-
-
-def _path(topic: TopicName | str, last: str = "") -> str:
-    root = f"/admin/v2/{TopicName.parse(str(topic)).rest_path}"
-    return f"{root}/{last}" if last else root
-
-
-def _subscription(topic: TopicName | str, subscription: str, last: str = "") -> str:
-    path = _path(topic, f"subscription/{encode_local_name(subscription)}")
-    return f"{path}/{last}" if last else path
-
-
-def _stats_query(precise_backlog: bool, backlog_size: bool, earliest_time_in_backlog: bool) -> dict[str, object]:
-    return {
-        "getPreciseBacklog": precise_backlog,
-        "subscriptionBacklogSize": backlog_size,
-        "getEarliestTimeInBacklog": earliest_time_in_backlog,
-    }
-
-
-def _reset_position(position: MessageId) -> dict[str, Any]:
-    return {
-        "ledgerId": position.ledger,
-        "entryId": position.entry,
-        "partitionIndex": position.partition,
-        "batchIndex": position.batch_index,
-    }
-
-
-def _message_id(body: Mapping[str, Any]) -> MessageId:
-    return MessageId(
-        int(body["ledgerId"]),
-        int(body["entryId"]),
-        int(body.get("partitionIndex", -1)),
-        int(body.get("batchIndex", -1)),
-    )
+        return list(await self._http.get(topic_path(topic, "replication/status"), kind="topic"))

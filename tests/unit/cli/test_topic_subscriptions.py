@@ -29,6 +29,17 @@ GIVEN = {"ledgerId": 3, "entryId": 4, "partitionIndex": -1, "batchIndex": -1}
         ("unsubscribe t/ns/a --subscription s --force", "DELETE", f"{ROOT}?force=true", None),
         ("reset-cursor t/ns/a -s s -m latest", "POST", f"{ROOT}/resetcursor", LATEST | {"isExcluded": False}),
         ("reset-cursor t/ns/a -s s -m 3:4 -e", "POST", f"{ROOT}/resetcursor", GIVEN | {"isExcluded": True}),
+        ("expire-messages t/ns/a -s s -t 2m", "POST", f"{ROOT}/expireMessages/120", None),
+        ("expire-messages t/ns/a -s s -p 3:4", "POST", f"{ROOT}/expireMessages", GIVEN | {"isExcluded": False}),
+        ("expire-messages t/ns/a -s s -p 3:4 -e", "POST", f"{ROOT}/expireMessages", GIVEN | {"isExcluded": True}),
+        (
+            "expire-messages-all-subscriptions t/ns/a --expireTime 90",
+            "POST",
+            "/admin/v2/persistent/t/ns/a/all_subscription/expireMessages/90",
+            None,
+        ),
+        ("update-subscription-properties t/ns/a -s s -p a=b -p c=d", "PUT", f"{ROOT}/properties", {"a": "b", "c": "d"}),
+        ("update-subscription-properties t/ns/a -s s -c", "PUT", f"{ROOT}/properties", {}),
         ("skip t/ns/a -s s -n 9", "POST", f"{ROOT}/skip/9", None),
         ("clear-backlog t/ns/a -s s", "POST", f"{ROOT}/skip_all", None),
         ("skip-all t/ns/a -s s", "POST", f"{ROOT}/skip_all", None),
@@ -54,6 +65,31 @@ def test_reset_when_no_target_is_given_then_is_wrong_usage(web: StubWeb, run_adm
     result = run_admin("topics", "reset-cursor", "t/ns/a", "-s", "s")
     assert (result.exit_code, web.asked) == (2, [])
     assert "Either --time or --messageId" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("expire-messages t/ns/a -s s", "Either time (--expireTime) or message position (--position)"),
+        ("expire-messages t/ns/a -s s -t 1 -p 3:4", "Can't expire message by time and by message position"),
+        ("expire-messages t/ns/a -s s -t -1", "--expireTime must be 0 or more, not -1"),
+        ("expire-messages-all-subscriptions t/ns/a", "Missing option"),
+        ("update-subscription-properties t/ns/a -s s", "Either --property or --clear"),
+        ("update-subscription-properties t/ns/a -s s -p a=b -c", "Either --property or --clear"),
+        ("skip t/ns/a -s s -n 9 --nonsense", "No such option"),
+    ],
+)
+def test_change_when_arguments_do_not_fit_then_nothing_is_asked(
+    web: StubWeb, run_admin: RunAdmin, arguments: str, words: str
+) -> None:
+    result = run_admin("topics", *arguments.split())
+    assert (result.exit_code, web.asked) == (2, [])
+    assert words in result.stderr
+
+
+def test_subscription_properties_when_asked_for_then_are_one_line_of_json(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("GET", f"{ROOT}/properties", {"a": "b", "c": "d"})
+    assert run_admin("topics", "get-subscription-properties", "t/ns/a", "-s", "s").stdout == '{"a":"b","c":"d"}\n'
 
 
 def test_subscriptions_when_listed_then_come_one_per_line(web: StubWeb, run_admin: RunAdmin) -> None:

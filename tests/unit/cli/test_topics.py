@@ -18,6 +18,10 @@ STATS = "getPreciseBacklog={}&subscriptionBacklogSize=true&getEarliestTimeInBack
         ("create persistent://t/ns/a -m k=v,x=y", "PUT", ROOT, {"k": "v", "x": "y"}),
         ("create non-persistent://t/ns/a", "PUT", "/admin/v2/non-persistent/t/ns/a", {}),
         ("create a", "PUT", "/admin/v2/persistent/public/default/a", {}),
+        ("delete t/ns/a -f -d", "DELETE", f"{ROOT}?force=true&deleteSchema=true", None),
+        ("delete-partitioned-topic t/ns/a -d", "DELETE", f"{ROOT}/partitions?force=false&deleteSchema=true", None),
+        ("update-properties t/ns/a -p a=b -p c=d", "PUT", f"{ROOT}/properties", {"a": "b", "c": "d"}),
+        ("remove-properties t/ns/a -k a", "DELETE", f"{ROOT}/properties?key=a", None),
         ("create-partitioned-topic t/ns/a -p 3", "PUT", f"{ROOT}/partitions?createLocalTopicOnly=false", 3),
         (
             "create-partitioned-topic t/ns/a --partitions 3 --metadata k=v",
@@ -34,7 +38,6 @@ STATS = "getPreciseBacklog={}&subscriptionBacklogSize=true&getEarliestTimeInBack
         ("create-missed-partitions t/ns/a", "POST", f"{ROOT}/createMissedPartitions", None),
         ("delete t/ns/a", "DELETE", f"{ROOT}?force=false&deleteSchema=true", None),
         ("delete-partitioned-topic t/ns/a -f", "DELETE", f"{ROOT}/partitions?force=true&deleteSchema=true", None),
-        ("unload t/ns/a", "PUT", f"{ROOT}/unload", None),
         ("set-replication-clusters t/ns/a -c x,y", "POST", f"{ROOT}/replication", ["x", "y"]),
         ("remove-replication-clusters t/ns/a", "DELETE", f"{ROOT}/replication", None),
     ],
@@ -56,7 +59,10 @@ def test_change_when_typed_then_is_asked_for(
             {"partitions": 2, "deleted": False},
             '{\n  "partitions" : 2,\n  "deleted" : false\n}\n',
         ),
-        ("last-message-id t/ns/a", f"{ROOT}/lastMessageId", {"ledgerId": 1}, '{\n  "ledgerId" : 1\n}\n'),
+        ("get-properties t/ns/a", f"{ROOT}/properties", {"a": "b", "c": "d"}, "a    b\nc    d\n"),
+        ("get-properties t/ns/a", f"{ROOT}/properties", None, ""),
+        ("partitioned-stats-internal t/ns/a", f"{ROOT}/partitioned-internalStats", {}, "{ }\n"),
+        ("stats t/ns/a -sbs", f"{ROOT}/stats?{STATS.format('false', 'false')}", {}, "{ }\n"),
         ("stats t/ns/a", f"{ROOT}/stats?{STATS.format('false', 'false')}", {"x": {}}, '{\n  "x" : { }\n}\n'),
         ("stats t/ns/a -gpb -etb", f"{ROOT}/stats?{STATS.format('true', 'true')}", {}, "{ }\n"),
         (
@@ -100,11 +106,6 @@ def test_partitioned_list_when_system_topics_are_wanted_then_says_so(web: StubWe
     web.answer("GET", "/admin/v2/non-persistent/t/ns/partitioned", [])
     assert run_admin("topics", "list-partitioned-topics", "t/ns", "-ist").stdout == "persistent://t/ns/p\n"
     assert web.last.target.endswith("?includeSystemTopic=true")
-
-
-def test_terminate_when_done_then_prints_the_last_message(web: StubWeb, run_admin: RunAdmin) -> None:
-    web.answer("POST", f"{ROOT}/terminate", {"ledgerId": 1, "entryId": 2, "partitionIndex": -1})
-    assert run_admin("topics", "terminate", "t/ns/a").stdout == "Topic successfully terminated at 1:2:-1\n"
 
 
 @pytest.mark.parametrize("name", ["a/b", "persistent://a/b", "other://t/ns/a", "persistent://t/c/ns/a"])

@@ -27,6 +27,13 @@ Call = Callable[[AdminClient], Awaitable[Any]]
             {"replication_clusters": ["x"], "bundles": {"numBundles": 3}},
         ),
         (lambda a: a.namespaces.delete(NAMESPACE, force=True), "DELETE", f"{ROOT}?force=true", None),
+        (lambda a: a.namespaces.unload(NAMESPACE), "PUT", f"{ROOT}/unload", None),
+        (
+            lambda a: a.namespaces.unload(NAMESPACE, bundle="0x00_0xff", destination_broker="b:1"),
+            "PUT",
+            f"{ROOT}/0x00_0xff/unload?destinationBroker=b%3A1",
+            None,
+        ),
         (
             lambda a: a.namespaces.set_replication_clusters(NAMESPACE, ("x", "y")),
             "POST",

@@ -1,0 +1,88 @@
+"""The commands of ``topics`` that operators keep topics in shape with: unload, truncate, terminate, compact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from interpulse.cli.output import print_text, print_value
+from interpulse.cli.params import TOPIC
+from interpulse.cli.running import CommandFailed, admin_command
+from interpulse.model.names import TopicName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
+
+__all__ = ["UPKEEP_COMMANDS"]
+
+UPKEEP_COMMANDS: list[click.Command] = []
+"""Every command of this module."""
+
+_ASK_AGAIN_SECONDS: Final = 1.0
+_COMPACTION: Final = {
+    "NOT_RUN": "Compaction has not been run for {topic} since broker startup",
+    "RUNNING": "Compaction is currently running",
+    "SUCCESS": "Compaction was a success",
+}
+
+
+def _topic_command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command whose first argument is the topic."""
+
+    def register(callback: Callable[..., Any]) -> click.Command:
+        command = click.command(name)(click.argument("topic", type=TOPIC)(admin_command(callback)))
+        UPKEEP_COMMANDS.append(command)
+        return command
+
+    return register
+
+
+@_topic_command("unload")
+async def unload_topic(admin: AdminClient, topic: TopicName) -> None:
+    """Close a topic in its broker; it is loaded again when it is needed."""
+    await admin.topics.unload(topic)
+
+
+@_topic_command("truncate")
+async def truncate_topic(admin: AdminClient, topic: TopicName) -> None:
+    """Move every subscription to the end and forget the messages."""
+    await admin.topics.truncate(topic)
+
+
+@_topic_command("terminate")
+async def terminate_topic(admin: AdminClient, topic: TopicName) -> None:
+    """Let a topic take no more messages."""
+    last = await admin.topics.terminate(topic)
+    print_value({"lastMessageId": str(last)}, f"Topic successfully terminated at {last}")
+
+
+@_topic_command("partitioned-terminate")
+async def terminate_partitioned_topic(admin: AdminClient, topic: TopicName) -> None:
+    """Let all partitions of a topic take no more messages."""
+    ends = {topic.partition(index): last for index, last in (await admin.topics.terminate_partitioned(topic)).items()}
+    lines = [f"Topic {partition} successfully terminated at {last}" for partition, last in ends.items()]
+    print_value({str(partition): str(last) for partition, last in ends.items()}, "\n".join(lines))
+
+
+@_topic_command("compact")
+async def compact_topic(admin: AdminClient, topic: TopicName) -> None:
+    """Begin to compact a topic; our own broker cannot yet and says so."""
+    await admin.topics.compact(topic)
+    print_text(f"Topic compaction requested for {topic}")
+
+
+@_topic_command("compaction-status")
+@click.option("-w", "--wait-complete", "awaited", is_flag=True, help="Wait until it has ended.")
+async def compaction_status(admin: AdminClient, topic: TopicName, awaited: bool) -> None:
+    """Print how the compaction of a topic goes."""
+    import asyncio
+
+    found = await admin.topics.compaction_status(topic)
+    while awaited and found["status"] == "RUNNING":
+        await asyncio.sleep(_ASK_AGAIN_SECONDS)
+        found = await admin.topics.compaction_status(topic)
+    if found["status"] == "ERROR":
+        raise CommandFailed(f"Error compacting {topic}: {found.get('lastError') or 'the broker does not say why'}")
+    print_value(found, _COMPACTION.get(found["status"], str(found["status"])).format(topic=topic))

@@ -1,0 +1,55 @@
+"""What admin requests about topics are made of: paths, queries, bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from interpulse.model.ids import LATEST, MessageId
+from interpulse.model.names import TopicName, encode_local_name
+
+__all__ = ["LATEST_ID", "message_id_of", "reset_position", "stats_query", "subscription_path", "topic_path"]
+
+LATEST_ID: Final = MessageId(LATEST.ledger, LATEST.entry)
+"""After the last message."""
+
+
+def topic_path(topic: TopicName | str, last: str = "") -> str:
+    """The path of a topic, or of something below it."""
+    root = f"/admin/v2/{TopicName.parse(str(topic)).rest_path}"
+    return f"{root}/{last}" if last else root
+
+
+def subscription_path(topic: TopicName | str, subscription: str, last: str = "") -> str:
+    """The path of a subscription, or of something below it."""
+    path = topic_path(topic, f"subscription/{encode_local_name(subscription)}")
+    return f"{path}/{last}" if last else path
+
+
+def stats_query(precise_backlog: bool, backlog_size: bool, earliest_time_in_backlog: bool) -> dict[str, object]:
+    """What a question for statistics says about the backlogs."""
+    return {
+        "getPreciseBacklog": precise_backlog,
+        "subscriptionBacklogSize": backlog_size,
+        "getEarliestTimeInBacklog": earliest_time_in_backlog,
+    }
+
+
+def reset_position(position: MessageId) -> dict[str, Any]:
+    """A message id as a body."""
+    return {
+        "ledgerId": position.ledger,
+        "entryId": position.entry,
+        "partitionIndex": position.partition,
+        "batchIndex": position.batch_index,
+    }
+
+
+def message_id_of(body: Mapping[str, Any]) -> MessageId:
+    """The message id in an answer."""
+    return MessageId(
+        int(body["ledgerId"]),
+        int(body["entryId"]),
+        int(body.get("partitionIndex", -1)),
+        int(body.get("batchIndex", -1)),
+    )

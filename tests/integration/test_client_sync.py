@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from interpulse.model.errors import AlreadyClosed, OperationTimeout, TopicNotFound
+from interpulse.model.errors import AlreadyClosed, InvalidTopicName, OperationTimeout, TopicNotFound
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.sync import Client
 from interpulse.testing.broker import InProcessBroker
@@ -38,6 +38,8 @@ def test_messages_when_sent_and_received_without_an_event_loop(pulsar_broker: In
             assert [reader.read_next(5000).content for _ in range(2)] == [b"hello", b"0"]
         assert client.get_partitions_for_topic(TOPIC, create=False) == [TOPIC]
         assert client.get_topics_of_namespace("public/default") == [TOPIC]
+        found = client.lookup_batch([TOPIC, "a/b"])
+        assert (str(found[TOPIC]), type(found["a/b"])) == (pulsar_broker.service_url, InvalidTopicName)
         assert client.get_schema(TOPIC) is None
         version = client.register_schema(TOPIC, SchemaInfo(SchemaType.STRING, b"", {}, "String"))
         assert version == (0).to_bytes(8, "big")

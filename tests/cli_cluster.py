@@ -14,12 +14,15 @@ __all__ = [
     "RECORD",
     "CliCluster",
     "cluster_story",
+    "message_story",
     "policy_story",
     "schema_story",
     "subscription_story",
     "topic_story",
+    "unload_story",
 ]
 
+_KEPT_BY_SUBSCRIPTIONS = "delete_when_no_subscriptions"
 RECORD = '{"type":"record","name":"P","fields":[]}'
 
 
@@ -120,6 +123,73 @@ def subscription_story(cluster: CliCluster, namespace: str) -> None:
     cluster.run(f"topics delete {topic}")
 
 
+def message_story(cluster: CliCluster, namespace: str) -> None:
+    """Messages are looked at where they are, and expire by position and by time."""
+    topic = f"{namespace}/looked-at"
+    cluster.run(f"topics create {topic} -m owner=ops")
+    cluster.run(f"topics create-subscription {topic} -s s -m earliest -p team=a")
+    cluster.produce(topic, "-m", "one", "-k", "key", "-p", "x=y", "-db")
+    cluster.produce(topic, "-m", "two,three", "-p", "x=z")
+
+    def peeked() -> list[str]:
+        return [each["content"] for each in cluster.json(f"topics peek-messages {topic} -s s -n 9 -o json")]
+
+    assert peeked() == peeked() == ["one", "two", "three"]
+    first = cluster.run(f"topics peek-messages {topic} -s s")
+    assert cluster.run(f"topics examine-messages {topic} -i earliest") == first
+    assert cluster.json(f"topics examine-messages {topic} -o json")[0]["content"] == "two"
+    start = cluster.json(f"topics get-message-id {topic} -d 2001-01-01T00:00:00Z")
+    ledger, entry = start["ledgerId"], start["entryId"]
+    by_id = cluster.run(f"topics get-message-by-id {topic} -l {ledger} -e {entry}")
+    assert by_id.replace("Redelivery count: 0\n", "") == first
+    assert first.startswith(f"Message ID: {ledger}:{entry}\nPublish time: ")
+    assert "\nProperties:\nx    y\n" in first
+    code, _, error = cluster.attempt(f"topics get-message-by-id {topic} -l 987654321 -e 0")
+    assert (code, "HTTP 404" in error) == (1, True)
+    cluster.run(f"topics expire-messages {topic} -s s -p {ledger}:{entry}")
+    assert peeked() == ["two", "three"]
+    cluster.run(f"topics expire-messages {topic} -s s -t 1h")
+    assert peeked() == ["two", "three"]
+    cluster.run(f"topics truncate {topic}")
+    assert peeked() == []
+    for command in (f"expire-messages {topic} -s s -t 1h", f"expire-messages-all-subscriptions {topic} -t 1h"):
+        code, _, error = cluster.attempt(f"topics {command}")
+        assert (code, "HTTP 409" in error) == (1, True)
+    _properties_story(cluster, topic)
+
+
+def _properties_story(cluster: CliCluster, topic: str) -> None:
+    cluster.run(f"topics update-properties {topic} -p team=b")
+    pairs = cluster.run(f"topics get-properties {topic}").splitlines()
+    assert sorted(pairs) == ["owner    ops", "team    b"]
+    cluster.run(f"topics remove-properties {topic} -k owner")
+    assert cluster.run(f"topics get-properties {topic}") == "team    b\n"
+    assert cluster.run(f"topics get-subscription-properties {topic} -s s") == '{"team":"a"}\n'
+    cluster.run(f"topics update-subscription-properties {topic} -s s -c")
+    assert cluster.run(f"topics get-subscription-properties {topic} -s s") == "{}\n"
+
+
+def unload_story(cluster: CliCluster, namespace: str) -> None:
+    """Topics are closed with their bundle and with their namespace, and come back; partitions are terminated at once."""
+    topic = f"persistent://{namespace}/many"
+    cluster.run(f"topics create-partitioned-topic {topic} -p 2")
+    bundle = cluster.run(f"topics bundle-range {topic}-partition-0").strip()
+    cluster.run(f"namespaces unload {namespace} -b {bundle}")
+    cluster.run(f"namespaces unload {namespace}")
+    code, _, error = cluster.attempt(f"namespaces unload {namespace} -b 0x00000000_0x12345678")
+    assert (code, "HTTP 412" in error) == (1, True)
+    assert sorted(cluster.json(f"topics partitioned-stats-internal {topic}")["partitions"]) == [
+        f"{topic}-partition-0",
+        f"{topic}-partition-1",
+    ]
+    rows = cluster.run(f"topics partitioned-terminate {topic}").splitlines()
+    assert [row.split(" successfully terminated at ")[0] for row in sorted(rows)] == [
+        f"Topic {topic}-partition-0",
+        f"Topic {topic}-partition-1",
+    ]
+    cluster.run(f"topics delete-partitioned-topic {topic} -f")
+
+
 def policy_story(cluster: CliCluster, namespace: str) -> None:
     """Each policy is set, read, removed and read again."""
     for name, given, printed in (
@@ -136,11 +206,14 @@ def policy_story(cluster: CliCluster, namespace: str) -> None:
         ("auto-subscription-creation", "-e", {"allowAutoSubscriptionCreation": True}),
         ("deduplication", "-e", True),
         ("message-ttl", "-ttl 2m", 120),
+        ("inactive-topic-policies", f"-e -t 1h -m {_KEPT_BY_SUBSCRIPTIONS}", _inactive_topics(3600)),
     ):
         cluster.run(f"namespaces set-{name} {namespace} {given}")
         assert cluster.json(f"namespaces get-{name} {namespace}") == printed
         cluster.run(f"namespaces remove-{name} {namespace}")
         assert cluster.json(f"namespaces get-{name} {namespace}") is None
+    _inactive_topic_story(cluster, namespace)
+    _topic_limit_story(cluster, namespace)
     applied = cluster.json(f"namespaces get-auto-topic-creation {namespace} --applied")
     assert applied == {"allowAutoTopicCreation": True, "topicType": "non-partitioned"}
     cluster.run(f"namespaces set-schema-compatibility-strategy {namespace} -c BACKWARD")
@@ -152,6 +225,46 @@ def policy_story(cluster: CliCluster, namespace: str) -> None:
     assert policies["is_allow_auto_update_schema_with_replicator"] is False
     code, _, error = cluster.attempt(f"namespaces set-clusters {namespace} -c nowhere")
     assert (code, "nowhere" in error, "HTTP 403" in error) == (1, True, True)
+
+
+def _inactive_topics(seconds: int) -> dict[str, Any]:
+    return {
+        "inactiveTopicDeleteMode": _KEPT_BY_SUBSCRIPTIONS,
+        "maxInactiveDurationSeconds": seconds,
+        "deleteWhileInactive": True,
+    }
+
+
+def _inactive_topic_story(cluster: CliCluster, namespace: str) -> None:
+    topic, command = f"{namespace}/lonely", "inactive-topic-policies"
+    cluster.run(f"namespaces set-{command} {namespace} -e -t 1h -m {_KEPT_BY_SUBSCRIPTIONS}")
+    cluster.run(f"topics create {topic}")
+    assert cluster.run(f"topics get-{command} {topic}") == "null\n"
+    assert cluster.json(f"topics get-{command} {topic} -ap") == _inactive_topics(3600)
+    cluster.run(f"topics set-{command} {topic} --enable-delete-while-inactive -t 5h -m {_KEPT_BY_SUBSCRIPTIONS}")
+    assert cluster.json(f"topics get-{command} {topic}") == _inactive_topics(18_000)
+    cluster.run(f"topics remove-{command} {topic}")
+    assert cluster.json(f"topics get-{command} {topic}") is None
+    code, _, error = cluster.attempt(f"topics get-{command} {topic}-partition-0")
+    assert (code, "HTTP 412" in error) == (1, True)
+    cluster.run(f"topics delete {topic}")
+    cluster.run(f"namespaces remove-{command} {namespace}")
+
+
+def _topic_limit_story(cluster: CliCluster, namespace: str) -> None:
+    cluster.run(f"namespaces set-max-topics-per-namespace {namespace} -t 2")
+    assert cluster.run(f"namespaces get-max-topics-per-namespace {namespace}") == "2\n"
+    cluster.run(f"topics create {namespace}/one")
+    for line in (f"create-partitioned-topic {namespace}/many -p 2", f"create-partitioned-topic {namespace}/many -p 9"):
+        code, _, error = cluster.attempt(f"topics {line}")
+        assert (code, "Exceed maximum number of topics in namespace" in error) == (1, True)
+    cluster.run(f"topics create {namespace}/two")
+    code, _, error = cluster.attempt(f"topics create {namespace}/three")
+    assert (code, "Exceed maximum number of topics in namespace" in error) == (1, True)
+    for name in ("one", "two"):
+        cluster.run(f"topics delete {namespace}/{name}")
+    cluster.run(f"namespaces remove-max-topics-per-namespace {namespace}")
+    assert cluster.run(f"namespaces get-max-topics-per-namespace {namespace}") == "0\n"
 
 
 def schema_story(cluster: CliCluster, namespace: str, schema_file: str) -> None:

@@ -6,8 +6,11 @@ import org.apache.pulsar.client.admin.PulsarAdmin;
 import org.apache.pulsar.client.admin.PulsarAdminException;
 import org.apache.pulsar.client.api.MessageId;
 import org.apache.pulsar.common.naming.TopicDomain;
+import org.apache.pulsar.common.policies.data.AutoSubscriptionCreationOverride;
 import org.apache.pulsar.common.policies.data.AutoTopicCreationOverride;
 import org.apache.pulsar.common.policies.data.ClusterData;
+import org.apache.pulsar.common.policies.data.InactiveTopicDeleteMode;
+import org.apache.pulsar.common.policies.data.InactiveTopicPolicies;
 import org.apache.pulsar.common.policies.data.RetentionPolicies;
 import org.apache.pulsar.common.policies.data.TenantInfo;
 import org.apache.pulsar.client.impl.schema.StringSchema;
@@ -73,6 +76,22 @@ public class Admin {
                             .defaultNumPartitions(3).build()));
             show("auto creation", () -> admin.namespaces().getAutoTopicCreation(ns).getDefaultNumPartitions());
             act("remove auto creation", admin, () -> admin.namespaces().removeAutoTopicCreation(ns));
+            InactiveTopicPolicies kept = new InactiveTopicPolicies(
+                    InactiveTopicDeleteMode.delete_when_subscriptions_caught_up, 3600, false);
+            show("unset inactive topics", () -> admin.namespaces().getInactiveTopicPolicies(ns));
+            act("set inactive topics", admin, () -> admin.namespaces().setInactiveTopicPolicies(ns, kept));
+            show("inactive topics", () -> admin.namespaces().getInactiveTopicPolicies(ns));
+            show("unset auto subscription", () -> admin.namespaces().getAutoSubscriptionCreation(ns));
+            act("set auto subscription", admin, () -> admin.namespaces().setAutoSubscriptionCreation(ns,
+                    AutoSubscriptionCreationOverride.builder().allowAutoSubscriptionCreation(true).build()));
+            show("auto subscription", () -> admin.namespaces().getAutoSubscriptionCreation(ns)
+                    .isAllowAutoSubscriptionCreation());
+            act("remove auto subscription", admin, () -> admin.namespaces().removeAutoSubscriptionCreation(ns));
+            show("unset max topics", () -> admin.namespaces().getMaxTopicsPerNamespace(ns));
+            act("set max topics", admin, () -> admin.namespaces().setMaxTopicsPerNamespace(ns, 1));
+            show("max topics", () -> admin.namespaces().getMaxTopicsPerNamespace(ns));
+            act("too many partitions", admin, () -> admin.topics().createPartitionedTopic(parted, 2));
+            act("remove max topics", admin, () -> admin.namespaces().removeMaxTopicsPerNamespace(ns));
             act("set retention", admin, () -> admin.namespaces().setRetention(ns, new RetentionPolicies(-1, -1)));
             show("retention", () -> admin.namespaces().getRetention(ns).getRetentionTimeInMinutes());
             act("set clusters", admin, () -> admin.namespaces().setNamespaceReplicationClusters(ns, Set.of(cluster), true));
@@ -80,11 +99,24 @@ public class Admin {
                     () -> admin.namespaces().setNamespaceReplicationClusters(ns, Set.of("nowhere"), false));
             act("create topic", admin, () -> admin.topics().createNonPartitionedTopic(topic, Map.of("k", "v")));
             act("create topic again", admin, () -> admin.topics().createNonPartitionedTopic(topic));
+            show("unset inactive topic", () -> admin.topicPolicies().getInactiveTopicPolicies(topic));
+            show("applied inactive topic", () -> admin.topicPolicies().getInactiveTopicPolicies(topic, true));
+            act("set inactive topic", admin, () -> admin.topicPolicies().setInactiveTopicPolicies(topic,
+                    new InactiveTopicPolicies(InactiveTopicDeleteMode.delete_when_no_subscriptions, 7200, false)));
+            show("inactive topic", () -> admin.topicPolicies().getInactiveTopicPolicies(topic));
+            act("remove inactive topic", admin, () -> admin.topicPolicies().removeInactiveTopicPolicies(topic));
+            show("removed inactive topic", () -> admin.topicPolicies().getInactiveTopicPolicies(topic));
+            act("set inactive none", admin,
+                    () -> admin.topicPolicies().setInactiveTopicPolicies(topic + "-none", kept));
             show("properties", () -> admin.topics().getProperties(topic));
             act("create partitioned", admin, () -> admin.topics().createPartitionedTopic(parted, 2, Map.of("a", "b")));
             show("metadata", () -> admin.topics().getPartitionedTopicMetadata(parted).partitions);
             show("metadata properties", () -> admin.topics().getPartitionedTopicMetadata(parted).properties);
             show("metadata of nothing", () -> admin.topics().getPartitionedTopicMetadata(parted + "-none"));
+            act("set inactive partition", admin,
+                    () -> admin.topicPolicies().setInactiveTopicPolicies(parted + "-partition-0", kept));
+            act("set inactive partitioned", admin, () -> admin.topicPolicies().setInactiveTopicPolicies(parted, kept));
+            show("inactive partitioned", () -> admin.topicPolicies().getInactiveTopicPolicies(parted));
             act("grow", admin, () -> admin.topics().updatePartitionedTopic(parted, 3));
             act("shrink", admin, () -> admin.topics().updatePartitionedTopic(parted, 1));
             show("list", () -> new TreeSet<>(admin.topics().getList(ns)).toString().replace(tenant, "T"));

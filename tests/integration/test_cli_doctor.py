@@ -98,7 +98,7 @@ def test_lost_metadata_when_repaired_then_messages_can_be_read_again(patient: Pa
     lines = output.splitlines()
     assert code == 1
     assert lines[0].startswith(
-        f"lost-metadata: partitions 0 to 1 are stored of {X}, but its partition metadata is lost"
+        f"lost-metadata: partitions 0 to 1 of {X} are stored, but its partition metadata is lost"
     )
     repair = f"interpulse-admin --admin-url {patient.cluster.web_url} topics create-partitioned-topic {X} -p 2"
     assert lines[1] == f"    repair: {repair}"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -39,7 +40,10 @@ _DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
 }
 _BOTH_DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
 _KINDS: Final = [kind.value for kind in Disagreement]
-_LOST_SHOWN_MAX: Final = 5
+_SHOWN_MAX: Final = 5
+"""Of many deletions, or topics that a deletion would lose, so many are shown."""
+_CONTENTS_ASKED_MAX: Final = 100
+"""Topics are asked one by one what is in them; in a namespace full of findings the first ones have to do."""
 _PROGRESS_STEP: Final = 100
 
 
@@ -159,8 +163,7 @@ class _Visit:
     async def report(self) -> None:
         """Print every finding; after a repair, what was done and what is left."""
         left = [finding for each in self._seen for finding in self._left(each)]
-        lost = [name for finding in left for deletion in finding.deletions for name in deletion.lost]
-        contents = await self._doctor.contents(lost)
+        contents = await self._doctor.contents(dict(islice(_lost(left), _CONTENTS_ASKED_MAX)))
         attempts = [attempt for treatment in self._treated.values() for attempt in treatment.attempts]
         document = {
             "topicsExamined": self._topics_count(),
@@ -308,22 +311,31 @@ def _finding_lines(finding: Finding, contents: Mapping[TopicName, Contents]) -> 
     yield f"{finding.kind.value}: {finding.sentence}"
     for repair in finding.repairs:
         yield f"    repair: {_command_line(repair)}"
-    for deletion in finding.deletions:
+    for deletion in finding.deletions[:_SHOWN_MAX]:
         yield f"    {'or delete' if finding.repairs else 'delete'}: {_command_line(deletion.call)}"
         yield f"        by --repair {_choice(deletion)}; then {deletion.outcome}"
         yield from (f"        loses {line}" for line in _loss_lines(deletion, contents))
+    if len(finding.deletions) > _SHOWN_MAX:
+        yield f"    and {len(finding.deletions) - _SHOWN_MAX} more that can be deleted; -o json lists them"
+
+
+def _lost(findings: Iterable[Finding]) -> Iterator[tuple[TopicName, bool]]:
+    """The topics whose loss is shown, and whether brokers refuse to open them."""
+    for finding in findings:
+        for deletion in finding.deletions[:_SHOWN_MAX]:
+            yield from ((name, deletion.refused) for name in deletion.lost[:_SHOWN_MAX])
 
 
 def _loss_lines(deletion: Deletion, contents: Mapping[TopicName, Contents]) -> Iterator[str]:
-    for name in deletion.lost[:_LOST_SHOWN_MAX]:
-        yield f"{name}: {_contents_words(contents.get(name))}"
-    if len(deletion.lost) > _LOST_SHOWN_MAX:
-        yield f"{len(deletion.lost) - _LOST_SHOWN_MAX} more partitions"
+    for name in deletion.lost[:_SHOWN_MAX]:
+        yield f"{name}: {_contents_words(contents.get(name)) if name.is_persistent else 'nothing is stored'}"
+    if len(deletion.lost) > _SHOWN_MAX:
+        yield f"{len(deletion.lost) - _SHOWN_MAX} more partitions"
 
 
 def _contents_words(contents: Contents | None) -> str:
     if contents is None:
-        return "nothing is stored"
+        return "not asked what is in it, there are many; look at this topic alone"
     if contents.entries is None:
         return "the cluster does not tell what is in it"
     entries = "entry" if contents.entries == 1 else "entries"
@@ -369,7 +381,7 @@ def _finding_json(finding: Finding, contents: Mapping[TopicName, Contents]) -> d
 
 def _contents_json(name: TopicName, contents: Contents | None) -> dict[str, Any]:
     if contents is None:
-        return {"topic": str(name), "entries": 0, "bytes": 0, "exact": True, "backlogs": {}}
+        return {"topic": str(name), "entries": None, "bytes": None, "exact": False, "backlogs": {}}
     return {
         "topic": str(name),
         "entries": contents.entries,

@@ -121,10 +121,14 @@ class TopicDoctor:
         left = await self._read(found.namespace, suspects)
         return Treatment(tuple(attempts), left.findings)
 
-    async def contents(self, topics: Iterable[TopicName]) -> dict[TopicName, Contents]:
-        """What would be lost with these topics. Non-persistent topics keep nothing."""
-        stored = [name for name in dict.fromkeys(topics) if name.is_persistent]
-        return dict(zip(stored, await _together(map(self._contents, stored)), strict=True))
+    async def contents(self, topics: Mapping[TopicName, bool]) -> dict[TopicName, Contents]:
+        """What would be lost with these topics, each with whether brokers refuse to open it.
+
+        Non-persistent topics keep nothing. Opening a refused one would only raise alarms.
+        """
+        stored = [name for name in topics if name.is_persistent]
+        found = await _together(self._contents(name, refused=topics[name]) for name in stored)
+        return dict(zip(stored, found, strict=True))
 
     async def _repair(self, finding: Finding) -> list[Attempt]:
         """The repairs of one finding in their order, up to the first that fails."""
@@ -157,20 +161,16 @@ class TopicDoctor:
         else:
             await topics.delete(call.topic, force=call.force)
 
-    async def _contents(self, name: TopicName) -> Contents:
+    async def _contents(self, name: TopicName, *, refused: bool) -> Contents:
+        topics = self._admin.topics
         async with self._questions:
             try:
-                ledgers = await self._admin.topics.internal_stats(name)
-                stats = await self._admin.topics.stats(name, precise_backlog=True)
-            except PulsarError:  # refused, as topics are that are found; what was written down is told all the same
-                return await self._recorded_contents(name)
-            return _exact_contents(name, ledgers, stats)
-
-    async def _recorded_contents(self, name: TopicName) -> Contents:
-        try:
-            return _recorded(name, await self._admin.topics.internal_info(name))
-        except PulsarError:
-            return Contents(name)
+                if refused:
+                    return _recorded_contents(name, await topics.internal_info(name))
+                ledgers = await topics.internal_stats(name)
+                return _exact_contents(name, ledgers, await topics.stats(name, precise_backlog=True))
+            except PulsarError:  # the question is an extra: what was found is told without it
+                return Contents(name)
 
     async def _read(
         self,
@@ -241,7 +241,7 @@ def _exact_contents(name: TopicName, ledgers: Mapping[str, Any], stats: Mapping[
     return Contents(name, entries, size, backlogs, exact=True)
 
 
-def _recorded(name: TopicName, info: Mapping[str, Any]) -> Contents:
+def _recorded_contents(name: TopicName, info: Mapping[str, Any]) -> Contents:
     """From the metadata of the ledgers; one that was not closed has no counts there, and cursors no backlog."""
     if "ledgers" not in info:  # of a partitioned topic the answer is about its partitions
         return Contents(name)

@@ -7,7 +7,7 @@ lose nothing are told apart from deletions, which only a person may choose.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice, pairwise
@@ -97,11 +97,12 @@ partitioned topic with its partitions."""
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A way out that loses what is in the ``lost`` topics."""
+    """A way out that loses what is in the ``lost`` topics, which a broker opens only if they are not ``refused``."""
 
     call: DeletePartitionedMetadata | DeleteTopic
     lost: tuple[TopicName, ...]
     outcome: str
+    refused: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,15 +202,15 @@ def _lost_metadata(family: _Family) -> Finding:
     """Repaired by creating the partitioned topic again, which takes stored partitions over with their entries."""
     base, partitions = family.base, family.orphans[-1] + 1
     sentence = (
-        f"{_are(family.orphans)} {family.present_word} of {base}, but its partition metadata is lost, so that clients "
-        f"are refused"
+        f"{_numbered(_runs(family.orphans))} of {base} {_is_or_are(family.orphans)} {family.present_word}, but its "
+        f"partition metadata is lost, so that clients are refused"
     )
     deletions = family.deletions(family.orphans)
     repairs: tuple[Repair, ...] = ()
     if family.plain_present and not base.is_partition:
         sentence += "; beside the plain topic of its name it cannot be created again"
         outcome = f"a partitioned topic of {partitions} partitions can be created again"
-        deletions = (Deletion(DeleteTopic(base), (base,), outcome), *deletions)
+        deletions = (Deletion(DeleteTopic(base), (base,), outcome, refused=False), *deletions)
     elif not _may_be_partitioned(base):
         sentence += "; a partitioned topic of this name cannot be created"
     elif not family.may_cover(partitions):
@@ -248,7 +249,7 @@ def _both_kinds(family: _Family) -> Finding:
     covered = tuple(family.partitions[index] for index in family.covered)
     deletions = (
         Deletion(DeleteTopic(base, force=True), (base,), "the partitioned topic stays"),
-        Deletion(DeletePartitionedMetadata(base), covered, "the plain topic stays"),
+        Deletion(DeletePartitionedMetadata(base), covered, "the plain topic stays", refused=False),
     )
     return Finding(Disagreement.BOTH_KINDS, base, sentence, deletions=deletions)
 
@@ -257,7 +258,7 @@ def _missing_partitions(family: _Family) -> Finding:
     """A gap at the end, behind partitions that are all there, is what a broken-off expansion leaves behind."""
     base, gaps, count, covered = family.base, family.gaps, family.count, len(family.covered)
     if gaps == [(covered, count - 1)] and covered and not family.orphans:
-        sentence = f"{base} counts {count} partitions, but only the first {covered} of them {_is_stored(covered)}"
+        sentence = f"{base} counts {count} partitions, but of them only {_are(family.covered)} stored"
         return Finding(Disagreement.UNFINISHED_EXPANSION, base, sentence, (SetPartitionCount(base, count),))
     missing = sum(last - first + 1 for first, last in gaps)
     sentence = f"{_numbered(gaps)} of {base}, which counts {count}, {'is' if missing == 1 else 'are'} not stored"
@@ -301,16 +302,16 @@ def _runs(indices: Iterable[int]) -> list[Run]:
     return runs
 
 
-def _are(indices: list[int]) -> str:
+def _are(indices: Sequence[int]) -> str:
     """``partition 7 is``, ``partitions 0 to 2 and 7 are``."""
-    return f"{_numbered(_runs(indices))} {'is' if len(indices) == 1 else 'are'}"
+    return f"{_numbered(_runs(indices))} {_is_or_are(indices)}"
 
 
-def _is_stored(count: int) -> str:
-    return "is stored" if count == 1 else "are stored"
+def _is_or_are(things: Sequence[object]) -> str:
+    return "is" if len(things) == 1 else "are"
 
 
-def _numbered(runs: list[Run]) -> str:
+def _numbered(runs: Sequence[Run]) -> str:
     words = [str(first) if first == last else f"{first} to {last}" for first, last in runs[:_RUNS_SHOWN_MAX]]
     if len(runs) > _RUNS_SHOWN_MAX:
         words.append("more")

@@ -169,12 +169,15 @@ async def test_contents_when_the_topic_is_refused_then_what_is_recorded_is_told(
     loaded, refused, unknown = X.partition(0), X.partition(1), X.partition(2)
     web.answer("GET", f"{ROOT}/x-partition-0/internalStats", {"numberOfEntries": 7, "totalSize": 70})
     web.answer("GET", f"{ROOT}/x-partition-0/stats", {"subscriptions": {"s": {"msgBacklog": 5}}})
-    for name in ("x-partition-1", "x-partition-2"):
-        web.answer("GET", f"{ROOT}/{name}/internalStats", {"reason": "Illegal topic partition name"}, status=409)
     web.answer("GET", f"{ROOT}/x-partition-1/internal-info", recorded)
     web.answer("GET", f"{ROOT}/x-partition-2/internal-info", {"version": 0, "partitions": {}})
-    assert await doctor.contents([loaded, refused, unknown, TopicName.parse("non-persistent://t/ns/x")]) == {
+    web.answer("GET", f"{ROOT}/x-partition-3/internal-info", {"reason": "not here"}, status=501)
+    silent, unstored = X.partition(3), TopicName.parse("non-persistent://t/ns/x")
+    asked = {loaded: False, refused: True, unknown: True, silent: True, unstored: True}
+    assert await doctor.contents(asked) == {
         loaded: Contents(loaded, 7, 70, {"s": 5}, exact=True),
         refused: Contents(refused, 3, 99, {"s": None}),
         unknown: Contents(unknown),
+        silent: Contents(silent),
     }
+    assert not [each.target for each in web.asked if "partition-1" in each.target and "tats" in each.target]

@@ -202,13 +202,13 @@ def test_diagnose_when_heartbeat_namespace_then_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("state", "sentence"),
     [
-        (topics(*partitions(0)), "partition 0 is stored of {x}, but its partition metadata is lost, so that"),
+        (topics(*partitions(0)), "partition 0 of {x} is stored, but its partition metadata is lost, so that"),
         (
             topics(*partitions(0, 1, 2, 7), counts={"x": 1}),
             "{x} has 1 partition, but partitions 1 to 2 and 7 are stored as well, where clients are refused",
         ),
         (topics(*partitions(0, 2), counts={"x": 4}), "partitions 1 and 3 of {x}, which counts 4, are not stored"),
-        (topics(*partitions(0), counts={"x": 2}), "{x} counts 2 partitions, but only the first 1 of them is stored"),
+        (topics(*partitions(0), counts={"x": 2}), "{x} counts 2 partitions, but of them only partition 0 is stored"),
         (
             topics(counts={"x": 2}, deleted=True),
             "the deletion of {x} was begun and not finished (no partition is left)",
@@ -306,6 +306,8 @@ def test_every_refused_topic_has_a_finding_and_nothing_else_is_called_lost(state
     refusing = {Disagreement.LOST_METADATA, Disagreement.ORPHAN_PARTITIONS, Disagreement.BOTH_KINDS}
     assert {each.topic for each in findings if each.kind in refusing} <= {name.base for name in refused(state)}
     assert all(finding.repairs or finding.deletions for finding in findings)
+    for deletion in (each for finding in findings for each in finding.deletions):
+        assert all((name in refused(state)) == deletion.refused for name in deletion.lost)
 
 
 @given(STATES)

@@ -10,6 +10,7 @@ from interpulse.broker.clusters import Clusters
 from interpulse.broker.comparison import RemoteComparison
 from interpulse.broker.deletion import Deletion
 from interpulse.broker.dynamic_config import DynamicConfig
+from interpulse.broker.growth import AdminRemotes, Growth
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.registry import TopicRegistry
@@ -53,6 +54,7 @@ class RestRooms:
     lookups: Lookups
     schemas: Schemas
     deletion: Deletion
+    growth: Growth
     topic_policies: TopicPolicyRecords
     replication_clusters: ReplicationClusters
     replication_status: ReplicationStatus
@@ -89,6 +91,7 @@ def build_rest_rooms(
         registry=registry,
         lookups=lookups,
         schemas=schemas,
+        growth=Growth(lifecycle, namespaces, AdminRemotes(clusters), lambda: dynamic.config),
         deletion=Deletion(store, lifecycle, registry, namespaces, tenants, lambda: dynamic.config),
         topic_policies=TopicPolicyRecords(store, lifecycle),
         replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),

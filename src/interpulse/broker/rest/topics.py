@@ -75,8 +75,9 @@ def _texts(properties: Any) -> dict[str, str]:
 
 
 async def expand(call: Call) -> Answer:
-    partitions, force = call.integer(), call.flag("force")
-    await call.rooms.lifecycle.expand(call.topic, partitions, force=force)
+    """Other clusters of the namespace grow first, unless ``updateLocalTopicOnly`` is true."""
+    partitions, force, local_only = call.integer(), call.flag("force"), call.flag("updateLocalTopicOnly")
+    await call.rooms.growth.expand(call.topic, partitions, force=force, local_only=local_only)
     return DONE
 
 

@@ -1,0 +1,118 @@
+"""Growing a partitioned topic: first on the other clusters of its namespace, then here.
+
+Whatever can be refused is refused before anything is changed. Steps on other clusters are done again harmlessly when
+the call is repeated, so a cluster that fails in the middle leaves nothing to be repaired.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from interpulse.broker.clusters import Clusters
+from interpulse.broker.config import BrokerConfig
+from interpulse.broker.lifecycle import TopicLifecycle
+from interpulse.broker.namespaces import Namespaces
+from interpulse.model.changes import CreatePartitionedMetadata
+from interpulse.model.errors import NotFound, PulsarError, RemoteClusterUnavailable, Unprocessable
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Existence, TopicKind
+from interpulse.rules.remote_growth import RemoteGrowth, plan_remote_growth
+
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
+
+__all__ = ["AdminRemotes", "Growth", "Remotes"]
+
+T = TypeVar("T")
+_TIMEOUT_MS: Final = 10_000
+
+
+class Remotes(Protocol):
+    """Whoever reaches other clusters; both raise RemoteClusterUnavailable, `grow` also Unprocessable."""
+
+    async def find(self, cluster: str, name: TopicName) -> Existence:
+        """What the name stands for on the cluster; nothing is created."""
+
+    async def grow(self, cluster: str, change: RemoteGrowth) -> None:
+        """Make it true there, and only there."""
+
+
+class Growth:
+    """See the module."""
+
+    def __init__(
+        self,
+        lifecycle: TopicLifecycle,
+        namespaces: Namespaces,
+        remotes: Remotes,
+        config: Callable[[], BrokerConfig],
+    ) -> None:
+        self._lifecycle = lifecycle
+        self._namespaces = namespaces
+        self._remotes = remotes
+        self._config = config
+
+    async def expand(self, name: TopicName, partitions: int, *, force: bool = False, local_only: bool = False) -> None:
+        """Let the topic grow to so many partitions; ``local_only`` leaves the other clusters alone."""
+        await self._lifecycle.check_expand(name, partitions, force=force)
+        if not local_only:
+            await self._expand_remotes(name, partitions)
+        await self._lifecycle.expand(name, partitions, force=force)
+
+    async def _expand_remotes(self, name: TopicName, partitions: int) -> None:
+        policies = await self._namespaces.find_policies(name.namespace_name)
+        clusters = self._namespaces.remotes(policies)
+        found = await asyncio.gather(*(self._remotes.find(each, name) for each in clusters))
+        creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
+        remotes = dict(zip(clusters, found, strict=True))
+        for cluster, change in plan_remote_growth(name, partitions, remotes, creation_allowed=creation_allowed).items():
+            await self._remotes.grow(cluster, change)
+
+
+class AdminRemotes:
+    """Reaches other clusters through their admin API."""
+
+    def __init__(self, clusters: Clusters, *, timeout_ms: int = _TIMEOUT_MS) -> None:
+        self._clusters = clusters
+        self._timeout_ms = timeout_ms
+
+    async def find(self, cluster: str, name: TopicName) -> Existence:
+        """See `Remotes`."""
+
+        async def ask(admin: AdminClient) -> Existence:
+            try:
+                partitions = (await admin.topics.partitioned_metadata(name)).partitions
+            except NotFound:
+                return Existence(TopicKind.ABSENT)
+            return Existence(TopicKind.PARTITIONED, partitions) if partitions else Existence(TopicKind.NON_PARTITIONED)
+
+        return await self._call(cluster, ask)
+
+    async def grow(self, cluster: str, change: RemoteGrowth) -> None:
+        """See `Remotes`."""
+
+        async def apply(admin: AdminClient) -> None:
+            if isinstance(change, CreatePartitionedMetadata):
+                await admin.topics.create_partitioned(change.topic, change.partitions, local_only=True)
+            else:
+                await admin.topics.expand(change.topic, change.partitions, local_only=True)
+
+        await self._call(cluster, apply)
+
+    async def _call(self, cluster: str, call: Callable[[AdminClient], Awaitable[T]]) -> T:
+        from interpulse.client.admin import AdminClient  # a broker without other clusters starts without the client
+
+        try:
+            web_url = (await self._clusters.get(cluster)).service_url
+        except NotFound:
+            web_url = ""
+        if not web_url:
+            raise RemoteClusterUnavailable(f"Cluster {cluster} has no serviceUrl; register it with clusters update")
+        async with AdminClient(web_url, timeout_ms=self._timeout_ms) as admin:
+            try:
+                return await call(admin)
+            except PulsarError as error:
+                kind = RemoteClusterUnavailable if error.http_status >= 500 else Unprocessable
+                raise kind(f"Cluster {cluster} at {web_url}: {error}") from error

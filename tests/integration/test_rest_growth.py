@@ -1,0 +1,64 @@
+"""Growing a partitioned topic over REST while another cluster has it too."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from interpulse.broker.config import BrokerConfig
+from interpulse.model.clusters import ClusterData
+from interpulse.model.names import PUBLIC_DEFAULT
+from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_client import call
+
+X = "persistent/public/default/x"
+
+
+@pytest.fixture
+async def east_and_west() -> AsyncIterator[tuple[RestBroker, RestBroker]]:
+    async with rest_broker(BrokerConfig(cluster_name="east")) as east, rest_broker() as west:
+        await east.rooms.clusters.create("standalone", ClusterData(service_url=west.web_url))
+        both = ("east", "standalone")
+        await east.rooms.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=both))
+        await call(east.web_url, "PUT", f"{X}/partitions", 2)
+        yield east, west
+
+
+async def partitions(broker: RestBroker) -> tuple[int, int]:
+    """The count, and how many partitions are stored."""
+    count = (await call(broker.web_url, "GET", f"{X}/partitions")).json.get("partitions")
+    return count, len((await call(broker.web_url, "GET", "persistent/public/default")).json)
+
+
+async def test_expand_then_the_other_cluster_grows_too(east_and_west: tuple[RestBroker, RestBroker]) -> None:
+    east, west = east_and_west
+    await call(west.web_url, "PUT", f"{X}/partitions", 2)
+    assert (await call(east.web_url, "POST", f"{X}/partitions", 4)).status == 204
+    assert (await partitions(east), await partitions(west)) == ((4, 4), (4, 4))
+    assert (await call(east.web_url, "POST", f"{X}/partitions?updateLocalTopicOnly=true", 5)).status == 204
+    assert (await partitions(east), await partitions(west)) == ((5, 5), (4, 4))
+
+
+async def test_expand_when_the_other_cluster_has_none_then_it_gets_one(
+    east_and_west: tuple[RestBroker, RestBroker],
+) -> None:
+    east, west = east_and_west
+    assert (await call(east.web_url, "POST", f"{X}/partitions", 3)).status == 204
+    assert (await partitions(east), await partitions(west)) == ((3, 3), (3, 3))
+
+
+async def test_expand_when_the_other_cluster_cannot_follow_then_nothing_grows(
+    east_and_west: tuple[RestBroker, RestBroker],
+) -> None:
+    east, west = east_and_west
+    await call(west.web_url, "PUT", f"{X}/partitions", 6)
+    larger = await call(east.web_url, "POST", f"{X}/partitions", 4)
+    assert (larger.status, "6 partitions on cluster standalone" in larger.json["reason"]) == (422, True)
+    await call(west.web_url, "DELETE", f"{X}/partitions")
+    await call(west.web_url, "PUT", X)
+    assert (await call(east.web_url, "POST", f"{X}/partitions", 4)).status == 409
+    await east.rooms.clusters.put("standalone", ClusterData(service_url="http://127.0.0.1:9"))
+    away = await call(east.web_url, "POST", f"{X}/partitions", 4)
+    assert (away.status, "standalone at http://127.0.0.1:9" in away.json["reason"]) == (503, True)
+    assert await partitions(east) == (2, 2)

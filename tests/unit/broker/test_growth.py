@@ -1,0 +1,157 @@
+"""Growing here and on other clusters: who is asked, in which order, and what is left when one fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.broker import keys
+from interpulse.broker.clusters import Clusters
+from interpulse.broker.config import BrokerConfig
+from interpulse.broker.growth import AdminRemotes, Growth
+from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
+from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.model.changes import SetPartitionCount
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import Conflict, PulsarError, RemoteClusterUnavailable, Unprocessable
+from interpulse.model.names import PUBLIC_DEFAULT, TopicName
+from interpulse.model.topics import Existence, TopicKind
+from interpulse.rules.remote_growth import RemoteGrowth
+from interpulse.storage.api import Put
+from interpulse.storage.memory import MemoryMetadataStore
+from tests.stub_web import StubWeb
+
+X = TopicName.parse("x")
+PATH = "/admin/v2/persistent/public/default/x/partitions"
+
+
+class ScriptedRemotes:
+    """Other clusters out of a table; an error is raised."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[str, int | PulsarError] = {}
+        self.refusals: dict[str, PulsarError] = {}
+        self.grown: list[tuple[str, RemoteGrowth]] = []
+
+    async def find(self, cluster: str, name: TopicName) -> Existence:
+        answer = self.partitions[cluster]
+        if isinstance(answer, PulsarError):
+            raise answer
+        return Existence(TopicKind.PARTITIONED, answer)
+
+    async def grow(self, cluster: str, change: RemoteGrowth) -> None:
+        if cluster in self.refusals:
+            raise self.refusals[cluster]
+        self.grown.append((cluster, change))
+
+
+class House:
+    """A topic of two partitions in a namespace of three clusters."""
+
+    def __init__(self) -> None:
+        self.store = MemoryMetadataStore()
+        self.remotes = ScriptedRemotes()
+        self.namespaces = Namespaces(self.store, local_cluster="east")
+        self.lifecycle = TopicLifecycle(self.store, self.namespaces, LifecycleSettings)
+        self.growth = Growth(self.lifecycle, self.namespaces, self.remotes, BrokerConfig)
+
+    async def partitions(self) -> int:
+        return await self.lifecycle.partitions(X, create=False)
+
+
+@pytest.fixture
+async def house() -> House:
+    house = House()
+    await bootstrap(house.store, local_cluster="east", cluster=ClusterData())
+    clusters = ("east", "north", "west")
+    await house.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=clusters))
+    await house.lifecycle.create_partitioned(X, 2)
+    house.remotes.partitions = {"north": 2, "west": 3}
+    return house
+
+
+async def test_topic_grows_on_every_cluster_that_has_less(house: House) -> None:
+    await house.growth.expand(X, 3)
+    assert house.remotes.grown == [("north", SetPartitionCount(X, 3))]
+    assert await house.partitions() == 3
+
+
+async def test_topic_when_only_the_local_one_is_meant_then_nobody_is_asked(house: House) -> None:
+    house.remotes.partitions = {}
+    await house.growth.expand(X, 3, local_only=True)
+    assert await house.partitions() == 3
+
+
+@pytest.mark.parametrize("answer", [4, RemoteClusterUnavailable("away")], ids=["larger", "unreachable"])
+async def test_topic_when_one_cluster_cannot_follow_then_nothing_changes_anywhere(
+    house: House, answer: int | PulsarError
+) -> None:
+    house.remotes.partitions["west"] = answer
+    with pytest.raises((Unprocessable, RemoteClusterUnavailable)):
+        await house.growth.expand(X, 3)
+    assert (house.remotes.grown, await house.partitions()) == ([], 2)
+
+
+async def test_topic_when_a_cluster_fails_in_the_middle_then_the_local_one_stays_and_a_repetition_helps(
+    house: House,
+) -> None:
+    house.remotes.refusals["west"] = RemoteClusterUnavailable("away")
+    with pytest.raises(RemoteClusterUnavailable):
+        await house.growth.expand(X, 4)
+    assert await house.partitions() == 2
+    house.remotes.refusals.clear()
+    await house.growth.expand(X, 4)
+    assert await house.partitions() == 4
+
+
+async def test_topic_when_it_is_refused_here_then_no_other_cluster_is_touched(house: House) -> None:
+    await house.store.commit([Put(keys.topic_record(X.partition(7)), b"{}")])
+    with pytest.raises(Conflict):
+        await house.growth.expand(X, 4)
+    assert house.remotes.grown == []
+
+
+class TestAdminRemotes:
+    async def remotes(self, url: str) -> AdminRemotes:
+        store = MemoryMetadataStore()
+        await Clusters(store).create("west", ClusterData(service_url=url))
+        return AdminRemotes(Clusters(store), timeout_ms=2000)
+
+    @pytest.mark.parametrize(
+        ("status", "body", "expected"),
+        [
+            pytest.param(200, {"partitions": 3}, Existence(TopicKind.PARTITIONED, 3), id="partitioned"),
+            pytest.param(200, {"partitions": 0}, Existence(TopicKind.NON_PARTITIONED), id="plain"),
+            pytest.param(404, {"reason": "no"}, Existence(TopicKind.ABSENT), id="absent"),
+        ],
+    )
+    async def test_find_asks_without_creating(self, status: int, body: Any, expected: Existence) -> None:
+        with StubWeb() as web:
+            web.answer("GET", PATH, body, status=status)
+            assert await (await self.remotes(web.url)).find("west", X) == expected
+            assert [asked.target for asked in web.asked] == [f"{PATH}?checkAllowAutoCreation=false"]
+
+    async def test_grow_is_for_that_cluster_alone(self) -> None:
+        with StubWeb() as web:
+            await (await self.remotes(web.url)).grow("west", SetPartitionCount(X, 5))
+            (asked,) = web.asked
+        assert (asked.method, asked.target, asked.body) == (
+            "POST",
+            f"{PATH}?updateLocalTopicOnly=true&force=false",
+            5,
+        )
+
+    async def test_refusal_names_cluster_address_and_cause(self) -> None:
+        with StubWeb() as web:
+            web.answer("POST", PATH, {"reason": "too many"}, status=422)
+            with pytest.raises(Unprocessable, match=f"west at {web.url}: .*too many"):
+                await (await self.remotes(web.url)).grow("west", SetPartitionCount(X, 5))
+
+    async def test_cluster_without_address_or_answer_is_named(self) -> None:
+        with pytest.raises(RemoteClusterUnavailable, match="west has no serviceUrl"):
+            await (await self.remotes("")).find("west", X)
+        with StubWeb() as web:
+            url = web.url
+        with pytest.raises(RemoteClusterUnavailable, match=f"west at {url}"):
+            await (await self.remotes(url)).find("west", X)

@@ -82,7 +82,7 @@ class Players:
     def _rest(self, case: Case) -> str:
         method, path, body = _CALLS[kind_of(case.question)]
         words = case.question.split()
-        path = path.format(topic=case.topic.rest_path, force=str("force" in words).lower())
+        path = path.format(topic=case.topic.rest_path, place=_place(case), force=str("force" in words).lower())
         if "local" in words:
             path += "?createLocalTopicOnly=true"
         sent = _count(case) if body == "count" else body
@@ -92,6 +92,8 @@ class Players:
             return word_for_status(case.question, status, reason)
         if kind_of(case.question) in ("partitions", "partitions create"):
             return str(json.loads(text)["partitions"])
+        if words[0] == "list":
+            return case.short(json.loads(text))
         if "body" in words:
             return json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
         return OK if kind_of(case.question) in ANSWERS_IN_WORDS else str(status)
@@ -140,13 +142,17 @@ class Players:
         if case.question == "open producer":
             arguments = ["produce", "--url", self._service_url, topic, "-m", "x"]
         else:
-            line = _LINES[kind_of(case.question)].format(topic=topic, count=_count(case))
+            line = _LINES[kind_of(case.question)].format(
+                topic=topic, namespace=case.topic.namespace_name, count=_count(case)
+            )
             arguments = ["admin", "--admin-url", self._web_url, *line.split(), *(["-f"] if "force" in words else [])]
         result = CliRunner().invoke(main, arguments, catch_exceptions=False)
         if result.exit_code:
             return _word_for_command(case.question, result.stderr)
         if case.question == "partitions":
             return str(json.loads(result.stdout)["partitions"])
+        if words[0] == "list":
+            return case.short(result.stdout.splitlines())
         return OK if case.question in (*ANSWERS_IN_WORDS, "open producer") else "204"
 
 
@@ -180,6 +186,10 @@ def _partitions(topic: TopicName, names: list[str]) -> str:
         return "0"
     assert names == [str(topic.partition(index)) for index in range(len(names))], names
     return str(len(names))
+
+
+def _place(case: Case) -> str:
+    return f"{case.topic.domain}/{case.topic.namespace_name}"
 
 
 def _count(case: Case) -> str:
@@ -236,6 +246,8 @@ _CALLS: Final[Mapping[str, tuple[str, str, str | None]]] = {
     "partitions create body": ("GET", "/admin/v2/{topic}/partitions?checkAllowAutoCreation=true", None),
     "http lookup": ("GET", "/lookup/v2/topic/{topic}", None),
     "stats": ("GET", "/admin/v2/{topic}/stats", None),
+    "list": ("GET", "/admin/v2/{place}", None),
+    "list partitioned": ("GET", "/admin/v2/{place}/partitioned", None),
     "create": ("PUT", "/admin/v2/{topic}", None),
     "create partitioned": ("PUT", "/admin/v2/{topic}/partitions", "count"),
     "expand": ("POST", "/admin/v2/{topic}/partitions?force={force}", "count"),
@@ -249,6 +261,8 @@ _LINES: Final[Mapping[str, str]] = {
     "partitions": "topics get-partitioned-topic-metadata {topic}",
     "http lookup": "topics lookup {topic}",
     "stats": "topics stats {topic}",
+    "list": "topics list {namespace}",
+    "list partitioned": "topics list-partitioned-topics {namespace}",
     "create": "topics create {topic}",
     "create partitioned": "topics create-partitioned-topic {topic} -p {count}",
     "expand": "topics update-partitioned-topic {topic} -p {count}",

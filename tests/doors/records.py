@@ -13,9 +13,10 @@ from typing import Any, Final
 from interpulse.broker import keys
 from interpulse.model.names import NamespaceName, TopicName, decode_local_name
 from interpulse.storage.api import MetadataStore
-from tests.doors.rows import ABOVE, DELETED, FOREIGN, FULL, OFF, ON, PARTITIONS_MAX, TENANT, TWO, Case
+from tests.doors.rows import ABOVE, DELETED, FOREIGN, FULL, NOWHERE, OFF, ON, PARTITIONS_MAX, REMOTE, TENANT, TWO, Case
 
 __all__ = [
+    "BEYOND",
     "LIVING",
     "OUR_EMPTY_TOPIC",
     "REAL_EMPTY_TOPIC",
@@ -23,6 +24,7 @@ __all__ = [
     "first_topic",
     "found",
     "prepared",
+    "prepared_beyond",
     "stored_below",
 ]
 
@@ -31,17 +33,38 @@ REAL_EMPTY_TOPIC: Final = b""  # protobuf: no ledgers
 
 LIVING: Final = (ON, OFF, TWO, ABOVE, FULL)
 """Namespaces in which topics can be opened."""
-_OTHER_CLUSTER: Final = "elsewhere"
+BEYOND: Final = "beyond"
+"""The other cluster."""
+_NOBODY: Final = ("pulsar://127.0.0.1:1", "http://127.0.0.1:1")
+_WHOLE: Final = {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1}
 
 
-def prepared(cases: Iterable[Case], cluster: str, empty_topic: bytes) -> dict[str, bytes]:
-    """Everything that has to be stored before the questions are asked."""
-    stored = _namespaces(cluster)
+def prepared(
+    cases: Iterable[Case], cluster: str, empty_topic: bytes, beyond: tuple[str, str] | None = None
+) -> dict[str, bytes]:
+    """Everything that has to be stored before the questions are asked.
+
+    ``beyond`` are the addresses of the other cluster, service and web; without, nobody answers there.
+    """
+    stored = _clusters(cluster, beyond or _NOBODY) | _policies(cluster)
     stored |= {keys.topic_record(first_topic(namespace)): empty_topic for namespace in LIVING}
     for case in cases:
-        for record in case.row.there.split():
-            stored |= [_stored(case, record, empty_topic)]
+        stored |= _records(case, case.row.there, empty_topic)
     return stored
+
+
+def prepared_beyond(cases: Iterable[Case], empty_topic: bytes) -> dict[str, bytes]:
+    """What has to be stored in the other cluster."""
+    policies = {"replication_clusters": [BEYOND], "bundles": _WHOLE}
+    stored = {keys.namespace_policies(NamespaceName(TENANT, REMOTE)): _json(policies)}
+    stored |= {keys.tenant(TENANT): _json({"adminRoles": [], "allowedClusters": [BEYOND]})}
+    for case in cases:
+        stored |= _records(case, case.row.beyond, empty_topic)
+    return stored
+
+
+def _records(case: Case, records: str, empty_topic: bytes) -> dict[str, bytes]:
+    return dict(_stored(case, record, empty_topic) for record in records.split())
 
 
 def first_topic(namespace: str) -> TopicName:
@@ -57,10 +80,18 @@ def _stored(case: Case, record: str, empty_topic: bytes) -> tuple[str, bytes]:
     metadata: dict[str, Any] = {"partitions": int(count.rstrip("!+")), "deleted": count.endswith("!")}
     if count.endswith("+"):
         metadata["properties"] = {"p": "v"}
-    return keys.partitioned_topic(topic), json.dumps(metadata).encode()
+    return keys.partitioned_topic(topic), _json(metadata)
 
 
-def _namespaces(cluster: str) -> dict[str, bytes]:
+def _clusters(cluster: str, beyond: tuple[str, str]) -> dict[str, bytes]:
+    service_url, web_url = beyond
+    return {
+        keys.tenant(TENANT): _json({"adminRoles": [], "allowedClusters": [cluster, BEYOND]}),
+        keys.cluster(BEYOND): _json({"serviceUrl": web_url, "brokerServiceUrl": service_url}),
+    }
+
+
+def _policies(cluster: str) -> dict[str, bytes]:
     def partitioned(count: int) -> dict[str, Any]:
         return {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": count}
 
@@ -70,17 +101,21 @@ def _namespaces(cluster: str) -> dict[str, bytes]:
         TWO: {"autoTopicCreationOverride": partitioned(2)},
         ABOVE: {"autoTopicCreationOverride": partitioned(PARTITIONS_MAX + 1)},
         FULL: {"autoTopicCreationOverride": partitioned(2), "max_topics_per_namespace": 1},
-        FOREIGN: {"replication_clusters": [_OTHER_CLUSTER]},
+        REMOTE: {"autoTopicCreationOverride": partitioned(2), "replication_clusters": [cluster, BEYOND]},
+        FOREIGN: {"replication_clusters": [BEYOND]},
+        NOWHERE: {"replication_clusters": []},
         DELETED: {"deleted": True},
     }
-    whole = {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1}
-    tenant = {"adminRoles": [], "allowedClusters": [cluster, _OTHER_CLUSTER]}
-    elsewhere = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:1"}
-    stored = {keys.tenant(TENANT): tenant, keys.cluster(_OTHER_CLUSTER): elsewhere}
-    for name, special in policies.items():
-        common = {"replication_clusters": [cluster], "bundles": whole}
-        stored[keys.namespace_policies(NamespaceName(TENANT, name))] = common | special
-    return {key: json.dumps(value).encode() for key, value in stored.items()}
+    return {
+        keys.namespace_policies(NamespaceName(TENANT, name)): _json(
+            {"replication_clusters": [cluster], "bundles": _WHOLE} | special
+        )
+        for name, special in policies.items()
+    }
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
 
 
 def directories(case: Case) -> tuple[str, str]:

@@ -3,14 +3,14 @@
 Records are written in a short hand around a topic ``x``: ``x=3`` is the metadata of a partitioned topic (``x=3!`` one
 that is being deleted, ``x=3+`` one with properties), ``x`` and ``x-partition-1`` are topic records.
 
-Answers are words, the same at every door: a number of partitions, ``ok``, ``not found``, ``refused: <why>`` where a
-name disagrees with the partition metadata, and otherwise what the door itself says: a status of HTTP, ``error 1`` on
-the wire, the name of an exception.
+Answers are words, the same at every door: a number of partitions, ``ok``, ``not found``, the names of a list,
+``refused: <why>`` where a name disagrees with the partition metadata, and otherwise what the door itself says: a status
+of HTTP, ``error 1`` on the wire, the name of an exception.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -25,7 +25,9 @@ __all__ = [
     "FOREIGN",
     "FULL",
     "MISSING",
+    "NOTHING",
     "NOT_FOUND",
+    "NOWHERE",
     "NO_METADATA",
     "OFF",
     "OK",
@@ -33,6 +35,7 @@ __all__ = [
     "OUTSIDE",
     "PARTITIONS_MAX",
     "REFUSED",
+    "REMOTE",
     "SILENT_DOORS",
     "TENANT",
     "TWO",
@@ -55,10 +58,13 @@ TWO: Final = "two"  # missing topics are created with two partitions
 ABOVE: Final = "above"  # as TWO, with more partitions than the broker allows
 FULL: Final = "full"  # as TWO, with as many topics as the namespace may hold
 FOREIGN: Final = "foreign"  # belongs to another cluster
+REMOTE: Final = "remote"  # as TWO, and replicated to another cluster
+NOWHERE: Final = "nowhere"  # belongs to no cluster
 DELETED: Final = "deleted"
 MISSING: Final = "missing"
 
 OK: Final = "ok"
+NOTHING: Final = "nothing"
 NOT_FOUND: Final = "not found"
 REFUSED: Final = "refused"
 NO_METADATA: Final = "refused: no metadata"
@@ -83,7 +89,8 @@ Door = Literal[
 _NARROWING: Final = ("force", "local", "again")
 _ASK: Final = ("partitions create", "partitions")
 _ADMINISTER: Final = ("create", "create partitioned", "expand", "create missed", "delete", "delete partitioned")
-_ADMIN: Final = ("partitions", "http lookup", "stats", "create subscription", *_ADMINISTER)
+_LISTS: Final = ("list", "list partitioned")
+_ADMIN: Final = ("partitions", "http lookup", "stats", *_LISTS, "create subscription", *_ADMINISTER)
 
 DOORS: Final[Mapping[Door, tuple[str, ...]]] = {
     "binary": (*_ASK, "lookup", "producer", "subscribe", "subscribe only"),
@@ -131,6 +138,8 @@ class Row:
     doors: tuple[str, ...] = tuple(DOORS)
     differs: Mapping[str, Differs] = field(default_factory=dict)
     """By question, or by ``door question``."""
+    beyond: str = ""
+    """What the other cluster of the namespace has."""
 
     def cases(self, doors: tuple[Door, ...] = tuple(DOORS)) -> Iterator[Case]:
         """Each question at each door that can ask it."""
@@ -176,6 +185,11 @@ class Case:
         """The topic that the row calls ``short``."""
         base = self.base
         return TopicName.of(base.domain, base.tenant, base.namespace, base.local_name + short.removeprefix("x"))
+
+    def short(self, names: Iterable[str]) -> str:
+        """Those of these complete names that belong to this case, as the row calls them."""
+        own = str(self.base)
+        return " ".join(sorted("x" + name.removeprefix(own) for name in names if name.startswith(own))) or NOTHING
 
     @property
     def expected(self) -> str:

@@ -21,11 +21,14 @@ from tests.doors.rows import (
     MISSING,
     NO_METADATA,
     NOT_FOUND,
+    NOTHING,
+    NOWHERE,
     OFF,
     OK,
     ON,
     OUTSIDE,
     REFUSED,
+    REMOTE,
     TWO,
     Differs,
     Row,
@@ -85,22 +88,26 @@ def seen(
         "open consumer": by_client,
         "stats": stats or (opening if loaded else NOT_FOUND),
     }
+    if namespace not in (MISSING, DELETED):
+        records = there.split()
+        answers["list"] = " ".join(sorted(record for record in records if "=" not in record)) or NOTHING
+        answers["list partitioned"] = "x" if any("=" in record for record in records) else NOTHING
     return Row(id, name, answers, there, left, namespace, domain, differs=differs or {})
 
 
 PIP414: Final = (
-    seen("pip414-nothing-auto-on", "x", "0", NOT_FOUND, OK),
-    seen("pip414-nothing-auto-off", "x", NOT_FOUND, NOT_FOUND, NOT_FOUND, http=NOT_FOUND, namespace=OFF),
+    seen("pip344-row4-nothing-auto-on", "x", "0", NOT_FOUND, OK),
+    seen("pip344-row7-nothing-auto-off", "x", NOT_FOUND, NOT_FOUND, NOT_FOUND, http=NOT_FOUND, namespace=OFF),
     seen("pip414-partition-of-nothing-auto-on", "x-partition-0", "0", NOT_FOUND, NO_METADATA),
     seen(
         "pip414-partition-of-nothing-auto-off", "x-partition-0", NOT_FOUND, NOT_FOUND, NOT_FOUND,
         http=NOT_FOUND, namespace=OFF,
     ),
-    seen("pip414-plain", "x", "0", "0", OK, there="x"),
-    seen("pip414-plain-auto-off", "x", "0", "0", OK, there="x", namespace=OFF),
+    seen("pip344-row1-plain", "x", "0", "0", OK, there="x"),
+    seen("pip344-row1-plain-auto-off", "x", "0", "0", OK, there="x", namespace=OFF),
     seen("pip414-partition-of-plain-auto-on", "x-partition-2", "0", NOT_FOUND, NO_METADATA, there="x"),
-    seen("pip414-partitioned-auto-on", "x", "3", "3", BASE_NAME, there=WHOLE),
-    seen("pip414-partitioned-auto-off", "x", "3", "3", NOT_FOUND, there=WHOLE, namespace=OFF),
+    seen("pip344-row2-partitioned-auto-on", "x", "3", "3", BASE_NAME, there=WHOLE),
+    seen("pip344-row2-partitioned-auto-off", "x", "3", "3", NOT_FOUND, there=WHOLE, namespace=OFF),
     seen("pip414-partition", "x-partition-2", "0", "0", OK, there=WHOLE),
     seen("pip414-partition-auto-off", "x-partition-2", "0", "0", OK, there=WHOLE, namespace=OFF),
     seen("pip414-outside", "x-partition-3", NOT_FOUND, NOT_FOUND, NOT_FOUND, there=WHOLE, http=NOT_FOUND),
@@ -119,7 +126,10 @@ PIP414: Final = (
     seen("pip414-no-partition-name", "x-partition-01", "0", NOT_FOUND, OK, there=WHOLE),
     seen("pip414-letter-topic-of-a-partition", "x-partition-0-DLQ", "0", NOT_FOUND, OK, there=WHOLE),
 )  # fmt: skip
-"""PIP-414: what each command sees of a name that agrees, or does not agree, with its partition metadata."""
+"""PIP-414: what each command sees of a name that agrees, or does not agree, with its partition metadata.
+
+Four of the states are at the same time rows of PIP-344, and its six cases of asking for the partitions of a topic.
+"""
 
 _NOT_LOADED: Final = {
     f"{door} partitions": Differs(NOT_FOUND, ONE_QUESTION)
@@ -162,6 +172,11 @@ PIP344: Final = (
         namespace=FOREIGN, doors=("binary", "rest"),
     ),
     Row(
+        "pip344-namespace-without-clusters", "x",
+        {"partitions create": {"binary": "error 1", "rest": "412"}, "partitions": {"binary": NOT_FOUND, "rest": "412"}},
+        namespace=NOWHERE, doors=("binary", "rest"),
+    ),
+    Row(
         "pip344-default-above-the-maximum", "x", {"partitions create": REFUSED, "partitions": NOT_FOUND},
         namespace=ABOVE, doors=("binary", "rest"),
         differs={
@@ -171,6 +186,22 @@ PIP344: Final = (
     Row(
         "pip344-topic-limit", "x", {"partitions create": REFUSED, "partitions": NOT_FOUND},
         namespace=FULL, doors=("binary", "rest"), differs={"binary partitions create": Differs("error 6", FINAL)},
+    ),
+    Row(
+        "pip344-row6-partitioned-elsewhere", "x", {"partitions create": "4", "partitions": NOT_FOUND},
+        left={"partitions create": "x=4"}, namespace=REMOTE, beyond="x=4",
+    ),
+    Row(
+        "pip344-row6-one-topic-elsewhere", "x", {"partitions create": "0", "partitions": NOT_FOUND},
+        namespace=REMOTE, beyond="x",
+    ),
+    Row(
+        "pip344-row5-nowhere-else", "x", {"partitions create": "2", "partitions": NOT_FOUND},
+        left={"partitions create": "x=2"}, namespace=REMOTE,
+    ),
+    Row(
+        "pip344-row6-partition-name", "x-partition-1", {"partitions create": "0", "partitions": NOT_FOUND},
+        namespace=REMOTE, beyond="x=4 x-partition-1",
     ),
     Row(
         "pip344-body", "x",
@@ -189,6 +220,6 @@ PIP344: Final = (
         dict.fromkeys(("partitions body", "partitions create body"), '{"deleted":false,"partitions":0}'), there="x",
     ),
 )  # fmt: skip
-"""PIP-344: what is not a matter of consistency. Rows 1, 2, 4 and 7 are states of PIP-414 above."""
+"""PIP-344: what is not a matter of consistency; rows 1, 2, 4 and 7 stand among the states of PIP-414."""
 
 ROWS: Final = (*PIP344, *PIP414, *PIP414_NON_PERSISTENT, *OPERATIONS)

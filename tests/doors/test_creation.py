@@ -15,9 +15,9 @@ from interpulse.cli.main import main
 from interpulse.client import AdminClient, Client
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.storage.api import Put
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
+from tests.doors.brokers import our_broker, put
 from tests.doors.players import Players, word_for_frame
 from tests.doors.records import OUR_EMPTY_TOPIC, prepared, stored_below
 from tests.doors.rows import BASE_NAME, FAST_DOORS, NO_METADATA, OK, OUTSIDE, TENANT, TWO, Case, Row
@@ -32,14 +32,8 @@ X = TopicName.parse(f"persistent://{TENANT}/{TWO}/x")
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
     """A broker with the namespaces of the table."""
-    with InProcessBroker(tmp_path) as broker:
-        put(broker, prepared([], "standalone", OUR_EMPTY_TOPIC))
+    with our_broker(tmp_path) as broker:
         yield broker
-
-
-def put(broker: InProcessBroker, values: dict[str, bytes]) -> None:
-    changes = [Put(key, value) for key, value in values.items()]
-    broker.call(lambda app: app.registry.metadata.commit(changes))
 
 
 def everything(broker: InProcessBroker) -> dict[str, bytes]:
@@ -115,8 +109,7 @@ def test_partitioned_topic_when_100_ask_for_it_at_once_then_one_record_and_one_a
 
 def test_store_when_nobody_asks_to_create_then_stays_as_it_is(tmp_path: Path) -> None:
     cases = [case for row in ROWS for case in row.cases(FAST_DOORS) if case.question in QUESTIONS_WITHOUT_EFFECT]
-    with InProcessBroker(tmp_path) as broker, Players(broker.service_url, broker.web_url) as players:
-        put(broker, prepared(cases, "standalone", OUR_EMPTY_TOPIC))
+    with our_broker(tmp_path, cases) as broker, Players(broker.service_url, broker.web_url) as players:
         before = everything(broker)
         for case in cases:
             players.ask(case)

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from interpulse.storage.api import Put
 from interpulse.testing import InProcessBroker
+from tests.doors.brokers import beyond, our_broker
 from tests.doors.players import Players
-from tests.doors.records import OUR_EMPTY_TOPIC, directories, found, prepared, stored_below
-from tests.doors.rows import FAST_DOORS, PARTITIONS_MAX, Case
+from tests.doors.records import directories, found, stored_below
+from tests.doors.rows import FAST_DOORS, Case
 from tests.doors.table import ROWS
 
-SETTINGS = {"maxNumPartitionsPerPartitionedTopic": str(PARTITIONS_MAX)}
 CASES = [case for row in ROWS for case in row.cases(FAST_DOORS)]
 
 
@@ -36,11 +35,12 @@ class Table:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
-    with InProcessBroker(tmp_path_factory.mktemp("doors"), SETTINGS) as broker:
-        puts = [Put(key, value) for key, value in prepared(CASES, "standalone", OUR_EMPTY_TOPIC).items()]
-        broker.call(lambda app: app.registry.metadata.commit(puts))
-        with Players(broker.service_url, broker.web_url) as players:
-            yield Table(broker, players)
+    with (
+        beyond(tmp_path_factory.mktemp("beyond"), CASES) as other,
+        our_broker(tmp_path_factory.mktemp("doors"), CASES, other) as broker,
+        Players(broker.service_url, broker.web_url) as players,
+    ):
+        yield Table(broker, players)
 
 
 def groups() -> Iterator[Any]:

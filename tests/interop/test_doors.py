@@ -9,11 +9,10 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from interpulse.storage.api import Put
-from interpulse.testing import InProcessBroker
+from tests.doors.brokers import SETTINGS, beyond, our_broker
 from tests.doors.players import Players, word_for_status
-from tests.doors.records import LIVING, OUR_EMPTY_TOPIC, REAL_EMPTY_TOPIC, first_topic, found, prepared, stored_below
-from tests.doors.rows import FAST_DOORS, NOT_FOUND, PARTITIONS_MAX, Case, refused
+from tests.doors.records import LIVING, REAL_EMPTY_TOPIC, first_topic, found, prepared, stored_below
+from tests.doors.rows import FAST_DOORS, NOT_FOUND, Case, refused
 from tests.doors.table import ROWS
 from tests.interop.conftest import CHECKS, RealPulsarFactory
 from tests.interop.official import connected
@@ -21,11 +20,10 @@ from tests.interop.real_pulsar import run_java
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-SETTINGS = {
-    "maxNumPartitionsPerPartitionedTopic": str(PARTITIONS_MAX),
+OF_REAL = SETTINGS | {
     "brokerDeleteInactiveTopicsEnabled": "false",  # what is left of a row has to be there when all have been asked
+    "topicLevelPoliciesEnabled": "false",  # else each topic it loads reads the policies of all
 }
-OF_REAL = {"topicLevelPoliciesEnabled": "false"}  # else each topic it loads reads the policies of all
 CASES = [case for row in ROWS for case in row.cases()]
 JAVA_NOT_FOUND = ("TopicDoesNotExistException", "NotFoundException")
 ROOTS = ("/managed-ledgers", "/admin/partitioned-topics")
@@ -65,6 +63,8 @@ def ask_java(service_url: str, web_url: str, cases: Sequence[Case]) -> dict[str,
 def java_word(case: Case, line: str) -> str:
     """The word of `rows` for what the Java clients said."""
     name, _, message = line[2:].partition("\t")
+    if case.question.startswith("list"):
+        return case.short(line[2:].split())
     if line.startswith("="):
         return name
     if name.isdigit():
@@ -87,9 +87,7 @@ def differing(
 
 def test_java_clients_on_our_broker(tmp_path: Path) -> None:
     by_java = [case for case in CASES if case.door not in FAST_DOORS]
-    with InProcessBroker(tmp_path, SETTINGS) as broker:
-        puts = [Put(key, value) for key, value in prepared(CASES, "standalone", OUR_EMPTY_TOPIC).items()]
-        broker.call(lambda app: app.registry.metadata.commit(puts))
+    with beyond(tmp_path / "beyond", by_java) as other, our_broker(tmp_path / "ours", by_java, other) as broker:
         answers = ask_java(broker.service_url, broker.web_url, by_java)
         stored = {}
         for root in ROOTS:
@@ -104,14 +102,16 @@ def test_java_clients_on_our_broker(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_real_pulsar_answers_as_the_table_says(start_real_pulsar: RealPulsarFactory) -> None:
-    real = start_real_pulsar("standalone", settings=SETTINGS | OF_REAL)
+def test_real_pulsar_answers_as_the_table_says(start_real_pulsar: RealPulsarFactory, tmp_path: Path) -> None:
+    real = start_real_pulsar("standalone", settings=OF_REAL)
     real.stop()
-    real.put_all_metadata(prepared(CASES, "standalone", REAL_EMPTY_TOPIC))
-    real.start()
-    warm_up(real.service_url)
-    answers = ask_everybody(*real.address)
-    real.stop()
+    with beyond(tmp_path / "beyond", CASES) as other:
+        addresses = other.service_url, other.web_url
+        real.put_all_metadata(prepared(CASES, "standalone", REAL_EMPTY_TOPIC, addresses))
+        real.start()
+        warm_up(real.service_url)
+        answers = ask_everybody(*real.address)
+        real.stop()
     stored = {}
     for root in ROOTS:
         stored |= real.metadata_below(root)

@@ -106,6 +106,10 @@ public class Doors {
         } else if (question.equals("http lookup")) {
             admin.lookups().lookupTopic(topic);
             return "ok";
+        } else if (question.equals("list")) {
+            return String.join(" ", admin.topics().getList(TopicName.get(topic).getNamespace()));
+        } else if (question.equals("list partitioned")) {
+            return String.join(" ", admin.topics().getPartitionedTopicList(TopicName.get(topic).getNamespace()));
         } else if (question.equals("stats")) {
             admin.topics().getStats(topic);
             return "ok";

@@ -10,10 +10,12 @@ from tests.cli_cluster import (
     RECORD,
     CliCluster,
     cluster_story,
+    message_story,
     policy_story,
     schema_story,
     subscription_story,
     topic_story,
+    unload_story,
 )
 
 
@@ -28,6 +30,21 @@ def test_topics_when_created_grown_and_deleted_then_commands_agree(cluster: CliC
 
 def test_subscriptions_when_moved_then_backlog_follows(cluster: CliCluster) -> None:
     subscription_story(cluster, "public/default")
+
+
+def test_messages_when_looked_at_then_stay_until_they_expire(cluster: CliCluster) -> None:
+    message_story(cluster, "public/default")
+
+
+def test_topics_when_unloaded_then_come_back(cluster: CliCluster) -> None:
+    unload_story(cluster, "public/default")
+
+
+def test_compaction_when_asked_for_then_is_refused_with_a_reason(cluster: CliCluster) -> None:
+    cluster.run("topics create public/default/compacted")
+    for command in ("compact", "compaction-status"):
+        code, _, error = cluster.attempt(f"topics {command} public/default/compacted")
+        assert (code, "does not offer it (HTTP 501 Not Implemented)" in error) == (1, True)
 
 
 def test_policies_when_set_then_are_read_and_removed(cluster: CliCluster) -> None:

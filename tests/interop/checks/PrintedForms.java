@@ -1,5 +1,13 @@
 import com.fasterxml.jackson.databind.ObjectWriter;
+import io.netty.buffer.ByteBufUtil;
+import io.netty.buffer.Unpooled;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
 import org.apache.pulsar.client.admin.PulsarAdmin;
+import org.apache.pulsar.client.api.Message;
+import org.apache.pulsar.client.impl.BatchMessageIdImpl;
+import org.apache.pulsar.client.impl.MessageIdImpl;
 import org.apache.pulsar.common.util.ObjectMapperFactory;
 
 /**
@@ -26,7 +34,47 @@ public class PrintedForms {
             print("schemas get " + topic + " -a", admin.schemas().getAllSchemas(topic).get(0));
             printText("topics lookup " + topic, admin.lookups().lookupTopic(topic));
             printText("topics bundle-range " + topic, admin.lookups().getBundleRange(topic));
+            printMessages(admin, "persistent://" + namespace + "/talk");
         }
+    }
+
+    /** The topic "talk" holds messages, and its subscription "s" waits for all of them. */
+    private static void printMessages(PulsarAdmin admin, String talk) throws Exception {
+        List<Message<byte[]>> messages = admin.topics().peekMessages(talk, "s", 9);
+        StringBuilder peeked = new StringBuilder();
+        for (Message<byte[]> message : messages) {
+            peeked.append(peeked.isEmpty() ? "" : "\n" + "-".repeat(73) + "\n\n").append(form(message, ""));
+        }
+        printText("topics peek-messages " + talk + " -s s -n 9", peeked.toString());
+        printText("topics examine-messages " + talk, form(admin.topics().examineMessage(talk, "latest", 1), ""));
+        printText("topics examine-messages " + talk + " -i earliest -m 2",
+                form(admin.topics().examineMessage(talk, "earliest", 2), ""));
+        MessageIdImpl first = (MessageIdImpl) messages.get(0).getMessageId();
+        printText("topics get-message-by-id " + talk + " -l " + first.getLedgerId() + " -e " + first.getEntryId(),
+                form(admin.topics().getMessageById(talk, first.getLedgerId(), first.getEntryId()),
+                        "\nRedelivery count: 0"));
+        print("topics get-message-id " + talk + " -d 2001-01-01T00:00:00Z",
+                admin.topics().getMessageIdByTimestamp(talk, 978307200000L));
+        printText("topics get-properties " + talk, pairs(admin.topics().getProperties(talk)));
+        printText("topics get-subscription-properties " + talk + " -s s", ObjectMapperFactory.getMapper().writer()
+                .writeValueAsString(admin.topics().getSubscriptionProperties(talk, "s")));
+    }
+
+    /** As Pulsar's command line tool prints a message; {@code more} comes behind the times. */
+    private static String form(Message<byte[]> message, String more) {
+        MessageIdImpl id = (MessageIdImpl) message.getMessageId();
+        String place = id.getLedgerId() + ":" + id.getEntryId();
+        String head = id instanceof BatchMessageIdImpl batched
+                ? "Batch Message ID: " + place + ":" + batched.getBatchIndex()
+                : "Message ID: " + place;
+        String properties = message.getProperties().isEmpty() ? "" : "\nProperties:\n" + pairs(message.getProperties());
+        return head + "\nPublish time: " + message.getPublishTime() + "\nEvent time: " + message.getEventTime() + more
+                + properties + "\n" + ByteBufUtil.prettyHexDump(Unpooled.wrappedBuffer(message.getData()));
+    }
+
+    private static String pairs(Map<String, String> pairs) {
+        return pairs.entrySet().stream().map(each -> each.getKey() + "    " + each.getValue())
+                .collect(Collectors.joining("\n"));
     }
 
     private static void print(String command, Object value) throws Exception {

@@ -65,13 +65,21 @@ class Measured(NamedTuple):
 
 def summed(topic: TopicMeasure, subscriptions: Mapping[str, SubscriptionMeasure]) -> TopicMeasure:
     """The measure of a topic with what its subscriptions have filled in."""
-    each = subscriptions.values()
+    consumers = messages = size = backlog = 0
+    rate = throughput = 0.0
+    for each in subscriptions.values():
+        consumers += each.consumers
+        messages += each.messages_out
+        size += each.bytes_out
+        backlog += each.backlog
+        rate += each.rate_out
+        throughput += each.throughput_out
     return topic._replace(
         subscriptions=len(subscriptions),
-        consumers=sum(one.consumers for one in each),
-        rate_out=sum(one.rate_out for one in each),
-        throughput_out=sum(one.throughput_out for one in each),
-        messages_out=sum(one.messages_out for one in each),
-        bytes_out=sum(one.bytes_out for one in each),
-        backlog=sum(one.backlog for one in each),
+        consumers=consumers,
+        rate_out=rate,
+        throughput_out=throughput,
+        messages_out=messages,
+        bytes_out=size,
+        backlog=backlog,
     )

@@ -1,0 +1,58 @@
+"""The names of our metrics beside those of a real Pulsar: dashboards made for one have to work with the other."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from interpulse.client import Client
+from interpulse.testing.broker import InProcessBroker
+from tests.interop.real_pulsar import Address
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+# Ours alone: real Pulsar counts these per topic only, or shows them for clusters that replicate.
+NOT_ON_A_LONE_REAL_BROKER = {"pulsar_broker_in_messages_total", "pulsar_broker_out_messages_total"}
+OUR_SUMS = {"pulsar_broker_storage_backlog_size"}
+BY_NAMESPACE = ("pulsar_storage_write_latency_", "pulsar_entry_size_")
+"""Per topic on a real Pulsar; a dashboard that sums them gets the same."""
+LABELS_THAT_DIFFER = {
+    "pulsar_active_connections",
+    "pulsar_broker_out_bytes_total",
+    "pulsar_connection_closed_total_count",
+    "pulsar_connection_created_total_count",
+    "pulsar_version_info",
+}
+
+
+def series(web_url: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """Name and label names of every sample."""
+    with urllib.request.urlopen(f"{web_url}/metrics/", timeout=30) as answer:
+        for line in answer.read().decode().splitlines():
+            if line.startswith(("pulsar_", "topic_load")):
+                name, _, rest = line.partition("{")
+                labels = rest.rpartition("}")[0]
+                yield name, frozenset(part.partition("=")[0].strip() for part in labels.split(",") if "=" in part)
+
+
+async def use(service_url: str, topic: str) -> None:
+    async with Client(service_url) as client:
+        consumer = await client.subscribe(topic, "s")
+        async with await client.create_producer(topic) as producer:
+            await producer.send(b"x")
+        await consumer.receive(10_000)
+
+
+async def test_names_and_labels_are_those_of_a_real_pulsar(
+    real_pulsar: Address, pulsar_broker: InProcessBroker
+) -> None:
+    topic = "persistent://public/default/metrics"
+    await use(real_pulsar.service_url, topic)
+    await use(pulsar_broker.service_url, topic)
+    real, ours = set(series(real_pulsar.web_url)), set(series(pulsar_broker.web_url))
+    real_names = {name for name, _ in real}
+    assert {name for name, _ in ours} - real_names == NOT_ON_A_LONE_REAL_BROKER | OUR_SUMS
+    other_labels = {name for name, labels in ours if name in real_names and (name, labels) not in real}
+    assert {name for name in other_labels if not name.startswith(BY_NAMESPACE)} == LABELS_THAT_DIFFER

@@ -30,6 +30,7 @@ from interpulse.model.changes import (
     CreateTopicRecord,
     DeletePartitionedMetadata,
 )
+from interpulse.model.errors import MetadataError
 from interpulse.model.names import Domain, NamespaceName, TopicName, decode_local_name
 from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester
@@ -408,7 +409,10 @@ class TopicLifecycle:
 @lru_cache(maxsize=1000)
 def _metadata(stored: bytes) -> PartitionedTopicMetadata:
     """Partitions are opened one after another, and each asks for the same metadata."""
-    return PartitionedTopicMetadata.load(stored)
+    try:
+        return PartitionedTopicMetadata.load(stored)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise MetadataError(f"partition metadata that cannot be understood: {stored[:100]!r}") from error
 
 
 def _listed(names: Iterable[TopicName], *, include_system: bool) -> list[TopicName]:

@@ -21,6 +21,7 @@ from interpulse.model.errors import (
 from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.rules.topics import NamespaceStanding
+from interpulse.storage.api import CommitConflict, Put
 from interpulse.storage.memory import MemoryMetadataStore
 
 DEMO = NamespaceName("public", "demo")
@@ -145,3 +146,31 @@ async def test_clusters(store: MemoryMetadataStore) -> None:
     await clusters.delete("west")
     with pytest.raises(ClusterNotFound):
         await clusters.get("west")
+
+
+async def test_guard_is_what_keeps_a_commit_from_outliving_its_namespace(namespaces: Namespaces) -> None:
+    with pytest.raises(NamespaceNotFound):
+        await namespaces.guard(DEMO)
+    await namespaces.create(DEMO, NamespacePolicies())
+    guard = await namespaces.guard(DEMO)
+    await namespaces._store.commit([Put("/a", b"")], guard)
+    await namespaces.begin_delete(DEMO)
+    with pytest.raises(NamespaceNotFound, match="being deleted"):
+        await namespaces.guard(DEMO)
+    with pytest.raises(CommitConflict):
+        await namespaces._store.commit([Put("/a", b"")], guard)
+
+
+async def test_unfinished_deletions_tell_whether_they_were_forced(namespaces: Namespaces) -> None:
+    await namespaces.create(DEMO, NamespacePolicies())
+    assert await namespaces.unfinished_deletions() == {}
+    await namespaces.begin_delete(DEMO)
+    assert await namespaces.unfinished_deletions() == {DEMO: False}
+    await namespaces.begin_delete(DEMO, forced=True)
+    assert await namespaces.unfinished_deletions() == {DEMO: True}
+    await namespaces.give_up_delete(DEMO)
+    assert await namespaces.unfinished_deletions() == {}
+    await namespaces.begin_delete(DEMO)
+    assert await namespaces.unfinished_deletions() == {DEMO: False}
+    await namespaces.end_delete(DEMO)
+    assert await namespaces.find_policies(DEMO) is None

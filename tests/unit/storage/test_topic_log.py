@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
-from interpulse.storage.api import LogFenced, LogNotFound, LogTerminated, MetadataUnavailable, Put
+from interpulse.storage.api import (
+    CommitConflict,
+    Delete,
+    LogFenced,
+    LogNotFound,
+    LogTerminated,
+    MetadataUnavailable,
+    Put,
+)
 from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 from interpulse.storage.topic_log import Journal, JournalClient, LogConfig, TopicLog, TopicLogStore
@@ -285,6 +293,23 @@ async def test_delete_when_open_then_everything_goes_and_ids_are_not_reused(room
     await room.restart()
     third, _ = await room.open()
     assert third.ledgers[0].ledger_id > again.ledgers[0].ledger_id
+
+
+async def test_delete_of_several_then_all_go_with_other_changes_or_none(room: Room) -> None:
+    log, listener = await room.open()
+    await fill(log, listener, b"a")
+    other = f"{NAME}-other"
+    await room.metadata.commit([Put(f"/managed-ledgers/{other}", b'{"ledgers": []}'), Put("/mine", b"1")])
+    with pytest.raises(CommitConflict):
+        await room.store.delete(NAME, other, also=[Delete("/mine")], expect={"/mine": None})
+    assert await room.store.exists(NAME)
+    assert await room.store.exists(other)
+    log, listener = await room.open()
+    assert await read_all(log) == [b"a"]
+    await room.store.delete(NAME, other, f"{NAME}-absent", also=[Delete("/mine")])
+    assert await room.metadata.children("/managed-ledgers") == []
+    assert await room.metadata.children("/ledgers") == ["id-counter"]
+    assert await room.metadata.get("/mine") is None
 
 
 async def test_delete_when_record_vanished_before_roll_then_roll_does_not_bring_it_back(room: Room) -> None:

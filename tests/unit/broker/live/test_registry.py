@@ -10,6 +10,7 @@ from interpulse.broker.live.non_persistent import NonPersistentTopic
 from interpulse.model.errors import MetadataError, PreconditionFailed, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
+from interpulse.storage.api import CommitConflict
 
 OTHER = TopicName.parse("persistent://public/other/t")
 
@@ -92,6 +93,34 @@ async def test_delete_when_in_use_then_only_by_force(bench: Any) -> None:
     assert sink.closed == [1]
     assert bench.registry.topics() == []
     assert await bench.metadata.children("/managed-ledgers") == []
+
+
+async def test_delete_of_several_when_one_is_in_use_then_all_stay_and_nobody_is_sent_away(bench: Any) -> None:
+    topic, other = await bench.topic(), await bench.topic(OTHER)
+    _, sink = await bench.producer(topic)
+    with pytest.raises(PreconditionFailed):
+        await bench.registry.delete(other.name, topic.name)
+    assert set(bench.registry.names) == {topic.name, other.name}
+    await bench.consumer(other)
+    assert sink.closed == []
+
+
+async def test_open_while_several_are_deleted_waits_for_all_of_them(bench: Any, topic_name: Any) -> None:
+    await bench.topic(OTHER)
+    deleting = asyncio.create_task(bench.registry.delete(OTHER, topic_name, force=True))
+    await asyncio.sleep(0)
+    assert set(bench.registry.names_in(topic_name.namespace_name)) == {topic_name}
+    opened = await bench.topic(topic_name)
+    assert deleting.done()
+    assert bench.registry.topics() == [opened]
+
+
+async def test_delete_when_somebody_else_was_faster_then_the_topic_is_there_and_can_be_opened(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, 1)
+    with pytest.raises(CommitConflict):
+        await bench.registry.delete(topic.name, expect={"/somewhere": 7})
+    assert (await bench.topic()).internal_stats()["numberOfEntries"] == 1
 
 
 async def test_delete_when_cursors_wait_to_be_stored_then_none_comes_back(bench: Any) -> None:

@@ -1,0 +1,122 @@
+"""Deleting over memory: how many commits it takes, what stays, and who is asked first."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpulse.broker import deletion, keys
+from interpulse.model.errors import OperationNotAllowed, PartitionedTopicNotFound, PreconditionFailed, TopicNotFound
+from interpulse.model.names import NON_PERSISTENT, PUBLIC_DEFAULT, NamespaceName, TopicName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topics import PartitionedTopicMetadata, Requester
+from interpulse.storage.api import Put
+from tests.durability.lifecycle_room import MortalStore, Room, disorder, named
+
+TRIAL = NamespaceName("public", "trial")
+X, Y = named("x"), named("y")
+
+
+@pytest.fixture
+async def room() -> Room:
+    """Its store counts commits."""
+    first = await Room.first()
+    await first.namespaces.create(TRIAL, NamespacePolicies())
+    return Room(MortalStore(first.store, fatal=0, applied=True, dies=False))
+
+
+def commits(room: Room) -> int:
+    assert isinstance(room.store, MortalStore)
+    return room.store.commits
+
+
+async def test_partitioned_topic_goes_in_one_commit_however_many_partitions_it_has(room: Room) -> None:
+    await room.lifecycle.create_partitioned(X, 300)
+    await room.registry.open(X.partition(7))
+    before = commits(room)
+    await room.deletion.partitioned_topic(X, force=False)
+    assert commits(room) == before + 1
+    assert await room.store.scan(f"{keys.namespace_records(TRIAL)}/", limit=9) == []
+    with pytest.raises(PartitionedTopicNotFound):
+        await room.deletion.partitioned_topic(X, force=False)
+
+
+async def test_namespace_goes_in_few_commits(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletion, "_KEYS_AT_ONCE", 100)
+    await room.lifecycle.create_partitioned(X, 1000)
+    before = commits(room)
+    await room.deletion.namespace(TRIAL, force=True)
+    assert commits(room) - before <= 1000 / 100 + 3
+    assert await disorder(room.store) == []
+
+
+async def test_schemas_and_policies_stay_when_one_partition_goes_and_when_a_twin_is_left(room: Room) -> None:
+    await room.lifecycle.create_partitioned(X, 2)
+    await room.schemas.register(X, SchemaInfo(SchemaType.STRING), by=Requester.ADMIN)
+    await room.store.commit([Put(keys.topic_policies(X), b"{}"), Put(keys.topic_record(X), b"{}")])
+    await room.deletion.topic(X.partition(0), force=False)
+    await room.deletion.partitioned_topic(X, force=False)
+    assert await room.schemas.has_schema(X)
+    await room.deletion.topic(X, force=False)
+    assert not await room.schemas.has_schema(X)
+    assert await room.store.get(keys.topic_policies(X)) is None
+
+
+async def test_plain_twin_of_a_partitioned_topic_goes_alone(room: Room) -> None:
+    await room.lifecycle.create_partitioned(X, 1)
+    await room.schemas.register(X, SchemaInfo(SchemaType.STRING), by=Requester.ADMIN)
+    await room.store.commit([Put(keys.topic_record(X), b'{"ledgers": []}')])
+    await room.deletion.topic(X, force=True)
+    assert await room.schemas.has_schema(X)
+    assert await room.lifecycle.metadata(X) == PartitionedTopicMetadata(1)
+
+
+async def test_record_that_cannot_be_understood_can_be_deleted(room: Room) -> None:
+    await room.store.commit([Put(keys.topic_record(Y), b"{")])
+    await room.deletion.topic(Y, force=False)
+    with pytest.raises(TopicNotFound):
+        await room.deletion.topic(Y, force=False)
+
+
+async def test_check_has_the_last_word_about_an_inactive_topic(room: Room) -> None:
+    topic = await room.registry.open(Y)
+    asked = []
+
+    def refuse(found: object) -> None:
+        asked.append(found)
+        raise PreconditionFailed("active again")
+
+    with pytest.raises(PreconditionFailed):
+        await room.deletion.inactive_topic(Y, refuse)
+    assert (asked, room.registry.get(Y)) == ([topic], topic)
+    await room.deletion.inactive_topic(Y, asked.append)
+    assert room.registry.get(Y) is None
+    assert await room.store.get(keys.topic_record(Y)) is None
+
+
+async def test_namespace_and_tenant_by_force_only_where_it_is_allowed(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room.deletion, "_config", lambda: deletion.BrokerConfig())
+    with pytest.raises(OperationNotAllowed):
+        await room.deletion.namespace(TRIAL, force=True)
+    with pytest.raises(OperationNotAllowed):
+        await room.deletion.tenant("public", force=True)
+    await room.deletion.namespace(TRIAL, force=False)
+
+
+async def test_namespace_takes_loaded_topics_along_that_are_not_stored(room: Room) -> None:
+    fleeting = TopicName.of(NON_PERSISTENT, "public", "trial", "n")
+    await room.registry.open(fleeting)
+    other = TopicName.of(NON_PERSISTENT, PUBLIC_DEFAULT.tenant, PUBLIC_DEFAULT.local, "n")
+    await room.registry.open(other)
+    await room.deletion.namespace(TRIAL, force=False)
+    assert list(room.registry.names) == [other]
+
+
+async def test_keys_that_are_of_no_topic_go_with_their_namespace(room: Room) -> None:
+    await room.store.commit(
+        [Put(f"{keys.namespace_records(TRIAL)}/persistent/%20", b""), Put("/schemas/public/trial/x", b"")]
+    )
+    await room.deletion.namespace(TRIAL, force=True)
+    assert await disorder(room.store) == []

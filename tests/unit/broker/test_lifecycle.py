@@ -16,6 +16,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (
     AlreadyExists,
     Conflict,
+    MetadataError,
     NamespaceNotFound,
     TopicInconsistent,
     TopicLimitReached,

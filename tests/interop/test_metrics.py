@@ -20,6 +20,7 @@ BY_NAMESPACE = ("pulsar_storage_write_latency_", "pulsar_entry_size_")
 """Per topic on a real Pulsar; a dashboard that sums them gets the same."""
 LABELS_THAT_DIFFER = {
     "pulsar_active_connections",
+    "pulsar_broker_in_bytes_total",
     "pulsar_broker_out_bytes_total",
     "pulsar_connection_closed_total_count",
     "pulsar_connection_created_total_count",

@@ -18,7 +18,10 @@ from benchmarks.raw_load import (
     encode_sends,
     fan_out,
     latencies,
+    look_up_batches,
     look_up_pipelined,
+    look_up_serially,
+    offers_batch_lookup,
     publish,
 )
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -27,6 +30,7 @@ PAYLOAD_BYTES = 100
 MESSAGES = 200_000
 KEPT_MESSAGES = 1_000_000
 PARTITIONS = 1000
+LOOKUP_REPEATS = 10
 LATENCY_SAMPLES = 1000
 LATENCY_SAMPLES_PER_SECOND = 200
 CREATED_TOPICS = 400
@@ -61,6 +65,11 @@ ROWS: Mapping[str, Row] = {
     "open_producer": Row("first open of a 1000-partition topic, producer", "s"),
     "open_consumer": Row("then open of a consumer on it", "s"),
     "lookups": Row("1000 pipelined lookups", "ms"),
+    "lookups_serial": Row("1000 lookups one after the other", "ms"),
+    "lookups_10000": Row("10,000 pipelined lookups", "ms"),
+    "batch_lookup_new": Row("1000 topics in one batch lookup, names new to the broker", "ms"),
+    "batch_lookup": Row("1000 topics in one batch lookup", "ms"),
+    "batch_lookup_10000": Row("10,000 topics in ten pipelined batch lookups", "ms"),
     "creations": Row("topic creations", "topics/s", True),
     "admin_get": Row("admin GET", "requests/s", True),
 }
@@ -234,6 +243,34 @@ def measure_many_partitions(contender: Contender, round_number: int) -> Samples:
     }
 
 
+def measure_lookups(contender: Contender, round_number: int) -> Samples:
+    """The brokers of many topics, asked one by one and, where the broker offers it, in batches; none of them exists."""
+    url = contender.service_url
+
+    def names(kind: str, count: int) -> list[str]:
+        topic = _topic(f"lookup-{kind}", round_number)
+        return [f"{topic}-partition-{number}" for number in range(count)]
+
+    def fastest(look_up: Callable[[], float], topics: int) -> Sample:
+        with _cost_of(contender, LOOKUP_REPEATS * topics) as cost:
+            seconds = min(look_up() for _ in range(LOOKUP_REPEATS))
+        return Sample(seconds * 1e3, cost.us_per_message)
+
+    few, many = names("known", PARTITIONS), names("known", 10 * PARTITIONS)
+    samples = {
+        "lookups_serial": fastest(lambda: look_up_serially(url, few), len(few)),
+        "lookups_10000": fastest(lambda: look_up_pipelined(url, many), len(many)),
+    }
+    if not offers_batch_lookup(url):
+        return samples
+    batches = [many[start : start + PARTITIONS] for start in range(0, len(many), PARTITIONS)]
+    return samples | {
+        "batch_lookup_new": Sample(look_up_batches(url, [names("new", PARTITIONS)]) * 1e3),
+        "batch_lookup": fastest(lambda: look_up_batches(url, [few]), len(few)),
+        "batch_lookup_10000": fastest(lambda: look_up_batches(url, batches), len(many)),
+    }
+
+
 def measure_admin(contender: Contender, round_number: int) -> Samples:
     """Creating topics, and reading one policy, over the admin API."""
     paths = [f"/admin/v2/persistent/public/default/created-{round_number}-{n}" for n in range(CREATED_TOPICS)]
@@ -256,5 +293,6 @@ ON_WARM_BROKER: Mapping[str, Measure] = {
     "official": measure_official,
     "latency": measure_latency,
     "partitions": measure_many_partitions,
+    "lookups": measure_lookups,
     "admin": measure_admin,
 }

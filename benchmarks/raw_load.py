@@ -98,7 +98,9 @@ class RawConnection:
         self._received = b""
         self._request_id = 0
         connect = pb.CommandConnect(client_version="interpulse-raw-load", protocol_version=20)
-        self.ask(pb.BaseCommand(type=pb.BaseCommand.CONNECT, connect=connect), pb.BaseCommand.CONNECTED)
+        greeting = self.ask(pb.BaseCommand(type=pb.BaseCommand.CONNECT, connect=connect), pb.BaseCommand.CONNECTED)
+        self.features = greeting.connected.feature_flags
+        """What the broker can do."""
 
     def __enter__(self) -> Self:
         return self
@@ -268,6 +270,45 @@ def look_up_pipelined(service_url: str, topics: Sequence[str]) -> float:
         connection.socket.sendall(lookups)
         connection.count(pb.BaseCommand.LOOKUP_RESPONSE, len(topics))
         return time.perf_counter() - started
+
+
+def look_up_serially(service_url: str, topics: Sequence[str]) -> float:
+    """Sends one LOOKUP after the other, each after the answer to the one before; returns the seconds."""
+    with RawConnection(service_url) as connection:
+        started = time.perf_counter()
+        for topic in topics:
+            connection.look_up(topic)
+        return time.perf_counter() - started
+
+
+def offers_batch_lookup(service_url: str) -> bool:
+    """Whether BATCH_LOOKUP may be sent to this broker."""
+    with RawConnection(service_url) as connection:
+        return connection.features.supports_batch_lookup
+
+
+def look_up_batches(service_url: str, batches: Sequence[Sequence[str]]) -> float:
+    """Sends one BATCH_LOOKUP per batch without waiting; returns the seconds to the last answer, all topics found."""
+    requests = b"".join(
+        encode(
+            pb.BaseCommand(
+                type=pb.BaseCommand.BATCH_LOOKUP,
+                batchLookupTopic=pb.CommandBatchLookupTopic(topics=topics, request_id=request_id),
+            )
+        )
+        for request_id, topics in enumerate(batches, 1000)
+    )
+    with RawConnection(service_url) as connection:
+        started = time.perf_counter()
+        sender = threading.Thread(target=connection.socket.sendall, args=(requests,), daemon=True)
+        sender.start()
+        answers = [connection.read_command().batchLookupTopicResponse for _ in batches]
+        seconds = time.perf_counter() - started
+        sender.join()
+    found = sum(len(group.topicname) for answer in answers for group in answer.groups)
+    if found != sum(map(len, batches)):
+        raise Refused(f"{found} topics found of {sum(map(len, batches))}: {answers[0].message}")
+    return seconds
 
 
 def latencies(service_url: str, topic: str, samples: int, per_second: int) -> Iterator[tuple[float, float]]:

@@ -33,8 +33,18 @@ NON_PERSISTENT: Final = "non-persistent"
 
 _ENTITY = re.compile(r"[A-Za-z0-9_\-=:.]+", re.ASCII)
 _CANONICAL_INDEX = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
+_HOST_AND_PORT = re.compile(r"[^:]+:[0-9]+", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _PARTITION_SUFFIX: Final = "-partition-"
 _INDEX_MAX: Final = 2**31 - 1
+_TRIMMED: Final = "".join(map(chr, range(0x21)))  # what String.trim takes away, in all Java clients
+# What Character.isWhitespace knows: unlike str.isspace no blanks that keep words together.
+_WHITESPACE: Final = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a"
+    "\u2028\u2029\u205f\u3000"
+)
+_LENGTH_KEPT_MAX: Final = 512
+"""Longer names are legal, but parsed each time: a hundred thousand of them would not be a small thing to remember."""
 _SYSTEM_LOCAL_NAMES: Final = frozenset(
     {
         "__change_events",
@@ -68,8 +78,8 @@ class _Kept(Generic[T]):
 
 
 def encode_local_name(local_name: str) -> str:
-    """The form a local topic name takes in REST paths and metadata keys (form encoding: blank is ``+``)."""
-    return quote_plus(local_name, safe="*")
+    """The form a local topic name takes in REST paths and metadata keys (Java's form encoding: blank is ``+``)."""
+    return quote_plus(local_name, safe="*").replace("~", "%7E")
 
 
 def decode_local_name(encoded: str) -> str:
@@ -113,12 +123,12 @@ class NamespaceName:
     @property
     def is_heartbeat(self) -> bool:
         """A broker's own health-check namespace, ``pulsar/host:port``."""
-        return self.tenant == "pulsar" and re.fullmatch(r"[^:]+:[0-9]+", self.local) is not None
+        return self.tenant == "pulsar" and _HOST_AND_PORT.fullmatch(self.local) is not None
 
     @property
     def is_system(self) -> bool:
         """``pulsar/system``, heartbeat and SLA-monitor namespaces."""
-        sla_monitor = self.tenant == "sla-monitor" and ":" in self.local
+        sla_monitor = self.tenant == "sla-monitor" and _HOST_AND_PORT.fullmatch(self.local) is not None
         return (self.tenant == "pulsar" and self.local == "system") or self.is_heartbeat or sla_monitor
 
 
@@ -138,7 +148,7 @@ class TopicName:
     @classmethod
     def parse(cls, text: str) -> TopicName:
         """Read a short or complete name; raises InvalidTopicName, whose message names the text and the reason."""
-        return _parse(text)
+        return _parse(text) if len(text) <= _LENGTH_KEPT_MAX else _parsed(text)
 
     @classmethod
     def of(cls, domain: str, tenant: str, namespace: str, local_name: str) -> TopicName:
@@ -199,7 +209,9 @@ class TopicName:
         """The partitioned topic this is a partition of; itself if it is not a partition."""
         if not self.is_partition:
             return self
-        return _base(self.domain, self.tenant, self.namespace, self.local_name.rpartition(_PARTITION_SUFFIX)[0])
+        local_name = self.local_name.rpartition(_PARTITION_SUFFIX)[0]
+        base = _base if len(local_name) <= _LENGTH_KEPT_MAX else TopicName
+        return base(self.domain, self.tenant, self.namespace, local_name)
 
     def partition(self, index: int) -> TopicName:
         """The name of partition ``index``; itself if it already ends with that suffix."""
@@ -215,7 +227,7 @@ class TopicName:
 
     @_Kept
     def is_transaction_internal(self) -> bool:
-        if self.base.local_name.endswith("__transaction_pending_ack"):
+        if self.local_name.endswith("__transaction_pending_ack"):
             return True
         in_system = self.is_persistent and self.namespace_name == SYSTEM_NAMESPACE
         return in_system and self.local_name.startswith(("transaction_coordinator_assign", "__transaction_log_"))
@@ -224,7 +236,9 @@ class TopicName:
     def is_system(self) -> bool:
         """Hidden from lists and exempt from limits and schema policies, but not from the consistency check."""
         return (
-            self.namespace_name.is_system or self.base.local_name in _SYSTEM_LOCAL_NAMES or self.is_transaction_internal
+            self.namespace_name.is_system
+            or self.base.local_name in _SYSTEM_LOCAL_NAMES
+            or self.base.is_transaction_internal
         )
 
     @property
@@ -235,7 +249,7 @@ class TopicName:
     @property
     def creatable(self) -> bool:
         """False for names that change when trimmed; such topics can be read and deleted, never created."""
-        return str(self) == str(self).strip()
+        return str(self) == str(self).strip(_TRIMMED)
 
 
 @lru_cache(maxsize=10_000)
@@ -246,6 +260,10 @@ def _base(domain: Domain, tenant: str, namespace: str, local_name: str) -> Topic
 
 @lru_cache(maxsize=100_000)
 def _parse(text: str) -> TopicName:
+    return _parsed(text)
+
+
+def _parsed(text: str) -> TopicName:
     domain, separator, rest = text.partition("://")
     if separator:
         return _parse_complete(text, domain, rest)
@@ -274,15 +292,20 @@ def _parse_complete(text: str, domain: str, rest: str) -> TopicName:
 
 
 def _checked(text: str, domain: str, tenant: str, namespace: str, local_name: str) -> TopicName:
+    if _SURROGATE.search(text):
+        raise InvalidTopicName(f"Invalid topic name: {text!r}: it is not text that UTF-8 can hold")
     domain = domain.lower()
     if domain not in (PERSISTENT, NON_PERSISTENT):
         raise InvalidTopicName(f"Invalid topic name: {text}: unknown domain {domain!r}")
     for part in (tenant, namespace):
         if not _ENTITY.fullmatch(part):
             raise InvalidTopicName(f"Invalid topic name: {text}: {part!r} must be letters, digits and _-=:. only")
-    if not local_name.strip() or "/" in local_name:
+    if not local_name.strip(_WHITESPACE) or "/" in local_name:
         raise InvalidTopicName(f"Invalid topic name: {text}: the topic part must not be blank or contain '/'")
     name = TopicName(domain, tenant, namespace, local_name)  # type: ignore[arg-type]
-    if name.is_partition and not name.base.local_name.strip():
-        raise InvalidTopicName(f"Invalid topic name: {text}: nothing stands before the partition suffix")
+    base = name
+    while base.is_partition:
+        base = base.base
+        if not base.local_name.strip(_WHITESPACE):
+            raise InvalidTopicName(f"Invalid topic name: {text}: nothing stands before the partition suffix")
     return name

@@ -2,10 +2,18 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.apache.pulsar.client.admin.PulsarAdmin;
 import org.apache.pulsar.client.admin.PulsarAdminException;
+import org.apache.pulsar.client.api.CompressionType;
+import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
+import org.apache.pulsar.client.api.Producer;
+import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.impl.MessageIdImpl;
 import org.apache.pulsar.common.naming.TopicDomain;
+import org.apache.pulsar.common.naming.TopicName;
 import org.apache.pulsar.common.policies.data.AutoSubscriptionCreationOverride;
 import org.apache.pulsar.common.policies.data.AutoTopicCreationOverride;
 import org.apache.pulsar.common.policies.data.ClusterData;
@@ -42,6 +50,82 @@ public class Admin {
 
     interface Action {
         void run() throws Exception;
+    }
+
+    /** One message by itself, with everything a message can have; then three in one compressed batch. */
+    static void fill(String serviceUrl, String topic) throws Exception {
+        try (PulsarClient client = PulsarClient.builder().serviceUrl(serviceUrl).build()) {
+            try (Producer<byte[]> single = client.newProducer().topic(topic).enableBatching(false).create()) {
+                single.newMessage().key("k:1").orderingKey(new byte[]{1, 2}).property("a b", "c=\u00fc\n")
+                        .eventTime(1234567).deliverAt(1900000000000L).value("one".getBytes()).send();
+            }
+            try (Producer<byte[]> batched = client.newProducer().topic(topic).compressionType(CompressionType.ZSTD)
+                    .batchingMaxPublishDelay(1, TimeUnit.MINUTES).create()) {
+                for (String text : List.of("two", "three", "four")) {
+                    batched.newMessage().keyBytes(text.getBytes()).property("i", text).value(text.getBytes()).sendAsync();
+                }
+                batched.flush();
+            }
+        }
+    }
+
+    static String shown(Message<byte[]> message) {
+        return new String(message.getData()) + " " + message.getMessageId().toString().replaceFirst("^[0-9]+:", "L:")
+                + " key=" + message.getKey() + " " + message.hasBase64EncodedKey() + " " + message.hasOrderingKey()
+                + " " + message.getProperties().get("a b") + message.getProperties().get("i")
+                + " " + message.getProperties().get("X-Pulsar-num-batch-message")
+                + " " + message.getEventTime() + " " + message.getSequenceId() + " " + (message.getPublishTime() > 0);
+    }
+
+    static String shown(List<Message<byte[]>> messages) {
+        return messages.stream().map(Admin::shown).collect(Collectors.joining("; "));
+    }
+
+    /** Single messages of {@code topic}, which is created here; {@code parted} is a partitioned topic. */
+    static void messages(PulsarAdmin admin, String serviceUrl, String topic, String parted) throws Exception {
+        admin.topics().createNonPartitionedTopic(topic);
+        admin.topics().createSubscription(topic, "s", MessageId.earliest);
+        fill(serviceUrl, topic);
+        show("peek", () -> shown(admin.topics().peekMessages(topic, "s", 1)));
+        show("peek more than there are", () -> shown(admin.topics().peekMessages(topic, "s", 9)));
+        show("peek partitioned", () -> shown(admin.topics().peekMessages(parted, "s", 1)));
+        show("peek nothing", () -> shown(admin.topics().peekMessages(topic + "-none", "s", 1)));
+        show("examine first", () -> shown(admin.topics().examineMessage(topic, "earliest", 1)));
+        show("examine second", () -> shown(admin.topics().examineMessage(topic, "earliest", 2)));
+        show("examine last", () -> shown(admin.topics().examineMessage(topic, "latest", 1)));
+        show("examine partitioned", () -> shown(admin.topics().examineMessage(parted, "latest", 1)));
+        MessageIdImpl start = (MessageIdImpl) admin.topics().getMessageIdByTimestamp(topic, 1L);
+        show("id by time", start::getEntryId);
+        long ledger = start.getLedgerId();
+        show("id by late time", () -> ((MessageIdImpl) admin.topics().getMessageIdByTimestamp(topic,
+                4000000000000L)).getEntryId());
+        show("by id", () -> shown(admin.topics().getMessagesById(topic, ledger, 0)));
+        show("batch by id", () -> shown(admin.topics().getMessagesById(topic, ledger, 1)));
+        show("by wrong id", () -> shown(admin.topics().getMessagesById(topic, 987654321L, 0)));
+        act("expire upto", admin, () -> admin.topics().expireMessages(topic, "s", start, false));
+        act("expire behind", admin, () -> admin.topics().expireMessages(topic, "s",
+                new MessageIdImpl(987654321L, 0, -1), false));
+        act("expire nothing", admin, () -> admin.topics().expireMessages(topic, "s", 3600));
+        act("expire everywhere", admin, () -> admin.topics().expireMessagesForAllSubscriptions(topic, 3600));
+        act("expire in partitions without backlog", admin, () -> admin.topics().expireMessages(parted, "s", 1));
+        act("expire of unknown", admin, () -> admin.topics().expireMessages(topic, "none", 1));
+        act("skip in partitioned", admin, () -> admin.topics().skipMessages(parted, "s", 1));
+        act("skip all in partitioned", admin, () -> admin.topics().skipAllMessages(parted, "s"));
+        act("update properties", admin, () -> admin.topics().updateProperties(topic, Map.of("k", "v")));
+        show("properties of it", () -> admin.topics().getProperties(topic));
+        act("remove properties", admin, () -> admin.topics().removeProperties(topic, "k"));
+        act("update subscription properties", admin,
+                () -> admin.topics().updateSubscriptionProperties(topic, "s", Map.of("k", "v")));
+        show("subscription properties", () -> admin.topics().getSubscriptionProperties(topic, "s"));
+        act("truncate", admin, () -> admin.topics().truncate(topic));
+        act("truncate partitioned", admin, () -> admin.topics().truncate(parted));
+        show("peek after truncation", () -> shown(admin.topics().peekMessages(topic, "s", 9)));
+        act("unload namespace", admin, () -> admin.namespaces().unload(TopicName.get(topic).getNamespace()));
+        act("unload bundle", admin, () -> admin.namespaces().unloadNamespaceBundle(
+                TopicName.get(topic).getNamespace(), "0x00000000_0x40000000"));
+        act("unload no bundle", admin, () -> admin.namespaces().unloadNamespaceBundle(
+                TopicName.get(topic).getNamespace(), "0x00000000_0x12345678"));
+        act("delete messages", admin, () -> admin.topics().delete(topic, true));
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -144,6 +228,7 @@ public class Admin {
             show("schema version", () -> admin.schemas().getSchemaInfoWithVersion(topic).getVersion());
             show("all schemas", () -> admin.schemas().getAllSchemas(topic).size());
             act("delete schema", admin, () -> admin.schemas().deleteSchema(topic));
+            messages(admin, arguments[0], "persistent://" + ns + "/m", parted);
             act("unload", admin, () -> admin.topics().unload(topic));
             act("terminate", admin, () -> admin.topics().terminateTopic(topic));
             act("unsubscribe", admin, () -> admin.topics().deleteSubscription(topic, "s"));

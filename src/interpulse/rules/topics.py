@@ -1,24 +1,14 @@
-"""The life of topics: what a name stands for, whether it may be opened, created, grown or deleted.
-
-Two records exist per topic, and every rule here is about the two agreeing:
-
-* *partition metadata*, kept under the base name: "this is a partitioned topic of n partitions";
-* the *topic record*, kept under the exact name (base or partition): "the storage of this topic exists". A
-  non-persistent topic has none; it exists while it is loaded.
+"""The life of topics: whether a topic may be asked for, opened, created, grown or deleted, and what that changes.
 
 Both doors, the REST API and the binary protocol, ask these functions, and so does replication. They look at nothing
-but their `TopicView`. Sources: PIP-344 (partition metadata without creation) and PIP-414 (consistency of topics), as
-Apache Pulsar 5.0 behaves.
-
-The four predicates the rest is built from come first: `existence`, `may_create`, `check_consistency`, and the shape a
-topic has in another cluster, which is part of the view.
+but their `TopicView`; `topic_view` has the predicates they are built from. Every rule is about the two records of a
+topic, its partition metadata and its topic record, agreeing. Sources: PIP-344 (partition metadata without creation) and
+PIP-414 (consistency of topics), as Apache Pulsar 5.0 behaves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum
 
 from interpulse.model.changes import (
     Change,
@@ -31,7 +21,6 @@ from interpulse.model.errors import (
     AlreadyExists,
     Conflict,
     ExpansionAboveMaximum,
-    Inconsistency,
     InvalidRequest,
     MetadataError,
     NamespaceNotFound,
@@ -42,14 +31,21 @@ from interpulse.model.errors import (
     ProducerBusy,
     PulsarError,
     ServiceNotReady,
-    TopicInconsistent,
     TopicLimitReached,
     TopicNotFound,
 )
-from interpulse.model.names import TopicName
-from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
+from interpulse.model.topics import Requester, TopicKind
 from interpulse.rules.decision import Decision
-from interpulse.rules.policies import EffectiveAutoCreation
+from interpulse.rules.topic_view import (
+    PARTITION_MARK,
+    NamespaceStanding,
+    TopicView,
+    check_consistency,
+    existence,
+    first_part,
+    may_create,
+    metadata_names,
+)
 
 __all__ = [
     "NamespaceStanding",
@@ -72,134 +68,8 @@ __all__ = [
     "takes_remote_shape",
 ]
 
-_PARTITION_MARK = "-partition-"
 _LONG_MAX = 2**63 - 1
 _NO_PROPERTIES: Mapping[str, str] = {}
-_ALLOWED = EffectiveAutoCreation(allowed=True)
-
-
-class NamespaceStanding(Enum):
-    """What a namespace lets its topics do."""
-
-    SERVED = "served"
-    NOT_SERVED = "its replication clusters leave out the local cluster"
-    DELETED = "being deleted"
-    MISSING = "missing"
-
-
-@dataclass(frozen=True, slots=True)
-class TopicView:
-    """Everything a rule may know about one name, read in one go.
-
-    ``metadata`` holds the partition metadata found under any of `metadata_names`. ``recorded`` says that the topic
-    record of the exact name exists (non-persistent: that the topic is loaded). ``partition_records`` are the indices
-    of existing partition records of the base name; only the rules that create, grow or repair a partitioned topic look
-    at it. ``topics_left`` is the room below the namespace's topic limit, None without a limit. ``remote_shape`` is what
-    the name stands for in another cluster of the namespace, None if nobody was asked or nobody has it.
-    """
-
-    name: TopicName
-    namespace: NamespaceStanding = NamespaceStanding.SERVED
-    metadata: Mapping[TopicName, PartitionedTopicMetadata] = field(default_factory=dict)
-    recorded: bool = False
-    partition_records: frozenset[int] = frozenset()
-    auto_creation: EffectiveAutoCreation = _ALLOWED
-    partitions_max: int = 0
-    topics_left: int | None = None
-    remote_shape: Existence | None = None
-    domain_enabled: bool = True
-    system_topics_enabled: bool = True
-
-    @property
-    def base_metadata(self) -> PartitionedTopicMetadata | None:
-        """The record that would make the name, or the topic it is a partition of, a partitioned topic."""
-        return self.metadata.get(self.name.base)
-
-    @property
-    def partitions(self) -> int:
-        """The partition count under the base name, 0 if there is no partitioned topic."""
-        return self.base_metadata.partitions if self.base_metadata else 0
-
-    @property
-    def deletion_begun(self) -> bool:
-        """The partitioned topic is being deleted, or was left half deleted."""
-        return self.base_metadata is not None and self.base_metadata.deleted
-
-
-def metadata_names(name: TopicName) -> tuple[TopicName, ...]:
-    """The names under which partition metadata can matter for ``name``: its own, its base, and its first part.
-
-    The first part is the text before the *first* ``-partition-``; creating a plain topic asks for it.
-    """
-    if _PARTITION_MARK not in name.local_name:
-        return (name,)
-    return tuple(dict.fromkeys((name, name.base, _first_part(name))))
-
-
-def _first_part(name: TopicName) -> TopicName:
-    text = name.local_name.partition(_PARTITION_MARK)[0]
-    if text == name.base.local_name:
-        return name.base
-    return TopicName(name.domain, name.tenant, name.namespace, text) if text.strip() else name
-
-
-# --- the predicates ---------------------------------------------------------------------------------------------------
-
-
-def existence(view: TopicView) -> Existence:
-    """What the name stands for now: a partitioned topic, one topic, or nothing.
-
-    PIP-344, rows 1 and 2 of the new behaviour ("the topic exists"). A partition of a non-persistent topic exists with
-    the metadata that counts it, any other topic with its record.
-    """
-    name = view.name
-    if name.namespace_name.is_heartbeat:
-        return Existence(TopicKind.NON_PARTITIONED)
-    if view.partitions and not name.is_partition:
-        return Existence(TopicKind.PARTITIONED, view.partitions)
-    return Existence(TopicKind.NON_PARTITIONED if _present(view) else TopicKind.ABSENT)
-
-
-def _present(view: TopicView) -> bool:
-    if view.partitions and not view.name.is_persistent:
-        return view.name.partition_index < view.partitions
-    return view.recorded
-
-
-def may_create(view: TopicView) -> bool:
-    """Whether asking for this missing name may create it: PIP-344, "auto-creation is allowed" of rows 3 to 7.
-
-    A partition that its metadata covers may always be created, one that it does not cover never, whatever the policy
-    says: that is how a partition comes back on the next connect although auto-creation is off.
-    """
-    if view.namespace is NamespaceStanding.DELETED or not view.name.creatable:
-        return False
-    if view.system_topics_enabled and view.name.is_system:
-        return True
-    if view.name.is_partition and view.base_metadata:
-        return not view.deletion_begun and view.name.partition_index < view.partitions
-    return view.auto_creation.allowed
-
-
-def check_consistency(view: TopicView) -> None:
-    """Refuse a name that disagrees with its partition metadata; raises TopicInconsistent.
-
-    PIP-414, the six rows of its rule: a partition name without metadata (1), inside (2) and outside of it (3), a base
-    name without (4) and with metadata (5), and heartbeat namespaces, which are exempt (6). System topics are not.
-    """
-    name, partitions = view.name, view.partitions
-    if name.namespace_name.is_heartbeat:
-        return
-    if not name.is_partition:
-        if partitions:
-            message = f"Found partitioned metadata for non-partitioned topic: {name}"
-            raise TopicInconsistent(message, Inconsistency.PARTITIONED_METADATA_FOUND, str(name))
-    elif not partitions:
-        message = f"Partition metadata not found for the partitioned topic: {name}"
-        raise TopicInconsistent(message, Inconsistency.METADATA_MISSING, str(name))
-    elif name.partition_index >= partitions:
-        message = f"Illegal topic partition name {name}: {name.base} has {partitions} partitions, 0 to {partitions - 1}"
-        raise TopicInconsistent(message, Inconsistency.PARTITION_BEYOND_METADATA, str(name))
 
 
 # --- asking and opening -----------------------------------------------------------------------------------------------
@@ -374,8 +244,8 @@ def _check_stored_partitions(view: TopicView, partitions: int) -> None:
 
 def _check_partitioned_name(view: TopicView) -> None:
     name = view.name
-    if name.is_partition or (name.is_persistent and _PARTITION_MARK in name.encoded):
-        raise PreconditionFailed(f"Partitioned topic name must not contain {_PARTITION_MARK!r}: {name}")
+    if name.is_partition or (name.is_persistent and PARTITION_MARK in name.encoded):
+        raise PreconditionFailed(f"Partitioned topic name must not contain {PARTITION_MARK!r}: {name}")
     _check_creatable(view)
 
 
@@ -402,14 +272,14 @@ def _check_numbered_name(view: TopicView) -> None:
 
     The number is read like a signed 64-bit number in Java, so ``+1`` and ``01`` count; that is Pulsar's rule.
     """
-    number = _signed_long(view.name.local_name.partition(_PARTITION_MARK)[2])
+    number = _signed_long(view.name.local_name.partition(PARTITION_MARK)[2])
     if number is None:
         return
-    first_part = _first_part(view.name)
-    metadata = view.metadata.get(first_part)
+    first = first_part(view.name)
+    metadata = view.metadata.get(first)
     if metadata is None or number >= metadata.partitions:
         count = metadata.partitions if metadata else 0
-        raise PreconditionFailed(f"Can't create topic {view.name}: {first_part} has {count} partitions")
+        raise PreconditionFailed(f"Can't create topic {view.name}: {first} has {count} partitions")
 
 
 def _signed_long(text: str) -> int | None:
@@ -422,7 +292,7 @@ def _signed_long(text: str) -> int | None:
 
 def decide_create_missed_partitions(view: TopicView) -> Decision[None]:
     """Restore the partitions of a partitioned topic that have no record (PIP-414). Raises PartitionedTopicNotFound."""
-    if _PARTITION_MARK in view.name.local_name:
+    if PARTITION_MARK in view.name.local_name:
         raise PreconditionFailed(f"Not the name of a partitioned topic: {view.name}")
     _check_namespace(view, not_served=PreconditionFailed)
     _check_partitioned(view, refusal=PartitionedTopicNotFound)

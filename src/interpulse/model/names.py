@@ -45,6 +45,8 @@ _WHITESPACE: Final = (
 )
 _LENGTH_KEPT_MAX: Final = 512
 """Longer names are legal, but parsed each time: a hundred thousand of them would not be a small thing to remember."""
+_CREATED_LENGTH_MAX: Final = 4_000
+"""Of the encoded path: web servers take lines of 8 KB, and a subscription's name may stand behind the topic's."""
 _SYSTEM_LOCAL_NAMES: Final = frozenset(
     {
         "__change_events",
@@ -248,8 +250,13 @@ class TopicName:
 
     @property
     def creatable(self) -> bool:
-        """False for names that change when trimmed; such topics can be read and deleted, never created."""
-        return str(self) == str(self).strip(_TRIMMED)
+        """False for names that can be read and deleted, but never created.
+
+        They change when trimmed, hold NUL, or leave too little room in the line of an HTTP request.
+        """
+        text = str(self)
+        fits = len(self.base.rest_path) <= _CREATED_LENGTH_MAX
+        return fits and text == text.strip(_TRIMMED) and "\0" not in text
 
 
 @lru_cache(maxsize=10_000)

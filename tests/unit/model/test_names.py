@@ -146,6 +146,24 @@ def test_letter_topics_when_asked_then_are_told_by_their_ending(text: str, lette
 
 
 @pytest.mark.parametrize(("text", "creatable"), [("x", True), (" x", True), ("x ", False), ("x\t", False)])
+@pytest.mark.parametrize(
+    ("local_name", "creatable"),
+    [
+        pytest.param("x" * 3_900, True, id="long"),
+        pytest.param("x" * 3_900 + "-partition-2147483647", True, id="partition of a long one"),
+        pytest.param("x" * 4_000, False, id="too long"),
+        pytest.param("🚀" * 300, True, id="long when encoded"),
+        pytest.param("🚀" * 400, False, id="too long when encoded"),
+        pytest.param("x" * 65_536, False, id="64 KB"),
+        pytest.param("a\0b", False, id="NUL"),
+        pytest.param("a\r\nb", True, id="line break"),
+        pytest.param("..", True, id="dots"),
+    ],
+)
+def test_name_when_too_long_or_with_nul_then_can_be_read_but_not_created(local_name: str, creatable: bool) -> None:
+    assert TopicName.of("persistent", "t", "n", local_name).creatable is creatable
+
+
 def test_blanks_when_at_the_end_then_the_name_can_be_read_but_not_created(text: str, creatable: bool) -> None:
     assert TopicName.of("persistent", "t", "n", text).creatable is creatable
 

@@ -158,7 +158,7 @@ class BrokerConfig:
         True, "Clients may ask for the brokers of many topics in one request (PIP-35).", dynamic=True
     )
     max_topics_per_batch_lookup: int = _setting(
-        1000, "Most topics in one request of that kind, their partitions included.", dynamic=True, least=1, most=100_000
+        1000, "Most topics in one request of that kind, their partitions included.", dynamic=True, least=1, most=10_000
     )
     max_message_size: int = _setting(5 * 1024 * 1024, "Largest message, in bytes.", least=1024)
     max_pending_publish_requests_per_connection: int = _setting(

@@ -53,7 +53,7 @@ _BUNDLES_MAX: Final = 65_536
 """More than any load balancer splits into; Pulsar's own limit of 2^32 would let one request fill the memory."""
 _HASH_MAX: Final = 0xFFFFFFFF
 _ONE_BUNDLE: Final = ("0x00000000", "0xffffffff")
-_REASON_CHARS_MAX: Final = 1000
+_REASON_CHARS_MAX: Final = 300
 """A reason repeats the name, which may be long; beside the name itself the answer must still fit a frame."""
 
 

@@ -64,7 +64,7 @@ ROWS = [
     Row("t/n/a?b#c", "persistent://t/n/a?b#c"),
     Row("t/n/a\\b", "persistent://t/n/a\\b"),
     Row("t/n/\x00", "persistent://t/n/\x00", creatable=False),
-    Row("t/n/a\x00b", "persistent://t/n/a\x00b"),
+    Row("t/n/a\x00b", "persistent://t/n/a\x00b", creatable=False),
     Row("t/n/\U0001f600", "persistent://t/n/\U0001f600"),
     Row("t/n/\xe9", "persistent://t/n/\xe9"),
     Row("t/n/e\u0301", "persistent://t/n/e\u0301"),

@@ -1,21 +1,17 @@
-"""The tables of PIP-344 and PIP-414 next to the code that is these tables, and the laws every rule obeys.
+"""The tables of PIP-344 and PIP-414 next to the code that is these tables.
 
-Ids name the row: ``pip344-row5`` is row 5 of the new behaviour of the partition metadata query. Further down,
-`TestLaws` walks through every combination of a small world and proves what must hold for all of them.
+Ids name the row: ``pip344-row5`` is row 5 of the new behaviour of the partition metadata query. What holds for every
+rule is in `test_topics_laws`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
-from itertools import product
 from typing import Any
 
 import pytest
 
 from interpulse.model.changes import (
-    Change,
     CreatePartitionedMetadata,
     CreateTopicRecord,
     DeletePartitionedMetadata,
@@ -36,15 +32,12 @@ from interpulse.model.errors import (
     TopicInconsistent,
     TopicNotFound,
 )
-from interpulse.model.names import TopicName
-from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
+from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.decision import Decision
 from interpulse.rules.policies import EffectiveAutoCreation
 from interpulse.rules.topics import (
     NamespaceStanding,
     TopicView,
-    check_consistency,
-    decide_administer,
     decide_create_missed_partitions,
     decide_create_partitioned,
     decide_create_plain,
@@ -55,108 +48,20 @@ from interpulse.rules.topics import (
     decide_open,
     decide_partitions,
     decide_partitions_to_subscribe,
-    existence,
-    may_create,
-    metadata_names,
     takes_remote_shape,
 )
-
-OFF = EffectiveAutoCreation(allowed=False)
-PLAIN = EffectiveAutoCreation(allowed=True)
-PARTITIONED_2 = EffectiveAutoCreation(allowed=True, partitioned=True, partitions=2)
-HEARTBEAT = "persistent://pulsar/127.0.0.1:8080/healthcheck"
-CLIENT, ADMIN, REPLICATOR = Requester
-
-
-def topic(text: str) -> TopicName:
-    return TopicName.parse(text)
-
-
-def view_of(text: str, x: int = 0, *, deleted: bool = False, **facts: Any) -> TopicView:
-    """A view of one name in a world where ``x`` has so many partitions (0 = is not a partitioned topic)."""
-    name = topic(text)
-    base = TopicName(name.domain, name.tenant, name.namespace, "x")
-    metadata = {base: PartitionedTopicMetadata(x, deleted=deleted)} if x else {}
-    shown = {key: value for key, value in metadata.items() if key in metadata_names(name)}
-    return TopicView(name, metadata=shown, **facts)
-
-
-def outcome(decide: Callable[..., Decision[Any]], *arguments: Any, **options: Any) -> Any:
-    """The answer of a decision, or the class of its refusal."""
-    try:
-        return decide(*arguments, **options).answer
-    except PulsarError as refusal:
-        return type(refusal)
-
-
-class TestExistence:
-    @pytest.mark.parametrize(
-        ("view", "expected"),
-        [
-            pytest.param(view_of("x", 3), Existence(TopicKind.PARTITIONED, 3), id="base-with-metadata"),
-            pytest.param(view_of("x", 3, recorded=True), Existence(TopicKind.PARTITIONED, 3), id="base-with-both"),
-            pytest.param(view_of("x", recorded=True), Existence(TopicKind.NON_PARTITIONED), id="base-with-record"),
-            pytest.param(view_of("x"), Existence(TopicKind.ABSENT), id="nothing"),
-            pytest.param(view_of("x-partition-1", 3), Existence(TopicKind.ABSENT), id="partition-without-record"),
-            pytest.param(
-                view_of("x-partition-1", 3, recorded=True), Existence(TopicKind.NON_PARTITIONED), id="partition"
-            ),
-            pytest.param(
-                view_of("x-partition-7", 3, recorded=True), Existence(TopicKind.NON_PARTITIONED), id="orphan-partition"
-            ),
-            pytest.param(
-                view_of("non-persistent://public/default/x-partition-1", 3),
-                Existence(TopicKind.NON_PARTITIONED),
-                id="non-persistent-partition-inside",
-            ),
-            pytest.param(
-                view_of("non-persistent://public/default/x-partition-3", 3, recorded=True),
-                Existence(TopicKind.ABSENT),
-                id="non-persistent-partition-outside",
-            ),
-            pytest.param(
-                view_of("non-persistent://public/default/x", recorded=True),
-                Existence(TopicKind.NON_PARTITIONED),
-                id="non-persistent-loaded",
-            ),
-            pytest.param(
-                view_of(HEARTBEAT, namespace=NamespaceStanding.MISSING),
-                Existence(TopicKind.NON_PARTITIONED),
-                id="heartbeat",
-            ),
-        ],
-    )
-    def test_existence(self, view: TopicView, expected: Existence) -> None:
-        assert existence(view) == expected
-
-
-class TestMayCreate:
-    """The first row that fits gives the answer."""
-
-    @pytest.mark.parametrize(
-        ("view", "expected"),
-        [
-            pytest.param(view_of("x", namespace=NamespaceStanding.DELETED), False, id="row1-namespace-being-deleted"),
-            pytest.param(
-                view_of("__change_events", namespace=NamespaceStanding.DELETED), False, id="row1-beats-system-topic"
-            ),
-            pytest.param(view_of("x "), False, id="row2-name-with-a-trailing-blank"),
-            pytest.param(view_of("__change_events", auto_creation=OFF), True, id="row4-system-topic"),
-            pytest.param(
-                view_of("__change_events", auto_creation=OFF, system_topics_enabled=False),
-                False,
-                id="row4-system-topics-off",
-            ),
-            pytest.param(view_of("x-partition-1", 3, deleted=True), False, id="row5-partition-being-deleted"),
-            pytest.param(view_of("x-partition-1", 3, auto_creation=OFF), True, id="row6-inside-whatever-the-policy"),
-            pytest.param(view_of("x-partition-3", 3), False, id="row6-outside-whatever-the-policy"),
-            pytest.param(view_of("x-partition-1"), True, id="row7-partition-name-without-metadata"),
-            pytest.param(view_of("x"), True, id="row7-allowed"),
-            pytest.param(view_of("x", auto_creation=OFF), False, id="row7-not-allowed"),
-        ],
-    )
-    def test_may_create(self, view: TopicView, expected: bool) -> None:
-        assert may_create(view) is expected
+from tests.unit.rules.topic_world import (
+    ADMIN,
+    CLIENT,
+    OFF,
+    PARTITIONED_2,
+    PLAIN,
+    REPLICATOR,
+    outcome,
+    small_world,
+    topic,
+    view_of,
+)
 
 
 class TestPartitions:
@@ -247,32 +152,6 @@ class TestPartitions:
     def test_refusal_names_the_topic(self) -> None:
         with pytest.raises(TopicNotFound, match="persistent://public/default/x not found"):
             decide_partitions(view_of("x"), create=False)
-
-
-class TestConsistency:
-    """PIP-414: a name must agree with the partition metadata of its base."""
-
-    @pytest.mark.parametrize(
-        ("view", "message"),
-        [
-            pytest.param(view_of("x-partition-0"), "Partition metadata not found", id="pip414-row1"),
-            pytest.param(view_of("x-partition-2", 3), None, id="pip414-row2"),
-            pytest.param(view_of("x-partition-3", 3), "Illegal topic partition name", id="pip414-row3"),
-            pytest.param(view_of("x"), None, id="pip414-row4"),
-            pytest.param(view_of("x", 3), "Found partitioned metadata for non-partitioned topic", id="pip414-row5"),
-            pytest.param(view_of(f"{HEARTBEAT}-partition-0"), None, id="pip414-row6"),
-            pytest.param(view_of("__change_events-partition-0"), "Partition metadata not found", id="system-topic"),
-            pytest.param(view_of("x-partition-01", 3), None, id="not-a-partition-name"),
-            pytest.param(view_of("x-partition-0-DLQ", 3), None, id="dead-letter-topic-of-a-partition"),
-        ],
-    )
-    def test_consistency(self, view: TopicView, message: str | None) -> None:
-        if message is None:
-            check_consistency(view)
-            return
-        with pytest.raises(TopicInconsistent, match=message) as refusal:
-            check_consistency(view)
-        assert str(view.name) in str(refusal.value)
 
 
 class TestWhatEachCommandSees:
@@ -633,215 +512,3 @@ class TestDelete:
     )
     def test_delete_plain(self, view: TopicView, force: bool, refusal: Any) -> None:
         assert outcome(decide_delete_plain, view, force=force) is refusal
-
-
-class TestMetadataNames:
-    @pytest.mark.parametrize(
-        ("local", "expected"),
-        [
-            ("x", ["x"]),
-            ("x-partition-1", ["x-partition-1", "x"]),
-            ("x-partition-01", ["x-partition-01", "x"]),
-            ("a-partition-1-partition-2", ["a-partition-1-partition-2", "a-partition-1", "a"]),
-            ("-partition-abc", ["-partition-abc"]),
-        ],
-    )
-    def test_metadata_names(self, local: str, expected: list[str]) -> None:
-        assert [name.local_name for name in metadata_names(topic(local))] == expected
-
-
-# --- laws, over every combination of a small world --------------------------------------------------------------------
-
-NAMES = [
-    "x", "x-partition-0", "x-partition-3", "x-partition-01", "x-DLQ", "x ", "a-partition-1-partition-2",
-    "__change_events", "persistent://pulsar/system/__transaction_log_1", HEARTBEAT,
-    "non-persistent://public/default/x", "non-persistent://public/default/x-partition-0",
-]  # fmt: skip
-Question = Callable[[TopicView], Decision[Any]]
-SHAPES = [(0, False), (3, False), (3, True)]
-POLICIES = [OFF, replace(OFF, replicator_allowed=False), PLAIN, PARTITIONED_2]
-LIMITS = [(0, None), (2, None), (0, 0)]
-STORED = [frozenset[int](), frozenset({0, 3})]
-REMOTE = [None, Existence(TopicKind.PARTITIONED, 2)]
-
-ASKING: list[Question] = [
-    partial(decide_partitions, create=False),
-    *(partial(decide_open, by=by, create=False) for by in Requester),
-    decide_lookup,
-    decide_administer,
-    decide_delete_plain,
-    partial(decide_delete_plain, force=True),
-]
-"""What never changes anything; the deletion of one topic is the registry's work."""
-
-LASTING: list[Question] = [
-    *ASKING,
-    partial(decide_partitions, create=True),
-    decide_partitions_to_subscribe,
-    *(partial(decide_open, by=by, create=True) for by in Requester),
-    partial(decide_create_partitioned, partitions=2, local_only=True),
-    decide_create_missed_partitions,
-    partial(decide_expand, partitions=3),
-    partial(decide_expand, partitions=4, force=True),
-]
-"""What may be asked again and again with the same answer."""
-
-ONCE: list[tuple[Question, type[PulsarError]]] = [
-    (partial(decide_create_partitioned, partitions=4), AlreadyExists),
-    (decide_create_plain, AlreadyExists),
-    (decide_delete_partitioned, PulsarError),
-]
-"""What is refused the second time, and how."""
-
-QUESTIONS: list[Question] = [*LASTING, *(question for question, _ in ONCE)]
-
-
-@cache
-def small_world() -> list[TopicView]:
-    space = product(NAMES, SHAPES, NamespaceStanding, (False, True), POLICIES, LIMITS, STORED, REMOTE)
-    return [
-        view_of(
-            name,
-            x,
-            deleted=deleted,
-            namespace=namespace,
-            recorded=recorded,
-            auto_creation=policy,
-            partitions_max=partitions_max,
-            topics_left=topics_left,
-            partition_records=stored,
-            remote_shape=remote,
-        )
-        for name, (x, deleted), namespace, recorded, policy, (partitions_max, topics_left), stored, remote in space
-    ]
-
-
-def decided(question: Callable[[TopicView], Decision[Any]], view: TopicView) -> Decision[Any] | None:
-    """The decision, None for a refusal."""
-    try:
-        return question(view)
-    except PulsarError:
-        return None
-
-
-def refused(question: Question, view: TopicView) -> PulsarError | None:
-    """The refusal, None for a decision."""
-    try:
-        question(view)
-    except PulsarError as refusal:
-        return refusal
-    return None
-
-
-def apply(view: TopicView, changes: tuple[Change, ...]) -> TopicView:
-    """The third interpreter of changes, after the metadata store and the admin client: the view itself."""
-    metadata = dict(view.metadata)
-    for change in changes:
-        match change:
-            case CreatePartitionedMetadata(name, partitions, properties):
-                metadata[name] = PartitionedTopicMetadata(partitions, properties=properties)
-            case DeletePartitionedMetadata(name):
-                del metadata[name]
-            case SetPartitionCount(name, partitions):
-                metadata[name] = replace(metadata[name], partitions=partitions)
-            case CreateTopicRecord(name) if name == view.name:
-                view = replace(view, recorded=True)
-            case CreateTopicRecord(name):
-                view = replace(view, partition_records=view.partition_records | {name.partition_index})
-    return replace(view, metadata=metadata) if changes else view
-
-
-def named(question: Question) -> str:
-    """The id of a question: its function and the options."""
-    if not isinstance(question, partial):
-        return getattr(question, "__name__", "")
-    options = (f"{key}={getattr(value, 'value', value)}" for key, value in question.keywords.items())
-    return "-".join((question.func.__name__, *options))
-
-
-CREATING = partial(decide_partitions, create=True)
-
-
-def with_room(view: TopicView) -> TopicView:
-    """The limit of topics comes before the name that is taken."""
-    return replace(view, topics_left=None)
-
-
-class TestLaws:
-    @pytest.mark.parametrize("question", ASKING, ids=named)
-    def test_without_create_there_are_never_changes(self, question: Question) -> None:
-        for view in small_world():
-            decision = decided(question, view)
-            assert decision is None or decision.changes == (), view
-
-    @pytest.mark.parametrize("question", LASTING, ids=named)
-    def test_applied_changes_lead_to_the_same_answer_without_changes(self, question: Question) -> None:
-        for view in small_world():
-            decision = decided(question, view)
-            if decision is not None:
-                assert question(apply(view, decision.changes)) == Decision(decision.answer), view
-
-    @pytest.mark.parametrize(("question", "refusal"), ONCE, ids=[named(question) for question, _ in ONCE])
-    def test_applied_changes_that_were_a_deed_lead_to_a_refusal(
-        self, question: Question, refusal: type[PulsarError]
-    ) -> None:
-        for view in small_world():
-            decision = decided(question, view)
-            if decision is not None and decision.changes:
-                with pytest.raises(refusal):
-                    question(apply(with_room(view), decision.changes))
-
-    @pytest.mark.parametrize("question", QUESTIONS, ids=named)
-    def test_a_refusal_is_a_sentence_and_has_no_changes(self, question: Question) -> None:
-        for view in small_world():
-            refusal = refused(question, view)
-            assert refusal is None or (str(refusal) and all(isinstance(part, str) for part in refusal.args)), view
-
-    def test_the_same_view_always_gives_the_same_outcome(self) -> None:
-        """Rules look at nothing but the view, so a preview and the real run, and both doors, cannot differ."""
-        for view, question in product(small_world()[::7], QUESTIONS):
-            assert decided(question, view) == decided(question, replace(view)), view
-
-    def test_what_a_client_opens_agrees_with_the_metadata_and_a_creating_query_knows_it(self) -> None:
-        for view, by in product(small_world(), (CLIENT, ADMIN)):
-            if decided(partial(decide_open, by=by, create=True), view) is None:
-                continue
-            check_consistency(view)
-            if view.name.is_persistent:
-                assert outcome(decide_partitions, view, create=True) is not TopicNotFound, view
-
-    def test_http_lookup_refuses_what_a_creating_query_does_not_find(self) -> None:
-        for view in small_world():
-            looked_up, asked = (outcome(question, view) for question in (decide_lookup, CREATING))
-            assert (looked_up is TopicNotFound) == (asked is TopicNotFound), view
-
-    def test_a_query_that_created_partitions_is_answered_alike_without_creating(self) -> None:
-        for view in small_world():
-            decision = decided(CREATING, view)
-            if decision is not None and decision.changes:
-                assert outcome(decide_partitions, apply(view, decision.changes), create=False) == decision.answer > 0
-
-    def test_what_an_operator_creates_is_consistent_and_whole(self) -> None:
-        creating = (partial(decide_create_partitioned, partitions=4), partial(decide_expand, partitions=4, force=True))
-        for view, question in product(small_world(), creating):
-            decision = decided(question, view)
-            if decision is not None and view.name.is_persistent:
-                assert set(range(4)) <= apply(view, decision.changes).partition_records, view
-        for view in small_world():
-            decision = decided(decide_create_plain, view)
-            if decision is not None:
-                check_consistency(apply(view, decision.changes))
-
-    def test_new_partitions_come_before_the_count_that_covers_them(self) -> None:
-        for view in small_world():
-            decision = decided(partial(decide_expand, partitions=4, force=True), view)
-            counts = [isinstance(change, SetPartitionCount) for change in decision.changes] if decision else []
-            assert True not in counts[:-1], view
-
-    def test_nothing_is_created_in_a_namespace_that_is_missing_or_being_deleted(self) -> None:
-        gone = (NamespaceStanding.MISSING, NamespaceStanding.DELETED)
-        lost = [view for view in small_world() if view.namespace in gone and view.name.tenant == "public"]
-        for view, question in product(lost, QUESTIONS):
-            decision = decided(question, view)
-            created = decision.changes if decision else ()
-            assert not any(isinstance(change, CreateTopicRecord | CreatePartitionedMetadata) for change in created)

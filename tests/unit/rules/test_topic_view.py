@@ -1,0 +1,130 @@
+"""The predicates of topics: the rows of PIP-344 and PIP-414 about what exists, may be created, and is consistent."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpulse.model.errors import (
+    TopicInconsistent,
+)
+from interpulse.model.topics import Existence, TopicKind
+from interpulse.rules.topic_view import (
+    NamespaceStanding,
+    TopicView,
+    check_consistency,
+    existence,
+    may_create,
+    metadata_names,
+)
+from tests.unit.rules.topic_world import HEARTBEAT, OFF, topic, view_of
+
+
+class TestExistence:
+    @pytest.mark.parametrize(
+        ("view", "expected"),
+        [
+            pytest.param(view_of("x", 3), Existence(TopicKind.PARTITIONED, 3), id="base-with-metadata"),
+            pytest.param(view_of("x", 3, recorded=True), Existence(TopicKind.PARTITIONED, 3), id="base-with-both"),
+            pytest.param(view_of("x", recorded=True), Existence(TopicKind.NON_PARTITIONED), id="base-with-record"),
+            pytest.param(view_of("x"), Existence(TopicKind.ABSENT), id="nothing"),
+            pytest.param(view_of("x-partition-1", 3), Existence(TopicKind.ABSENT), id="partition-without-record"),
+            pytest.param(
+                view_of("x-partition-1", 3, recorded=True), Existence(TopicKind.NON_PARTITIONED), id="partition"
+            ),
+            pytest.param(
+                view_of("x-partition-7", 3, recorded=True), Existence(TopicKind.NON_PARTITIONED), id="orphan-partition"
+            ),
+            pytest.param(
+                view_of("non-persistent://public/default/x-partition-1", 3),
+                Existence(TopicKind.NON_PARTITIONED),
+                id="non-persistent-partition-inside",
+            ),
+            pytest.param(
+                view_of("non-persistent://public/default/x-partition-3", 3, recorded=True),
+                Existence(TopicKind.ABSENT),
+                id="non-persistent-partition-outside",
+            ),
+            pytest.param(
+                view_of("non-persistent://public/default/x", recorded=True),
+                Existence(TopicKind.NON_PARTITIONED),
+                id="non-persistent-loaded",
+            ),
+            pytest.param(
+                view_of(HEARTBEAT, namespace=NamespaceStanding.MISSING),
+                Existence(TopicKind.NON_PARTITIONED),
+                id="heartbeat",
+            ),
+        ],
+    )
+    def test_existence(self, view: TopicView, expected: Existence) -> None:
+        assert existence(view) == expected
+
+
+class TestMayCreate:
+    """The first row that fits gives the answer."""
+
+    @pytest.mark.parametrize(
+        ("view", "expected"),
+        [
+            pytest.param(view_of("x", namespace=NamespaceStanding.DELETED), False, id="row1-namespace-being-deleted"),
+            pytest.param(
+                view_of("__change_events", namespace=NamespaceStanding.DELETED), False, id="row1-beats-system-topic"
+            ),
+            pytest.param(view_of("x "), False, id="row2-name-with-a-trailing-blank"),
+            pytest.param(view_of("__change_events", auto_creation=OFF), True, id="row4-system-topic"),
+            pytest.param(
+                view_of("__change_events", auto_creation=OFF, system_topics_enabled=False),
+                False,
+                id="row4-system-topics-off",
+            ),
+            pytest.param(view_of("x-partition-1", 3, deleted=True), False, id="row5-partition-being-deleted"),
+            pytest.param(view_of("x-partition-1", 3, auto_creation=OFF), True, id="row6-inside-whatever-the-policy"),
+            pytest.param(view_of("x-partition-3", 3), False, id="row6-outside-whatever-the-policy"),
+            pytest.param(view_of("x-partition-1"), True, id="row7-partition-name-without-metadata"),
+            pytest.param(view_of("x"), True, id="row7-allowed"),
+            pytest.param(view_of("x", auto_creation=OFF), False, id="row7-not-allowed"),
+        ],
+    )
+    def test_may_create(self, view: TopicView, expected: bool) -> None:
+        assert may_create(view) is expected
+
+
+class TestConsistency:
+    """PIP-414: a name must agree with the partition metadata of its base."""
+
+    @pytest.mark.parametrize(
+        ("view", "message"),
+        [
+            pytest.param(view_of("x-partition-0"), "Partition metadata not found", id="pip414-row1"),
+            pytest.param(view_of("x-partition-2", 3), None, id="pip414-row2"),
+            pytest.param(view_of("x-partition-3", 3), "Illegal topic partition name", id="pip414-row3"),
+            pytest.param(view_of("x"), None, id="pip414-row4"),
+            pytest.param(view_of("x", 3), "Found partitioned metadata for non-partitioned topic", id="pip414-row5"),
+            pytest.param(view_of(f"{HEARTBEAT}-partition-0"), None, id="pip414-row6"),
+            pytest.param(view_of("__change_events-partition-0"), "Partition metadata not found", id="system-topic"),
+            pytest.param(view_of("x-partition-01", 3), None, id="not-a-partition-name"),
+            pytest.param(view_of("x-partition-0-DLQ", 3), None, id="dead-letter-topic-of-a-partition"),
+        ],
+    )
+    def test_consistency(self, view: TopicView, message: str | None) -> None:
+        if message is None:
+            check_consistency(view)
+            return
+        with pytest.raises(TopicInconsistent, match=message) as refusal:
+            check_consistency(view)
+        assert str(view.name) in str(refusal.value)
+
+
+class TestMetadataNames:
+    @pytest.mark.parametrize(
+        ("local", "expected"),
+        [
+            ("x", ["x"]),
+            ("x-partition-1", ["x-partition-1", "x"]),
+            ("x-partition-01", ["x-partition-01", "x"]),
+            ("a-partition-1-partition-2", ["a-partition-1-partition-2", "a-partition-1", "a"]),
+            ("-partition-abc", ["-partition-abc"]),
+        ],
+    )
+    def test_metadata_names(self, local: str, expected: list[str]) -> None:
+        assert [name.local_name for name in metadata_names(topic(local))] == expected

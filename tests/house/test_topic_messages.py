@@ -1,0 +1,96 @@
+"""The page on topics tells what to do about every message that its rules and doors can answer with."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from interpulse.model import errors
+from tests.house.sources import ROOT, modules
+
+PAGE = ROOT / "docs/reference/topic-lifecycle.md"
+MODULES = (
+    "interpulse.model.names",
+    "interpulse.rules.bundles",
+    "interpulse.rules.inactivity",
+    "interpulse.rules.lookup",
+    "interpulse.rules.policies",
+    "interpulse.rules.remote_growth",
+    "interpulse.rules.topic_view",
+    "interpulse.rules.topics",
+    "interpulse.broker.deletion",
+    "interpulse.broker.dynamic_config",
+    "interpulse.broker.lifecycle",
+    "interpulse.broker.lookup",
+    "interpulse.broker.topic_info",
+    "interpulse.broker.topic_policies",
+    "interpulse.broker.live.registry",
+    "interpulse.broker.binary.connection",
+    "interpulse.broker.binary.consumers",
+    "interpulse.broker.binary.handlers",
+    "interpulse.broker.binary.lookup",
+    "interpulse.broker.binary.permits",
+    "interpulse.broker.binary.producers",
+    "interpulse.broker.binary.topics",
+    "interpulse.broker.rest.brokers",
+    "interpulse.broker.rest.call",
+    "interpulse.broker.rest.lookup",
+    "interpulse.broker.rest.namespace_policies",
+    "interpulse.broker.rest.opening",
+    "interpulse.broker.rest.routing",
+    "interpulse.broker.rest.subscriptions",
+    "interpulse.broker.rest.topic_stats",
+    "interpulse.broker.rest.topics",
+    "interpulse.broker.rest.unsupported",
+)
+CLASSES = {name for name in errors.__all__ if isinstance(getattr(errors, name), type)}
+PASSED_IN = {"refusal", "not_served", "_invalid_override"}  # error classes as arguments, and what makes them
+
+
+def messages(tree: ast.Module) -> Iterator[ast.expr]:
+    """The first argument of everything that makes an error, followed to where it is written."""
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    for owner in ast.walk(tree):
+        if not isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for call in ast.walk(owner):
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.args):
+                continue
+            if call.func.id in CLASSES | PASSED_IN:
+                yield from written(call.args[0], owner, functions)
+
+
+def written(
+    text: ast.expr, owner: ast.FunctionDef | ast.AsyncFunctionDef, functions: dict[str, ast.FunctionDef]
+) -> Iterator[ast.expr]:
+    if isinstance(text, ast.Name):
+        for node in ast.walk(owner):
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == text.id for t in node.targets):
+                yield node.value
+    elif isinstance(text, ast.Call) and isinstance(text.func, ast.Name) and text.func.id in functions:
+        for node in ast.walk(functions[text.func.id]):
+            if isinstance(node, ast.Return) and node.value is not None:
+                yield node.value
+    else:
+        yield text
+
+
+def template(text: ast.expr) -> str:
+    """The message with … for what varies; empty if it is another error's text."""
+    parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+    words = [part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else "…" for part in parts]
+    return re.sub("…+", "…", "".join(words)).strip()
+
+
+TEMPLATES = sorted({(template(text), name) for name in MODULES for text in messages(modules()[name])})
+
+
+def test_messages_when_collected_then_are_many() -> None:
+    assert len(TEMPLATES) > 60
+
+
+@pytest.mark.parametrize(("message", "module"), [each for each in TEMPLATES if each[0] not in ("", "…")])
+def test_message_when_looked_for_then_is_on_the_page(message: str, module: str) -> None:
+    page = " ".join(PAGE.read_text().split())
+    assert " ".join(message.split()) in page, f"{module} can answer {message!r}: say in {PAGE.name} what to do about it"

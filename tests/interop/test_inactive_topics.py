@@ -33,7 +33,7 @@ class Side:
         self.namespace = f"public/gone-{uuid.uuid4().hex[:8]}"
         self._web_url = address.web_url
         self._canaries = 0
-        self.admin("PUT", f"namespaces/{self.namespace}")
+        self.admin("PUT", f"namespaces/{self.namespace}", {"bundles": {"numBundles": 1}})
 
     def admin(self, method: str, path: str, body: Any = None) -> Any:
         return admin(self._web_url, method, path, body)
@@ -111,7 +111,9 @@ def caught_up(side: Side) -> Any:
 
 
 def retained(side: Side) -> Any:
-    side.admin("POST", f"namespaces/{side.namespace}/retention", {"retentionTimeInMinutes": 1, "retentionSizeInMB": -1})
+    side.admin(
+        "POST", f"namespaces/{side.namespace}/retention", {"retentionTimeInMinutes": 60, "retentionSizeInMB": -1}
+    )
     side.touch("kept")
     side.touch("kept", "non-persistent")
     other = f"public/other-{uuid.uuid4().hex[:8]}"  # where nothing is retained, so that rounds can be seen
@@ -147,6 +149,7 @@ def policies(side: Side) -> Any:
 
 
 def partitions(side: Side) -> Any:
+    side.rounds(1)  # a real broker loads what is stored in a bundle when it takes the bundle over, and that is now
     side.of_topic("PUT", "p/partitions", 2)
     side.touch("p-partition-0", schema=pulsar.schema.StringSchema())
     side.rounds()

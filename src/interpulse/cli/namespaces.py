@@ -47,13 +47,13 @@ async def list_namespaces(admin: AdminClient, tenant: str) -> None:
 @namespaces.command("topics")
 @_namespace
 @click.option(
-    "-m", "--mode", type=click.Choice(sorted(_MODES), case_sensitive=False), help="Which topics; all by default."
+    "-m", "--mode", type=click.Choice(sorted(_MODES), case_sensitive=False), help="Which topics; persistent by default."
 )
 @click.option("-ist", "--include-system-topic", "system_included", is_flag=True, help="List system topics too.")
 @admin_command
 async def list_topics(admin: AdminClient, namespace: NamespaceName, mode: str | None, system_included: bool) -> None:
     """List the topics of a namespace."""
-    wanted = _MODES[(mode or "all").lower()]
+    wanted = _MODES[(mode or "persistent").lower()]
     print_lines(await admin.namespaces.topics(namespace, mode=wanted, system_included=system_included))  # type: ignore[arg-type]
 
 

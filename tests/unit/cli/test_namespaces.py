@@ -62,7 +62,8 @@ def test_question_when_typed_then_answer_is_printed(
 @pytest.mark.parametrize(
     ("options", "query"),
     [
-        ("", "mode=ALL&includeSystemTopic=false"),
+        ("", "mode=PERSISTENT&includeSystemTopic=false"),
+        ("-m all", "mode=ALL&includeSystemTopic=false"),
         ("-m persistent -ist", "mode=PERSISTENT&includeSystemTopic=true"),
         ("--mode non_persistent", "mode=NON_PERSISTENT&includeSystemTopic=false"),
     ],

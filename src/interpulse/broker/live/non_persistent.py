@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from interpulse.broker.live import non_persistent_stats
 from interpulse.broker.live.api import (
     ConsumerSink,
     Delivery,
@@ -127,10 +128,10 @@ class NonPersistentSubscription:
             self._topic.forget(self)
 
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
-        raise NotAllowed("A non-persistent topic cannot be sought")
+        """There is nothing to go back to; clients are told that it is done, as by Pulsar."""
 
     async def seek_to_time(self, publish_time_ms: int) -> None:
-        raise NotAllowed("A non-persistent topic cannot be sought")
+        """As `seek`."""
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
         if len(self.consumers) > 1 and not force:
@@ -164,20 +165,15 @@ class NonPersistentSubscription:
             bytes_out=self._given_up.bytes + sum(each.out.bytes for each in consumers),
         )
 
-    def stats(self) -> dict[str, Any]:
-        return {
-            "msgRateOut": sum(each.out.message_rate for each in self.consumers),
-            "msgThroughputOut": sum(each.out.byte_rate for each in self.consumers),
-            "bytesOutCounter": self._given_up.bytes + sum(each.out.bytes for each in self.consumers),
-            "msgOutCounter": self._given_up.messages + sum(each.out.messages for each in self.consumers),
-            "msgBacklog": 0,
-            "msgDropRate": self.dropped.message_rate,
-            "type": self.sub_type.label,
-            "consumers": [each.stats() for each in self.consumers],
-            "isDurable": False,
-            "isReplicated": False,
-            "subscriptionProperties": {},
-        }
+    @property
+    def out(self) -> TrafficMeter:
+        """What was sent to consumers, also to those that are gone."""
+        total = TrafficMeter()
+        for meter in (self._given_up, *(each.out for each in self.consumers)):
+            total.absorb(meter)
+            total.message_rate += meter.message_rate
+            total.byte_rate += meter.byte_rate
+        return total
 
 
 class NonPersistentTopic:
@@ -190,6 +186,9 @@ class NonPersistentTopic:
         self.deduplication: Deduplication | None = None
         self.now_ms: Callable[[], int] = host.now_ms
         self.published = TrafficMeter()
+        self.gone = TrafficMeter()
+        """What subscriptions sent to consumers that are gone."""
+        self.entries_added = 0
         self.created_ms = self.active_ms = host.now_ms()
         self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
         self._refusal: PulsarError | None = None
@@ -212,6 +211,7 @@ class NonPersistentTopic:
         """Nothing is kept; `await_durable` follows at once and sends."""
         if self._refusal is not None:
             raise self._refusal
+        self.entries_added += 1
         return _NOWHERE
 
     def await_durable(self, publish: PendingPublish) -> None:
@@ -248,6 +248,7 @@ class NonPersistentTopic:
         """The last consumer left."""
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
+            self.gone.absorb(subscription.out)
         self.active_ms = self.now_ms()
 
     async def create_subscription(
@@ -265,9 +266,7 @@ class NonPersistentTopic:
         found = self.subscriptions.get(subscription)
         if found is None:
             raise SubscriptionNotFound(f"Subscription {subscription} not found")
-        if found.consumers and not force:
-            raise PreconditionFailed("Subscription has active connected consumers")
-        found.close_consumers()
+        found.close_consumers()  # whether forced or not, as in Pulsar: nothing is lost with it
 
     def subscription_names(self) -> list[str]:
         return sorted(self.subscriptions)
@@ -328,28 +327,7 @@ class NonPersistentTopic:
     # --- statistics
 
     def stats(self) -> dict[str, Any]:
-        producers = list(self.producers.by_name.values())
-        subscriptions = self.subscriptions
-        shown = {name: subscriptions[name].stats() for name in sorted(subscriptions)}
-        return {
-            "msgRateIn": sum(each.published.message_rate for each in producers),
-            "msgThroughputIn": sum(each.published.byte_rate for each in producers),
-            "msgRateOut": sum(each["msgRateOut"] for each in shown.values()),
-            "msgThroughputOut": sum(each["msgThroughputOut"] for each in shown.values()),
-            "bytesInCounter": self.published.bytes + sum(each.published.bytes for each in producers),
-            "msgInCounter": self.published.messages + sum(each.published.messages for each in producers),
-            "bytesOutCounter": sum(each["bytesOutCounter"] for each in shown.values()),
-            "msgOutCounter": sum(each["msgOutCounter"] for each in shown.values()),
-            "averageMsgSize": 0.0,
-            "storageSize": 0,
-            "backlogSize": 0,
-            "msgDropRate": sum(each["msgDropRate"] for each in shown.values()),
-            "publishers": [each.stats() for each in producers],
-            "waitingPublishers": len(self.producers.waiting),
-            "subscriptions": shown,
-            "replication": {},
-            "topicCreationTimeStamp": self.created_ms,
-        }
+        return non_persistent_stats.stats(self)
 
     def measure(self) -> Measured:
         """What metrics show."""
@@ -365,7 +343,7 @@ class NonPersistentTopic:
         return Measured(summed(figures, subscriptions), subscriptions, {})
 
     def internal_stats(self) -> dict[str, Any]:
-        return {"ledgers": [], "cursors": {}, "numberOfEntries": 0, "totalSize": 0, "lastConfirmedEntry": "-1:-1"}
+        return non_persistent_stats.internal_stats(self)
 
 
 async def _keep_nothing(epoch: int) -> None:

@@ -45,7 +45,7 @@ async def delete_namespace(call: Call) -> Answer:
 
 async def list_topics(call: Call) -> Answer:
     await call.rooms.namespaces.get_policies(call.namespace)
-    domains = _DOMAINS_BY_MODE.get(call.query.get("mode", "ALL").upper(), (PERSISTENT, NON_PERSISTENT))
+    domains = _DOMAINS_BY_MODE.get(call.query.get("mode", "PERSISTENT").upper(), (PERSISTENT, NON_PERSISTENT))
     include_system = call.flag("includeSystemTopic")
     names = [
         str(name)

@@ -165,7 +165,7 @@ class BrokerApp:
         self.lifecycle = TopicLifecycle(
             metadata,
             self.namespaces,
-            lambda: LifecycleSettings.of(self.dynamic.config),
+            LifecycleSettings.following(lambda: self.dynamic.config),
             loaded=self.registry.names,
             remote_shapes=AdminRemoteShapes(
                 Clusters(metadata), self._clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms

@@ -78,6 +78,21 @@ class LifecycleSettings:
             replicator_prefix=config.replicator_prefix,
         )
 
+    @classmethod
+    def following(cls, config: Callable[[], BrokerConfig]) -> Callable[[], LifecycleSettings]:
+        """The part of settings that change while the broker runs; looked through again only when they did."""
+        known = config()
+        settings = cls.of(known)
+
+        def current() -> LifecycleSettings:
+            nonlocal known, settings
+            if config() is not known:
+                known = config()
+                settings = cls.of(known)
+            return settings
+
+        return current
+
 
 @dataclass(frozen=True, slots=True)
 class _Reading:

@@ -161,6 +161,9 @@ class TopicName:
     def __str__(self) -> str:
         return self._text
 
+    def __hash__(self) -> int:
+        return hash(self._text)  # a text remembers its hash; names are keys everywhere
+
     @_Kept
     def _text(self) -> str:
         return f"{self.domain}://{self.tenant}/{self.namespace}/{self.local_name}"

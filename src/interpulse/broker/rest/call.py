@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
+from interpulse.broker.rest.fields import checked_fields, is_whole_number
 from interpulse.broker.rest.rooms import RestRooms
 from interpulse.model.errors import InvalidRequest
-from interpulse.model.names import NamespaceName, TopicName, decode_local_name
+from interpulse.model.names import NamespaceName, TopicName
 
 __all__ = ["DONE", "Answer", "Call", "Handler", "Route", "answer_json", "answer_text", "whole_number"]
 
 T = TypeVar("T")
 
 _JSON: Final = "application/json"
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 _LONG_MAX: Final = 2**63 - 1
 
 
@@ -58,8 +61,8 @@ class Call:
     """Names in any case find their header."""
 
     def param(self, name: str) -> str:
-        """A decoded part of the path."""
-        return unquote(self.params[name])
+        """A decoded part of the path; raises InvalidRequest if its encoding is none."""
+        return _decoded(self.params[name])
 
     @property
     def namespace(self) -> NamespaceName:
@@ -69,13 +72,13 @@ class Call:
     @property
     def topic(self) -> TopicName:
         """The topic in the path, whose last part is form-encoded; raises InvalidTopicName."""
-        local_name = decode_local_name(self.params["topic"])
+        local_name = _decoded(self.params["topic"], form_encoded=True)
         return TopicName.of(self.params["domain"], self.param("tenant"), self.param("namespace"), local_name)
 
     @property
     def subscription(self) -> str:
         """The subscription in the path."""
-        return decode_local_name(self.params["subscription"])
+        return _decoded(self.params["subscription"], form_encoded=True)
 
     def number(self, name: str) -> int:
         """A whole number in the path, 0 or more; raises InvalidRequest."""
@@ -100,13 +103,12 @@ class Call:
         return self.json() if self.body.strip() else None
 
     def object(self) -> dict[str, Any]:
-        """The body, which has to be a JSON object."""
-        return _typed(self.json(), dict, "an object")
+        """The body, which has to be a JSON object; see `checked_fields`."""
+        return checked_fields(_typed(self.json(), dict, "an object"))
 
     def object_or_empty(self) -> dict[str, Any]:
-        """The body, which is a JSON object or missing."""
-        body = self.json_or_none()
-        return {} if body is None else _typed(body, dict, "an object")
+        """As `object`, of a body that may be missing."""
+        return {} if self.json_or_none() is None else self.object()
 
     def strings(self) -> list[str]:
         """The body, which has to be an array of texts; null counts as an empty one."""
@@ -115,18 +117,30 @@ class Call:
 
     def properties(self) -> dict[str, str]:
         """The body, an object of texts or missing."""
-        return {key: _typed(value, str, "an object of texts") for key, value in self.object_or_empty().items()}
+        body = self.json_or_none()
+        pairs = {} if body is None else _typed(body, dict, "an object")
+        return {key: _typed(value, str, "an object of texts") for key, value in pairs.items()}
 
     def integer(self) -> int:
-        """The body, which has to be a whole number."""
+        """The body, which has to be a whole number of 64 bits."""
         body = self.json()
-        if isinstance(body, bool):
-            raise InvalidRequest("The body must be a whole number")
-        return _typed(body, int, "a whole number")
+        if not is_whole_number(body, most=_LONG_MAX):
+            raise InvalidRequest(f"The body must be a whole number of 64 bits, not {json.dumps(body)[:100]}")
+        return int(body)
 
     def boolean(self) -> bool:
         """The body, which has to be true or false."""
         return _typed(self.json(), bool, "true or false")
+
+
+def _decoded(text: str, *, form_encoded: bool = False) -> str:
+    """A part of the path, decoded strictly: what is not UTF-8 would come out as a name nobody wrote."""
+    if _BAD_ESCAPE.search(text):
+        raise InvalidRequest(f"A % in the path needs two hexadecimal digits behind it: {text[:100]!r}")
+    try:
+        return unquote_to_bytes(text.replace("+", " ") if form_encoded else text).decode()
+    except UnicodeError:
+        raise InvalidRequest(f"The path is not UTF-8: {text[:100]!r}") from None
 
 
 def whole_number(name: str, text: str) -> int:

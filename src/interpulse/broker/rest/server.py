@@ -59,6 +59,10 @@ ROUTES: Final[tuple[Route, ...]] = (
 
 _STOP_SECONDS: Final = 1.0
 _BACKLOG: Final = 1024
+_PATH_BYTES_MAX: Final = 8_190
+"""As much as Pulsar's web server takes."""
+_LINE_BYTES_READ: Final = 256 * 1024
+"""A path that is too long is still read, so that its sender is told in the same form as everybody else."""
 
 
 class RestServer:
@@ -69,7 +73,8 @@ class RestServer:
         self._rooms = rooms
         self._bound = bound
         self._router = Router(ROUTES)
-        self._runner = web.ServerRunner(web.Server(self._serve, access_log=None), shutdown_timeout=_STOP_SECONDS)
+        server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_READ)
+        self._runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
 
     async def start(self) -> None:
         """Listen."""
@@ -88,6 +93,8 @@ class RestServer:
         return web.Response(status=answer.status, body=answer.body, headers=headers)
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
+        if len(request.raw_path) > _PATH_BYTES_MAX:
+            return _refusal(414, f"The path and query may have {_PATH_BYTES_MAX} bytes, not {len(request.raw_path)}")
         path, _, query = request.raw_path.partition("?")
         try:
             handler, params = self._router.find(request.method, path)

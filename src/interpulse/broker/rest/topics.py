@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.fields import is_whole_number
 from interpulse.broker.rest.opening import open_each, open_persistent
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain
@@ -63,8 +64,8 @@ def _partitions(call: Call) -> tuple[int, dict[str, str]]:
     if not isinstance(body, dict):
         return call.integer(), {}
     partitions, properties = body.get("partitions"), body.get("properties") or {}
-    if isinstance(partitions, bool) or not isinstance(partitions, int):
-        raise InvalidRequest("partitions must be a whole number")
+    if not is_whole_number(partitions):
+        raise InvalidRequest(f"partitions must be a whole number of 32 bits, not {str(partitions)[:100]}")
     return partitions, _texts(properties)
 
 

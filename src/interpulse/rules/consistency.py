@@ -174,7 +174,7 @@ class _Family:
     def deletions(self, indices: Iterable[int]) -> tuple[Deletion, ...]:
         """One choice per partition: somebody may want to keep some of them."""
         names = (self.partitions[index] for index in indices)
-        return tuple(Deletion(DeleteTopic(name), (name,), f"{name} is gone") for name in names)
+        return tuple(Deletion(DeleteTopic(name), (name,), "the other partitions stay") for name in names)
 
     def may_cover(self, partitions: int) -> bool:
         """Whether a partitioned topic of so many partitions may be made of this without asking."""
@@ -209,7 +209,7 @@ def _lost_metadata(family: _Family) -> Finding:
     repairs: tuple[Repair, ...] = ()
     if family.plain_present and not base.is_partition:
         sentence += "; beside the plain topic of its name it cannot be created again"
-        outcome = f"a partitioned topic of {partitions} partitions can be created again"
+        outcome = f"a partitioned topic of {_counted(partitions)} can be created again"
         deletions = (Deletion(DeleteTopic(base), (base,), outcome, refused=False), *deletions)
     elif not _may_be_partitioned(base):
         sentence += "; a partitioned topic of this name cannot be created"
@@ -243,7 +243,7 @@ def _both_kinds(family: _Family) -> Finding:
     """Nobody but the operator knows which of the two is meant."""
     base = family.base
     sentence = (
-        f"{base} is a partitioned topic of {family.count} partitions and a plain topic at once: clients use the "
+        f"{base} is a partitioned topic of {_counted(family.count)} and a plain topic at once: clients use the "
         f"partitions and cannot reach the plain topic"
     )
     covered = tuple(family.partitions[index] for index in family.covered)
@@ -258,7 +258,7 @@ def _missing_partitions(family: _Family) -> Finding:
     """A gap at the end, behind partitions that are all there, is what a broken-off expansion leaves behind."""
     base, gaps, count, covered = family.base, family.gaps, family.count, len(family.covered)
     if gaps == [(covered, count - 1)] and covered and not family.orphans:
-        sentence = f"{base} counts {count} partitions, but of them only {_are(family.covered)} stored"
+        sentence = f"{base} counts {_counted(count)}, but of them only {_are(family.covered)} stored"
         return Finding(Disagreement.UNFINISHED_EXPANSION, base, sentence, (SetPartitionCount(base, count),))
     missing = sum(last - first + 1 for first, last in gaps)
     sentence = f"{_numbered(gaps)} of {base}, which counts {count}, {'is' if missing == 1 else 'are'} not stored"
@@ -281,7 +281,7 @@ def _orphan_partitions(family: _Family) -> Finding:
 
 def _stuck_orphans(family: _Family) -> Finding:
     sentence = (
-        f"{family.base} has {family.count} {'partition' if family.count == 1 else 'partitions'}, but "
+        f"{family.base} has {_counted(family.count)}, but "
         f"{_are(family.orphans)} {family.present_word} as well, where clients are refused"
     )
     deletions = family.deletions(family.orphans)
@@ -309,6 +309,10 @@ def _are(indices: Sequence[int]) -> str:
 
 def _is_or_are(things: Sequence[object]) -> str:
     return "is" if len(things) == 1 else "are"
+
+
+def _counted(partitions: int) -> str:
+    return "1 partition" if partitions == 1 else f"{partitions} partitions"
 
 
 def _numbered(runs: Sequence[Run]) -> str:

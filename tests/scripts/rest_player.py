@@ -26,7 +26,7 @@ __all__ = ["CONVERSATIONS", "Step", "play", "read_conversation"]
 
 CONVERSATIONS = sorted(Path(__file__).with_name("rest").glob("*.txt"))
 
-_STEP = re.compile(r"(\d{3})(?:/(\d{3}))?\s+([A-Z]+) (\S+)(?: (.*?))?(?: => (.*))?")
+_STEP = re.compile(r"(\d{3})(?:/(\d{3}))?\s+([A-Z]+) (\S+)(?: (?!=> )(.*?))?(?: => (.*))?")
 
 
 @dataclass(frozen=True)

@@ -91,17 +91,18 @@ class Refusals:
 def remedy(kind: Inconsistency, topic: str) -> str:
     """What an operator can do about it."""
     name = TopicName.parse(topic)
+    doctor = f"topics doctor {name.base} tells what is stored"
     if kind is Inconsistency.METADATA_MISSING:
         return (
-            f"create the partitioned topic again, its stored partitions are kept: topics create-partitioned-topic "
-            f"{name.base} -p N, with N above the highest partition there is; or topics delete {name} if nobody needs it"
+            f"{doctor}; topics create-partitioned-topic {name.base} -p N, with N above the highest partition there is, "
+            f"keeps what is stored; if nothing is, clients open {name.base} instead"
         )
     if kind is Inconsistency.PARTITION_BEYOND_METADATA:
         return (
-            f"let the partitioned topic grow over it: topics update-partitioned-topic {name.base} "
-            f"-p {name.partition_index + 1} -f; or topics delete {name} if nobody needs it"
+            f"{doctor}; topics update-partitioned-topic {name.base} -p {name.partition_index + 1} -f lets the topic "
+            f"grow over it; topics delete {name} if nobody needs it"
         )
     return (
-        f"clients open the partitions, not the base name; if a plain topic is stored beside them keep one of the two: "
+        f"{doctor}; clients open the partitions, not the base name; if a plain topic is stored beside them keep one: "
         f"topics delete {name} -f deletes the plain one, topics delete-partitioned-topic {name} the other"
     )

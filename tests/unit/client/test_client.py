@@ -10,6 +10,7 @@ from interpulse.sync import Client as BlockingClient
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.scripted_broker import ScriptedBroker
+from tests.stub_web import StubWeb
 
 
 def test_client_when_made_then_opens_nothing_and_needs_no_event_loop() -> None:
@@ -91,3 +92,11 @@ async def test_blocking_client_asks_for_partitions_as_the_other_one_does() -> No
                 assert names == ["persistent://public/default/p-partition-0"]
 
         await asyncio.to_thread(ask)
+
+
+def test_blocking_client_over_http_asks_without_creating_whatever_the_age_of_the_broker(web: StubWeb) -> None:
+    web.answer("GET", "/admin/v2/persistent/public/default/t/partitions", {"partitions": 1})
+    with BlockingClient(web.url) as client:
+        names = client.get_partitions_for_topic("t", create=False)
+    assert names == ["persistent://public/default/t-partition-0"]
+    assert web.last.target.endswith("?checkAllowAutoCreation=false")

@@ -114,8 +114,11 @@ def retained(side: Side) -> Any:
     side.admin(
         "POST", f"namespaces/{side.namespace}/retention", {"retentionTimeInMinutes": 60, "retentionSizeInMB": -1}
     )
-    side.touch("kept")
-    side.touch("kept", "non-persistent")
+    producer = side.client.create_producer(side.name("kept"))
+    producer.send(b"x")
+    producer.close()
+    side.touch("empty")
+    side.touch("empty", "non-persistent")
     other = f"public/other-{uuid.uuid4().hex[:8]}"  # where nothing is retained, so that rounds can be seen
     side.admin("PUT", f"namespaces/{other}")
     side.namespace, kept = other, side.namespace

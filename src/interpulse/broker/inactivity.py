@@ -110,6 +110,7 @@ def _activity(topic: AnyTopic) -> TopicActivity:
         subscribed=len(topic.subscriptions) > len(replications),
         backlog=bool(waiting - replications),
         unreplicated=bool(waiting & replications),
+        holds_entries=topic.log.first_position is not None,
     )
 
 

@@ -45,13 +45,14 @@ class TopicActivity:
 
     ``in_use``: a producer, a consumer or the replication to another cluster is connected. ``subscribed``: it has a
     subscription. ``backlog``: a subscription has entries that it has not acknowledged. ``unreplicated``: another
-    cluster has still to get entries.
+    cluster has still to get entries. ``holds_entries``: there are entries, acknowledged or not.
     """
 
     in_use: bool = False
     subscribed: bool = False
     backlog: bool = False
     unreplicated: bool = False
+    holds_entries: bool = False
 
 
 def is_active(activity: TopicActivity, delete_mode: str) -> bool:
@@ -71,14 +72,14 @@ def is_expendable(
 ) -> bool:
     """Whether a loaded topic that was needed ``idle_ms`` ago for the last time goes now.
 
-    System topics stay. So does a topic as long as its retention would keep acknowledged messages; only the time limit
-    counts, and a topic that is not stored retains nothing.
+    System topics stay. So does a topic that holds entries as long as its retention would keep acknowledged ones; of the
+    retention only the time counts.
     """
     if name.is_system or not policies.delete_while_inactive or is_active(activity, policies.delete_mode):
         return False
     if idle_ms < policies.max_inactive_seconds * 1000:
         return False
-    return not (name.is_persistent and _retained(idle_ms, retention))
+    return not (activity.holds_entries and _retained(idle_ms, retention))
 
 
 def _retained(idle_ms: int, retention: RetentionPolicies) -> bool:

@@ -177,9 +177,12 @@ async def test_topic_when_its_messages_are_retained_then_stays_as_long(
     broker: Broker, minutes: int, idle_s: int
 ) -> None:
     await broker.namespace_says(retention=RetentionPolicies(minutes, -1))
-    await broker.topic()
+    y = TopicName.parse("y")
+    (await broker.produce(await broker.topic(), 1)).close()
+    (await broker.produce(await broker.topic(y))).close()
     await broker.round_after(idle_s)
     assert await broker.exists()
+    assert not await broker.exists(y), "of a topic without messages there is nothing to retain"
     await broker.namespace_says(retention=None)
     await broker.round_after(0)
     assert not await broker.exists()

@@ -1,0 +1,28 @@
+"""Which settings can be changed at run time, beside a real Pulsar."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpulse.broker.config import BrokerConfig, dynamic_keys, settings_by_key
+from interpulse.client import AdminClient
+from tests.interop.real_pulsar import Address
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+OURS_ALONE = {"maxTopicsPerBatchLookup", "supportsBatchLookup"}
+FIXED_HERE = {"managedLedgerCacheSizeMB"}
+DEFAULTS_THAT_DIFFER = {"managedLedgerCacheSizeMB"}  # a share of the machine's memory there
+
+
+async def test_keys_are_dynamic_and_have_the_defaults_as_on_a_real_pulsar(real_pulsar: Address) -> None:
+    async with AdminClient(real_pulsar.web_url) as admin:
+        theirs = set(await admin.brokers.dynamic_configuration_names())
+        runtime = await admin.brokers.runtime_configuration()
+    ours = set(dynamic_keys())
+    assert ours - theirs == OURS_ALONE
+    assert theirs & set(settings_by_key()) - ours == FIXED_HERE
+    shared = {key: text for key, text in BrokerConfig().as_text().items() if key in runtime}
+    of_the_machine = {"advertisedAddress", "brokerServicePort", "webServicePort"}
+    different = {key for key, text in shared.items() if runtime[key] != text} - of_the_machine
+    assert different == DEFAULTS_THAT_DIFFER

@@ -25,6 +25,7 @@
     ├── InvalidTopicName, InvalidRequest (400), PreconditionFailed (412), Unprocessable (422), Forbidden (403)
     ├── TopicTerminated
     ├── IncompatibleSchema
+    │   └── InvalidSchemaDefinition (422)
     ├── RemoteClusterUnavailable
     ├── NotImplementedYet (501)
     └── client side only: NotConnected, OperationTimeout, NotSupported, DataLoss, AlreadyClosed
@@ -56,6 +57,7 @@ __all__ = [
     "IncompatibleSchema",
     "Inconsistency",
     "InvalidRequest",
+    "InvalidSchemaDefinition",
     "InvalidTopicName",
     "MetadataError",
     "NamespaceNotFound",
@@ -421,6 +423,12 @@ class IncompatibleSchema(PulsarError):
 
     wire_code = ServerError.IncompatibleSchema
     http_status = 409
+
+
+class InvalidSchemaDefinition(IncompatibleSchema):
+    """The definition of a schema is none of its type."""
+
+    http_status = 422
 
 
 class RemoteClusterUnavailable(PulsarError):

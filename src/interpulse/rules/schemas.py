@@ -5,37 +5,39 @@ Invariants of a history:
 * versions are consecutive from 0, in the order they were registered; a deletion marker takes a version too;
 * only what comes after the last deletion marker is *live*: it is compared, handed out and counted.
 
-Types BYTES and None stand for "no schema" and never come here. Whether an old and a new definition of one type can
-read each other is not compared yet: under every strategy but ALWAYS_INCOMPATIBLE a definition of the same type passes.
+Types BYTES and None stand for "no schema" and never come here. Whether an old and a new definition can read each other
+is asked of ``rules/schema_compatibility``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
-from interpulse.model.errors import IncompatibleSchema
+from interpulse.model.errors import IncompatibleSchema, InvalidSchemaDefinition
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.rules.schema_compatibility import (
+    ALWAYS_COMPATIBLE,
+    AVRO_DEFINED,
+    TRANSITIVE,
+    avro_identity,
+    check_definition,
+    find_conflict,
+)
 
 __all__ = [
-    "ALWAYS_COMPATIBLE",
-    "ALWAYS_INCOMPATIBLE",
     "SchemaVersion",
+    "check_compatibility",
     "check_consumer_schema",
     "decide_registration",
     "find_equal",
     "live_versions",
 ]
 
-ALWAYS_COMPATIBLE: Final = "ALWAYS_COMPATIBLE"
-ALWAYS_INCOMPATIBLE: Final = "ALWAYS_INCOMPATIBLE"
-_TRANSITIVE: Final = frozenset({"BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"})
-_AVRO_DEFINED: Final = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
-_KEY_VALUE_PARTS: Final = 2
-_LENGTH_BYTES: Final = 4
-_EMPTY_PART: Final = 0xFFFFFFFF
+# User code looks for the Java exception's name in the text, whatever the language.
+_JAVA_NAME: Final = "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: "
+_CONSUMERS_AS_BACKWARD: Final = frozenset({"BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "FULL"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,15 @@ def live_versions(history: Sequence[SchemaVersion]) -> Sequence[SchemaVersion]:
 
 def find_equal(history: Sequence[SchemaVersion], schema: SchemaInfo) -> int | None:
     """The live version that holds this very schema, or None."""
+    live = live_versions(history)
+    for entry in live:
+        if entry.schema is not None and _bytes_of(entry.schema) == _bytes_of(schema):
+            return entry.version
+    if schema.type not in AVRO_DEFINED:
+        return None
     identity = _identity(schema)
-    for entry in live_versions(history):
-        if entry.schema is not None and _identity(entry.schema) == identity:
+    for entry in live:
+        if entry.schema is not None and entry.schema.type is schema.type and _identity(entry.schema) == identity:
             return entry.version
     return None
 
@@ -70,78 +78,85 @@ def decide_registration(
     """The version that already holds ``schema``, or None if it is to be appended; refuses with IncompatibleSchema.
 
     ``may_update`` says whether whoever asks may add schemas to this topic at all; a known schema needs no permission.
+    A definition that is none of its type is an InvalidSchemaDefinition.
     """
-    _check_definition(schema)
     known = find_equal(history, schema)
     if known is not None:
         return known
+    _check_definition(schema)
     if not may_update:
-        raise IncompatibleSchema(
-            "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: "
-            "Schema not found and schema auto updating is disabled."
-        )
+        raise IncompatibleSchema(f"{_JAVA_NAME}Schema not found and schema auto updating is disabled.")
     _check_against(live_versions(history), schema, strategy)
     return None
 
 
+def check_compatibility(history: Sequence[SchemaVersion], schema: SchemaInfo, *, strategy: str) -> None:
+    """Refuse what :func:`decide_registration` would refuse, switches aside; one that is known is compared as well."""
+    _check_definition(schema)
+    _check_against(live_versions(history), schema, strategy)
+
+
 def check_consumer_schema(history: Sequence[SchemaVersion], schema: SchemaInfo, *, strategy: str) -> None:
-    """Refuse a consumer whose schema cannot read what the topic holds; nothing is ever registered."""
+    """Refuse a consumer whose schema cannot read what the topic holds; nothing is ever registered.
+
+    A consumer has to read, so what it cannot write does not count: under most strategies the latest schema alone is
+    asked. Under the others it is compared with all, as a real Pulsar does: ALWAYS_INCOMPATIBLE refuses even the topic's
+    own schema.
+    """
     _check_definition(schema)
     live = live_versions(history)
-    if strategy != ALWAYS_COMPATIBLE and live:
-        _check_type(live[-1], schema, strategy)
-
-
-def _check_against(live: Sequence[SchemaVersion], schema: SchemaInfo, strategy: str) -> None:
     if not live or strategy == ALWAYS_COMPATIBLE:
         return
-    if strategy == ALWAYS_INCOMPATIBLE:
-        raise _incompatible("the topic's schema may not change", strategy)
-    for entry in live if strategy in _TRANSITIVE else live[-1:]:
-        _check_type(entry, schema, strategy)
+    if strategy in _CONSUMERS_AS_BACKWARD:
+        _check_against(live, schema, "BACKWARD", named=strategy)
+    else:
+        _compare(live, schema, strategy, named=strategy)
 
 
-def _check_type(existing: SchemaVersion, schema: SchemaInfo, strategy: str) -> None:
-    if existing.schema is not None and existing.schema.type != schema.type:
-        raise _incompatible(
-            f"Incompatible schema: exists schema type {existing.schema.type.name}, new schema type {schema.type.name}",
-            strategy,
-        )
+def _check_against(
+    live: Sequence[SchemaVersion], schema: SchemaInfo, strategy: str, *, named: str | None = None
+) -> None:
+    if not live or strategy == ALWAYS_COMPATIBLE:
+        return
+    if strategy in TRANSITIVE:
+        _compare(live, schema, strategy, named=named or strategy)
+    elif find_equal(live[-1:], schema) is None:
+        _compare(live[-1:], schema, strategy, named=named or strategy)
 
 
-def _incompatible(reason: str, strategy: str) -> IncompatibleSchema:
-    # User code looks for the Java exception's name in the text, whatever the language.
-    return IncompatibleSchema(
-        "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: "
-        f"{reason}, schema compatibility strategy {strategy}"
-    )
+def _compare(versions: Sequence[SchemaVersion], schema: SchemaInfo, strategy: str, *, named: str) -> None:
+    """``named`` is the strategy as its user knows it."""
+    existing = [entry.schema for entry in versions if entry.schema is not None]
+    for each in existing:
+        if each.type is not schema.type:
+            _refuse(
+                f"Incompatible schema: exists schema type {each.type.name}, new schema type {schema.type.name}", named
+            )
+    conflict = find_conflict(existing, schema, strategy)
+    if conflict is not None:
+        _refuse(conflict, named)
+
+
+def _refuse(reason: str, strategy: str) -> NoReturn:
+    raise IncompatibleSchema(f"{_JAVA_NAME}Error during schema compatibility check with strategy {strategy}: {reason}")
 
 
 def _check_definition(schema: SchemaInfo) -> None:
-    if schema.type is SchemaType.KEY_VALUE and not _holds_two_parts(schema.definition):
-        raise IncompatibleSchema(
-            "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: "
-            "the KeyValue definition is cut short: expected a length and a definition for key and for value"
-        )
-
-
-def _holds_two_parts(definition: bytes) -> bool:
-    offset = 0
-    for _ in range(_KEY_VALUE_PARTS):
-        if offset + _LENGTH_BYTES > len(definition):
-            return False
-        length = int.from_bytes(definition[offset : offset + _LENGTH_BYTES], "big")
-        offset += _LENGTH_BYTES + (0 if length == _EMPTY_PART else length)
-    return offset <= len(definition)
-
-
-def _identity(schema: SchemaInfo) -> tuple[SchemaType, object, object]:
-    """What makes two schemas the same: white space in an Avro definition does not, the parts' types of a pair do."""
-    properties = tuple(sorted(schema.properties.items())) if schema.type is SchemaType.KEY_VALUE else ()
-    if schema.type not in _AVRO_DEFINED:
-        return schema.type, schema.definition, properties
     try:
-        parsed = json.loads(schema.definition)
-    except ValueError:
-        return schema.type, schema.definition, properties
-    return schema.type, json.dumps(parsed, sort_keys=True), properties
+        check_definition(schema)
+    except InvalidSchemaDefinition as error:
+        raise InvalidSchemaDefinition(f"{_JAVA_NAME}{error}") from None
+
+
+def _bytes_of(schema: SchemaInfo) -> tuple[SchemaType, bytes, object]:
+    """The types of a pair's parts stand in its properties, so there they count."""
+    properties = tuple(sorted(schema.properties.items())) if schema.type is SchemaType.KEY_VALUE else ()
+    return schema.type, schema.definition, properties
+
+
+def _identity(schema: SchemaInfo) -> object:
+    """A definition as Avro compares it: white space, docs and aliases make no difference."""
+    try:
+        return avro_identity(schema.definition)
+    except InvalidSchemaDefinition:
+        return schema.definition  # of its own kind; where it is new, it is refused

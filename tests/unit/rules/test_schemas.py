@@ -18,7 +18,7 @@ AVRO = SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "a", "fields": [
 AVRO_RESPACED = SchemaInfo(SchemaType.AVRO, b'{"name":"a","type":"record","fields":[]}')
 AVRO_2 = SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "b", "fields": []}')
 STRING = SchemaInfo(SchemaType.STRING)
-PAIR = b"\x00\x00\x00\x01k\x00\x00\x00\x01v"
+PAIR = b"\x00\x00\x00\x00\x00\x00\x00\x01v"
 
 
 def history(*schemas: SchemaInfo | None) -> list[SchemaVersion]:
@@ -95,9 +95,11 @@ def test_registration_when_key_value_is_cut_short_then_refused(definition: bytes
 
 def test_registration_when_key_value_parts_have_other_types_then_not_equal() -> None:
     first = SchemaInfo(SchemaType.KEY_VALUE, PAIR, {"key.schema.type": "STRING"})
-    second = SchemaInfo(SchemaType.KEY_VALUE, PAIR, {"key.schema.type": "JSON"})
+    second = SchemaInfo(SchemaType.KEY_VALUE, PAIR, {"key.schema.type": "BYTES"})
     assert register(history(first), first) == 0
-    assert register(history(first), second) is None
+    assert register(history(first), second, "ALWAYS_COMPATIBLE") is None
+    with pytest.raises(IncompatibleSchema, match="exists STRING and BYTES, new BYTES and BYTES"):
+        register(history(first), second)
 
 
 def test_key_value_when_a_part_is_marked_empty_then_accepted() -> None:

@@ -1,0 +1,267 @@
+"""Avro definitions as trees of types, read with fastavro.
+
+fastavro resolves names and namespaces; this module turns its answer into nodes and refuses what Avro for Java, and with
+it a real Pulsar, refuses and fastavro lets pass: impossible names, repeated fields, unions within unions, defaults that
+are no value of their field. Names may hold ``$`` as those of nested Java classes do.
+
+fastavro is asked to look neither at the fields' defaults nor at logical types: it takes 0 for no value of
+``{"type": "float"}``, and Java overlooks a logical type that does not fit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import fastavro
+from fastavro.schema import SchemaParseException, UnknownType
+
+from interpulse.model.errors import InvalidSchemaDefinition
+
+__all__ = ["AvroField", "AvroType", "avro_identity", "parse_avro"]
+
+_PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_NAME: Final = re.compile(r"(?:[^\W\d]|\$)(?:\w|\$)*")
+_ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
+_DEPTH_MAX: Final = 100  # resolving two types takes a few frames per level, and Python ends at 1000
+_DEFAULT: Final = "interpulse.default"
+_HIDDEN: Final = {"logicalType": "interpulse.logicalType"}
+_INT: Final = range(-(2**31), 2**31)
+_LONG: Final = range(-(2**63), 2**63)
+_NO_DEFAULT: Final = object()
+
+
+@dataclass(slots=True, eq=False)
+class AvroField:
+    """One field of a record."""
+
+    name: str
+    type: AvroType
+    has_default: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class AvroType:
+    """A type; equal only to itself, because a record may hold itself.
+
+    ``kind`` is Avro's word for it. ``parts`` are the branches of a union, or the one element type of an array or map.
+    """
+
+    kind: str
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    fields: list[AvroField] = field(default_factory=list)
+    parts: list[AvroType] = field(default_factory=list)
+    symbols: tuple[str, ...] = ()
+    size: int = 0
+
+    @property
+    def short_name(self) -> str:
+        """The name without its namespace."""
+        return self.name.rpartition(".")[2]
+
+
+def parse_avro(definition: bytes) -> AvroType:
+    """The type that a definition describes; raises InvalidSchemaDefinition with what is wrong."""
+    return _Tree().build(_parse(definition), depth=0)
+
+
+def avro_identity(definition: bytes) -> object:
+    """What two definitions have in common if they are the same to Avro: everything but docs, aliases, enum defaults."""
+    return json.dumps(_identity(_parse(definition)), sort_keys=True)
+
+
+def _parse(definition: bytes) -> Any:
+    try:
+        body = json.loads(definition)
+        parsed = fastavro.parse_schema(_without_defaults(body), named_schemas={}, _write_hint=False)
+    except UnknownType as error:
+        name = error.name["type"] if isinstance(error.name, dict) else error.name
+        raise _invalid(f"the type {name} is not defined") from None
+    except RecursionError:
+        raise _invalid("it is nested too deeply") from None
+    except KeyError as error:
+        raise _invalid(f"a type lacks {error}") from None
+    except (SchemaParseException, ValueError, TypeError, AttributeError) as error:
+        # fastavro answers a wrong shape, such as a number in place of a type, with whatever it stumbles over.
+        raise _invalid(str(error)) from None
+    return parsed
+
+
+def _without_defaults(schema: Any) -> Any:
+    """The same with fields' defaults and logical types under names that fastavro only hands through."""
+    if isinstance(schema, list):
+        return [_without_defaults(branch) for branch in schema]
+    if isinstance(schema, str):
+        return schema
+    if not isinstance(schema, dict):
+        raise ValueError(f"a type is a name, an object or a list, not {json.dumps(schema)[:80]}")
+    if "type" in schema and not isinstance(schema["type"], str):
+        raise ValueError(f"the word for a type is a text, not {json.dumps(schema['type'])[:80]}")
+    if schema.get("type") in ("record", "error") and not isinstance(schema.get("fields"), list):
+        raise ValueError(f"the record {schema.get('name')} has no list of fields")
+    shown = {_HIDDEN.get(key, key): value for key, value in schema.items()}
+    for key in ("items", "values"):
+        if key in shown:
+            shown[key] = _without_defaults(shown[key])
+    if isinstance(shown.get("fields"), list):
+        shown["fields"] = [_field_without_default(each) for each in shown["fields"]]
+    return shown
+
+
+def _field_without_default(given: Any) -> Any:
+    if not isinstance(given, dict) or "type" not in given:
+        raise ValueError(f"a field is an object with a name and a type, not {json.dumps(given)[:80]}")
+    shown = {(_DEFAULT if key == "default" else key): value for key, value in given.items()}
+    shown["type"] = _without_defaults(shown["type"])
+    return shown
+
+
+def _identity(parsed: Any) -> Any:
+    if isinstance(parsed, list):
+        return [_identity(branch) for branch in parsed]
+    if not isinstance(parsed, dict):
+        return parsed
+    unseen = {"doc", "aliases", "namespace"} | ({"default"} if parsed["type"] == "enum" else set())
+    shown = {key: value for key, value in parsed.items() if key not in unseen}
+    if shown.keys() == {"type"}:
+        return shown["type"]
+    for key in ("items", "values"):
+        if key in shown:
+            shown[key] = _identity(shown[key])
+    if "fields" in shown:
+        shown["fields"] = [_field_identity(each) for each in shown["fields"]]
+    return shown
+
+
+def _field_identity(given: Mapping[str, Any]) -> Any:
+    unseen = {"doc", "aliases"} | ({"order"} if given.get("order") == "ascending" else set())
+    return {key: value for key, value in given.items() if key not in unseen} | {"type": _identity(given["type"])}
+
+
+class _Tree:
+    """Builds the nodes of one definition; a name stands for the node that was built for it."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, AvroType] = {}
+
+    def build(self, parsed: Any, *, depth: int) -> AvroType:
+        if depth > _DEPTH_MAX:
+            raise _invalid(f"it is nested deeper than {_DEPTH_MAX} levels")
+        if isinstance(parsed, list):
+            return self._union(parsed, depth)
+        if isinstance(parsed, str):
+            return self._named[parsed] if parsed in self._named else AvroType(parsed)
+        kind = parsed["type"]
+        if kind in _PRIMITIVES:
+            return AvroType(kind)
+        if kind in ("array", "map"):
+            return AvroType(kind, parts=[self.build(parsed["items" if kind == "array" else "values"], depth=depth + 1)])
+        return self._of_a_name(parsed, depth)
+
+    def _union(self, parsed: Sequence[Any], depth: int) -> AvroType:
+        branches = [self.build(branch, depth=depth + 1) for branch in parsed]
+        seen: set[str] = set()
+        for branch in branches:
+            if branch.kind == "union":
+                raise _invalid("a union holds a union")
+            if (branch.name or branch.kind) in seen:
+                raise _invalid(f"a union holds {branch.name or branch.kind} twice")
+            seen.add(branch.name or branch.kind)
+        return AvroType("union", parts=branches)
+
+    def _of_a_name(self, parsed: Mapping[str, Any], depth: int) -> AvroType:
+        kind = "record" if parsed["type"] == "error" else parsed["type"]
+        name = _checked_name(parsed["name"])
+        if name in _PRIMITIVES:
+            raise _invalid(f"a {kind} cannot have the name {name}")
+        node = AvroType(kind, name, _aliases(parsed, name))
+        self._named[name] = node
+        if kind == "record":
+            self._add_fields(node, parsed, depth)
+        elif kind == "enum":
+            node.symbols = tuple(parsed["symbols"])
+        else:
+            node.size = _checked_size(name, parsed["size"])
+        return node
+
+    def _add_fields(self, record: AvroType, parsed: Mapping[str, Any], depth: int) -> None:
+        names: set[str] = set()
+        for given in parsed["fields"]:
+            name = given["name"]
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise _invalid(f"{name!r} cannot be the name of a field")
+            if name in names:
+                raise _invalid(f"the record {record.name} has two fields {name}")
+            names.add(name)
+            self._add_field(record, given, depth)
+
+    def _add_field(self, record: AvroType, given: Mapping[str, Any], depth: int) -> None:
+        name, order = given["name"], given.get("order", "ascending")
+        if order not in _ORDERS:
+            raise _invalid(f"the field {name} has the order {order!r}; known are {', '.join(sorted(_ORDERS))}")
+        kind = self.build(given["type"], depth=depth + 1)
+        default = given.get(_DEFAULT, _NO_DEFAULT)
+        if default is not _NO_DEFAULT and not _is_value(default, kind):
+            raise _invalid(f"the default {json.dumps(default)[:80]} of the field {name} is no {kind.name or kind.kind}")
+        record.fields.append(AvroField(name, kind, default is not _NO_DEFAULT, _texts(given.get("aliases", []))))
+
+
+def _checked_name(name: str) -> str:
+    if not all(_NAME.fullmatch(part) for part in name.split(".")):
+        raise _invalid(f"{name!r} cannot be a name")
+    return name
+
+
+def _checked_size(name: str, size: Any) -> int:
+    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        raise _invalid(f"the size of {name} is a whole number from 0, not {size!r}")
+    return size
+
+
+def _aliases(parsed: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Full names: an alias without a namespace is in that of the type."""
+    namespace = name.rpartition(".")[0]
+    given = _texts(parsed.get("aliases", []))
+    return tuple(_checked_name(alias if "." in alias or not namespace else f"{namespace}.{alias}") for alias in given)
+
+
+def _texts(aliases: Any) -> tuple[str, ...]:
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        raise _invalid(f"aliases are a list of names, not {json.dumps(aliases)[:80]}")
+    return tuple(aliases)
+
+
+def _is_value(value: Any, kind: AvroType) -> bool:
+    """Whether JSON stands for a value of this type as defaults do: bytes as text, a union as any of its branches."""
+    match kind.kind:
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case "int" | "long":
+            return type(value) is int and value in (_INT if kind.kind == "int" else _LONG)
+        case "float" | "double":
+            return type(value) in (int, float)
+        case "array":
+            return isinstance(value, list) and all(_is_value(each, kind.parts[0]) for each in value)
+        case "map":
+            return isinstance(value, dict) and all(_is_value(each, kind.parts[0]) for each in value.values())
+        case "union":
+            return any(_is_value(value, branch) for branch in kind.parts)
+        case "record":
+            return isinstance(value, dict) and all(_is_field_value(value, each) for each in kind.fields)
+        case _:
+            return isinstance(value, str)
+
+
+def _is_field_value(record: Mapping[str, Any], of: AvroField) -> bool:
+    return _is_value(record[of.name], of.type) if of.name in record else of.has_default
+
+
+def _invalid(reason: str) -> InvalidSchemaDefinition:
+    return InvalidSchemaDefinition(f"Invalid Avro definition: {reason}")

@@ -1,0 +1,65 @@
+"""The two schemas inside a KEY_VALUE schema: their definitions in its definition, the rest in its properties."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from interpulse.model.errors import InvalidSchemaDefinition
+from interpulse.model.schemas import SchemaInfo, SchemaType
+
+__all__ = ["KeyValueParts", "key_value_parts"]
+
+_LENGTH_BYTES: Final = 4
+_EMPTY_PART: Final = 0xFFFFFFFF
+_BYTES: Final = "BYTES"
+
+
+class KeyValueParts(NamedTuple):
+    """What keys and what values are; type None stands for plain bytes."""
+
+    key: SchemaInfo
+    value: SchemaInfo
+
+
+def key_value_parts(schema: SchemaInfo) -> KeyValueParts:
+    """The parts of a KEY_VALUE schema; raises InvalidSchemaDefinition if they cannot be told apart."""
+    key, rest = _cut(schema.definition)
+    value, _ = _cut(rest)
+    return KeyValueParts(_part("key", key, schema.properties), _part("value", value, schema.properties))
+
+
+def _cut(raw: bytes) -> tuple[bytes, bytes]:
+    length = int.from_bytes(raw[:_LENGTH_BYTES], "big")
+    end = _LENGTH_BYTES + (0 if length == _EMPTY_PART else length)
+    if len(raw) < end:
+        raise InvalidSchemaDefinition(
+            "The KeyValue definition is cut short: expected a length and a definition for key and for value"
+        )
+    return raw[_LENGTH_BYTES:end], raw[end:]
+
+
+def _part(side: str, definition: bytes, properties: Mapping[str, str]) -> SchemaInfo:
+    kind = properties.get(f"{side}.schema.type", _BYTES)
+    if kind != _BYTES and kind not in SchemaType.__members__:
+        raise InvalidSchemaDefinition(
+            f"The property {side}.schema.type of the KeyValue schema is {kind!r}; "
+            f"known are {_BYTES}, {', '.join(SchemaType.__members__)}"
+        )
+    part_type = SchemaType.NONE if kind == _BYTES else SchemaType[kind]
+    return SchemaInfo(part_type, definition, _part_properties(side, properties))
+
+
+def _part_properties(side: str, properties: Mapping[str, str]) -> dict[str, str]:
+    name = f"{side}.schema.properties"
+    text = properties.get(name)
+    if not text:
+        return {}
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        raise InvalidSchemaDefinition(f"The property {name} of the KeyValue schema is no JSON object: {text[:80]!r}")
+    return {str(key): str(value) for key, value in body.items()}

@@ -1,0 +1,98 @@
+"""Readers and writers by the rules of Avro's validators, with the reason where one cannot read the other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interpulse.rules.schema_compatibility.avro import find_unreadable
+from interpulse.rules.schema_compatibility.avro_types import parse_avro
+from tests.schema_pairs import generated
+from tests.schema_pairs.cases import array, enum, fixed, fld, mapping, record
+
+GENERATED = [json.loads(case.new.text) for case in generated.cases()]
+B = record(fld("int", "b"), name="B")
+
+
+def unreadable(writer: Any, reader: Any) -> str | None:
+    return find_unreadable(*(parse_avro(json.dumps(each).encode()) for each in (writer, reader)))
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [
+        ("int", "double"),
+        ("string", "bytes"),
+        ("bytes", "string"),
+        ("int", ["null", "float"]),
+        (["int", "long"], "double"),
+        (array("int"), array(["null", "long"])),
+        (mapping("float"), mapping("double")),
+        (enum("P"), enum("Q")),
+        (enum("P"), enum("P", name="n.E")),
+        (fixed(4), fixed(4, name="n.X")),
+        (record(fld("int")), record(fld("int"), name="other.Name")),
+        (record(fld("int")), record()),
+        (record(), record(fld("int", default=1))),
+        (record(fld("int")), record(fld("long", "g", aliases=["f"]))),
+        (record(fld(["null", "A"])), record(fld(["null", "A"]), fld("int", "g", default=1))),
+        ({**B, "name": "Z"}, [record(fld("string", "b"), name="Y"), {**B, "name": "X"}]),
+        (["null", enum("P")], ["null", enum("P", name="n.E")]),
+    ],
+)
+def test_reader_when_it_can_read_then_no_reason(writer: Any, reader: Any) -> None:
+    assert unreadable(writer, reader) is None
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "reason"),
+    [
+        ("long", "int", "found long, expecting int"),
+        ("double", ["null", "float"], "found double, expecting a union of null, float"),
+        (["null", "int"], "int", "found null, expecting int"),
+        (record(fld(array("int"))), record(fld(array("boolean"))), "f[]: found int, expecting boolean"),
+        (record(fld(B)), record(fld({**B, "fields": [fld("string", "b")]})), "f.b: found int, expecting string"),
+        (record(), record(fld("int")), "the field f is not written and has no default"),
+        (record(fld(record(name="B"))), record(fld(B)), "the field f.b is not written and has no default"),
+        (enum("P"), enum("P", name="F"), "found enum E, expecting enum F"),
+        (fixed(4), fixed(8), "found fixed X of 4 bytes, expecting fixed X of 8 bytes"),
+        (enum("P"), ["null", enum("P", name="n.E")], "found enum E, expecting a union of null, enum n.E"),
+        (record(fld("int"), fld("int", "g")), record(fld("int", "g", aliases=["f"])), "two of its fields the name g"),
+        (record(fld(["null", "A"])), record(fld(["null", "A"]), fld("int", "g")), "the field g is not written"),
+    ],
+)
+def test_reader_when_it_cannot_read_then_reason_names_place_and_types(writer: Any, reader: Any, reason: str) -> None:
+    assert reason in str(unreadable(writer, reader))
+
+
+@given(st.sampled_from(GENERATED))
+def test_reader_when_it_is_the_writer_then_reads(definition: Any) -> None:
+    assert unreadable(definition, definition) is None
+
+
+@given(st.sampled_from(GENERATED), st.sampled_from(["int", ["null", "string"], array("int")]))
+def test_reader_when_it_has_one_field_less_then_reads_and_not_the_other_way(definition: Any, kind: Any) -> None:
+    grown = definition | {"fields": [*definition["fields"], fld(kind, "fresh")]}
+    assert unreadable(grown, definition) is None
+    assert unreadable(definition, grown) == "the field fresh is not written and has no default"
+
+
+@given(st.sampled_from(GENERATED))
+def test_reader_when_a_field_has_a_default_then_both_ways(definition: Any) -> None:
+    grown = definition | {"fields": [fld("int", "fresh", default=1), *definition["fields"]]}
+    assert unreadable(grown, definition) is unreadable(definition, grown) is None
+
+
+@given(st.sampled_from(GENERATED))
+def test_reader_when_the_type_becomes_one_of_a_union_then_reads_and_not_the_other_way(definition: Any) -> None:
+    assert unreadable(definition, ["null", definition]) is None
+    assert unreadable(["null", definition], definition) is not None
+
+
+@given(st.sampled_from(GENERATED), st.sampled_from(GENERATED))
+def test_reader_when_inside_a_list_then_as_outside(writer: Any, reader: Any) -> None:
+    assert (unreadable(array(writer), array(reader)) is None) == (unreadable(writer, reader) is None)

@@ -1,0 +1,42 @@
+"""What a reader calls by another name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from interpulse.rules.schema_compatibility.avro_aliases import AliasConflict, with_aliases_of
+from interpulse.rules.schema_compatibility.avro_types import AvroType, parse_avro
+from tests.schema_pairs.cases import enum, fld, record
+
+
+def parse(definition: Any) -> AvroType:
+    return parse_avro(json.dumps(definition).encode())
+
+
+def test_writer_when_reader_has_no_aliases_then_is_left_alone() -> None:
+    writer = parse(record(fld("int")))
+    assert with_aliases_of(parse(record()), writer) is writer
+
+
+def test_writer_when_reader_has_aliases_then_types_and_fields_are_renamed() -> None:
+    writer = parse(record(fld(enum("P"), "old"), fld(["null", "A"], "next")))
+    reader = parse(record(fld(enum("P", name="F", aliases=["E"]), "new", aliases=["old"]), name="B", aliases=["A"]))
+    renamed = with_aliases_of(reader, writer)
+    assert (renamed.name, [each.name for each in renamed.fields]) == ("B", ["new", "next"])
+    assert renamed.fields[0].type.name == "F"
+    assert renamed.fields[1].type.parts[1] is renamed
+
+
+def test_writer_when_record_has_another_name_then_its_fields_keep_theirs() -> None:
+    renamed = with_aliases_of(
+        parse(record(fld("int", "new", aliases=["old"]), name="B")), parse(record(fld("int", "old")))
+    )
+    assert [each.name for each in renamed.fields] == ["old"]
+
+
+def test_writer_when_two_fields_would_get_one_name_then_conflict() -> None:
+    with pytest.raises(AliasConflict, match="aliases of A give two of its fields the name g"):
+        with_aliases_of(parse(record(fld("int", "g", aliases=["f"]))), parse(record(fld("int"), fld("int", "g"))))

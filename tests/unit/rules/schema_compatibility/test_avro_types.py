@@ -1,0 +1,142 @@
+"""Definitions become trees, or are refused with what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interpulse.model.errors import InvalidSchemaDefinition
+from interpulse.rules.schema_compatibility.avro_types import AvroType, avro_identity, parse_avro
+from tests.schema_pairs import generated
+from tests.schema_pairs.cases import array, enum, fixed, fld, record
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "name", "fields", "items", "symbols", "size", "default", "aliases"]),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+GENERATED = [json.loads(case.new.text) for case in generated.cases()]
+
+
+def parse(definition: Any) -> AvroType:
+    return parse_avro(json.dumps(definition).encode())
+
+
+def same(one: Any, other: Any) -> bool:
+    return avro_identity(json.dumps(one).encode()) == avro_identity(json.dumps(other, indent=3).encode())
+
+
+def test_tree_when_record_holds_itself_then_node_is_the_same() -> None:
+    tree = parse(record(fld(["null", "A"]), namespace="n"))
+    assert (tree.name, tree.short_name) == ("n.A", "A")
+    assert tree.fields[0].type.parts[1] is tree
+
+
+def test_tree_when_names_are_used_again_then_resolved_in_their_namespace() -> None:
+    tree = parse(record(fld(enum("P", default="P")), fld("E", "g"), fld(fixed(4), "h"), name="n.A"))
+    assert tree.fields[0].type is tree.fields[1].type
+    assert (tree.fields[0].type.name, tree.fields[2].type.size) == ("n.E", 4)
+
+
+def test_tree_when_there_are_aliases_then_those_of_types_are_full_names() -> None:
+    tree = parse(record(fld("int", aliases=["was"]), name="n.A", aliases=["B", "m.C"]))
+    assert (tree.aliases, tree.fields[0].aliases) == (("n.B", "m.C"), ("was",))
+
+
+@pytest.mark.parametrize(
+    ("definition", "sentence"),
+    [
+        ("C", "the type C is not defined"),
+        ({"type": "object", "properties": {}}, "the type object is not defined"),
+        (5, "a type is a name, an object or a list, not 5"),
+        ({"type": {"type": "int"}}, "the word for a type is a text"),
+        (array(["null", ["int"]]), "a union holds a union"),
+        (array(["int", "int"]), "a union holds int twice"),
+        (record(fld("int"), fld("int")), "the record A has two fields f"),
+        (record(fld("int", "f-b")), "'f-b' cannot be the name of a field"),
+        (record(fld("int", default="x")), 'the default "x" of the field f is no int'),
+        (record(fld(array("int"), default=["x"])), "the default .* of the field f is no array"),
+        (record(name="a.1b"), "'a.1b' cannot be a name"),
+        ({"type": "record", "name": "A"}, "the record A has no list of fields"),
+        (fixed(-1), "the size of X is a whole number from 0, not -1"),
+        (record(fld("int", order="up")), "known are ascending, descending, ignore"),
+        ({"type": "array"}, "a type lacks 'items'"),
+    ],
+)
+def test_definition_when_wrong_then_refused_with_what_is_wrong(definition: Any, sentence: str) -> None:
+    with pytest.raises(InvalidSchemaDefinition, match=f"Invalid Avro definition: .*{sentence}"):
+        parse(definition)
+
+
+@pytest.mark.parametrize("levels", [200, 1200, 100_000])
+def test_definition_when_nested_without_end_then_refused(levels: int) -> None:
+    with pytest.raises(InvalidSchemaDefinition, match="nested"):
+        parse_avro(b'{"type":"array","items":' * levels + b'"int"' + b"}" * levels)
+
+
+@given(JSON_VALUES)
+def test_definition_when_any_json_then_a_tree_or_a_refusal(definition: Any) -> None:
+    refused_or_parsed(json.dumps(definition).encode())
+
+
+@given(st.binary(max_size=30))
+def test_definition_when_any_bytes_then_a_tree_or_a_refusal(definition: bytes) -> None:
+    refused_or_parsed(definition)
+
+
+def refused_or_parsed(definition: bytes) -> None:
+    with contextlib.suppress(InvalidSchemaDefinition):
+        assert parse_avro(definition).kind
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        record(fld("int"), doc="why"),
+        record(fld("int", doc="why")),
+        record(fld("int"), aliases=["q"]),
+        record(fld("int", aliases=["q"])),
+        record(fld({"type": "int"})),
+        record(fld("int", order="ascending")),
+        record(fld("int"), type="record", namespace=""),
+    ],
+)
+def test_identity_when_only_words_for_people_differ_then_same(other: Any) -> None:
+    assert same(record(fld("int")), other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        record(fld("int", default=1)),
+        record(fld("int", order="descending")),
+        record(fld("int", owner="us")),
+        record(fld({"type": "int", "logicalType": "date"})),
+        record(fld("int"), name="n.A"),
+        record(fld("int"), fld("int", "g")),
+    ],
+)
+def test_identity_when_something_counts_then_other(other: Any) -> None:
+    assert not same(record(fld("int")), other)
+
+
+def test_identity_when_namespace_is_written_apart_then_same() -> None:
+    assert same(record(fld("int"), name="n.A"), record(fld("int"), namespace="n"))
+    assert same(enum("P", "Q"), enum("P", "Q", default="P"))
+
+
+@given(st.sampled_from(GENERATED))
+def test_identity_when_a_doc_is_added_then_same(definition: Any) -> None:
+    assert same(definition, definition | {"doc": "why"})

@@ -124,6 +124,12 @@ PIP414: Final = (
     seen("pip414-both-kinds-auto-off", "x", "3", "3", BASE_NAME, there=f"{WHOLE} x", namespace=OFF),
     seen("pip414-orphan", "x-partition-7", "0", "0", OUTSIDE, there=f"{WHOLE} x-partition-7"),
     seen("pip414-no-partition-name", "x-partition-01", "0", NOT_FOUND, OK, there=WHOLE),
+    seen("pip414-partition-of-a-system-topic", "x__transaction_pending_ack-partition-0", "0", NOT_FOUND, NO_METADATA,
+         namespace=OFF),
+    Row(
+        "pip414-transaction-internal", "x__transaction_pending_ack",
+        {"partitions create": "0", "partitions": NOT_FOUND, "lookup": OK, "producer": REFUSED, "subscribe": REFUSED},
+    ),
     seen("pip414-letter-topic-of-a-partition", "x-partition-0-DLQ", "0", NOT_FOUND, OK, there=WHOLE),
 )  # fmt: skip
 """PIP-414: what each command sees of a name that agrees, or does not agree, with its partition metadata.

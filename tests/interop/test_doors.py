@@ -10,13 +10,14 @@ import pulsar
 import pytest
 
 from tests.doors.brokers import SETTINGS, beyond, our_broker
+from tests.doors.names import NAMES, PATHS, REFUSALS, Name, refusals_of_name, statuses_of_path
 from tests.doors.players import Players, word_for_status
 from tests.doors.records import LIVING, REAL_EMPTY_TOPIC, first_topic, found, prepared, stored_below
 from tests.doors.rows import FAST_DOORS, NOT_FOUND, Case, refused
 from tests.doors.table import ROWS
 from tests.interop.conftest import CHECKS, RealPulsarFactory
 from tests.interop.official import connected
-from tests.interop.real_pulsar import run_java
+from tests.interop.real_pulsar import Address, run_java
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -119,3 +120,13 @@ def test_real_pulsar_answers_as_the_table_says(start_real_pulsar: RealPulsarFact
     left = {case.id: case.left_by_real for case in CASES}
     wrong = list(differing(answers, expected, found(stored, CASES), left))
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.of_real], ids=lambda name: name.id)
+def test_name_that_is_none_on_real_pulsar(real_pulsar: Address, name: Name) -> None:
+    assert list(refusals_of_name(real_pulsar.service_url, name.text)) == REFUSALS
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if not path.of_real], ids=lambda path: path.id)
+def test_path_that_names_no_topic_on_real_pulsar(real_pulsar: Address, path: Name) -> None:
+    assert statuses_of_path(real_pulsar.web_url, path.text) == [412] * 3

@@ -25,7 +25,8 @@ def topic(monkeypatch):
 
 @pytest.fixture
 def ours(tmp_path):
-    with InProcessBroker(tmp_path / "ours", {"clusterName": "ours", "allowAutoTopicCreation": "false"}) as broker:
+    settings = {"clusterName": "ours", "allowAutoTopicCreation": "false", "brokerDeleteInactiveTopicsEnabled": "false"}
+    with InProcessBroker(tmp_path / "ours", settings) as broker:
         yield Address(broker.service_url, broker.web_url)
 
 

@@ -14,7 +14,9 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory):
-    with InProcessBroker(tmp_path_factory.mktemp("broker"), {"brokerDeduplicationEnabled": "true"}) as broker:
+    # Topics without subscriptions wait for a Spark session to start, which may take a minute on a busy machine.
+    settings = {"brokerDeduplicationEnabled": "true", "brokerDeleteInactiveTopicsEnabled": "false"}
+    with InProcessBroker(tmp_path_factory.mktemp("broker"), settings) as broker:
         yield broker
 
 

@@ -23,16 +23,21 @@ from tests.spark.replication_job import (
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
+# What has no subscription lies there while a job starts, which may take a minute on a busy machine.
+KEPT = {"brokerDeleteInactiveTopicsEnabled": "false"}
+
+
 @pytest.fixture
 def east(tmp_path):
-    with InProcessBroker(tmp_path / "east", {"clusterName": "east"}) as broker:
+    with InProcessBroker(tmp_path / "east", {"clusterName": "east", **KEPT}) as broker:
         broker.call(lambda app: app.lifecycle.create_partitioned(TopicName.parse(TOPIC), PARTITIONS))
         yield broker
 
 
 @pytest.fixture
 def west(tmp_path):
-    with InProcessBroker(tmp_path / "west", {"clusterName": "west", "allowAutoTopicCreation": "false"}) as broker:
+    settings = {"clusterName": "west", "allowAutoTopicCreation": "false", **KEPT}
+    with InProcessBroker(tmp_path / "west", settings) as broker:
         yield broker
 
 
@@ -98,7 +103,7 @@ def test_target_that_is_away_for_a_while_is_caught_up_with(job, east, west):
     west.stop()
     publish(east, range(100, 1100), batching_enabled=False)
     wait_until(lambda: job.lines("error"))
-    settings = {"clusterName": "west", "brokerServicePort": port[0], "webServicePort": port[1]}
+    settings = {"clusterName": "west", "brokerServicePort": port[0], "webServicePort": port[1], **KEPT}
     with InProcessBroker(west.app.data_dir, settings) as again:
         wait_until(lambda: len(read_all(again)) >= 1100)
         job.stop()

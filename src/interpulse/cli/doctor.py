@@ -105,10 +105,11 @@ async def doctor(
         raise click.UsageError("--delete and --delete-partitioned are part of a --repair")
     from interpulse.client.consistency import TopicDoctor
 
+    domains = _DOMAINS[topic_domain] if topic_domain else _BOTH_DOMAINS
     if isinstance(target, TopicName):
-        domains: tuple[Domain, ...] = (target.domain,)
-    else:
-        domains = _DOMAINS[topic_domain] if topic_domain else _BOTH_DOMAINS
+        if target.domain not in domains:
+            raise click.UsageError(f"{target} is not of the domain {topic_domain}")
+        domains = (target.domain,)
     topic_doctor = TopicDoctor(admin, domains=domains, ignored=[Disagreement(text) for text in ignore])
     visit = _Visit(admin, topic_doctor, target)
     try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from interpulse.testing.broker import InProcessBroker
 from tests.integration.rest_broker import RestBroker, rest_broker
 from tests.integration.rest_client import call
 
@@ -73,3 +75,19 @@ async def test_setting_that_cannot_be_says_what_is_allowed(broker: RestBroker, s
     reply = await call(broker.web_url, "POST", f"brokers/configuration/{setting}")
     assert reply.status == 412
     assert words in reply.reason
+
+
+async def test_dynamic_settings_survive_a_restart_and_go_back_to_the_start_when_deleted(tmp_path: Path) -> None:
+    settings = {"defaultNumPartitions": "8"}
+    path = "brokers/configuration"
+    with InProcessBroker(tmp_path, settings) as broker:
+        assert (await call(broker.web_url, "POST", f"{path}/allowAutoTopicCreationType/partitioned")).status == 204
+        assert (await call(broker.web_url, "POST", f"{path}/maxNumPartitionsPerPartitionedTopic/5")).status == 204
+    with InProcessBroker(tmp_path, settings) as broker:
+        values = (await call(broker.web_url, "GET", f"{path}/values")).json
+        assert values == {"allowAutoTopicCreationType": "partitioned", "maxNumPartitionsPerPartitionedTopic": "5"}
+        assert (await call(broker.web_url, "GET", f"{path}/runtime")).json["defaultNumPartitions"] == "5"
+        question = "persistent/public/default/x/partitions?checkAllowAutoCreation=true"
+        assert (await call(broker.web_url, "GET", question)).json == {"partitions": 5, "deleted": False}
+        await call(broker.web_url, "DELETE", f"{path}/maxNumPartitionsPerPartitionedTopic")
+        assert (await call(broker.web_url, "GET", f"{path}/runtime")).json["defaultNumPartitions"] == "8"

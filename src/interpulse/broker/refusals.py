@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 PERIOD_MS: Final = 60_000
 TOPICS_MAX: Final = 1000
+_SHOWN_MAX: Final = 600
 
 
 @dataclass(slots=True)
@@ -53,15 +54,16 @@ class Refusals:
             return
         self.counts[error.kind] += 1
         now_ms = self._now_ms()
-        warned = self._warned.get((error.topic, error.kind))
+        key = _shown(error.topic), error.kind
+        warned = self._warned.get(key)
         if warned is not None and now_ms - warned.at_ms < self._period_ms:
             warned.suppressed += 1
             return
         if warned is None and not self._make_room(now_ms):
             self._unmentioned += 1
             return
-        self._warned.pop((error.topic, error.kind), None)
-        self._warned[error.topic, error.kind] = _Warned(now_ms)
+        self._warned.pop(key, None)
+        self._warned[key] = _Warned(now_ms)
         self._warn(error, error.kind, client(), suppressed=warned.suppressed if warned else 0)
 
     def _make_room(self, now_ms: int) -> bool:
@@ -76,16 +78,22 @@ class Refusals:
 
     def _warn(self, error: TopicInconsistent, kind: Inconsistency, client: str, *, suppressed: int) -> None:
         _log.warning(
-            "topic refused kind=%s topic=%s client=%s suppressed=%d unmentioned=%d reason=%r remedy=%r",
+            "topic refused kind=%s topic=%s client=%s suppressed=%d unmentioned=%d reason=%s remedy=%s",
             kind,
-            error.topic,
-            client,
+            _shown(error.topic),
+            _shown(client),
             suppressed,
             self._unmentioned,
-            str(error),
-            remedy(kind, error.topic),
+            _shown(str(error)),
+            _shown(remedy(kind, error.topic)),
         )
         self._unmentioned = 0
+
+
+def _shown(text: str) -> str:
+    """As it may stand in a log: names come from clients, and may be long or hold line breaks."""
+    shown = text if text.isprintable() else ascii(text)
+    return shown if len(shown) <= _SHOWN_MAX else f"{shown[:_SHOWN_MAX]}..."
 
 
 def remedy(kind: Inconsistency, topic: str) -> str:

@@ -103,6 +103,14 @@ def test_what_is_remembered_stays_bounded_and_cheap_however_many_topics_are_refu
     assert len(story.refusals._warned) == 3
 
 
+def test_names_that_would_break_or_flood_the_log_are_shown_so_that_they_do_not(story: Story) -> None:
+    (line,) = story.refuse(f"{X}\nERROR all is lost")
+    assert "\n" not in line
+    assert r"\nERROR" in line
+    (line,) = story.refuse(X + "x" * 60_000)
+    assert len(line) < 4000
+
+
 def test_other_errors_and_refusals_of_other_clusters_are_passed_over(story: Story) -> None:
     story.refusals.note(TopicNotFound("x"), lambda: "admin")
     story.refusals.note(TopicInconsistent("Partition metadata not found for the partitioned topic: x"), lambda: "admin")

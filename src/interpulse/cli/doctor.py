@@ -137,7 +137,7 @@ class _Visit:
         """Raises CommandFailed if nothing can be looked at; one of many namespaces is told and left out."""
         only = {self._target.base} if isinstance(self._target, TopicName) else None
         for namespace in await self._namespaces():
-            with _Progress(namespace) as progress:
+            with _Progress(f"{namespace}: partitioned topics asked about") as progress:
                 try:
                     self._seen.append(await self._doctor.examine(namespace, only=only, progress=progress))
                 except PulsarError as error:
@@ -159,7 +159,9 @@ class _Visit:
                 )
         for each in self._seen:
             if each.findings:
-                self._treated[each.namespace] = await self._doctor.treat(each, chosen[each.namespace])
+                with _Progress(f"{each.namespace}: findings treated") as progress:
+                    treatment = await self._doctor.treat(each, chosen[each.namespace], progress=progress)
+                self._treated[each.namespace] = treatment
 
     async def report(self) -> None:
         """Print every finding; after a repair, what was done and what is left."""
@@ -228,8 +230,8 @@ class _Visit:
 class _Progress:
     """Tells a person at a terminal how far a long look has come, on one line that is wiped at the end."""
 
-    def __init__(self, namespace: NamespaceName) -> None:
-        self._namespace = namespace
+    def __init__(self, what: str) -> None:
+        self._what = what
         self._shown = 0
 
     def __enter__(self) -> _Progress:
@@ -240,10 +242,14 @@ class _Progress:
             click.echo("\r" + " " * self._shown + "\r", nl=False, err=True)
 
     def __call__(self, done: int, total: int) -> None:
-        if done % _PROGRESS_STEP == 0 and sys.stderr.isatty():
-            text = f"{self._namespace}: {done} of {total} partitioned topics"
+        if done % _PROGRESS_STEP == 0 and _watched():
+            text = f"{self._what}: {done} of {total}"
             click.echo("\r" + text, nl=False, err=True)
             self._shown = len(text)
+
+
+def _watched() -> bool:
+    return sys.stderr.isatty()
 
 
 def _chosen(

@@ -34,7 +34,7 @@ __all__ = ["Attempt", "Contents", "Examination", "TopicDoctor", "Treatment"]
 
 A = TypeVar("A")
 Progress = Callable[[int, int], None]
-"""Told how many of the partitioned topics have been asked about, and how many there are."""
+"""Told how many partitioned topics have been asked about, or findings repaired, and how many there are."""
 
 _QUESTIONS_AT_ONCE = 32
 _UNKNOWN_COUNT = PartitionedTopicMetadata(0)
@@ -111,13 +111,16 @@ class TopicDoctor:
         second = await self._read(namespace, {topic for topic, _ in seen})
         return replace(first, findings=tuple(each for each in second.findings if (each.topic, each.kind) in seen))
 
-    async def treat(self, found: Examination, deletions: Iterable[Repair] = ()) -> Treatment:
+    async def treat(
+        self, found: Examination, deletions: Iterable[Repair] = (), *, progress: Progress = lambda done, total: None
+    ) -> Treatment:
         """Make the deletions that somebody chose, then every repair that loses nothing, and look again."""
         suspects = {finding.topic for finding in found.findings}
         attempts = [await self._attempt(call) for call in deletions]
         present = await self._read(found.namespace, suspects) if attempts else found
-        for finding in present.findings:
+        for done, finding in enumerate(present.findings, start=1):
             attempts += await self._repair(finding)
+            progress(done, len(present.findings))
         left = await self._read(found.namespace, suspects)
         return Treatment(tuple(attempts), left.findings)
 

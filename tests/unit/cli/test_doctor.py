@@ -147,6 +147,17 @@ def test_form_when_chosen_then_all_is_in_it(web: StubWeb, run_admin: RunAdmin, f
     assert "lost-metadata" in result.stdout
 
 
+def test_look_when_it_is_long_and_somebody_watches_then_progress_is_shown_and_wiped(
+    web: StubWeb, run_admin: RunAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"p{index}" for index in range(100)]
+    listed(web, *(f"{name}-partition-0" for name in names), counts=dict.fromkeys(names, 1))
+    monkeypatch.setattr("interpulse.cli.doctor._watched", lambda: True)
+    shown = run_admin("topics", "doctor", "t/ns").stderr
+    text = "t/ns: partitioned topics asked about: 100 of 100"
+    assert shown == f"\r{text}\r{' ' * len(text)}\r"
+
+
 def test_repair_when_made_then_calls_are_listed_and_the_rest_is_looked_at_again(
     web: StubWeb, run_admin: RunAdmin
 ) -> None:

@@ -113,3 +113,26 @@ def test_text_form_can_be_read_back() -> None:
 
 def test_dynamic_keys_are_keys() -> None:
     assert set(dynamic_keys()) < set(settings_by_key()) & (PULSAR_KEYS | OURS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ([], 60),
+        (["brokerDeleteInactiveTopicsFrequencySeconds=7"], 7),
+        (["brokerDeleteInactiveTopicsMaxInactiveDurationSeconds="], 60),
+        (
+            ["brokerDeleteInactiveTopicsFrequencySeconds=7", "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds=0"],
+            0,
+        ),
+    ],
+)
+def test_inactive_duration_when_not_set_then_is_the_frequency(settings: list[str], seconds: int) -> None:
+    config = load_config(settings=settings).config
+    assert config.inactive_topics.max_inactive_seconds == seconds
+    assert (config.inactive_topics.delete_mode, config.inactive_topics.delete_while_inactive) == (
+        "delete_when_no_subscriptions",
+        True,
+    )
+    shown = config.as_text()["brokerDeleteInactiveTopicsMaxInactiveDurationSeconds"]
+    assert shown == ("0" if seconds == 0 else ""), "as real Pulsar shows it"

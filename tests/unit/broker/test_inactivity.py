@@ -221,6 +221,21 @@ async def test_topic_that_is_not_stored_when_nobody_is_connected_then_goes_whate
     assert not await broker.exists(UNSTORED)
 
 
+@pytest.mark.parametrize(("goes", "stays"), [(X, UNSTORED), (UNSTORED, X)], ids=["unstored-stays", "stored-stays"])
+async def test_schema_when_one_of_two_domains_goes_then_stays_for_the_other(
+    broker: Broker, goes: TopicName, stays: TopicName
+) -> None:
+    await broker.topic(goes)
+    kept = await broker.produce(await broker.topic(stays))
+    await broker.app.schemas.register(X, STRING, by=Requester.CLIENT)
+    await broker.round_after(60)
+    assert (await broker.exists(goes), await broker.exists(stays)) == (False, True)
+    assert await broker.app.schemas.has_schema(X)
+    kept.close()
+    await broker.round_after(60)
+    assert not await broker.app.schemas.has_schema(X)
+
+
 async def test_switch_when_it_changes_while_the_broker_runs_then_counts_unless_something_nearer_speaks(
     broker: Broker,
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from interpulse.client.admin import AdminClient
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies import AutoTopicCreation, RetentionPolicies
+from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from tests.stub_web import StubWeb
 
 NAMESPACE = NamespaceName("t", "ns")
@@ -77,6 +77,18 @@ Call = Callable[[AdminClient], Awaitable[Any]]
         (lambda a: a.namespaces.remove_retention(NAMESPACE), "DELETE", f"{ROOT}/retention", None),
         (lambda a: a.namespaces.set_message_ttl(NAMESPACE, 0), "POST", f"{ROOT}/messageTTL", 0),
         (lambda a: a.namespaces.remove_message_ttl(NAMESPACE), "DELETE", f"{ROOT}/messageTTL", None),
+        (
+            lambda a: a.namespaces.set_inactive_topic_policies(NAMESPACE, InactiveTopicPolicies("m", 5, False)),
+            "POST",
+            f"{ROOT}/inactiveTopicPolicies",
+            {"inactiveTopicDeleteMode": "m", "maxInactiveDurationSeconds": 5, "deleteWhileInactive": False},
+        ),
+        (
+            lambda a: a.namespaces.remove_inactive_topic_policies(NAMESPACE),
+            "DELETE",
+            f"{ROOT}/inactiveTopicPolicies",
+            None,
+        ),
         (lambda a: a.namespaces.set_max_topics(NAMESPACE, 7), "POST", f"{ROOT}/maxTopicsPerNamespace", 7),
         (lambda a: a.namespaces.remove_max_topics(NAMESPACE), "DELETE", f"{ROOT}/maxTopicsPerNamespace", None),
         (

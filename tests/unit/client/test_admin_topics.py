@@ -8,6 +8,7 @@ import pytest
 from interpulse.client.admin import AdminClient
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
+from interpulse.model.policies import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 from tests.stub_web import StubWeb
 
@@ -46,6 +47,13 @@ Call = Callable[[AdminClient], Awaitable[Any]]
             f"{ROOT}/partitions?force=true&deleteSchema=true",
             None,
         ),
+        (
+            lambda a: a.topics.set_inactive_topic_policies(TOPIC, InactiveTopicPolicies("m", 5, False)),
+            "POST",
+            f"{ROOT}/inactiveTopicPolicies",
+            {"inactiveTopicDeleteMode": "m", "maxInactiveDurationSeconds": 5, "deleteWhileInactive": False},
+        ),
+        (lambda a: a.topics.remove_inactive_topic_policies(TOPIC), "DELETE", f"{ROOT}/inactiveTopicPolicies", None),
         (lambda a: a.topics.unload(TOPIC), "PUT", f"{ROOT}/unload", None),
         (lambda a: a.topics.truncate(TOPIC), "DELETE", f"{ROOT}/truncate", None),
         (lambda a: a.topics.compact(TOPIC), "PUT", f"{ROOT}/compaction", None),

@@ -1,0 +1,127 @@
+"""kill -9 of the broker while it creates, grows and deletes: the next start finds everything done or nothing."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from interpulse.broker import keys
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.storage.sqlite import SqliteMetadataStore
+from tests.durability.lifecycle_room import disorder
+from tests.integration.rest_client import Reply, call
+from tests.integration.standalone_process import StandaloneProcess
+
+pytestmark = pytest.mark.slow
+
+ARGUMENTS = ("--set", "forceDeleteNamespaceAllowed=true")
+NAMESPACE = NamespaceName("public", "doomed")
+X = TopicName.parse("public/doomed/x")
+SECONDS_MAX = 30
+SEED = 7
+
+
+async def ask(broker: StandaloneProcess, method: str, path: str, body: object = None) -> Reply:
+    return await call(broker.web_url, method, path, body)
+
+
+def killed_while(broker: StandaloneProcess, method: str, path: str, body: bytes, delay: float) -> None:
+    """Send one request, and kill the broker so many seconds later, whatever has become of it."""
+
+    def send() -> None:
+        host = broker.web_url.removeprefix("http://")
+        connection = http.client.HTTPConnection(host, timeout=SECONDS_MAX)
+        try:
+            connection.request(method, f"/admin/v2/{path}", body, {"Content-Type": "application/json"})
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            return  # it was killed before it could answer
+        finally:
+            connection.close()
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    time.sleep(delay)
+    broker.kill()
+    sender.join()
+
+
+async def stored(data_dir: Path) -> tuple[PartitionedTopicMetadata | None, int, list[str]]:
+    """Of a broker that is down: the metadata of the topic, how many partitions are stored, and what is wrong."""
+    store = await SqliteMetadataStore.open(data_dir / "metadata.sqlite")
+    try:
+        metadata = await store.get(keys.partitioned_topic(X))
+        found = await store.scan(keys.partition_records(X), limit=100_000)
+        partitions = sum(key.count("/") == 5 for key, _ in found)
+        return PartitionedTopicMetadata.load(metadata.value) if metadata else None, partitions, await disorder(store)
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "outcomes"),
+    [
+        pytest.param("PUT", "persistent/public/doomed/x/partitions", b"3000", {0, 3000}, id="create"),
+        pytest.param("POST", "persistent/public/doomed/x/partitions", b"3000", {1000, 3000}, id="expand"),
+        pytest.param("DELETE", "persistent/public/doomed/x/partitions", b"", {1000, 0}, id="delete"),
+    ],
+)
+async def test_partitioned_topic_when_the_broker_is_killed_then_whole_or_not_there(
+    tmp_path: Path, method: str, path: str, body: bytes, outcomes: set[int]
+) -> None:
+    dice, seen = random.Random(SEED), set()
+    for attempt in range(6):
+        data_dir = tmp_path / str(attempt)
+        broker = StandaloneProcess(data_dir, *ARGUMENTS)
+        assert (await ask(broker, "PUT", f"namespaces/{NAMESPACE}")).status == 204
+        if method != "PUT":
+            assert (await ask(broker, "PUT", path, 1000)).status == 204
+        killed_while(broker, method, path, body, dice.uniform(0, 0.15))
+        metadata, partitions, wrong = await stored(data_dir)
+        assert wrong == []
+        assert (metadata.partitions if metadata else 0) == partitions
+        assert partitions in outcomes
+        seen.add(partitions)
+    assert seen <= outcomes
+
+
+async def test_namespace_when_the_broker_is_killed_while_deleting_it_then_the_next_start_finishes(
+    tmp_path: Path,
+) -> None:
+    dice = random.Random(SEED)
+    begun = 0
+    for attempt in range(8):
+        data_dir = tmp_path / str(attempt)
+        broker = StandaloneProcess(data_dir, *ARGUMENTS)
+        assert (await ask(broker, "PUT", f"namespaces/{NAMESPACE}")).status == 204
+        assert (await ask(broker, "PUT", "persistent/public/doomed/x/partitions", 5000)).status == 204
+        killed_while(broker, "DELETE", f"namespaces/{NAMESPACE}?force=true", b"", dice.uniform(0, 0.4))
+        _, partitions, _ = await stored(data_dir)
+        begun += 0 < partitions < 5000
+        with StandaloneProcess(data_dir, *ARGUMENTS) as broker:
+            await finished(broker)
+            status = (await ask(broker, "GET", f"namespaces/{NAMESPACE}")).status
+            names = (await ask(broker, "GET", f"persistent/{NAMESPACE}")).json
+            assert (status, len(names)) == (200, 5000) or status == 404
+            if status == 404:
+                assert (await ask(broker, "PUT", f"namespaces/{NAMESPACE}")).status == 204
+                assert (await ask(broker, "GET", f"persistent/{NAMESPACE}")).json == []
+        _, _, wrong = await stored(data_dir)
+        assert wrong == []
+    assert begun, "no kill came in the middle of a deletion"
+
+
+async def finished(broker: StandaloneProcess) -> None:
+    """Until no deletion of an earlier life is under way."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        policies = await ask(broker, "GET", f"namespaces/{NAMESPACE}")
+        if policies.status == 404 or not policies.json["deleted"]:
+            return
+    raise AssertionError("the deletion is not finished")

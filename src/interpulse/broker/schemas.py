@@ -25,6 +25,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.rules.schemas import (
     SchemaVersion,
+    check_compatibility,
     check_consumer_schema,
     decide_registration,
     find_equal,
@@ -100,6 +101,20 @@ class Schemas:
 
         return await until_unchanged(attempt)
 
+    async def check(self, topic: TopicName, schema: SchemaInfo) -> str:
+        """The strategy under which ``schema`` could be registered; raises IncompatibleSchema if it could not.
+
+        The switches for automatic updates do not count.
+        """
+        strategy = await self.strategy(topic)
+        history, _ = await self._read(topic)
+        check_compatibility(history, schema, strategy=strategy)
+        return strategy
+
+    async def strategy(self, topic: TopicName) -> str:
+        """How a new schema of this topic has to fit the earlier ones; raises NamespaceNotFound."""
+        return self._strategy(topic, await self._policies.get_policies(topic.namespace_name))
+
     async def admit_producer(self, topic: TopicName, schema: SchemaInfo | None, *, by: Requester) -> int | None:
         """The schema version a new producer writes with; None if it brings no schema. Raises IncompatibleSchema."""
         if schema is not None:
@@ -119,8 +134,7 @@ class Schemas:
         """
         history, _ = await self._read(topic)
         if live_versions(history):
-            policies = await self._policies.get_policies(topic.namespace_name)
-            check_consumer_schema(history, schema, strategy=self._strategy(topic, policies))
+            check_consumer_schema(history, schema, strategy=await self.strategy(topic))
         elif topic_active:
             raise IncompatibleSchema(
                 "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: Failed to add schema "

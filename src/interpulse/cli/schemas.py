@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from interpulse.cli.output import print_documents, print_value
+from interpulse.cli.output import print_documents, print_json, print_value
 from interpulse.cli.params import TOPIC
 from interpulse.cli.running import CommandFailed, admin_command
 from interpulse.model.names import TopicName
@@ -97,6 +97,20 @@ def _flat_json(topic: TopicName, entry: SchemaVersion) -> dict[str, Any]:
 async def upload_schema(admin: AdminClient, topic: TopicName, filename: str) -> None:
     """Register a schema read from a file."""
     await admin.schemas.upload(topic, read_schema_file(filename))
+
+
+@schemas.command("compatibility")
+@click.argument("topic", type=TOPIC)
+@click.option(
+    "-f", "--filename", required=True, type=click.Path(dir_okay=False), help="JSON with type, schema, properties."
+)
+@admin_command
+async def test_compatibility(admin: AdminClient, topic: TopicName, filename: str) -> None:
+    """Test whether a schema read from a file could be registered; fails if it could not."""
+    answer = await admin.schemas.test_compatibility(topic, read_schema_file(filename))
+    print_json({"schemaCompatibilityStrategy": answer.strategy, "compatibility": answer.compatible})
+    if not answer.compatible:
+        raise CommandFailed(f"The schema is not compatible with those of {topic} by the strategy {answer.strategy}")
 
 
 def read_schema_file(filename: str) -> SchemaInfo:

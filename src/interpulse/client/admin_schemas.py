@@ -8,7 +8,7 @@ from interpulse.client.http import HttpSession
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
 
-__all__ = ["SchemaVersion", "SchemasAdmin"]
+__all__ = ["SchemaCompatibility", "SchemaVersion", "SchemasAdmin"]
 
 
 class SchemaVersion(NamedTuple):
@@ -17,6 +17,13 @@ class SchemaVersion(NamedTuple):
     version: int
     schema: SchemaInfo
     created_ms: int
+
+
+class SchemaCompatibility(NamedTuple):
+    """Whether a schema fits those of a topic, and the strategy that was asked."""
+
+    compatible: bool
+    strategy: str
 
 
 class SchemasAdmin:
@@ -41,18 +48,25 @@ class SchemasAdmin:
 
     async def upload(self, topic: TopicName | str, schema: SchemaInfo) -> int:
         """Register a schema and return its version; an equal one keeps its version. Raises IncompatibleSchema."""
-        body = {
-            "type": schema.type.name,
-            "schema": definition_to_text(schema),
-            "properties": dict(schema.properties),
-        }
-        answer = await self._http.post(_path(topic, "schema"), body, kind="schema")
+        answer = await self._http.post(_path(topic, "schema"), _body(schema), kind="schema")
         return _version_number(answer["version"])
+
+    async def test_compatibility(self, topic: TopicName | str, schema: SchemaInfo) -> SchemaCompatibility:
+        """Whether a schema could be registered now. Raises NamespaceNotFound, and Unprocessable for a wrong definition.
+
+        Apache Pulsar answers an incompatible schema with status 500, which raises UnknownError with the reason.
+        """
+        answer = await self._http.post(_path(topic, "compatibility"), _body(schema), kind="schema")
+        return SchemaCompatibility(answer["compatibility"], answer["schemaCompatibilityStrategy"])
 
     async def delete(self, topic: TopicName | str, *, force: bool = False) -> int:
         """Put a deletion marker and return its version; ``force`` erases the whole history."""
         answer = await self._http.delete(_path(topic, "schema"), kind="schema", query={"force": force})
         return _version_number(answer["version"])
+
+
+def _body(schema: SchemaInfo) -> dict[str, Any]:
+    return {"type": schema.type.name, "schema": definition_to_text(schema), "properties": dict(schema.properties)}
 
 
 def _path(topic: TopicName | str, last: str) -> str:

@@ -6,15 +6,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Final
 
 __all__ = [
     "SchemaInfo",
     "SchemaType",
     "definition_from_text",
     "definition_to_text",
+    "split_key_value",
     "version_from_bytes",
     "version_to_bytes",
 ]
+
+
+_EMPTY_PART: Final = 0xFFFFFFFF
 
 
 class SchemaType(IntEnum):
@@ -70,8 +75,7 @@ def definition_to_text(schema: SchemaInfo) -> str:
     """The form a definition takes over REST; the two parts of a KEY_VALUE definition become a JSON object."""
     if schema.type is not SchemaType.KEY_VALUE:
         return schema.definition.decode()
-    key, rest = _cut_part(schema.definition)
-    value, _ = _cut_part(rest)
+    key, value = split_key_value(schema.definition)
     return json.dumps({"key": _part_to_json(key), "value": _part_to_json(value)}, separators=(",", ":"))
 
 
@@ -86,12 +90,22 @@ def definition_from_text(schema_type: SchemaType, text: str) -> bytes:
     return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
 
 
+def split_key_value(definition: bytes) -> tuple[bytes, bytes]:
+    """The definitions of key and value inside that of a KEY_VALUE schema; raises ValueError if it is cut short."""
+    key, rest = _cut_part(definition)
+    value, _ = _cut_part(rest)
+    return key, value
+
+
 def _cut_part(raw: bytes) -> tuple[bytes, bytes]:
-    """Each part of a KEY_VALUE definition is its length in four bytes, then that many bytes."""
+    """Each part is its length in four bytes, then that many bytes; a length of -1 marks an empty one."""
     length = int.from_bytes(raw[:4], "big")
-    if len(raw) < 4 + length:
-        raise ValueError("the KEY_VALUE definition is cut short")
-    return raw[4 : 4 + length], raw[4 + length :]
+    end = 4 + (0 if length == _EMPTY_PART else length)
+    if len(raw) < end:
+        raise ValueError(
+            "the KeyValue definition is cut short: expected a length and a definition for key and for value"
+        )
+    return raw[4:end], raw[end:]
 
 
 def _part_to_json(part: bytes) -> object:

@@ -19,6 +19,7 @@ from interpulse.storage.memory import MemoryMetadataStore
 TOPIC = TopicName.parse("persistent://public/default/flights-partition-2")
 AVRO = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"a","fields":[]}', {"k": "v"}, "a")
 AVRO_2 = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"b","fields":[]}')
+GROWN = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"a","fields":[{"name":"f","type":"int"}]}')
 STRING = SchemaInfo(SchemaType.STRING)
 CLIENT, ADMIN, REPLICATOR = Requester.CLIENT, Requester.ADMIN, Requester.REPLICATOR
 
@@ -197,3 +198,41 @@ async def test_consumer_when_topic_has_a_schema_then_checked_and_never_registere
     assert await house.schemas.get(TOPIC) == (AVRO, 0)
     with pytest.raises(IncompatibleSchema):
         await house.schemas.admit_consumer(TOPIC, STRING, topic_active=False)
+
+
+@pytest.mark.parametrize(
+    ("policies", "strategy", "compatible"),
+    [
+        ({}, "FULL", False),
+        ({"schema_compatibility_strategy": "FORWARD"}, "FORWARD", True),
+        ({"schema_compatibility_strategy": "BACKWARD_TRANSITIVE"}, "BACKWARD_TRANSITIVE", False),
+        ({"other": {"schema_auto_update_compatibility_strategy": "Forward"}}, "FORWARD", True),
+    ],
+)
+async def test_check_when_asked_then_strategy_of_the_namespace_decides_and_nothing_is_stored(
+    house: House, policies: dict[str, object], strategy: str, compatible: bool
+) -> None:
+    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
+    house.policies(**policies, allow_auto_update_schema=False)
+    assert await house.schemas.strategy(TOPIC) == strategy
+    if compatible:
+        assert await house.schemas.check(TOPIC, GROWN) == strategy
+    else:
+        with pytest.raises(IncompatibleSchema, match=f"strategy {strategy}"):
+            await house.schemas.check(TOPIC, GROWN)
+    assert await house.schemas.get(TOPIC) == (AVRO, 0)
+
+
+async def test_check_when_namespace_is_missing_then_says_so(house: House) -> None:
+    with pytest.raises(NamespaceNotFound):
+        await house.schemas.check(TopicName.parse("a/b/c"), AVRO)
+
+
+async def test_register_when_races_break_compatibility_then_the_loser_is_compared_with_the_winner(house: House) -> None:
+    house.policies(schema_compatibility_strategy="FULL")
+    fields = (b'{"name":"f","type":"int"}', b'{"name":"f","type":"string"}')
+    schemas = [SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"a","fields":[%s]}' % each) for each in fields]
+    registrations = (house.schemas.register(TOPIC, schema, by=CLIENT) for schema in schemas)
+    outcomes = await asyncio.gather(*registrations, return_exceptions=True)
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["IncompatibleSchema", "int"]
+    assert len(await house.schemas.versions(TOPIC)) == 1

@@ -125,3 +125,21 @@ def test_text_when_not_ascii_then_is_printed_as_it_is(web: StubWeb, run_admin: R
     answer: dict[str, Any] = AVRO | {"properties": {"a": "ü"}}
     web.answer("GET", f"{ROOT}/schema", answer)
     assert '"a": "ü"' in run_admin("schemas", "get", "t/ns/a").stdout
+
+
+@pytest.mark.parametrize(("compatible", "exit_code"), [(True, 0), (False, 1)])
+def test_compatibility_when_asked_then_prints_the_answer_and_fails_if_it_is_no(
+    web: StubWeb, run_admin: RunAdmin, tmp_path: Path, compatible: bool, exit_code: int
+) -> None:
+    body = {"type": "JSON", "schema": RECORD, "properties": {}}
+    web.answer("POST", f"{ROOT}/compatibility", {"schemaCompatibilityStrategy": "FULL", "compatibility": compatible})
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(body))
+    result = run_admin("schemas", "compatibility", "t/ns/a", "-f", str(file))
+    assert result.exit_code == exit_code
+    word = "true" if compatible else "false"
+    assert result.stdout == f'{{\n  "schemaCompatibilityStrategy" : "FULL",\n  "compatibility" : {word}\n}}\n'
+    assert ("not compatible with those of persistent://t/ns/a by the strategy FULL" in result.stderr) == (
+        not compatible
+    )
+    assert web.last.body == body

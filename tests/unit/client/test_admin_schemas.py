@@ -4,7 +4,7 @@ import pytest
 
 from interpulse.client.admin import AdminClient
 from interpulse.client.admin_schemas import SchemaVersion
-from interpulse.model.errors import IncompatibleSchema
+from interpulse.model.errors import IncompatibleSchema, UnknownError
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from tests.stub_web import StubWeb
 
@@ -55,3 +55,23 @@ async def test_key_value_schema_when_sent_and_read_then_keeps_its_bytes(web: Stu
         await admin.schemas.upload("t/ns/a b", pair)
         assert web.last.body["schema"] == text
         assert (await admin.schemas.get("t/ns/a b")).schema == pair
+
+
+@pytest.mark.parametrize(("compatible", "status"), [(True, 202), (False, 200)])
+async def test_compatibility_when_asked_then_answer_and_strategy(web: StubWeb, compatible: bool, status: int) -> None:
+    body = {"schemaCompatibilityStrategy": "FULL", "compatibility": compatible}
+    web.answer("POST", f"{ROOT}/compatibility", body, status=status)
+    async with AdminClient(web.url) as admin:
+        assert await admin.schemas.test_compatibility("t/ns/a b-partition-0", AVRO) == (compatible, "FULL")
+    assert web.last.body == {"type": "AVRO", "schema": '{"type":"record"}', "properties": {"k": "v"}}
+
+
+async def test_compatibility_when_refused_with_a_stack_trace_then_raises_its_message(web: StubWeb) -> None:
+    reason = (
+        "\n --- An unexpected error occurred ---\n\nMessage: Incompatible schema: exists AVRO\n\nStacktrace:\n\nat x"
+    )
+    web.answer("POST", f"{ROOT}/compatibility", {"reason": reason}, status=500)
+    async with AdminClient(web.url) as admin:
+        with pytest.raises(UnknownError, match="exists AVRO") as failed:
+            await admin.schemas.test_compatibility("t/ns/a b", AVRO)
+    assert str(failed.value) == "Incompatible schema: exists AVRO"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.model.errors import IncompatibleSchema
+from interpulse.model.errors import IncompatibleSchema, InvalidSchemaDefinition
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.rules.schemas import (
     SchemaVersion,
+    check_compatibility,
     check_consumer_schema,
     decide_registration,
     find_equal,
     live_versions,
 )
+from tests.schema_pairs.cases import avro, fld, record
 
 AVRO = SchemaInfo(SchemaType.AVRO, b'{"type": "record", "name": "a", "fields": []}')
 AVRO_RESPACED = SchemaInfo(SchemaType.AVRO, b'{"name":"a","type":"record","fields":[]}')
@@ -112,3 +114,80 @@ def test_consumer_when_type_differs_then_refused_unless_always_compatible() -> N
     check_consumer_schema([], STRING, strategy="FULL")
     with pytest.raises(IncompatibleSchema):
         check_consumer_schema(history(AVRO), STRING, strategy="FULL")
+
+
+SMALL = avro(record(fld("int", "a"))).info
+LARGE = avro(record(fld("int", "a"), fld("int", "b"))).info
+CONSUMER_PAIRS = [(SMALL, SMALL), (LARGE, SMALL), (SMALL, LARGE)]
+MIDDLE = avro(record(fld("int", "a"), fld("int", "b", default=0))).info
+
+# What a real Pulsar answers a consumer of: the topic's own schema, one with a field less, one with a field more.
+CONSUMERS = {
+    "ALWAYS_INCOMPATIBLE": (False, False, False),
+    "ALWAYS_COMPATIBLE": (True, True, True),
+    "BACKWARD": (True, True, False),
+    "FORWARD": (True, True, False),
+    "FULL": (True, True, False),
+    "BACKWARD_TRANSITIVE": (True, True, False),
+    "FORWARD_TRANSITIVE": (True, True, False),
+    "FULL_TRANSITIVE": (True, False, False),
+}
+
+
+@pytest.mark.parametrize("strategy", CONSUMERS)
+def test_consumer_when_typed_then_most_strategies_ask_only_whether_it_can_read(strategy: str) -> None:
+    admitted = [consumer_is_admitted(history(own), schema, strategy) for own, schema in CONSUMER_PAIRS]
+    assert tuple(admitted) == CONSUMERS[strategy]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "admitted"),
+    [("BACKWARD", True), ("FORWARD_TRANSITIVE", True), ("BACKWARD_TRANSITIVE", False), ("FULL_TRANSITIVE", False)],
+)
+def test_consumer_when_an_older_version_cannot_be_read_then_only_some_refuse(strategy: str, admitted: bool) -> None:
+    assert consumer_is_admitted(history(SMALL, MIDDLE), LARGE, strategy) == admitted
+    assert consumer_is_admitted(history(SMALL, None, MIDDLE), LARGE, strategy)
+
+
+def consumer_is_admitted(past: list[SchemaVersion], schema: SchemaInfo, strategy: str) -> bool:
+    try:
+        check_consumer_schema(past, schema, strategy=strategy)
+    except IncompatibleSchema:
+        return False
+    return True
+
+
+def test_consumer_when_definition_is_none_then_refused_even_if_always_compatible() -> None:
+    with pytest.raises(InvalidSchemaDefinition, match="IncompatibleSchemaException: Invalid schema definition"):
+        check_consumer_schema(history(SMALL), SchemaInfo(SchemaType.AVRO, b"{"), strategy="ALWAYS_COMPATIBLE")
+
+
+def test_registration_when_incompatible_then_says_strategy_place_and_java_name() -> None:
+    with pytest.raises(IncompatibleSchema) as refusal:
+        register(history(SMALL), LARGE, "BACKWARD")
+    assert str(refusal.value) == (
+        "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: Error during schema "
+        "compatibility check with strategy BACKWARD: Unable to read schema: the new schema cannot read what is "
+        "written with an existing one: the field b is not written and has no default"
+    )
+
+
+def test_registration_when_chain_ends_where_it_began_to_break_then_only_transitive_refuses() -> None:
+    assert register(history(SMALL, MIDDLE), LARGE, "BACKWARD") is None
+    with pytest.raises(IncompatibleSchema, match="BACKWARD_TRANSITIVE"):
+        register(history(SMALL, MIDDLE), LARGE, "BACKWARD_TRANSITIVE")
+    assert register(history(SMALL, None, MIDDLE), LARGE, "BACKWARD_TRANSITIVE") is None
+
+
+def test_registration_when_only_a_doc_is_added_then_old_version_under_every_strategy() -> None:
+    documented = SchemaInfo(SchemaType.AVRO, SMALL.definition.replace(b'"name": "A"', b'"name": "A", "doc": "x"'))
+    assert register(history(LARGE, SMALL), documented, "ALWAYS_INCOMPATIBLE") == 1
+
+
+def test_compatibility_when_asked_then_switches_do_not_count_and_nothing_is_returned() -> None:
+    check_compatibility(history(SMALL), MIDDLE, strategy="FULL")
+    check_compatibility(history(SMALL), SMALL, strategy="ALWAYS_INCOMPATIBLE")
+    with pytest.raises(IncompatibleSchema):
+        check_compatibility(history(SMALL), LARGE, strategy="FULL")
+    with pytest.raises(InvalidSchemaDefinition):
+        check_compatibility([], SchemaInfo(SchemaType.JSON, b""), strategy="FULL")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from interpulse.broker.rest.call import Answer, Call, Route, answer_json
-from interpulse.model.errors import InvalidRequest, SchemaNotFound, Unprocessable
+from interpulse.model.errors import (
+    IncompatibleSchema,
+    InvalidRequest,
+    InvalidSchemaDefinition,
+    SchemaNotFound,
+    Unprocessable,
+)
 from interpulse.model.names import TopicName
-from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
 from interpulse.model.topics import Requester
 from interpulse.rules.schemas import SchemaVersion, live_versions
 
@@ -48,6 +55,19 @@ async def find_version(call: Call) -> Answer:
     return answer_json({"version": -1 if version is None else version})
 
 
+async def test_compatibility(call: Call) -> Answer:
+    """Whether a schema could be registered now. Real Pulsar answers 500 where it could not."""
+    topic, schema = _topic(call), _schema(call)
+    try:
+        strategy = await call.rooms.schemas.check(topic, schema)
+    except InvalidSchemaDefinition:
+        raise
+    except IncompatibleSchema:
+        strategy = await call.rooms.schemas.strategy(topic)
+        return answer_json({"schemaCompatibilityStrategy": strategy, "compatibility": False})
+    return answer_json({"schemaCompatibilityStrategy": strategy, "compatibility": True}, status=202)
+
+
 def _topic(call: Call) -> TopicName:
     """Both domains share one history, so the path does not say which."""
     call.params = {**call.params, "domain": "persistent"}
@@ -68,7 +88,21 @@ def _schema(call: Call) -> SchemaInfo:
         raise Unprocessable(f"Unknown schema type {kind}; known are {', '.join(SchemaType.__members__)}")
     if not isinstance(definition, str | None) or not isinstance(properties, dict | None):
         raise InvalidRequest("schema must be a text and properties an object")
-    return SchemaInfo(SchemaType[str(kind)], (definition or "").encode(), dict(properties or {}))
+    schema_type = SchemaType[str(kind)]
+    return SchemaInfo(schema_type, _definition(schema_type, definition or ""), _properties(properties or {}))
+
+
+def _definition(schema_type: SchemaType, text: str) -> bytes:
+    try:
+        return definition_from_text(schema_type, text)
+    except (ValueError, RecursionError) as error:
+        raise Unprocessable(f"Invalid schema definition data for {schema_type.name} schema: {error}") from None
+
+
+def _properties(given: dict[str, Any]) -> dict[str, str]:
+    if not all(isinstance(value, str) for value in given.values()):
+        raise InvalidRequest(f"properties must be an object of texts, not {json.dumps(given)[:100]}")
+    return given
 
 
 def _show(version: SchemaVersion) -> dict[str, Any]:
@@ -78,7 +112,7 @@ def _show(version: SchemaVersion) -> dict[str, Any]:
         "version": version.version,
         "type": schema.type.name,
         "timestamp": version.created_ms,
-        "data": schema.definition.decode("utf-8", "replace"),
+        "data": definition_to_text(schema),
         "properties": dict(schema.properties),
     }
 
@@ -92,4 +126,5 @@ ROUTES: Final = (
     Route("POST", f"{_TOPIC}/schema", post_schema),
     Route("DELETE", f"{_TOPIC}/schema", delete_schema),
     Route("POST", f"{_TOPIC}/version", find_version),
+    Route("POST", f"{_TOPIC}/compatibility", test_compatibility),
 )

@@ -82,7 +82,6 @@ ROUTES: Final = tuple(
         *(f"/admin/v2/namespaces/{{tenant}}/{{namespace}}/{name}" for name in _OF_NAMESPACES),
         *(f"/admin/v2/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}/{name}" for name in _OF_TOPICS),
         "/admin/v2/namespaces/{tenant}/{namespace}/permissions/{role}",
-        "/admin/v2/schemas/{tenant}/{namespace}/{topic}/compatibility",
         "/admin/v2/brokers/internal-configuration",
     )
 )

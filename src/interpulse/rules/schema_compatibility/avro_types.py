@@ -77,7 +77,7 @@ def avro_identity(definition: bytes) -> object:
 
 def _parse(definition: bytes) -> Any:
     try:
-        body = json.loads(definition)
+        body = json.loads(definition.decode())
         parsed = fastavro.parse_schema(_without_defaults(body), named_schemas={}, _write_hint=False)
     except UnknownType as error:
         name = error.name["type"] if isinstance(error.name, dict) else error.name

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from interpulse.model.errors import InvalidSchemaDefinition
-from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.schemas import SchemaInfo, SchemaType, split_key_value
 
 __all__ = ["KeyValueParts", "key_value_parts"]
 
-_LENGTH_BYTES: Final = 4
-_EMPTY_PART: Final = 0xFFFFFFFF
 _BYTES: Final = "BYTES"
 
 
@@ -25,19 +23,11 @@ class KeyValueParts(NamedTuple):
 
 def key_value_parts(schema: SchemaInfo) -> KeyValueParts:
     """The parts of a KEY_VALUE schema; raises InvalidSchemaDefinition if they cannot be told apart."""
-    key, rest = _cut(schema.definition)
-    value, _ = _cut(rest)
+    try:
+        key, value = split_key_value(schema.definition)
+    except ValueError as error:
+        raise InvalidSchemaDefinition(f"Invalid KEY_VALUE definition: {error}") from None
     return KeyValueParts(_part("key", key, schema.properties), _part("value", value, schema.properties))
-
-
-def _cut(raw: bytes) -> tuple[bytes, bytes]:
-    length = int.from_bytes(raw[:_LENGTH_BYTES], "big")
-    end = _LENGTH_BYTES + (0 if length == _EMPTY_PART else length)
-    if len(raw) < end:
-        raise InvalidSchemaDefinition(
-            "The KeyValue definition is cut short: expected a length and a definition for key and for value"
-        )
-    return raw[_LENGTH_BYTES:end], raw[end:]
 
 
 def _part(side: str, definition: bytes, properties: Mapping[str, str]) -> SchemaInfo:

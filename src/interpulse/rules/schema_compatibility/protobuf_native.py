@@ -23,7 +23,7 @@ _ROOT: Final = "rootMessageTypeName"
 def root_message(definition: bytes) -> str:
     """The full name of the root message; raises InvalidSchemaDefinition unless it and all it needs are there."""
     try:
-        body = json.loads(definition)
+        body = json.loads(definition.decode())
     except (ValueError, RecursionError) as error:
         raise _invalid(f"it is no JSON: {error}") from None
     if not isinstance(body, dict) or not all(isinstance(body.get(key), str) for key in (_FILES, _ROOT_FILE, _ROOT)):

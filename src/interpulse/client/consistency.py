@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, TypeVar
 
 from interpulse.client.admin import AdminClient
@@ -37,6 +38,7 @@ Progress = Callable[[int, int], None]
 """Told how many partitioned topics have been asked about, or findings repaired, and how many there are."""
 
 _QUESTIONS_AT_ONCE = 32
+_REPAIRS_AT_ONCE = 8
 _UNKNOWN_COUNT = PartitionedTopicMetadata(0)
 
 
@@ -91,6 +93,7 @@ class TopicDoctor:
         self._domains = domains
         self._ignored = ignored
         self._questions = asyncio.Semaphore(_QUESTIONS_AT_ONCE)
+        self._repairs = asyncio.Semaphore(_REPAIRS_AT_ONCE)
 
     async def examine(
         self,
@@ -118,9 +121,7 @@ class TopicDoctor:
         suspects = {finding.topic for finding in found.findings}
         attempts = [await self._attempt(call) for call in deletions]
         present = await self._read(found.namespace, suspects) if attempts else found
-        for done, finding in enumerate(present.findings, start=1):
-            attempts += await self._repair(finding)
-            progress(done, len(present.findings))
+        attempts += await self._repair_all(present.findings, progress)
         left = await self._read(found.namespace, suspects)
         return Treatment(tuple(attempts), left.findings)
 
@@ -132,6 +133,21 @@ class TopicDoctor:
         stored = [name for name in topics if name.is_persistent]
         found = await _together(self._contents(name, refused=topics[name]) for name in stored)
         return dict(zip(stored, found, strict=True))
+
+    async def _repair_all(self, findings: Sequence[Finding], progress: Progress) -> list[Attempt]:
+        """The findings of one topic one after the other, several topics at once."""
+        done = 0
+
+        async def repair(of_topic: list[Finding]) -> list[Attempt]:
+            nonlocal done
+            async with self._repairs:
+                attempts = [attempt for finding in of_topic for attempt in await self._repair(finding)]
+            done += len(of_topic)
+            progress(done, len(findings))
+            return attempts
+
+        by_topic = [list(group) for _, group in groupby(findings, key=lambda finding: finding.topic)]
+        return [attempt for attempts in await _together(map(repair, by_topic)) for attempt in attempts]
 
     async def _repair(self, finding: Finding) -> list[Attempt]:
         """The repairs of one finding in their order, up to the first that fails."""

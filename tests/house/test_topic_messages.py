@@ -94,3 +94,10 @@ def test_messages_when_collected_then_are_many() -> None:
 def test_message_when_looked_for_then_is_on_the_page(message: str, module: str) -> None:
     page = " ".join(PAGE.read_text().split())
     assert " ".join(message.split()) in page, f"{module} can answer {message!r}: say in {PAGE.name} what to do about it"
+
+
+def test_page_when_read_then_explains_no_message_that_is_gone() -> None:
+    section = PAGE.read_text().partition("## Messages")[2].partition("## Where this broker differs")[0]
+    cells = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
+    explained = {message for cell in cells for message in re.findall(r"`([^`]+)`", cell)}
+    assert not explained - {" ".join(message.split()) for message, _ in TEMPLATES}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from interpulse.broker.config import BrokerConfig
@@ -17,13 +17,15 @@ from interpulse.broker.deletion import Deletion
 from interpulse.broker.live.non_persistent import NonPersistentTopic
 from interpulse.broker.live.registry import AnyTopic, TopicRegistry
 from interpulse.model.errors import PreconditionFailed, PulsarError
+from interpulse.model.names import TopicName
 from interpulse.rules.inactivity import TopicActivity, is_active, is_expendable
 
 __all__ = ["InactiveTopics"]
 
 log = logging.getLogger(__name__)
 
-_LOOKED_AT_AT_ONCE: Final = 200  # so that clients do not wait while thousands of topics are looked at
+_LOOKED_AT_AT_ONCE: Final = 50  # so that clients do not wait while thousands of topics are looked at
+_DELETED_AT_ONCE: Final = 32  # so that they share what they have to wait for on the disk
 
 
 class InactiveTopics:
@@ -54,24 +56,28 @@ class InactiveTopics:
 
     async def check(self) -> None:
         """One round: delete what was not needed for long enough, and partitioned topics that have nothing left."""
-        deserted = set()
+        idle = await self._idle()
+        gone: list[TopicName] = []
+        for first in range(0, len(idle), _DELETED_AT_ONCE):
+            topics = idle[first : first + _DELETED_AT_ONCE]
+            deleted = await asyncio.gather(*map(self._deleted, topics))
+            gone += [topic.name for topic, done in zip(topics, deleted, strict=True) if done]
+        if self._config().broker_delete_inactive_partitioned_topic_metadata_enabled:
+            await self._delete_deserted({name.base for name in gone if name.is_partition})
+
+    async def _idle(self) -> list[AnyTopic]:
+        """The topics that may go; remembers of the others when somebody needed them."""
+        idle = []
         for count, topic in enumerate(self._registry.topics(), 1):
-            if await self._deleted(topic) and topic.name.is_partition:
-                deserted.add(topic.name.base)
+            if is_active(_activity(topic), topic.settings.inactive_topics.delete_mode):
+                topic.active_ms = topic.now_ms()
+            elif _expendable(topic):
+                idle.append(topic)
             if count % _LOOKED_AT_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        if self._config().broker_delete_inactive_partitioned_topic_metadata_enabled:
-            for base in sorted(deserted, key=str):
-                with _logged(f"deserted partitioned topic not deleted topic={base}"):
-                    if await self._deletion.deserted_partitioned_topic(base):
-                        log.info("inactive partitioned topic deleted topic=%s", base)
+        return idle
 
     async def _deleted(self, topic: AnyTopic) -> bool:
-        if is_active(_activity(topic), topic.settings.inactive_topics.delete_mode):
-            topic.active_ms = topic.now_ms()
-        if not _expendable(topic):
-            return False
-
         def check(found: AnyTopic | None) -> None:
             if found is not topic or not _expendable(topic):
                 raise PreconditionFailed(f"Topic {topic.name} is active again")
@@ -81,6 +87,12 @@ class InactiveTopics:
             log.info("inactive topic deleted topic=%s", topic.name)
             return True
         return False
+
+    async def _delete_deserted(self, bases: Iterable[TopicName]) -> None:
+        for base in sorted(bases, key=str):
+            with _logged(f"deserted partitioned topic not deleted topic={base}"):
+                if await self._deletion.deserted_partitioned_topic(base):
+                    log.info("inactive partitioned topic deleted topic=%s", base)
 
 
 def _expendable(topic: AnyTopic) -> bool:

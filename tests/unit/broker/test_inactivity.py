@@ -13,7 +13,7 @@ import pytest
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.live.api import InitialPosition, ProducerRequest, SubscribeRequest
-from interpulse.broker.live.registry import AnyTopic
+from interpulse.broker.live.registry import AnyTopic, DeleteCheck
 from interpulse.model.errors import MetadataError, SchemaNotFound, TopicNotFound
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.model.policies import DELETE_WHEN_CAUGHT_UP, InactiveTopicPolicies, RetentionPolicies
@@ -287,12 +287,23 @@ async def test_topic_when_it_was_loaded_anew_in_the_last_moment_then_stays(
 
 
 async def test_client_when_it_comes_while_its_topic_goes_then_gets_a_new_one_that_keeps_its_schema(
-    broker: Broker,
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = await broker.topic()
+    delete = broker.app.inactive_topics._deletion.inactive_topic
+    begun = asyncio.Event()
+
+    async def tell_when_it_begins(name: TopicName, check: DeleteCheck) -> None:
+        def checked(found: AnyTopic | None) -> None:
+            check(found)
+            begun.set()
+
+        await delete(name, checked)
+
+    monkeypatch.setattr(broker.app.inactive_topics._deletion, "inactive_topic", tell_when_it_begins)
     broker.clock.time_ms += 60_000
     going = asyncio.create_task(broker.app.inactive_topics.check())
-    await asyncio.sleep(0)  # the deletion has begun
+    await begun.wait()
     again = await broker.topic()
     await broker.app.schemas.register(X, STRING, by=Requester.CLIENT)
     producer = await broker.produce(again)

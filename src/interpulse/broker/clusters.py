@@ -15,12 +15,15 @@ from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
 __all__ = ["Clusters", "check_entity_name"]
 
 _ENTITY: Final = re.compile(r"[A-Za-z0-9_\-=:.]+", re.ASCII)
+_NAME_LENGTH_MAX: Final = 1_000  # names of topics contain it, and go into the line of an HTTP request
 
 
 def check_entity_name(kind: str, name: str) -> None:
     """Cluster and tenant names are letters, digits and ``_-=:.``; raises PreconditionFailed."""
     if not _ENTITY.fullmatch(name):
-        raise PreconditionFailed(f"{kind} name {name!r} is not valid: letters, digits and _-=:. only")
+        raise PreconditionFailed(f"{kind} name {name[:100]!r} is not valid: letters, digits and _-=:. only")
+    if len(name) > _NAME_LENGTH_MAX:
+        raise PreconditionFailed(f"{kind} name of {len(name)} characters: it may have {_NAME_LENGTH_MAX}")
 
 
 class Clusters:

@@ -27,6 +27,7 @@ from interpulse.model.policies import (
 __all__ = ["BrokerConfig", "ConfigError", "LoadedConfig", "dynamic_keys", "load_config", "settings_by_key"]
 
 _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
+_PARTITIONS_MAX: Final = 10_000
 _PORT_MAX: Final = 65_535
 _INT_MAX: Final = 2**31 - 1
 _STRATEGIES: Final = (
@@ -92,7 +93,7 @@ class BrokerConfig:
         1, "Partitions of topics that are created partitioned by asking for them.", dynamic=True, least=1
     )
     max_num_partitions_per_partitioned_topic: int = _setting(
-        0, "Most partitions a topic may have; 0 = no limit.", dynamic=True, least=0
+        0, "Most partitions a topic may have; 0 = 10,000.", dynamic=True, least=0
     )
     max_topics_per_namespace: int = _setting(
         0, "Most topics a namespace may have; 0 = no limit.", dynamic=True, least=0
@@ -218,6 +219,11 @@ class BrokerConfig:
         return AutoTopicCreation(
             self.allow_auto_topic_creation, self.allow_auto_topic_creation_type, self.default_num_partitions
         )
+
+    @property
+    def partitions_max(self) -> int:
+        """Most partitions of one topic. Unless somebody wants more, a mistyped count must not keep the broker busy."""
+        return self.max_num_partitions_per_partitioned_topic or _PARTITIONS_MAX
 
     @property
     def inactive_topics(self) -> InactiveTopicPolicies:

@@ -69,7 +69,7 @@ class LifecycleSettings:
         """The part of the broker's settings that rules of topics look at."""
         return cls(
             config.auto_topic_creation,
-            partitions_max=config.max_num_partitions_per_partitioned_topic,
+            partitions_max=config.partitions_max,
             topics_max=config.max_topics_per_namespace,
             persistent_enabled=config.enable_persistent_topics,
             non_persistent_enabled=config.enable_non_persistent_topics,
@@ -180,6 +180,10 @@ class TopicLifecycle:
             for name, key in records.items()
         )
         return {view.name: rules.existence(view) for view in views}
+
+    async def guard(self, name: TopicName) -> dict[str, int]:
+        """What a commit has to expect so that nothing it stores outlives the namespace; raises NamespaceNotFound."""
+        return await self._namespaces.guard(name.namespace_name)
 
     async def metadata(self, name: TopicName) -> PartitionedTopicMetadata | None:
         """The partition metadata stored under exactly this name."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from interpulse.broker import keys
-from interpulse.broker.clusters import Clusters
+from interpulse.broker.clusters import Clusters, check_entity_name
 from interpulse.broker.commits import until_unchanged
 from interpulse.broker.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo
@@ -79,6 +79,7 @@ class Namespaces:
 
         Only what concerns the namespace itself is checked; the tenant is the caller's to check.
         """
+        check_entity_name("Namespace", namespace.local)
         key = keys.namespace_policies(namespace)
         clusters = policies.replication_clusters or (self.local_cluster,)
         other = {**policies.other, "bundles": bundles_of_new_namespace(policies.other.get("bundles"))}

@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.checksum import crc32c
 from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.texts import check_texts
 
 __all__ = [
     "FRAME_BYTES_MAX",
@@ -163,8 +164,10 @@ def _check_complete(command: pb.BaseCommand) -> None:
     content_present = command.HasField(name)  # type: ignore[arg-type]  # the name comes from the descriptor
     if not content_present or (kind == pb.BaseCommand.CONNECT and not command.HasField("type")):
         raise RemoteProtocolError(f"command of an unknown type, or {name} without its content")
-    if not getattr(command, name).IsInitialized():
+    content = getattr(command, name)
+    if not content.IsInitialized():
         raise RemoteProtocolError(f"{name} without a required field")
+    check_texts(kind, content)
 
 
 def encode_command(command: pb.BaseCommand) -> bytes:

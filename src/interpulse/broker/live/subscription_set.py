@@ -19,6 +19,9 @@ from interpulse.model.ids import MessageId, Position
 
 __all__ = ["SubscriptionSet"]
 
+_NAME_LENGTH_MAX = 1_000
+"""With a topic's name it has to fit into the line of an HTTP request, encoded."""
+
 _IDLE_READER_MS = 60_000
 """A non-durable subscription whose consumer was sent away by a seek is kept so long for it to come back."""
 
@@ -224,3 +227,5 @@ def _check_name(name: str) -> None:
         raise NotAllowed("Empty subscription name")
     if name == DEDUPLICATION_CURSOR:
         raise NotAllowed(f"The subscription name {name} is reserved")
+    if len(name) > _NAME_LENGTH_MAX or "\0" in name:
+        raise NotAllowed(f"A subscription name has no NUL and at most {_NAME_LENGTH_MAX} characters: {name[:100]!r}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from interpulse.model.errors import InvalidRequest
 
@@ -17,7 +17,7 @@ INT_MAX: Final = 2**31 - 1
 _SHOWN_MAX: Final = 100
 
 
-def is_whole_number(value: Any, *, most: int = INT_MAX) -> bool:
+def is_whole_number(value: Any, *, most: int = INT_MAX) -> TypeGuard[int]:
     """An integer that Pulsar's clients can read; not true or false, which are integers to Python."""
     return isinstance(value, int) and not isinstance(value, bool) and -most - 1 <= value <= most
 

@@ -71,7 +71,7 @@ def _show_auto_topic_creation(policies: NamespacePolicies, config: BrokerConfig,
 def _parse_auto_topic_creation(call: Call) -> Values:
     if call.json_or_none() is None:  # nothing in its place takes an override away
         return {"auto_topic_creation": None}
-    most = call.rooms.dynamic.config.max_num_partitions_per_partitioned_topic
+    most = call.rooms.dynamic.config.partitions_max
     return {"auto_topic_creation": check_auto_topic_creation(call.object(), partitions_max=most)}
 
 

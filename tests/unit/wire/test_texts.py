@@ -1,0 +1,48 @@
+"""Texts that are not UTF-8, wherever in a command they stand."""
+
+import pytest
+
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import FrameDecoder, encode_command
+
+COMMANDS = {
+    "single": pb.BaseCommand(
+        type=pb.BaseCommand.LOOKUP,
+        lookupTopic=pb.CommandLookupTopic(topic="AAAA", request_id=1, original_principal="p"),
+    ),
+    "repeated": pb.BaseCommand(
+        type=pb.BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+        getTopicsOfNamespaceResponse=pb.CommandGetTopicsOfNamespaceResponse(request_id=1, topics=["x", "AAAA"]),
+    ),
+    "inner": pb.BaseCommand(
+        type=pb.BaseCommand.PRODUCER,
+        producer=pb.CommandProducer(
+            topic="x",
+            producer_id=1,
+            request_id=1,
+            schema=pb.Schema(name="AAAA", schema_data=b"", type=pb.Schema.String),
+        ),
+    ),
+    "inner repeated": pb.BaseCommand(
+        type=pb.BaseCommand.PRODUCER,
+        producer=pb.CommandProducer(
+            topic="x", producer_id=1, request_id=1, metadata=[pb.KeyValue(key="k", value="AAAA")]
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
+def test_command_when_a_text_is_no_utf8_then_is_a_fault_of_the_peer(command: pb.BaseCommand) -> None:
+    good = encode_command(command)
+    assert len(FrameDecoder().feed(good)) == 1
+    with pytest.raises(RemoteProtocolError, match="that is not UTF-8"):
+        FrameDecoder().feed(good.replace(b"AAAA", b"\xff\xfe\xed\xa0"))
+
+
+def test_bytes_when_they_are_no_utf8_then_are_bytes() -> None:
+    schema = pb.Schema(name="x", schema_data=b"\xff\xfe", type=pb.Schema.String)
+    producer = pb.CommandProducer(topic="x", producer_id=1, request_id=1, schema=schema)
+    frame = encode_command(pb.BaseCommand(type=pb.BaseCommand.PRODUCER, producer=producer))
+    assert FrameDecoder().feed(frame)[0].command.producer.schema.schema_data == b"\xff\xfe"

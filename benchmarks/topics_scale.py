@@ -253,7 +253,8 @@ def main() -> None:
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
     with tempfile.TemporaryDirectory() as directory:
-        measure(Interpulse(Path(directory) / "ours"), sizes)
+        kept = "brokerDeleteInactiveTopicsEnabled=false"  # nobody is connected to them for long
+        measure(Interpulse(Path(directory) / "ours", "--set", kept), sizes)
         if options.real:
             measure(Pulsar(Path(directory) / "real"), sizes)
 

@@ -1,0 +1,61 @@
+"""What is recorded of a topic, told over REST without loading it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from interpulse.broker import keys
+from interpulse.model.names import TopicName
+from interpulse.storage.api import Delete
+from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_client import call
+
+X = TopicName.parse("demo/a/x")
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[RestBroker]:
+    async with rest_broker() as started:
+        await call(started.web_url, "PUT", "tenants/demo", {"allowedClusters": ["standalone"]})
+        await call(started.web_url, "PUT", "namespaces/demo/a")
+        yield started
+
+
+async def published(broker: RestBroker, name: TopicName) -> None:
+    """Store an entry, and close the topic again."""
+    topic = await broker.rooms.registry.open(name)
+    topic.log.append(b"entry")  # type: ignore[union-attr]
+    await broker.rooms.registry.unload(name)
+
+
+async def test_topic_when_refused_then_its_ledgers_and_cursors_are_told_all_the_same(broker: RestBroker) -> None:
+    await call(broker.web_url, "PUT", "persistent/demo/a/x/partitions", 1)
+    await call(broker.web_url, "PUT", "persistent/demo/a/x-partition-0/subscription/s%201")
+    await published(broker, X.partition(0))
+    await broker.store.commit([Delete(keys.partitioned_topic(X))])
+    assert (await call(broker.web_url, "GET", "persistent/demo/a/x-partition-0/stats")).status == 409
+    info = (await call(broker.web_url, "GET", "persistent/demo/a/x-partition-0/internal-info")).json
+    assert list(info) == ["version", "ledgers", "cursors"]
+    (ledger,) = info["ledgers"]
+    assert ledger.keys() == {"ledgerId", "timestamp", "isOffloaded"}, "its entries are counted when it is full"
+    assert list(info["cursors"]) == ["s 1"]
+    assert info["cursors"]["s 1"].keys() == {"cursorsLedgerId", "markDelete"}
+    assert broker.rooms.registry.get(X.partition(0)) is None
+
+
+async def test_partitioned_topic_when_asked_about_then_each_stored_partition_is_told(broker: RestBroker) -> None:
+    await call(broker.web_url, "PUT", "persistent/demo/a/x/partitions", 3)
+    await call(broker.web_url, "DELETE", "persistent/demo/a/x-partition-1")
+    info = (await call(broker.web_url, "GET", "persistent/demo/a/x/internal-info")).json
+    assert list(info["partitions"]) == [str(X.partition(0)), str(X.partition(2))]
+    assert info["partitions"][str(X.partition(0))]["cursors"] == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("persistent/demo/a/none", 404), ("non-persistent/demo/a/none", 405), ("persistent/a/b/c", 404)],
+)
+async def test_topic_when_nothing_is_recorded_then_is_refused(broker: RestBroker, path: str, status: int) -> None:
+    assert (await call(broker.web_url, "GET", f"{path}/internal-info")).status == status

@@ -12,6 +12,7 @@ import click
 from interpulse.cli.output import print_documents, print_json, print_value
 from interpulse.cli.params import TOPIC
 from interpulse.cli.running import CommandFailed, admin_command
+from interpulse.cli.schema_extraction import NotExtractable, avro_definition, load_class
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
 
@@ -111,6 +112,38 @@ async def test_compatibility(admin: AdminClient, topic: TopicName, filename: str
     print_json({"schemaCompatibilityStrategy": answer.strategy, "compatibility": answer.compatible})
     if not answer.compatible:
         raise CommandFailed(f"The schema is not compatible with those of {topic} by the strategy {answer.strategy}")
+
+
+@schemas.command("extract")
+@click.argument("class_path", metavar="MODULE:CLASS")
+@click.argument("topic", type=TOPIC, required=False)
+@click.option(
+    "-t", "--type", "kind", type=click.Choice(["avro", "json"], case_sensitive=False), default="avro", show_default=True
+)
+@click.option("-a", "--always-allow-null", is_flag=True, help="Every field may be null, whatever its annotation says.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print what would be registered.")
+@admin_command
+async def extract_schema(
+    admin: AdminClient, class_path: str, topic: TopicName | None, kind: str, always_allow_null: bool, dry_run: bool
+) -> None:
+    """Describe a dataclass or a pydantic model as a schema, and register it if a topic is given."""
+    schema = _extracted(class_path, SchemaType[kind.upper()], always_allow_null)
+    if topic is None:
+        print_value(json.loads(schema.definition), json.dumps(json.loads(schema.definition), indent=2))
+    elif dry_run:
+        click.echo(str(topic))
+        print_json({"type": schema.type.name, "schema": schema.definition.decode(), "properties": schema.properties})
+    else:
+        await admin.schemas.upload(topic, schema)
+
+
+def _extracted(class_path: str, schema_type: SchemaType, always_allow_null: bool) -> SchemaInfo:
+    try:
+        definition = avro_definition(load_class(class_path), always_allow_null=always_allow_null)
+    except NotExtractable as error:
+        raise CommandFailed(str(error)) from error
+    properties = {"__alwaysAllowNull": str(always_allow_null).lower(), "__jsr310ConversionEnabled": "false"}
+    return SchemaInfo(schema_type, json.dumps(definition).encode(), properties)
 
 
 def read_schema_file(filename: str) -> SchemaInfo:

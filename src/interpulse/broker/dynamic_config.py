@@ -109,7 +109,7 @@ def _with(config: BrokerConfig, key: str, value: str) -> BrokerConfig:
 
 def _clamped(config: BrokerConfig, values: Mapping[str, str]) -> BrokerConfig:
     """A change at run time lowers the default partition count to the maximum; values of the start are left alone."""
-    most = config.max_num_partitions_per_partitioned_topic
-    if most <= 0 or config.default_num_partitions <= most or not _CLAMPING & values.keys():
+    most = config.partitions_max
+    if config.default_num_partitions <= most or not _CLAMPING & values.keys():
         return config
     return replace(config, default_num_partitions=most)

@@ -75,6 +75,14 @@ async def test_default_partitions_when_changed_at_run_time_are_clamped(
     assert dynamic.config.default_num_partitions == dynamic.config.max_num_partitions_per_partitioned_topic
 
 
+async def test_default_partitions_are_clamped_to_what_a_topic_may_have_without_a_maximum(
+    store: MemoryMetadataStore,
+) -> None:
+    dynamic = DynamicConfig(store, STARTUP)
+    await dynamic.set("defaultNumPartitions", "2000000")
+    assert dynamic.config.default_num_partitions == dynamic.config.partitions_max
+
+
 async def test_load_when_a_stored_value_is_not_valid_uses_the_others(store: MemoryMetadataStore) -> None:
     values = {"defaultNumPartitions": "many", "noSuchKey": "1", "maxTopicsPerNamespace": "5"}
     await store.commit([Put(keys.CONFIGURATION, json.dumps(values).encode())])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.timeline import bytes_after, first_published_since, publish_time_of
+from interpulse.broker.live.timeline import bytes_after, first_published_since, nth_position, publish_time_of
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.api import LedgerRecord
 
@@ -21,6 +21,34 @@ async def test_first_published_since_finds_what_a_walk_would_find(bench: Any, si
     kept = await topic.log.read(EARLIEST, entries_max=99, bytes_max=10**6)
     expected = next((each.position for each in kept if publish_time_of(each.payload) >= since), None)
     assert await first_published_since(topic.log, since) == expected
+
+
+LEDGERS = [LedgerRecord(1, 3, 30, 0), LedgerRecord(2, 0, 0, 0), LedgerRecord(4, 2, 20, 0), LedgerRecord(5, 0, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("number", "from_end", "expected"),
+    [
+        (1, False, Position(1, 0)),
+        (3, False, Position(1, 2)),
+        (4, False, Position(4, 0)),
+        (5, False, Position(4, 1)),
+        (6, False, Position(4, 1)),
+        (10**18, False, Position(4, 1)),
+        (1, True, Position(4, 1)),
+        (3, True, Position(1, 2)),
+        (5, True, Position(1, 0)),
+        (6, True, None),
+        (10**18, True, None),
+    ],
+)
+def test_nth_position_is_counted_from_either_end(number: int, from_end: bool, expected: Position | None) -> None:
+    assert nth_position(LEDGERS, number, from_end=from_end) == expected
+
+
+@pytest.mark.parametrize("from_end", [False, True])
+def test_nth_position_of_an_empty_log_is_none(from_end: bool) -> None:
+    assert nth_position([LedgerRecord(1, 0, 0, 0)], 1, from_end=from_end) is None
 
 
 def test_publish_time_of_bytes_that_are_no_entry_is_zero() -> None:

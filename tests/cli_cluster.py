@@ -17,6 +17,7 @@ __all__ = [
     "CliCluster",
     "cluster_story",
     "message_story",
+    "non_persistent_story",
     "policy_story",
     "schema_story",
     "subscription_story",
@@ -95,6 +96,30 @@ def topic_story(cluster: CliCluster, namespace: str) -> None:
     code, _, error = cluster.attempt(f"topics stats {namespace}/plain")
     assert code == 1
     assert error == f"Error: Topic persistent://{namespace}/plain not found (HTTP 404 Not Found)\n"
+
+
+def non_persistent_story(cluster: CliCluster, namespace: str) -> None:
+    """Topics that are not stored are created, listed apart, looked into and deleted."""
+    plain, partitioned = f"non-persistent://{namespace}/plain", f"non-persistent://{namespace}/parted"
+    cluster.run(f"topics create {plain}")
+    cluster.run(f"topics create-partitioned-topic {partitioned} -p 2")
+    assert cluster.run(f"topics list {namespace} -td non-persistent") == f"{plain}\n"
+    assert cluster.run(f"topics list {namespace} -td persistent") == ""
+    assert cluster.run(f"topics list-partitioned-topics {namespace}") == f"{partitioned}\n"
+    assert cluster.run(f"namespaces topics {namespace}") == ""
+    assert cluster.run(f"namespaces topics {namespace} -m all") == f"{plain}\n"
+    assert cluster.json(f"topics get-partitioned-topic-metadata {partitioned}") == {"partitions": 2, "deleted": False}
+    stats = cluster.json(f"topics stats {plain}")
+    assert (stats["msgInCounter"], stats["storageSize"], stats["subscriptions"]) == (0, 0, {})
+    assert cluster.json(f"topics stats-internal {plain}")["numberOfEntries"] == 0
+    assert cluster.json(f"topics partitioned-stats {partitioned}")["metadata"]["partitions"] == 2
+    code, _, error = cluster.attempt(f"topics create-subscription {plain} -s s")
+    assert (code, "can only be done through client" in error) == (1, True)
+    assert cluster.produce(plain, "-m", "lost") == "1 messages successfully produced\n"
+    cluster.run(f"topics update-partitioned-topic {partitioned} -p 3")
+    cluster.run(f"topics delete-partitioned-topic {partitioned}")
+    cluster.run(f"topics delete {plain}")
+    assert cluster.run(f"topics list {namespace} -td non-persistent") == ""
 
 
 def subscription_story(cluster: CliCluster, namespace: str) -> None:

@@ -11,6 +11,7 @@ from tests.cli_cluster import (
     CliCluster,
     cluster_story,
     message_story,
+    non_persistent_story,
     policy_story,
     schema_story,
     subscription_story,
@@ -45,6 +46,10 @@ def test_compaction_when_asked_for_then_is_refused_with_a_reason(cluster: CliClu
     for command in ("compact", "compaction-status"):
         code, _, error = cluster.attempt(f"topics {command} public/default/compacted")
         assert (code, "does not offer it (HTTP 501 Not Implemented)" in error) == (1, True)
+
+
+def test_topics_that_are_not_stored_when_created_and_deleted_then_commands_agree(cluster: CliCluster) -> None:
+    non_persistent_story(cluster, "public/default")
 
 
 def test_policies_when_set_then_are_read_and_removed(cluster: CliCluster) -> None:

@@ -11,6 +11,7 @@ from tests.cli_cluster import (
     CliCluster,
     cluster_story,
     message_story,
+    non_persistent_story,
     policy_story,
     schema_story,
     subscription_story,
@@ -58,6 +59,12 @@ def test_compaction_when_asked_for_then_is_awaited(cluster: CliCluster, namespac
     assert cluster.run(f"topics compaction-status {topic}").startswith("Compaction has not been run for")
     assert cluster.run(f"topics compact {topic}") == f"Topic compaction requested for {topic}\n"
     assert cluster.run(f"topics compaction-status {topic} -w") == "Compaction was a success\n"
+
+
+def test_topics_that_are_not_stored_when_created_and_deleted_then_commands_agree(
+    cluster: CliCluster, namespace: str
+) -> None:
+    non_persistent_story(cluster, namespace)
 
 
 def test_policies_when_set_then_are_read_and_removed(cluster: CliCluster, namespace: str) -> None:

@@ -113,7 +113,8 @@ def sticky_slot_of(entry: bytes) -> int:
 
 
 def _partition_key(metadata: pb.MessageMetadata) -> bytes:
-    key = metadata.partition_key.encode()
+    text: str | bytes = metadata.partition_key  # bytes if its producer wrote no UTF-8
+    key = text if isinstance(text, bytes) else text.encode()
     if not metadata.partition_key_b64_encoded:
         return key
     try:

@@ -27,9 +27,10 @@ Headers = dict[str, str | tuple[str, ...]]
 def entry_headers(position: Position, entry: ParsedEntry, *, entry_bytes: int) -> Headers:
     """All headers of one entry; ``entry_bytes`` is its stored size. A tuple is a header that comes several times."""
     metadata = entry.metadata
+    properties = {_text(pair.key): _text(pair.value) for pair in metadata.properties}
     headers: Headers = {
         "X-Pulsar-Message-ID": str(position),
-        "X-Pulsar-PROPERTY": json.dumps({pair.key: pair.value for pair in metadata.properties}, separators=(",", ":")),
+        "X-Pulsar-PROPERTY": json.dumps(properties, separators=(",", ":")),
         "X-Pulsar-Is-Encrypted": _truth(len(metadata.encryption_keys) > 0),
         "X-Pulsar-txn-uncommitted": "false",
         "X-Pulsar-Base64-encryption-keys": tuple(_base64(key.SerializeToString()) for key in metadata.encryption_keys),
@@ -52,8 +53,13 @@ def _present(message: Any, fields: Mapping[str, tuple[str, Callable[[Any], str]]
     }
 
 
-def _one_line(text: str) -> str:
-    return "".join(letter if " " <= letter <= "~" else "?" for letter in text)
+def _text(value: str | bytes) -> str:
+    """What a producer wrote as text; one that is not UTF-8 comes as bytes."""
+    return value if isinstance(value, str) else value.decode(errors="replace")
+
+
+def _one_line(text: str | bytes) -> str:
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in _text(text))
 
 
 def _moment(time_ms: int) -> str:

@@ -36,6 +36,12 @@ def test_facts_of_bytes_that_are_no_entry_are_ordinary() -> None:
     assert 1 <= sticky_slot_of(b"\x0e\x01garbage") < 65536
 
 
+def test_sticky_slot_of_a_key_that_is_no_utf8_is_that_of_its_bytes() -> None:
+    """Whoever wrote it, no producer may bring the topic down."""
+    strange = entry(partition_key="AAAA").replace(b"AAAA", b"\xff\xfe\xed\xa0")
+    assert 1 <= sticky_slot_of(strange) < 65536
+
+
 @pytest.mark.parametrize(
     ("metadata", "slot"),
     [

@@ -87,6 +87,21 @@ def test_properties_when_shown_then_are_one_line_of_ascii() -> None:
     assert headers(properties=properties) == {"X-Pulsar-PROPERTY": '{"\\u00fc":"a\\r\\nb","k":"\\""}'}
 
 
+def test_texts_when_they_are_no_utf8_then_are_shown_as_far_as_they_can_be() -> None:
+    properties = [pb.KeyValue(key="AA", value="AA")]
+    raw = pb.MessageMetadata(
+        producer_name="p",
+        sequence_id=7,
+        publish_time=1_234_567_890_123,
+        partition_key="AA",
+        properties=properties,
+    ).SerializeToString()
+    metadata = pb.MessageMetadata.FromString(raw.replace(b"AA", b"\xff\xfe"))
+    found = entry_headers(Position(3, 4), ParsedEntry(metadata, b"", memoryview(b"")), entry_bytes=1)
+    assert found["X-Pulsar-partition-key"] == "??"
+    assert found["X-Pulsar-PROPERTY"] == '{"\\ufffd\\ufffd":"\\ufffd\\ufffd"}'
+
+
 def test_batch_when_shown_then_has_its_count_and_the_bytes_besides_metadata() -> None:
     found = headers(num_messages_in_batch=1)
     assert found["X-Pulsar-num-batch-message"] == "1"

@@ -93,6 +93,14 @@ def test_metadata_of_a_stopped_cluster_when_altered_then_the_broker_sees_it(
         urllib.request.urlopen(url, timeout=10)
 
 
+def test_metadata_of_many_keys_when_set_at_once_then_is_read_back(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    cluster = RealPulsar(tmp_path)
+    many = {"/set/at/once": b"\x00\xff", "/set/at": b"", "/other": b"x"}
+    cluster.put_all_metadata(many)
+    assert cluster.metadata_below("/set") == {key: value for key, value in many.items() if key != "/other"}
+
+
 def test_start_when_the_process_ends_early_then_names_its_directory(tmp_path: Path) -> None:
     cluster = RealPulsar(tmp_path / "broken", settings={"managedLedgerDefaultEnsembleSize": "many"})
     with pytest.raises(DidNotStart, match="broken"):

@@ -8,6 +8,7 @@ import threading
 import time
 from pathlib import Path
 
+import pulsar
 import pytest
 
 from interpulse.broker import keys
@@ -17,6 +18,7 @@ from interpulse.storage.sqlite import SqliteMetadataStore
 from tests.durability.lifecycle_room import disorder
 from tests.integration.rest_client import Reply, call
 from tests.integration.standalone_process import StandaloneProcess
+from tests.interop.official import connected
 
 pytestmark = pytest.mark.slow
 
@@ -125,3 +127,29 @@ async def finished(broker: StandaloneProcess) -> None:
         if policies.status == 404 or not policies.json["deleted"]:
             return
     raise AssertionError("the deletion is not finished")
+
+
+@pytest.mark.interop
+async def test_truncated_topic_when_the_broker_is_killed_then_nothing_comes_back(tmp_path: Path) -> None:
+    def read_all(client: pulsar.Client) -> list[bytes]:
+        reader = client.create_reader("t", pulsar.MessageId.earliest)
+        found = []
+        while reader.has_message_available():
+            found.append(reader.read_next(10_000).data())
+        reader.close()
+        return found
+
+    broker = StandaloneProcess(tmp_path / "data")
+    with connected(broker.service_url) as client:
+        consumer, producer = client.subscribe("t", "s"), client.create_producer("t")
+        for number in range(300):
+            producer.send(b"%d" % number)
+        assert consumer.receive(10_000).data() == b"0"
+        assert (await ask(broker, "DELETE", "persistent/public/default/t/truncate")).status == 204
+        broker.kill()
+    with StandaloneProcess(tmp_path / "data") as broker, connected(broker.service_url) as client:
+        assert read_all(client) == []
+        consumer, producer = client.subscribe("t", "s"), client.create_producer("t")
+        producer.send(b"after")
+        assert consumer.receive(10_000).data() == b"after"
+        assert read_all(client) == [b"after"]

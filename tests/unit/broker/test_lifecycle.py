@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pytest
 
@@ -26,7 +26,7 @@ from interpulse.model.ids import Position
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.policies import PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
-from interpulse.storage.api import Change, Put
+from interpulse.storage.api import Change, Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
 
 PARTITIONED_4 = LifecycleSettings(AutoTopicCreation(True, PARTITIONED, 4))
@@ -231,3 +231,54 @@ async def test_partition_metadata_that_cannot_be_understood_is_told_as_such(brok
     await broker.store.commit([Put(keys.partitioned_topic(X), stored)])
     with pytest.raises(MetadataError, match="partition metadata that cannot be understood"):
         await broker.lifecycle.partitions(X, create=True)
+
+
+class LookedAtStore(MemoryMetadataStore):
+    """Counts the keys it was asked for or gave out."""
+
+    keys = 0
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
+        self.keys += len(keys)
+        return await super().get_many(keys)
+
+    async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
+        found = await super().scan(prefix, after=after, limit=limit)
+        self.keys += len(found) + 1
+        return found
+
+    async def children(self, key: str) -> list[str]:
+        found = await super().children(key)
+        self.keys += len(found) + 1
+        return found
+
+
+OPERATIONS: dict[str, Callable[[TopicLifecycle], Awaitable[object]]] = {
+    "ask": lambda lifecycle: lifecycle.partitions(TopicName.parse("w"), create=True),
+    "open": lambda lifecycle: lifecycle.open(TopicName.parse("n"), by=Requester.CLIENT, create=True),
+    "create-plain": lambda lifecycle: lifecycle.create_plain(TopicName.parse("p")),
+    "create-partitioned": lambda lifecycle: lifecycle.create_partitioned(X, 3),
+    "create-missed-partitions": lambda lifecycle: lifecycle.create_missed_partitions(TopicName.parse("w")),
+    "expand": lambda lifecycle: lifecycle.expand(TopicName.parse("w"), 4),
+    "plan-delete": lambda lifecycle: lifecycle.plan_delete_partitioned(TopicName.parse("w")),
+}
+
+
+@pytest.mark.parametrize("limited", [False, True], ids=["without-limit", "with-a-topic-limit"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_operation_looks_at_as_much_in_a_large_namespace_as_in_a_small_one(operation: str, limited: bool) -> None:
+    looked_at = []
+    for size in (10, 1000):
+        store = LookedAtStore()
+        broker = await start(store)
+        await store.commit([Put(keys.topic_record(TopicName.parse(f"t{number}")), b"{}") for number in range(size)])
+        if limited:
+            await broker.namespaces.update_policies(
+                PUBLIC_DEFAULT, lambda old: old.changed(max_topics_per_namespace=9999)
+            )
+        await broker.lifecycle.create_partitioned(TopicName.parse("w"), 2)
+        store.keys = 0
+        await OPERATIONS[operation](broker.lifecycle)
+        looked_at.append(store.keys)
+    assert looked_at[0] == looked_at[1]
+    assert looked_at[0] < 25

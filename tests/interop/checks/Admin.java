@@ -233,6 +233,30 @@ public class Admin {
             act("terminate", admin, () -> admin.topics().terminateTopic(topic));
             act("unsubscribe", admin, () -> admin.topics().deleteSubscription(topic, "s"));
             act("unsubscribe again", admin, () -> admin.topics().deleteSubscription(topic, "s"));
+            String unstored = "non-persistent://" + ns + "/u";
+            String unstoredParted = "non-persistent://" + ns + "/v";
+            act("create unstored", admin, () -> admin.topics().createNonPartitionedTopic(unstored));
+            act("create unstored again", admin, () -> admin.topics().createNonPartitionedTopic(unstored));
+            act("create unstored partitioned", admin, () -> admin.topics().createPartitionedTopic(unstoredParted, 2));
+            show("unstored metadata", () -> admin.topics().getPartitionedTopicMetadata(unstoredParted).partitions);
+            show("unstored list", () -> admin.topics().getList(ns, TopicDomain.non_persistent).toString()
+                    .replace(tenant, "T"));
+            show("unstored partitioned list", () -> admin.topics().getPartitionedTopicList(ns).size());
+            show("topics of the namespace", () -> admin.namespaces().getTopics(ns).stream()
+                    .filter(each -> each.startsWith("non-")).count());
+            show("unstored stats", () -> admin.topics().getStats(unstored).getMsgInCounter());
+            show("unstored internal stats", () -> admin.topics().getInternalStats(unstored).numberOfEntries);
+            show("unstored partitioned stats",
+                    () -> admin.topics().getPartitionedStats(unstoredParted, true).getMetadata().partitions);
+            act("unstored subscription", admin,
+                    () -> admin.topics().createSubscription(unstored, "s", MessageId.latest));
+            show("unstored subscriptions", () -> admin.topics().getSubscriptions(unstored));
+            show("unstored last message", () -> admin.topics().getLastMessageId(unstored));
+            act("grow unstored", admin, () -> admin.topics().updatePartitionedTopic(unstoredParted, 3));
+            act("delete unstored partitioned", admin, () -> admin.topics().deletePartitionedTopic(unstoredParted));
+            act("unload unstored", admin, () -> admin.topics().unload(unstored));
+            show("unstored after unload", () -> admin.topics().getPartitionedTopicMetadata(unstored).partitions);
+            act("delete unstored", admin, () -> admin.topics().delete(unstored));
             act("delete base", admin, () -> admin.topics().delete(parted));
             act("delete partitioned", admin, () -> admin.topics().deletePartitionedTopic(parted));
             act("delete", admin, () -> admin.topics().delete(topic));

@@ -3,6 +3,9 @@
 Whether somebody needs it depends on the mode of the policy: ``delete_when_no_subscriptions`` keeps whatever has a
 subscription, ``delete_when_subscriptions_caught_up`` only what a subscription has not acknowledged yet. In both modes a
 connected client keeps its topic, and so does what another cluster has still to get. Only loaded topics are looked at.
+
+Pulsar does not spare a connected consumer in the second mode: its topic goes and comes back with its next attempt, and
+what is published in between is lost for it. Here it stays.
 """
 
 from __future__ import annotations

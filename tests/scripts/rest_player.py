@@ -18,6 +18,7 @@ import http.client
 import json
 import re
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -61,24 +62,18 @@ def read_conversation(path: Path, values: Mapping[str, str]) -> list[Step]:
 
 def play(web_url: str, steps: list[Step], *, real: bool) -> list[str]:
     """Make the calls one after the other; what came back wrong, a line each."""
+    return [wrong for step in steps if (wrong := _play_step(web_url, step, step.real if real else step.ours))]
+
+
+def _play_step(web_url: str, step: Step, expected: int) -> str | None:
+    """On a connection of its own: a real Pulsar now and then closes one between two calls."""
     address = urlsplit(web_url)
     assert address.hostname is not None
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
-    try:
-        return [wrong for step in steps if (wrong := _play_step(connection, step, step.real if real else step.ours))]
-    finally:
-        connection.close()
-
-
-def _play_step(connection: http.client.HTTPConnection, step: Step, expected: int) -> str | None:
     headers = {"Content-Type": "application/json"} if step.body is not None else {}
-    try:
+    with closing(http.client.HTTPConnection(address.hostname, address.port, timeout=30)) as connection:
         connection.request(step.method, step.path, body=step.body, headers=headers)
-    except ConnectionError:  # a real Pulsar now and then closes a connection between two calls
-        connection.close()
-        connection.request(step.method, step.path, body=step.body, headers=headers)
-    answer = connection.getresponse()
-    body = answer.read().decode()
+        answer = connection.getresponse()
+        body = answer.read().decode()
     if answer.status != expected:
         return f"line {step.line}: {step.method} {step.path}: {answer.status} instead of {expected}: {body[:200]}"
     if step.answer is not None and json.loads(body) != json.loads(step.answer):

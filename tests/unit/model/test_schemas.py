@@ -9,6 +9,7 @@ from interpulse.model.schemas import (
     SchemaType,
     definition_from_text,
     definition_to_text,
+    split_key_value,
     version_from_bytes,
     version_to_bytes,
 )
@@ -50,3 +51,12 @@ def test_key_value_definition_when_cut_short_or_no_object_then_is_refused() -> N
         definition_to_text(SchemaInfo(SchemaType.KEY_VALUE, b"\x00\x00\x00\x09abc"))
     with pytest.raises(ValueError, match="key and value"):
         definition_from_text(SchemaType.KEY_VALUE, "{}")
+
+
+def test_key_value_definition_when_a_part_is_marked_empty_then_it_is_empty() -> None:
+    raw = b"\xff\xff\xff\xff" + len(RECORD).to_bytes(4, "big") + RECORD
+    assert split_key_value(raw) == (b"", RECORD)
+    assert json.loads(definition_to_text(SchemaInfo(SchemaType.KEY_VALUE, raw))) == {
+        "key": "",
+        "value": json.loads(RECORD),
+    }

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
@@ -32,6 +32,8 @@ _HIDDEN: Final = {"logicalType": "interpulse.logicalType"}
 _INT: Final = range(-(2**31), 2**31)
 _LONG: Final = range(-(2**63), 2**63)
 _NO_DEFAULT: Final = object()
+
+_Known: TypeAlias = dict[tuple[int, "AvroType"], bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -206,7 +208,7 @@ class _Tree:
             raise _invalid(f"the field {name} has the order {order!r}; known are {', '.join(sorted(_ORDERS))}")
         kind = self.build(given["type"], depth=depth + 1)
         default = given.get(_DEFAULT, _NO_DEFAULT)
-        if default is not _NO_DEFAULT and not _is_value(default, kind):
+        if default is not _NO_DEFAULT and not _is_value(default, kind, {}):
             raise _invalid(f"the default {json.dumps(default)[:80]} of the field {name} is no {kind.name or kind.kind}")
         record.fields.append(AvroField(name, kind, default is not _NO_DEFAULT, _texts(given.get("aliases", []))))
 
@@ -236,8 +238,18 @@ def _texts(aliases: Any) -> tuple[str, ...]:
     return tuple(aliases)
 
 
-def _is_value(value: Any, kind: AvroType) -> bool:
-    """Whether JSON stands for a value of this type as defaults do: bytes as text, a union as any of its branches."""
+def _is_value(value: Any, kind: AvroType, known: _Known) -> bool:
+    """Whether JSON stands for a value of this type as defaults do: bytes as text, a union as any of its branches.
+
+    ``known`` keeps what was found: the branches of nested unions would be tried again and again.
+    """
+    key = (id(value), kind)
+    if key not in known:
+        known[key] = _fits(value, kind, known)
+    return known[key]
+
+
+def _fits(value: Any, kind: AvroType, known: _Known) -> bool:
     match kind.kind:
         case "null":
             return value is None
@@ -248,19 +260,19 @@ def _is_value(value: Any, kind: AvroType) -> bool:
         case "float" | "double":
             return type(value) in (int, float)
         case "array":
-            return isinstance(value, list) and all(_is_value(each, kind.parts[0]) for each in value)
+            return isinstance(value, list) and all(_is_value(each, kind.parts[0], known) for each in value)
         case "map":
-            return isinstance(value, dict) and all(_is_value(each, kind.parts[0]) for each in value.values())
+            return isinstance(value, dict) and all(_is_value(each, kind.parts[0], known) for each in value.values())
         case "union":
-            return any(_is_value(value, branch) for branch in kind.parts)
+            return any(_is_value(value, branch, known) for branch in kind.parts)
         case "record":
-            return isinstance(value, dict) and all(_is_field_value(value, each) for each in kind.fields)
+            return isinstance(value, dict) and all(_is_field_value(value, each, known) for each in kind.fields)
         case _:
             return isinstance(value, str)
 
 
-def _is_field_value(record: Mapping[str, Any], of: AvroField) -> bool:
-    return _is_value(record[of.name], of.type) if of.name in record else of.has_default
+def _is_field_value(record: Mapping[str, Any], of: AvroField, known: _Known) -> bool:
+    return _is_value(record[of.name], of.type, known) if of.name in record else of.has_default
 
 
 def _invalid(reason: str) -> InvalidSchemaDefinition:

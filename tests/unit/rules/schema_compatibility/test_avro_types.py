@@ -86,6 +86,17 @@ def test_definition_when_nested_without_end_then_refused(levels: int) -> None:
         parse_avro(b'{"type":"array","items":' * levels + b'"int"' + b"}" * levels)
 
 
+def test_default_when_unions_are_nested_then_each_branch_is_tried_once() -> None:
+    both = ["A", "B"]
+    value: Any = {"f": 5}
+    for _ in range(60):
+        value = {"f": value}
+    tree = record(fld(["null", record(fld(["null", "A"]), name="B"), "A"]))
+    grown = record(fld(tree, "first"), fld(both, "second", default=value), name="Root")
+    with pytest.raises(InvalidSchemaDefinition, match="field second is no union"):
+        parse(grown)
+
+
 @given(JSON_VALUES)
 def test_definition_when_any_json_then_a_tree_or_a_refusal(definition: Any) -> None:
     refused_or_parsed(json.dumps(definition).encode())

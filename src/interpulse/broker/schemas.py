@@ -13,7 +13,7 @@ import base64
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from interpulse.broker import keys
 from interpulse.broker.clock import Clock
@@ -23,6 +23,7 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
+from interpulse.rules.policies import effective_schema_strategy
 from interpulse.rules.schemas import (
     SchemaVersion,
     check_compatibility,
@@ -34,17 +35,6 @@ from interpulse.rules.schemas import (
 from interpulse.storage.api import Delete, MetadataStore, Put
 
 __all__ = ["PolicySource", "SchemaSettings", "Schemas"]
-
-_LEGACY_STRATEGIES: Final = {
-    "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
-    "AlwaysCompatible": "ALWAYS_COMPATIBLE",
-    "Backward": "BACKWARD",
-    "Forward": "FORWARD",
-    "Full": "FULL",
-    "BackwardTransitive": "BACKWARD_TRANSITIVE",
-    "ForwardTransitive": "FORWARD_TRANSITIVE",
-    "FullTransitive": "FULL_TRANSITIVE",
-}
 
 
 class PolicySource(Protocol):
@@ -183,10 +173,7 @@ class Schemas:
         settings = self._settings()
         if topic.is_system:
             return settings.system_topic_strategy
-        if policies.schema_compatibility_strategy != "UNDEFINED":
-            return policies.schema_compatibility_strategy
-        legacy = policies.other.get("schema_auto_update_compatibility_strategy")
-        return _LEGACY_STRATEGIES.get(str(legacy), settings.strategy)
+        return effective_schema_strategy(policies, settings.strategy)
 
     def _may_update(self, topic: TopicName, policies: NamespacePolicies, by: Requester) -> bool:
         if topic.is_system:

@@ -1,4 +1,7 @@
-"""Whether a namespace can be replicated between two clusters: topics and auto-creation policies compared (PIP-433).
+"""Whether a namespace can be replicated between two clusters, and what would make it so (PIP-433).
+
+`compare` says what keeps replication from working: topics and auto-creation policies. `plan_adjustments` says what has
+to change on the remote cluster, the source being the standard; it looks at schema policies too.
 
 Differs from Pulsar on purpose: the switch itself is compared, partition counts only where both sides create
 partitioned topics, and nothing where neither creates topics.
@@ -6,21 +9,48 @@ partitioned topics, and nothing where neither creates topics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
-from interpulse.model.names import TopicName
+from interpulse.model.adjustments import (
+    AdjustmentChange,
+    AdjustmentConflict,
+    AdminRequest,
+    ChangeKind,
+    ClusterPlan,
+    ConflictKind,
+)
+from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 
-__all__ = ["NamespaceSnapshot", "compare"]
+__all__ = ["NamespaceSnapshot", "as_override", "compare", "plan_adjustments"]
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSnapshot:
-    """One namespace on one cluster: effective auto-creation policy, and partition counts by base name (0 = plain)."""
+    """One namespace on one cluster: the policies in force, and partition counts by base name (0 = plain).
+
+    ``replicator_may_update_schema`` is true wherever producers may.
+    """
 
     auto_creation: AutoTopicCreation
     partitions: Mapping[TopicName, int]
+    auto_creation_source: Literal["namespace", "broker"] = "broker"
+    schema_strategy: str = "FULL"
+    auto_update_schema: bool = True
+    replicator_may_update_schema: bool = True
+
+
+def as_override(policy: AutoTopicCreation) -> AutoTopicCreation:
+    """What a policy means, in a form that can be set for a namespace: the type counts in its exact spelling."""
+    partitioned = policy.topic_type == PARTITIONED
+    return AutoTopicCreation(
+        policy.allowed,
+        PARTITIONED if partitioned else NON_PARTITIONED,
+        policy.default_partitions if partitioned else None,
+        policy.always_allow_for_replicator,
+    )
 
 
 def compare(cluster: str, local: NamespaceSnapshot, remote: NamespaceSnapshot) -> list[str]:
@@ -28,12 +58,46 @@ def compare(cluster: str, local: NamespaceSnapshot, remote: NamespaceSnapshot) -
 
     Topics that exist on one side only are no difference: what is missing remotely is created there.
     """
-    topics = [
-        _topic_difference(cluster, topic, count, remote.partitions[topic])
-        for topic, count in sorted(local.partitions.items(), key=lambda item: str(item[0]))
-        if topic in remote.partitions and remote.partitions[topic] != count
-    ]
-    return topics + _policy_differences(cluster, local.auto_creation, remote.auto_creation)
+    topics = [_topic_difference(cluster, *each) for each in _unequal_topics(local, remote)]
+    unequal = _unequal_creation(local.auto_creation, remote.auto_creation)
+    if not unequal:
+        return topics
+    return [*topics, f"auto-topic creation policy mismatch with {cluster}: {', '.join(unequal)}"]
+
+
+def plan_adjustments(
+    cluster: str, namespace: NamespaceName, local: NamespaceSnapshot, remote: NamespaceSnapshot | None
+) -> ClusterPlan:
+    """What has to change on ``cluster``, and what no change there can solve; None = it has no such namespace.
+
+    Only the remote namespace is ever changed: neither the source nor the remote brokers. Partition counts only grow.
+    """
+    if remote is None:
+        return ClusterPlan(cluster, conflicts=(_namespace_missing(cluster, namespace),))
+    growing, conflicts = [], []
+    for topic, here, there in _unequal_topics(local, remote):
+        if 0 < there < here:
+            growing.append(_grow(topic, here, there))
+        else:
+            conflicts.append(_topic_conflict(cluster, topic, here, there))
+    remote_only = sorted((each for each in remote.partitions.items() if each[0] not in local.partitions), key=_by_name)
+    return ClusterPlan(
+        cluster,
+        changes=(*_policy_changes(namespace, local, remote), *growing),
+        conflicts=tuple(sorted(conflicts, key=lambda each: (each.kind, str(each.topic)))),
+        remote_only=tuple(remote_only),
+    )
+
+
+def _by_name(item: tuple[TopicName, int]) -> str:
+    return str(item[0])
+
+
+def _unequal_topics(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> Iterator[tuple[TopicName, int, int]]:
+    """Topics of both sides whose counts differ, in order of their names."""
+    for topic, count in sorted(local.partitions.items(), key=_by_name):
+        if remote.partitions.get(topic, count) != count:
+            yield topic, count, remote.partitions[topic]
 
 
 def _topic_difference(cluster: str, topic: TopicName, local: int, remote: int) -> str:
@@ -46,13 +110,100 @@ def _shape(partitions: int) -> str:
     return f"{partitions} partitions" if partitions else NON_PARTITIONED
 
 
-def _policy_differences(cluster: str, local: AutoTopicCreation, remote: AutoTopicCreation) -> list[str]:
+def _unequal_creation(local: AutoTopicCreation, remote: AutoTopicCreation) -> list[str]:
     if not local.allowed and not remote.allowed:
         return []
-    pairs = [("allowAutoTopicCreation", str(local.allowed).lower(), str(remote.allowed).lower())]
-    kinds = (local.topic_type or NON_PARTITIONED, remote.topic_type or NON_PARTITIONED)
-    pairs.append(("topicType", *kinds))
-    if kinds == (PARTITIONED, PARTITIONED):
-        pairs.append(("defaultNumPartitions", str(local.default_partitions), str(remote.default_partitions)))
-    unequal = [f"{name}: local={here}, remote={there}" for name, here, there in pairs if here != there]
-    return [f"auto-topic creation policy mismatch with {cluster}: {', '.join(unequal)}"] if unequal else []
+    here, there = as_override(local), as_override(remote)
+    pairs = [
+        ("allowAutoTopicCreation", str(here.allowed).lower(), str(there.allowed).lower()),
+        ("topicType", here.topic_type, there.topic_type),
+    ]
+    if here.topic_type == there.topic_type == PARTITIONED:
+        pairs.append(("defaultNumPartitions", str(here.default_partitions), str(there.default_partitions)))
+    return [f"{name}: local={ours}, remote={theirs}" for name, ours, theirs in pairs if ours != theirs]
+
+
+def _policy_changes(
+    namespace: NamespaceName, local: NamespaceSnapshot, remote: NamespaceSnapshot
+) -> Iterator[AdjustmentChange]:
+    if _unequal_creation(local.auto_creation, remote.auto_creation):
+        yield _set_creation(namespace, local, remote)
+    here = (local.auto_update_schema, local.replicator_may_update_schema)
+    there = (remote.auto_update_schema, remote.replicator_may_update_schema)
+    if here != there:
+        yield _set_auto_update(namespace, here, there)
+    if local.schema_strategy != remote.schema_strategy:
+        yield AdjustmentChange(
+            ChangeKind.SCHEMA_COMPATIBILITY_STRATEGY,
+            current=remote.schema_strategy,
+            desired=local.schema_strategy,
+            request=_policy_request("PUT", namespace, "schemaCompatibilityStrategy", local.schema_strategy),
+        )
+
+
+def _set_creation(namespace: NamespaceName, local: NamespaceSnapshot, remote: NamespaceSnapshot) -> AdjustmentChange:
+    desired = as_override(local.auto_creation).to_json()
+    return AdjustmentChange(
+        ChangeKind.AUTO_TOPIC_CREATION,
+        current=as_override(remote.auto_creation).to_json() | {"source": remote.auto_creation_source},
+        desired=desired,
+        request=_policy_request("POST", namespace, "autoTopicCreation", desired),
+    )
+
+
+def _set_auto_update(
+    namespace: NamespaceName, desired: tuple[bool, bool], current: tuple[bool, bool]
+) -> AdjustmentChange:
+    """Both switches in one call, as they are stored together; each pair is (producers may, replicators may)."""
+    query = f"?allowAutoUpdateSchemaWithReplicator={str(desired[1]).lower()}"
+    request = _policy_request("POST", namespace, f"isAllowAutoUpdateSchema{query}", desired[0])
+    if desired[1] == current[1]:
+        return AdjustmentChange(ChangeKind.IS_ALLOW_AUTO_UPDATE_SCHEMA, current[0], desired[0], request)
+    return AdjustmentChange(
+        ChangeKind.IS_ALLOW_AUTO_UPDATE_SCHEMA, _switches_json(current), _switches_json(desired), request
+    )
+
+
+def _switches_json(switches: tuple[bool, bool]) -> dict[str, bool]:
+    allowed, with_replicator = switches
+    return {"isAllowAutoUpdateSchema": allowed, "isAllowAutoUpdateSchemaWithReplicator": with_replicator}
+
+
+def _policy_request(method: str, namespace: NamespaceName, policy: str, body: Any) -> AdminRequest:
+    return AdminRequest(method, f"/admin/v2/namespaces/{namespace}/{policy}", body)
+
+
+def _grow(topic: TopicName, local: int, remote: int) -> AdjustmentChange:
+    path = f"/admin/v2/{topic.rest_path}/partitions?updateLocalTopicOnly=true"
+    return AdjustmentChange(
+        ChangeKind.TOPIC_PARTITIONS,
+        current={"partitions": remote},
+        desired={"partitions": local},
+        request=AdminRequest("POST", path, local),
+        topic=topic,
+    )
+
+
+def _topic_conflict(cluster: str, topic: TopicName, local: int, remote: int) -> AdjustmentConflict:
+    shrinking = bool(local and remote)
+    remedy = (
+        f"expand it here to {remote} partitions, or delete it on {cluster}"
+        if shrinking
+        else f"delete it on {cluster} or here, whichever has the wrong shape"
+    )
+    return AdjustmentConflict(
+        ConflictKind.PARTITIONS_CANNOT_SHRINK if shrinking else ConflictKind.TOPIC_TYPE_MISMATCH,
+        reason=_topic_difference(cluster, topic, local, remote),
+        remedy=remedy,
+        topic=topic,
+        local={"partitions": local},
+        remote={"partitions": remote},
+    )
+
+
+def _namespace_missing(cluster: str, namespace: NamespaceName) -> AdjustmentConflict:
+    return AdjustmentConflict(
+        ConflictKind.NAMESPACE_MISSING,
+        reason=f"Namespace {namespace} does not exist on cluster {cluster}",
+        remedy="create it there first",
+    )

@@ -26,11 +26,23 @@ __all__ = [
     "effective_auto_subscription_creation",
     "effective_deduplication",
     "effective_retention",
+    "effective_schema_strategy",
     "effective_topics_max",
     "effective_ttl_seconds",
 ]
 
 _INT_MAX: Final = 2**31 - 1
+_LEGACY_STRATEGY_FIELD: Final = "schema_auto_update_compatibility_strategy"
+_LEGACY_STRATEGIES: Final = {
+    "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
+    "AlwaysCompatible": "ALWAYS_COMPATIBLE",
+    "Backward": "BACKWARD",
+    "Forward": "FORWARD",
+    "Full": "FULL",
+    "BackwardTransitive": "BACKWARD_TRANSITIVE",
+    "ForwardTransitive": "FORWARD_TRANSITIVE",
+    "FullTransitive": "FULL_TRANSITIVE",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +152,13 @@ def effective_deduplication(namespace: NamespacePolicies | None, broker_enabled:
 def effective_retention(namespace: NamespacePolicies | None, broker: RetentionPolicies) -> RetentionPolicies:
     """How long entries stay after every subscription has acknowledged them."""
     return (namespace and namespace.retention) or broker
+
+
+def effective_schema_strategy(namespace: NamespacePolicies, broker_strategy: str) -> str:
+    """How a new schema has to fit the earlier ones; the namespace's older setting counts if the newer says nothing."""
+    if namespace.schema_compatibility_strategy != "UNDEFINED":
+        return namespace.schema_compatibility_strategy
+    return _LEGACY_STRATEGIES.get(str(namespace.other.get(_LEGACY_STRATEGY_FIELD)), broker_strategy)
 
 
 def effective_ttl_seconds(namespace: NamespacePolicies | None, broker_seconds: int) -> int:

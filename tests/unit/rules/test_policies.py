@@ -25,6 +25,7 @@ from interpulse.rules.policies import (
     effective_auto_subscription_creation,
     effective_deduplication,
     effective_retention,
+    effective_schema_strategy,
     effective_topics_max,
     effective_ttl_seconds,
 )
@@ -159,3 +160,28 @@ def test_strategy_is_spelled_exactly(value: Any) -> None:
     assert check_strategy("FULL", ("FULL", "BACKWARD")) == "FULL"
     with pytest.raises(PreconditionFailed, match="allowed are FULL, BACKWARD"):
         check_strategy(value, ("FULL", "BACKWARD"))
+
+
+@pytest.mark.parametrize(
+    ("policies", "strategy"),
+    [
+        (NamespacePolicies(), "FULL"),
+        (NamespacePolicies(schema_compatibility_strategy="FORWARD"), "FORWARD"),
+        (NamespacePolicies(other={"schema_auto_update_compatibility_strategy": "Backward"}), "BACKWARD"),
+        (
+            NamespacePolicies(
+                schema_compatibility_strategy="FORWARD",
+                other={"schema_auto_update_compatibility_strategy": "AutoUpdateDisabled"},
+            ),
+            "FORWARD",
+        ),
+        (
+            NamespacePolicies(other={"schema_auto_update_compatibility_strategy": "AutoUpdateDisabled"}),
+            "ALWAYS_INCOMPATIBLE",
+        ),
+    ],
+)
+def test_schema_strategy_of_the_namespace_then_its_older_setting_then_the_broker(
+    policies: NamespacePolicies, strategy: str
+) -> None:
+    assert effective_schema_strategy(policies, "FULL") == strategy

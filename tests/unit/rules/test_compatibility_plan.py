@@ -1,0 +1,300 @@
+"""What would make one namespace fit for replication: every row of the preview's table, and what must always hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interpulse.model.adjustments import AdjustmentPlan, ClusterPlan, Outcome
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.rules.compatibility import NamespaceSnapshot, compare, plan_adjustments
+
+DEMO = NamespaceName.parse("demo/a")
+POLICIES = "/admin/v2/namespaces/demo/a"
+PLAIN = AutoTopicCreation(True, NON_PARTITIONED, 1)
+FOUR = AutoTopicCreation(True, PARTITIONED, 4)
+OFF = AutoTopicCreation(False, NON_PARTITIONED)
+
+
+def topic(name: str) -> TopicName:
+    return TopicName.parse(f"persistent://demo/a/{name}")
+
+
+def snapshot(creation: AutoTopicCreation = PLAIN, **partitions: int) -> NamespaceSnapshot:
+    return NamespaceSnapshot(creation, {topic(name): count for name, count in partitions.items()})
+
+
+def plan(local: NamespaceSnapshot, remote: NamespaceSnapshot | None) -> ClusterPlan:
+    return plan_adjustments("west", DEMO, local, remote)
+
+
+def whole(*clusters: ClusterPlan) -> AdjustmentPlan:
+    return AdjustmentPlan(DEMO, "east", ("east", "west"), clusters)
+
+
+@pytest.mark.parametrize(
+    ("local", "remote", "change"),
+    [
+        pytest.param(
+            snapshot(FOUR),
+            snapshot(PLAIN),
+            {
+                "kind": "AUTO_TOPIC_CREATION",
+                "current": {"allowAutoTopicCreation": True, "topicType": NON_PARTITIONED, "source": "broker"},
+                "desired": {"allowAutoTopicCreation": True, "topicType": PARTITIONED, "defaultNumPartitions": 4},
+                "request": {
+                    "method": "POST",
+                    "path": f"{POLICIES}/autoTopicCreation",
+                    "body": {"allowAutoTopicCreation": True, "topicType": PARTITIONED, "defaultNumPartitions": 4},
+                },
+            },
+            id="auto-creation",
+        ),
+        pytest.param(
+            snapshot(OFF),
+            replace(snapshot(FOUR), auto_creation_source="namespace"),
+            {
+                "kind": "AUTO_TOPIC_CREATION",
+                "current": {
+                    "allowAutoTopicCreation": True,
+                    "topicType": PARTITIONED,
+                    "defaultNumPartitions": 4,
+                    "source": "namespace",
+                },
+                "desired": {"allowAutoTopicCreation": False, "topicType": NON_PARTITIONED},
+                "request": {
+                    "method": "POST",
+                    "path": f"{POLICIES}/autoTopicCreation",
+                    "body": {"allowAutoTopicCreation": False, "topicType": NON_PARTITIONED},
+                },
+            },
+            id="auto-creation-switched-off",
+        ),
+        pytest.param(
+            snapshot(t=4),
+            snapshot(t=2),
+            {
+                "kind": "TOPIC_PARTITIONS",
+                "topic": "persistent://demo/a/t",
+                "current": {"partitions": 2},
+                "desired": {"partitions": 4},
+                "request": {
+                    "method": "POST",
+                    "path": "/admin/v2/persistent/demo/a/t/partitions?updateLocalTopicOnly=true",
+                    "body": 4,
+                },
+            },
+            id="remote-has-fewer-partitions",
+        ),
+        pytest.param(
+            snapshot(__change_events=3),
+            snapshot(__change_events=1),
+            {
+                "kind": "TOPIC_PARTITIONS",
+                "topic": "persistent://demo/a/__change_events",
+                "current": {"partitions": 1},
+                "desired": {"partitions": 3},
+                "request": {
+                    "method": "POST",
+                    "path": "/admin/v2/persistent/demo/a/__change_events/partitions?updateLocalTopicOnly=true",
+                    "body": 3,
+                },
+            },
+            id="change-events-like-any-topic",
+        ),
+        pytest.param(
+            replace(snapshot(), schema_strategy="BACKWARD"),
+            snapshot(),
+            {
+                "kind": "SCHEMA_COMPATIBILITY_STRATEGY",
+                "current": "FULL",
+                "desired": "BACKWARD",
+                "request": {"method": "PUT", "path": f"{POLICIES}/schemaCompatibilityStrategy", "body": "BACKWARD"},
+            },
+            id="schema-strategy",
+        ),
+        pytest.param(
+            replace(snapshot(), auto_update_schema=False),
+            snapshot(),
+            {
+                "kind": "IS_ALLOW_AUTO_UPDATE_SCHEMA",
+                "current": True,
+                "desired": False,
+                "request": {
+                    "method": "POST",
+                    "path": f"{POLICIES}/isAllowAutoUpdateSchema?allowAutoUpdateSchemaWithReplicator=true",
+                    "body": False,
+                },
+            },
+            id="schema-updates",
+        ),
+        pytest.param(
+            replace(snapshot(), auto_update_schema=False, replicator_may_update_schema=False),
+            replace(snapshot(), auto_update_schema=False),
+            {
+                "kind": "IS_ALLOW_AUTO_UPDATE_SCHEMA",
+                "current": {"isAllowAutoUpdateSchema": False, "isAllowAutoUpdateSchemaWithReplicator": True},
+                "desired": {"isAllowAutoUpdateSchema": False, "isAllowAutoUpdateSchemaWithReplicator": False},
+                "request": {
+                    "method": "POST",
+                    "path": f"{POLICIES}/isAllowAutoUpdateSchema?allowAutoUpdateSchemaWithReplicator=false",
+                    "body": False,
+                },
+            },
+            id="schema-updates-by-replicators",
+        ),
+    ],
+)
+def test_difference_that_can_be_adjusted_is_one_change(
+    local: NamespaceSnapshot, remote: NamespaceSnapshot, change: dict[str, Any]
+) -> None:
+    found = plan(local, remote)
+    assert [each.to_json() for each in found.changes] == [change]
+    assert not found.conflicts
+    assert whole(found).outcome is Outcome.NEEDS_ADJUSTMENT
+
+
+@pytest.mark.parametrize(
+    ("local", "remote", "kind", "sides"),
+    [
+        pytest.param(snapshot(u=2), snapshot(u=8), "PARTITIONS_CANNOT_SHRINK", (2, 8), id="remote-has-more-partitions"),
+        pytest.param(snapshot(u=2), snapshot(u=0), "TOPIC_TYPE_MISMATCH", (2, 0), id="plain-there"),
+        pytest.param(snapshot(u=0), snapshot(u=2), "TOPIC_TYPE_MISMATCH", (0, 2), id="plain-here"),
+    ],
+)
+def test_topic_that_nothing_can_make_equal_is_a_conflict(
+    local: NamespaceSnapshot, remote: NamespaceSnapshot, kind: str, sides: tuple[int, int]
+) -> None:
+    found = plan(local, remote)
+    assert not found.changes
+    (conflict,) = [each.to_json() for each in found.conflicts]
+    assert (conflict["kind"], conflict["topic"]) == (kind, "persistent://demo/a/u")
+    assert (conflict["local"]["partitions"], conflict["remote"]["partitions"]) == sides
+    assert "persistent://demo/a/u" in conflict["reason"]
+    assert "west" in conflict["remedy"]
+    assert whole(found).outcome is Outcome.CONFLICT
+
+
+def test_missing_namespace_is_a_conflict() -> None:
+    assert [each.to_json() for each in plan(snapshot(x=1), None).conflicts] == [
+        {
+            "kind": "NAMESPACE_MISSING",
+            "reason": "Namespace demo/a does not exist on cluster west",
+            "remedy": "create it there first",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("local", "remote"),
+    [
+        pytest.param(snapshot(x=2), snapshot(x=2), id="equal"),
+        pytest.param(snapshot(x=2), snapshot(), id="absent-remotely"),
+        pytest.param(snapshot(OFF), snapshot(AutoTopicCreation(False, PARTITIONED, 9)), id="neither-creates"),
+        pytest.param(
+            snapshot(AutoTopicCreation(True, "PARTITIONED", 9)), snapshot(), id="type-counts-in-its-exact-spelling"
+        ),
+        pytest.param(snapshot(), snapshot(AutoTopicCreation(True, NON_PARTITIONED, 9)), id="count-without-meaning"),
+    ],
+)
+def test_nothing_to_do(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> None:
+    assert plan(local, remote) == ClusterPlan("west")
+    assert whole(plan(local, remote)).outcome is Outcome.READY
+
+
+def test_topic_only_there_is_told_and_changes_nothing() -> None:
+    found = plan(snapshot(), snapshot(w=3, v=0))
+    assert found.to_json()["info"] == [
+        {"kind": "REMOTE_ONLY_TOPIC", "topic": "persistent://demo/a/v", "partitions": 0},
+        {"kind": "REMOTE_ONLY_TOPIC", "topic": "persistent://demo/a/w", "partitions": 3},
+    ]
+    assert whole(found).outcome is Outcome.READY
+
+
+def test_document_has_its_parts_sorted_by_kind_and_topic() -> None:
+    local = replace(snapshot(FOUR, b=4, a=4, d=1, c=0, e=1), schema_strategy="BACKWARD", auto_update_schema=False)
+    found = whole(plan(local, snapshot(PLAIN, b=2, a=2, d=2, c=1, e=2)))
+    document = found.to_json()
+    assert {key: document[key] for key in ("namespace", "localCluster", "requestedClusters", "addedClusters")} == {
+        "namespace": "demo/a",
+        "localCluster": "east",
+        "requestedClusters": ["east", "west"],
+        "addedClusters": ["west"],
+    }
+    (west,) = document["clusters"]
+    assert (west["cluster"], west["checked"], west["skipReason"]) == ("west", True, None)
+    for part in ("changes", "conflicts"):
+        keys = [(each["kind"], each.get("topic", "")) for each in west[part]]
+        assert keys == sorted(keys)
+    assert (len(west["changes"]), len(west["conflicts"])) == (5, 3)
+    assert document["outcome"] == "CONFLICT"
+
+
+def applied(remote: NamespaceSnapshot, found: ClusterPlan) -> NamespaceSnapshot:
+    """What a cluster is after the requests of the plan."""
+    for change in found.changes:
+        path, _, query = change.request.path.partition("?")
+        body = change.request.body
+        match path.rpartition("/")[2]:
+            case "autoTopicCreation":
+                remote = replace(
+                    remote, auto_creation=AutoTopicCreation.from_json(body), auto_creation_source="namespace"
+                )
+            case "schemaCompatibilityStrategy":
+                remote = replace(remote, schema_strategy=body)
+            case "isAllowAutoUpdateSchema":
+                remote = replace(
+                    remote, auto_update_schema=body, replicator_may_update_schema=body or query.endswith("=true")
+                )
+            case "partitions":
+                assert change.topic is not None
+                remote = replace(remote, partitions={**remote.partitions, change.topic: body})
+    return remote
+
+
+creations = st.builds(
+    AutoTopicCreation,
+    st.booleans(),
+    st.sampled_from([None, PARTITIONED, NON_PARTITIONED, "PARTITIONED"]),
+    st.integers(1, 3),
+)
+snapshots = st.builds(
+    lambda creation, counts, strategy, switches: NamespaceSnapshot(
+        creation,
+        {topic(name): count for name, count in counts.items()},
+        schema_strategy=strategy,
+        auto_update_schema=switches[0],
+        replicator_may_update_schema=switches[0] or switches[1],
+    ),
+    creations,
+    st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3)),
+    st.sampled_from(["FULL", "BACKWARD"]),
+    st.tuples(st.booleans(), st.booleans()),
+)
+
+
+@settings(deadline=None)
+@given(snapshots, snapshots)
+def test_after_the_changes_there_is_nothing_left_to_change(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> None:
+    found = plan(local, remote)
+    again = plan(local, applied(remote, found))
+    assert not again.changes
+    assert again.conflicts == found.conflicts
+    assert whole(again).outcome is (Outcome.CONFLICT if found.conflicts else Outcome.READY)
+
+
+@settings(deadline=None)
+@given(snapshots, snapshots)
+def test_plan_has_something_to_say_wherever_the_comparison_has(
+    local: NamespaceSnapshot, remote: NamespaceSnapshot
+) -> None:
+    differences = compare("west", local, remote)
+    found = plan(local, remote)
+    schema_kinds = ("IS_ALLOW_AUTO_UPDATE_SCHEMA", "SCHEMA_COMPATIBILITY_STRATEGY")
+    compared = [each for each in found.changes if each.kind not in schema_kinds]
+    assert len(differences) == len(compared) + len(found.conflicts)

@@ -51,9 +51,4 @@ class DeletePartitionedMetadata:
     topic: TopicName
 
 
-Change = (
-    CreatePartitionedMetadata
-    | CreateTopicRecord
-    | SetPartitionCount
-    | DeletePartitionedMetadata
-)
+Change = CreatePartitionedMetadata | CreateTopicRecord | SetPartitionCount | DeletePartitionedMetadata

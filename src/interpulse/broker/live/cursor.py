@@ -148,7 +148,6 @@ class CursorRecord:
             replicate_state=bool(body.get("replicated", False)),
         )
 
-
     def of_new_partition(self, mark_delete: Position) -> CursorRecord:
         """The same subscription on a partition that comes later: what clients set of it, and nothing acknowledged."""
         return CursorRecord(mark_delete, properties=self.properties, replicate_state=self.replicate_state)

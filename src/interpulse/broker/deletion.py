@@ -25,7 +25,6 @@ from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.tenants import Tenants
 from interpulse.model.errors import InvalidTopicName, NotEmpty, NotFound, OperationNotAllowed, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.model.topics import TopicKind
 from interpulse.storage.api import Change, Delete, MetadataStore
 
 __all__ = ["Deletion"]
@@ -60,7 +59,8 @@ class Deletion:
     async def topic(self, name: TopicName, *, force: bool) -> None:
         """Delete one topic or partition; raises PreconditionFailed if it is in use and not forced.
 
-        The schemas go with a topic, but stay when one partition of it is deleted.
+        The schemas go with a topic, but stay when one partition of it is deleted, and while a topic of the same name is
+        in the other domain: they are its schemas too.
         """
 
         async def attempt() -> None:
@@ -70,24 +70,12 @@ class Deletion:
         await until_unchanged(attempt)
 
     async def inactive_topic(self, name: TopicName, check: DeleteCheck) -> None:
-        """Delete one topic or partition that nobody needs; ``check`` has the last word (see `TopicRegistry.delete`).
-
-        Schemas stay while the topic of the same name in the other domain is there, for which they are as well.
-        """
-
-        async def attempt() -> None:
-            kept = await self._twin_exists(name)
-            await self._delete_plain(name, check=check, schemas_kept=kept)
-
-        await until_unchanged(attempt)
+        """Delete one topic or partition that nobody needs; ``check`` has the last word (see `TopicRegistry.delete`)."""
+        await until_unchanged(lambda: self._delete_plain(name, check=check))
 
     async def deserted_partitioned_topic(self, name: TopicName) -> bool:
-        """Delete a partitioned topic that has no partition left, in one commit; whether it was one.
-
-        What becomes of its schemas is as in `inactive_topic`.
-        """
-        also = self._belongings(name, schemas_kept=await self._twin_exists(name))
-        return await self._lifecycle.delete_deserted(name, also)
+        """Delete a partitioned topic that has no partition left, in one commit; whether it was one."""
+        return await self._lifecycle.delete_deserted(name)
 
     async def partitioned_topic(self, name: TopicName, *, force: bool) -> None:
         """Delete a partitioned topic with its partitions; if one is in use and it is not forced, nothing is deleted."""
@@ -138,24 +126,14 @@ class Deletion:
 
     # --- one topic
 
-    async def _delete_plain(
-        self, name: TopicName, *, force: bool = False, check: DeleteCheck | None = None, schemas_kept: bool = False
-    ) -> None:
-        also: list[Change] = []
+    async def _delete_plain(self, name: TopicName, *, force: bool = False, check: DeleteCheck | None = None) -> None:
+        also: Sequence[Change] = ()
         expect: dict[str, int | None] = {}
         if not name.is_partition and await self._lifecycle.metadata(name) is None:
-            also = self._belongings(name, schemas_kept=schemas_kept)
-            expect = {keys.partitioned_topic(name): None}
+            belongings = await self._lifecycle.belongings(name)
+            also = belongings.removal
+            expect = {keys.partitioned_topic(name): None, **belongings.expect}
         await self._registry.delete(name, force=force, check=check, also=also, expect=expect)
-
-    def _belongings(self, name: TopicName, *, schemas_kept: bool) -> list[Change]:
-        changes = self._lifecycle.belongings(name)
-        return [each for each in changes if each.key != keys.schema(name)] if schemas_kept else changes
-
-    async def _twin_exists(self, name: TopicName) -> bool:
-        domain = NON_PERSISTENT if name.is_persistent else PERSISTENT
-        twin = TopicName.of(domain, name.tenant, name.namespace, name.base.local_name)
-        return (await self._lifecycle.existence(twin)).kind is not TopicKind.ABSENT
 
     # --- a namespace
 

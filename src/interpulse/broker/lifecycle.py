@@ -31,9 +31,9 @@ from interpulse.model.changes import (
     DeletePartitionedMetadata,
 )
 from interpulse.model.errors import MetadataError
-from interpulse.model.names import Domain, NamespaceName, TopicName, decode_local_name
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, decode_local_name
 from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation
-from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester
+from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.rules import topics as rules
 from interpulse.rules.decision import Decision
 from interpulse.rules.inactivity import decide_delete_deserted
@@ -41,7 +41,7 @@ from interpulse.rules.policies import effective_auto_creation, effective_topics_
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import Delete, MetadataStore, Put
 
-__all__ = ["LifecycleSettings", "PartitionedDeletion", "TopicLifecycle"]
+__all__ = ["Belongings", "LifecycleSettings", "PartitionedDeletion", "TopicLifecycle"]
 
 A = TypeVar("A")
 _KEYS_PER_PAGE = 1000
@@ -102,6 +102,14 @@ class _Reading:
     versions: Mapping[str, int | None]
     remotes: tuple[str, ...] = ()
     count: TopicCount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    """What is removed together with a topic, and what its removal rests on."""
+
+    removal: tuple[StoreChange, ...]
+    expect: Mapping[str, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,15 +304,26 @@ class TopicLifecycle:
         reading = await self._read(name)
         decision = rules.decide_delete_partitioned(reading.view)
         changes = [_store_change(reading.view, change) for change in decision.changes]
+        expect = {key: reading.versions[key] for key in (keys.partitioned_topic(name), keys.topic_record(name))}
         if not reading.view.recorded:
-            changes += self.belongings(name)
-        versions = (keys.partitioned_topic(name), keys.topic_record(name))
+            belongings = await self.belongings(name)
+            changes += belongings.removal
+            expect |= belongings.expect
         partitions = tuple(name.partition(index) for index in range(decision.answer))
-        return PartitionedDeletion(partitions, tuple(changes), {key: reading.versions[key] for key in versions})
+        return PartitionedDeletion(partitions, tuple(changes), expect)
 
-    def belongings(self, name: TopicName) -> list[StoreChange]:
-        """The removal of what a topic, or the partitions of one, have in common: schemas and policies."""
-        return [Delete(keys.schema(name)), Delete(keys.topic_policies(name))]
+    async def belongings(self, name: TopicName) -> Belongings:
+        """What goes with a topic, or with the last partition of one: its policies and its schemas.
+
+        The schemas are those of the same name in the other domain too, and stay while there is such a topic.
+        """
+        removal: list[StoreChange] = [Delete(keys.topic_policies(name))]
+        domain = NON_PERSISTENT if name.is_persistent else PERSISTENT
+        twin = TopicName(domain, name.tenant, name.namespace, name.local_name)
+        if (await self.existence(twin)).kind is not TopicKind.ABSENT:
+            return Belongings(tuple(removal), {})
+        absent = {keys.partitioned_topic(twin): None, keys.topic_record(twin): None}
+        return Belongings((*removal, Delete(keys.schema(name))), absent)
 
     async def unfinished_deletions(self) -> list[TopicName]:
         """The partitioned topics that are marked as being deleted."""
@@ -316,8 +335,8 @@ class TopicLifecycle:
             last = page[-1][0]
         return found
 
-    async def delete_deserted(self, name: TopicName, more: Sequence[StoreChange]) -> bool:
-        """Remove the metadata of a partitioned topic that has no partition left, and ``more``; whether it was one.
+    async def delete_deserted(self, name: TopicName) -> bool:
+        """Remove a partitioned topic that has no partition left, with its belongings; whether it was one.
 
         No partition can come back in between: its record would have to be absent for this commit, and the metadata
         present for its own.
@@ -330,8 +349,9 @@ class TopicLifecycle:
             decision = decide_delete_deserted(reading.view, loaded=loaded)
             if decision.changes:
                 absent: dict[str, int | None] = {keys.topic_record(each): None for each in partitions}
-                expecting = replace(reading, versions={**reading.versions, **absent})
-                await self._commit(expecting, decision.changes, more)
+                belongings = await self.belongings(name)
+                expecting = replace(reading, versions={**reading.versions, **absent, **belongings.expect})
+                await self._commit(expecting, decision.changes, belongings.removal)
             return decision.answer
 
         return await until_unchanged(attempt)

@@ -30,13 +30,12 @@ from interpulse.model.errors import (
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topics import TopicKind
+from interpulse.rules.bundles import boundaries_of, bundle_of
 from interpulse.rules.lookup import (
     BatchAnswer,
     LookupTarget,
     NamespaceView,
     Owner,
-    boundaries_of,
-    bundle_of,
     check_batch_size,
     find_target,
     requested_topics,

@@ -13,7 +13,7 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AlreadyExists, NamespaceNotFound, PreconditionFailed
 from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName
 from interpulse.model.policies import NamespacePolicies
-from interpulse.rules.lookup import bundles_of_new_namespace
+from interpulse.rules.bundles import bundles_of_new_namespace
 from interpulse.rules.topics import NamespaceStanding
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
 

@@ -1,15 +1,98 @@
-"""The bundles that operators name. Which one a topic belongs to is a question of `interpulse.rules.lookup`."""
+"""Bundles: the hash ranges of a namespace, which one a topic belongs to, and those that operators name."""
 
 from __future__ import annotations
 
+import zlib
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any, Final
 
-from interpulse.model.errors import PreconditionFailed
+from interpulse.model.errors import InvalidRequest, PreconditionFailed
+from interpulse.model.names import TopicName
+from interpulse.model.policies import NamespacePolicies
 
-__all__ = ["checked_bundle"]
+__all__ = [
+    "BUNDLES_DEFAULT",
+    "ONE_BUNDLE",
+    "boundaries_of",
+    "bundle_at",
+    "bundle_boundaries",
+    "bundle_hash",
+    "bundle_of",
+    "bundles_of_new_namespace",
+    "checked_bundle",
+    "lower_ends",
+]
 
-_REASON_CHARS_MAX = 500
+BUNDLES_DEFAULT: Final = 4
+_BUNDLES_MAX: Final = 65_536
+"""More than any load balancer splits into; Pulsar's own limit of 2^32 would let one request fill the memory."""
+_HASH_MAX: Final = 0xFFFFFFFF
+ONE_BUNDLE: Final = ("0x00000000", "0xffffffff")
+"""The boundaries of a namespace that is not divided."""
+_REASON_CHARS_MAX: Final = 500
+
+
+def bundle_boundaries(bundles: int) -> tuple[str, ...]:
+    """The ends of that many equal hash ranges, as Pulsar writes them: ``0x00000000`` ... ``0xffffffff``."""
+    step = (_HASH_MAX + 1) // bundles
+    return (*(f"0x{step * index:08x}" for index in range(bundles)), f"0x{_HASH_MAX:08x}")
+
+
+def bundle_hash(topic: TopicName) -> int:
+    """Where a topic lies in the hash range of its namespace: the CRC-32 of its complete name."""
+    return zlib.crc32(str(topic).encode())
+
+
+def bundle_of(topic: TopicName, boundaries: Sequence[str]) -> str:
+    """The bundle of a topic, as ``<lower>_<upper>``; the last one includes its upper end."""
+    return bundle_at(boundaries, bisect_right(lower_ends(boundaries), bundle_hash(topic)) - 1)
+
+
+def boundaries_of(policies: NamespacePolicies | None) -> tuple[str, ...]:
+    """The boundaries that the policies of a namespace hold; one bundle for everything where they hold none."""
+    bundles = (policies.other.get("bundles") if policies else None) or {}
+    return tuple(bundles.get("boundaries") or ONE_BUNDLE)
+
+
+def bundles_of_new_namespace(requested: Any) -> dict[str, Any]:
+    """The ``bundles`` of a namespace that is created: boundaries as given, or as many equal ranges as asked for.
+
+    Without a positive ``numBundles`` it is Pulsar's default, whatever the boundaries say. Raises InvalidRequest.
+    """
+    body = requested if isinstance(requested, dict) else {}
+    count, boundaries = body.get("numBundles"), body.get("boundaries")
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        count, boundaries = BUNDLES_DEFAULT, None
+    if boundaries:
+        chosen = _checked_boundaries(boundaries)
+    elif count > _BUNDLES_MAX:
+        raise InvalidRequest(f"Invalid number of bundles {count}: it has to be in the range of 1 to {_BUNDLES_MAX}")
+    else:
+        chosen = bundle_boundaries(count)
+    return {"boundaries": list(chosen), "numBundles": len(chosen) - 1}
+
+
+def _checked_boundaries(boundaries: Any) -> tuple[str, ...]:
+    try:
+        numbers = sorted({int(boundary, 0) for boundary in boundaries})
+    except (TypeError, ValueError):
+        raise InvalidRequest(f"Bundle boundaries must be hexadecimal texts, not {str(boundaries)[:100]}") from None
+    if numbers[0] != 0 or numbers[-1] != _HASH_MAX:
+        raise InvalidRequest(
+            f"Input bundles do not cover the whole hash range. "
+            f"first:0x{numbers[0]:08x}, last:0x{numbers[-1]:08x}; they go from 0x00000000 to 0x{_HASH_MAX:08x}"
+        )
+    return tuple(f"0x{number:08x}" for number in numbers)
+
+
+def lower_ends(boundaries: Sequence[str]) -> list[int]:
+    return [int(boundary, 16) for boundary in boundaries[:-1]]
+
+
+def bundle_at(boundaries: Sequence[str], index: int) -> str:
+    return f"{boundaries[index]}_{boundaries[index + 1]}"
 
 
 def checked_bundle(text: str, boundaries: Sequence[str]) -> str:

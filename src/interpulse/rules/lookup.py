@@ -1,6 +1,6 @@
-"""Lookup: the bundles of a namespace, who serves a topic, and the answer for many topics at once (PIP-35).
+"""Lookup: who serves a topic, and the answer for many topics at once (PIP-35).
 
-A namespace divides the hashes of its topics' names into ranges, its *bundles*; a broker owns whole bundles. Nothing
+A broker owns whole bundles (`interpulse.rules.bundles`). Nothing
 here knows how many brokers there are: who owns a bundle is asked of an argument, and a lookup of one topic and a batch
 ask the same one.
 """
@@ -11,7 +11,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from interpulse.model.errors import (
     InvalidRequest,
@@ -23,21 +23,15 @@ from interpulse.model.errors import (
     ServiceNotReady,
 )
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.policies import NamespacePolicies
+from interpulse.rules.bundles import ONE_BUNDLE, bundle_at, lower_ends
 from interpulse.rules.topics import NamespaceStanding
 
 __all__ = [
-    "BUNDLES_DEFAULT",
     "BatchAnswer",
     "LookupFailure",
     "LookupTarget",
     "NamespaceView",
     "Owner",
-    "boundaries_of",
-    "bundle_boundaries",
-    "bundle_hash",
-    "bundle_of",
-    "bundles_of_new_namespace",
     "check_batch_size",
     "find_target",
     "requested_topics",
@@ -48,77 +42,8 @@ __all__ = [
 
 View = TypeVar("View")
 
-BUNDLES_DEFAULT: Final = 4
-_BUNDLES_MAX: Final = 65_536
-"""More than any load balancer splits into; Pulsar's own limit of 2^32 would let one request fill the memory."""
-_HASH_MAX: Final = 0xFFFFFFFF
-_ONE_BUNDLE: Final = ("0x00000000", "0xffffffff")
 _REASON_CHARS_MAX: Final = 300
 """A reason repeats the name, which may be long; beside the name itself the answer must still fit a frame."""
-
-
-# --- bundles ----------------------------------------------------------------------------------------------------------
-
-
-def bundle_boundaries(bundles: int) -> tuple[str, ...]:
-    """The ends of that many equal hash ranges, as Pulsar writes them: ``0x00000000`` ... ``0xffffffff``."""
-    step = (_HASH_MAX + 1) // bundles
-    return (*(f"0x{step * index:08x}" for index in range(bundles)), f"0x{_HASH_MAX:08x}")
-
-
-def bundle_hash(topic: TopicName) -> int:
-    """Where a topic lies in the hash range of its namespace: the CRC-32 of its complete name."""
-    return zlib.crc32(str(topic).encode())
-
-
-def bundle_of(topic: TopicName, boundaries: Sequence[str]) -> str:
-    """The bundle of a topic, as ``<lower>_<upper>``; the last one includes its upper end."""
-    return _bundle(boundaries, bisect_right(_lower_ends(boundaries), bundle_hash(topic)) - 1)
-
-
-def boundaries_of(policies: NamespacePolicies | None) -> tuple[str, ...]:
-    """The boundaries that the policies of a namespace hold; one bundle for everything where they hold none."""
-    bundles = (policies.other.get("bundles") if policies else None) or {}
-    return tuple(bundles.get("boundaries") or _ONE_BUNDLE)
-
-
-def bundles_of_new_namespace(requested: Any) -> dict[str, Any]:
-    """The ``bundles`` of a namespace that is created: boundaries as given, or as many equal ranges as asked for.
-
-    Without a positive ``numBundles`` it is Pulsar's default, whatever the boundaries say. Raises InvalidRequest.
-    """
-    body = requested if isinstance(requested, dict) else {}
-    count, boundaries = body.get("numBundles"), body.get("boundaries")
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        count, boundaries = BUNDLES_DEFAULT, None
-    if boundaries:
-        chosen = _checked_boundaries(boundaries)
-    elif count > _BUNDLES_MAX:
-        raise InvalidRequest(f"Invalid number of bundles {count}: it has to be in the range of 1 to {_BUNDLES_MAX}")
-    else:
-        chosen = bundle_boundaries(count)
-    return {"boundaries": list(chosen), "numBundles": len(chosen) - 1}
-
-
-def _checked_boundaries(boundaries: Any) -> tuple[str, ...]:
-    try:
-        numbers = sorted({int(boundary, 0) for boundary in boundaries})
-    except (TypeError, ValueError):
-        raise InvalidRequest(f"Bundle boundaries must be hexadecimal texts, not {str(boundaries)[:100]}") from None
-    if numbers[0] != 0 or numbers[-1] != _HASH_MAX:
-        raise InvalidRequest(
-            f"Input bundles do not cover the whole hash range. "
-            f"first:0x{numbers[0]:08x}, last:0x{numbers[-1]:08x}; they go from 0x00000000 to 0x{_HASH_MAX:08x}"
-        )
-    return tuple(f"0x{number:08x}" for number in numbers)
-
-
-def _lower_ends(boundaries: Sequence[str]) -> list[int]:
-    return [int(boundary, 16) for boundary in boundaries[:-1]]
-
-
-def _bundle(boundaries: Sequence[str], index: int) -> str:
-    return f"{boundaries[index]}_{boundaries[index + 1]}"
 
 
 # --- one topic --------------------------------------------------------------------------------------------------------
@@ -154,7 +79,7 @@ class NamespaceView:
         name: NamespaceName,
         standing: NamespaceStanding = NamespaceStanding.SERVED,
         *,
-        boundaries: Sequence[str] = _ONE_BUNDLE,
+        boundaries: Sequence[str] = ONE_BUNDLE,
         peer: LookupTarget | None = None,
     ) -> None:
         """``peer`` is a cluster that has the namespace in this one's place; only asked where this one does not."""
@@ -162,8 +87,8 @@ class NamespaceView:
         self.standing = standing
         self.serves_all = standing is NamespaceStanding.SERVED or name.is_heartbeat
         """Every topic of the namespace is served here."""
-        self.bundles = [_bundle(boundaries, index) for index in range(len(boundaries) - 1)]
-        self.lower_ends = _lower_ends(boundaries)
+        self.bundles = [bundle_at(boundaries, index) for index in range(len(boundaries) - 1)]
+        self.lower_ends = lower_ends(boundaries)
         self.peer = peer
 
     def bundle_index(self, topic: TopicName) -> int:

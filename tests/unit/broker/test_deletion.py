@@ -10,7 +10,7 @@ from interpulse.model.names import NON_PERSISTENT, PUBLIC_DEFAULT, NamespaceName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
-from interpulse.storage.api import Put
+from interpulse.storage.api import CommitConflict, Put
 from tests.durability.lifecycle_room import MortalStore, Room, disorder, named
 
 TRIAL = NamespaceName("public", "trial")
@@ -60,6 +60,37 @@ async def test_schemas_and_policies_stay_when_one_partition_goes_and_when_a_twin
     await room.deletion.topic(X, force=False)
     assert not await room.schemas.has_schema(X)
     assert await room.store.get(keys.topic_policies(X)) is None
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+async def test_schemas_when_a_topic_of_the_same_name_in_the_other_domain_is_deleted_then_stay(
+    room: Room, partitioned: bool
+) -> None:
+    """Even the deletion of a non-persistent topic that is not there would take them."""
+    await room.lifecycle.create_plain(X)
+    await room.schemas.register(X, SchemaInfo(SchemaType.STRING), by=Requester.ADMIN)
+    twin = TopicName(NON_PERSISTENT, X.tenant, X.namespace, X.local_name)
+    if partitioned:
+        await room.lifecycle.create_partitioned(twin, 2)
+        await room.deletion.partitioned_topic(twin, force=False)
+    else:
+        await room.deletion.topic(twin, force=False)
+    assert await room.schemas.has_schema(X)
+    await room.deletion.topic(X, force=False)
+    assert not await room.schemas.has_schema(X)
+
+
+async def test_schemas_when_a_topic_of_the_same_name_comes_while_they_go_then_stay(room: Room) -> None:
+    """The commit rests on its absence."""
+    twin = TopicName(NON_PERSISTENT, X.tenant, X.namespace, X.local_name)
+    await room.lifecycle.create_partitioned(X, 1)
+    await room.schemas.register(X, SchemaInfo(SchemaType.STRING), by=Requester.ADMIN)
+    plan = await room.lifecycle.plan_delete_partitioned(X)
+    await room.lifecycle.create_partitioned(twin, 2)
+    with pytest.raises(CommitConflict):
+        await room.store.commit(plan.changes, plan.expect)
+    await room.deletion.partitioned_topic(X, force=False)
+    assert await room.schemas.has_schema(twin)
 
 
 async def test_plain_twin_of_a_partitioned_topic_goes_alone(room: Room) -> None:

@@ -25,17 +25,19 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
-from interpulse.rules.lookup import (
+from interpulse.rules.bundles import (
     BUNDLES_DEFAULT,
-    BatchAnswer,
-    LookupTarget,
-    NamespaceView,
-    Owner,
     boundaries_of,
     bundle_boundaries,
     bundle_hash,
     bundle_of,
     bundles_of_new_namespace,
+)
+from interpulse.rules.lookup import (
+    BatchAnswer,
+    LookupTarget,
+    NamespaceView,
+    Owner,
     check_batch_size,
     find_target,
     requested_topics,

@@ -8,8 +8,7 @@ from typing import Any, Final
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, TopicName
 from interpulse.model.policies import NamespacePolicies
-from interpulse.rules.bundles import checked_bundle
-from interpulse.rules.lookup import boundaries_of, bundle_of
+from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle
 
 __all__ = ["ROUTES"]
 

@@ -318,7 +318,7 @@ class TopicLifecycle:
         The schemas are those of the same name in the other domain too, and stay while there is such a topic.
         """
         removal: list[StoreChange] = [Delete(keys.topic_policies(name))]
-        domain = NON_PERSISTENT if name.is_persistent else PERSISTENT
+        domain: Domain = NON_PERSISTENT if name.is_persistent else PERSISTENT
         twin = TopicName(domain, name.tenant, name.namespace, name.local_name)
         if (await self.existence(twin)).kind is not TopicKind.ABSENT:
             return Belongings(tuple(removal), {})

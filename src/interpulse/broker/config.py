@@ -161,6 +161,9 @@ class BrokerConfig:
     max_topics_per_batch_lookup: int = _setting(
         1000, "Most topics in one request of that kind, their partitions included.", dynamic=True, least=1, most=10_000
     )
+    supports_replication_preview: bool = _setting(
+        True, "Enabling replication of a namespace can be previewed, and remote clusters adjusted to it (PIP-433)."
+    )
     max_message_size: int = _setting(5 * 1024 * 1024, "Largest message, in bytes.", least=1024)
     max_pending_publish_requests_per_connection: int = _setting(
         1000, "Entries a connection may have unanswered before it is no longer read from.", least=1

@@ -309,6 +309,5 @@ PULSAR_KEYS: Final = BROKER_KEYS | BOOKIE_KEYS
 PLANNED_KEYS: Final = _words(
     """
 replicatorRoles
-supportsReplicationPreview
 """
 )

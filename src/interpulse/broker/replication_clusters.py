@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from interpulse.broker.clusters import Clusters
 from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.tenants import Tenants
+from interpulse.model.adjustments import AdjustmentPlan
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies import NamespacePolicies
+from interpulse.replication.adjust import Enabling
 from interpulse.rules.replication import check_allowed_clusters, check_replication_clusters, check_tenant_clusters
 
 __all__ = ["ClusterComparison", "ReplicationClusters", "ReplicationCursors"]
@@ -26,10 +28,14 @@ class ReplicationCursors(Protocol):
 class ClusterComparison(Protocol):
     """Whoever can compare a namespace here with the same one on other clusters."""
 
-    async def check(
-        self, namespace: NamespaceName, policies: NamespacePolicies, added: Mapping[str, ClusterData]
-    ) -> None:
+    async def check(self, namespace: NamespaceName, added: Mapping[str, ClusterData]) -> None:
         """Raises Conflict that lists every difference which would keep replication from working."""
+
+    async def preview(self, enabling: Enabling) -> AdjustmentPlan:
+        """What would have to change on the added clusters."""
+
+    async def adjust(self, enabling: Enabling, store: Callable[[], Awaitable[None]]) -> AdjustmentPlan:
+        """Change it, then ``store``; the plan says what came of it."""
 
 
 class ReplicationClusters:
@@ -61,15 +67,33 @@ class ReplicationClusters:
         With ``compare`` the clusters that are new in the list are first compared with this one. Nothing is stored when
         anything is refused.
         """
+        enabling = await self._checked(namespace, requested)
+        if compare:
+            await self._comparison.check(namespace, enabling.added)
+        await self._store(enabling)
+
+    async def preview(self, namespace: NamespaceName, requested: Iterable[str]) -> AdjustmentPlan:
+        """What `adjust` would do; the same refusals, and nothing is changed."""
+        return await self._comparison.preview(await self._checked(namespace, requested))
+
+    async def adjust(self, namespace: NamespaceName, requested: Iterable[str]) -> AdjustmentPlan:
+        """As `set`, but the added clusters are first made to fit where that can be done (PIP-433)."""
+        enabling = await self._checked(namespace, requested)
+        return await self._comparison.adjust(enabling, lambda: self._store(enabling))
+
+    async def _checked(self, namespace: NamespaceName, requested: Iterable[str]) -> Enabling:
         wanted = tuple(sorted(set(requested)))
         registered = await self._registered(wanted)
         policies = await self._namespaces.find_policies(namespace)
         tenant = await self._tenants.get(namespace.tenant) if policies else None
         check_replication_clusters(namespace, wanted, registered=registered, policies=policies, tenant=tenant)
         local = self._namespaces.local_cluster
-        if compare and policies and local in wanted:
-            added = set(wanted) - set(policies.replication_clusters) - {local}
-            await self._comparison.check(namespace, policies, {name: registered[name] for name in sorted(added)})
+        old = policies.replication_clusters if policies else ()
+        added = sorted(set(wanted) - set(old) - {local}) if local in wanted else []
+        return Enabling(namespace, local, wanted, {name: registered[name] for name in added})
+
+    async def _store(self, enabling: Enabling) -> None:
+        namespace, wanted, local = enabling.namespace, enabling.requested, enabling.local_cluster
         await self._namespaces.update_policies(namespace, lambda old: old.changed(replication_clusters=wanted))
         if local in wanted:
             await self._cursors.open(namespace, [name for name in wanted if name != local])

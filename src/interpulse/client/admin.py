@@ -22,6 +22,7 @@ from interpulse.client.admin_schemas import SchemasAdmin
 from interpulse.client.admin_topics import TopicsAdmin
 from interpulse.client.auth import Credentials
 from interpulse.client.http import HttpSession, TlsOptions
+from interpulse.model.adjustments import AdminRequest
 
 __all__ = ["AdminClient"]
 
@@ -62,3 +63,7 @@ class AdminClient:
 
     async def close(self) -> None:
         await self._http.close()
+
+    async def send(self, request: AdminRequest) -> None:
+        """Make a call that was planned, such as a change of an adjustment."""
+        await self._http.request(request.method, request.path, kind="namespace", body=request.body)

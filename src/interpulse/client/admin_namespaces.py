@@ -89,6 +89,21 @@ class NamespacesAdmin:
         query = {"compareTopicPartitions": partitions_compared}
         await self._http.post(_path(namespace, "replication"), list(clusters), kind="namespace", query=query)
 
+    async def adjust_for_replication(
+        self, namespace: NamespaceName | str, clusters: Iterable[str], *, previewed: bool
+    ) -> dict[str, Any]:
+        """Adjust policies and partition counts of the clusters that are new in the list, then replicate to them.
+
+        The answer is the plan with its ``outcome``, and ``applied`` unless it is only ``previewed``: false where a
+        conflict or a failure kept it from being done. Ask only a broker whose runtime configuration has
+        ``supportsReplicationPreview``: a real one ignores the parameters, and stores the clusters.
+        """
+        query = {"adjustNamespaceLevelPoliciesAutomatically": True, "preview": previewed}
+        path = _path(namespace, "replication")
+        return await self._http.ask_for_document(
+            "POST", path, kind="namespace", marker="outcome", query=query, body=list(clusters)
+        )
+
     async def allowed_clusters(self, namespace: NamespaceName | str) -> Names:
         return list(await self._get(namespace, "allowedClusters"))
 

@@ -139,7 +139,12 @@ class HttpSession:
         address, OperationTimeout, or the error the broker answered.
         """
         payload = None if body is None else json.dumps(body).encode()
-        return _decode((await self._ask(method, path, kind, query, payload, content_type)).text)
+        answer = await self._ask(method, path, kind, query, payload, content_type)
+        if "html" in answer.content_type and answer.text:
+            raise UnknownError(
+                f"{method} {path} was answered with a web page: {self._roots[self._preferred]} is no broker"
+            )
+        return _decode(answer.text)
 
     async def fetch(
         self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None
@@ -161,6 +166,19 @@ class HttpSession:
         if answer.status >= 400:
             raise error_for_response(answer, f"{method} {path}", kind)
         return answer
+
+    async def ask_for_document(
+        self, method: str, path: str, *, kind: Kind, marker: str, query: Mapping[str, object], body: object
+    ) -> dict[str, Any]:
+        """As :meth:`request`, for a call that answers a document with the field ``marker`` when it refuses too."""
+        payload = json.dumps(body).encode()
+        answer = await self._ask_hosts(method, path + _query_string(query), payload, JSON)
+        document = _decode(answer.text)
+        if isinstance(document, dict) and marker in document:
+            return document
+        if answer.status >= 400:
+            raise error_for_response(answer, f"{method} {path}", kind)
+        raise UnknownError(f"{method} {path} answered something else than a document with {marker}")
 
     async def _ask_hosts(self, method: str, target: str, payload: bytes | None, content_type: str) -> HttpAnswer:
         failures = []

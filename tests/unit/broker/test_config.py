@@ -17,6 +17,7 @@ OURS = {
     "replicationJobDriverMemory",
     "replicationJobSparkMaster",
     "supportsBatchLookup",
+    "supportsReplicationPreview",
 }
 
 

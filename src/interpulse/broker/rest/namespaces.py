@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.model.errors import OperationNotAllowed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle
@@ -90,10 +91,21 @@ async def get_replication_clusters(call: Call) -> Answer:
 
 
 async def set_replication_clusters(call: Call) -> Answer:
+    """Enable replication; with one of the parameters of PIP-433 the answer is a plan, whatever becomes of it."""
     clusters = call.strings()
+    if call.flag("preview") or call.flag("adjustNamespaceLevelPoliciesAutomatically"):
+        return await _adjust(call, clusters)
     compare = call.flag("compareTopicPartitions")
     await call.rooms.replication_clusters.set(call.namespace, clusters, compare=compare)
     return DONE
+
+
+async def _adjust(call: Call, clusters: list[str]) -> Answer:
+    if not call.rooms.dynamic.config.supports_replication_preview:
+        raise OperationNotAllowed("Preview and adjustment are switched off by supportsReplicationPreview=false")
+    rooms = call.rooms.replication_clusters
+    plan = await (rooms.preview if call.flag("preview") else rooms.adjust)(call.namespace, clusters)
+    return answer_json(plan.to_json(), status=plan.http_status)
 
 
 async def get_allowed_clusters(call: Call) -> Answer:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from interpulse.broker.clusters import Clusters
-from interpulse.broker.comparison import RemoteComparison
+from interpulse.broker.comparison import LocalReading, RemoteComparison
 from interpulse.broker.deletion import Deletion
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.growth import AdminRemotes, Growth
@@ -82,7 +82,7 @@ def build_rest_rooms(
     """Join what both doors share with what only operators need; ``without_job`` as in `ReplicationStatus`."""
     clusters, tenants = Clusters(store), Tenants(store)
     cursors = RegistryReplicationCursors(lifecycle, registry)
-    comparison = RemoteComparison(lifecycle, lambda: dynamic.config)
+    comparison = RemoteComparison(LocalReading(lifecycle, namespaces, lambda: dynamic.config))
     return RestRooms(
         clusters=clusters,
         tenants=tenants,

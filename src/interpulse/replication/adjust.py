@@ -1,0 +1,171 @@
+"""Make a namespace's remote clusters fit before its replication is enabled, or say what that would take (PIP-433).
+
+The source is the standard. A preview and a real run make the same plan; a conflict anywhere changes nothing anywhere.
+Changes are applied one after the other, each by the very request that the plan shows. The first that fails stops the
+run: what was done stays, the replication clusters are not stored, and the call can be repeated, since every change may
+be made twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from interpulse.model.adjustments import (
+    AdjustmentChange,
+    AdjustmentConflict,
+    AdjustmentPlan,
+    ChangeKind,
+    ChangeStatus,
+    ClusterPlan,
+    ConflictKind,
+    Outcome,
+)
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import Conflict, NamespaceNotFound, PulsarError, RemoteClusterUnavailable
+from interpulse.model.names import NamespaceName
+from interpulse.replication.snapshot import Connect, NamespaceReading, read_namespace, read_remote
+from interpulse.rules.compatibility import NamespaceSnapshot, plan_adjustments
+
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
+
+__all__ = ["Enabling", "adjust", "preview"]
+
+_SHARED: Final = "both clusters share one configuration store, so there is nothing to compare"
+
+
+@dataclass(frozen=True, slots=True)
+class Enabling:
+    """What is asked for; ``added`` are the clusters that are new for the namespace, without the local one."""
+
+    namespace: NamespaceName
+    local_cluster: str
+    requested: tuple[str, ...]
+    added: Mapping[str, ClusterData]
+
+
+async def preview(enabling: Enabling, local: NamespaceReading, connect: Connect) -> AdjustmentPlan:
+    """The plan for all added clusters; nothing is changed. Raises what the local cluster answers."""
+    clusters: list[ClusterPlan] = []
+    if enabling.added:
+        here = await read_namespace(local, enabling.namespace)
+        clusters = await asyncio.gather(
+            *(_plan_cluster(enabling, each, here, connect) for each in sorted(enabling.added))
+        )
+    return AdjustmentPlan(enabling.namespace, enabling.local_cluster, enabling.requested, tuple(clusters))
+
+
+async def adjust(
+    enabling: Enabling, local: NamespaceReading, connect: Connect, store: Callable[[], Awaitable[None]]
+) -> AdjustmentPlan:
+    """Apply the plan, look again, and ``store`` the replication clusters if nothing differs any more.
+
+    The plan that comes back says whether it was applied, why not, and how far every change came.
+    """
+    plan = await preview(enabling, local, connect)
+    if plan.outcome is Outcome.CONFLICT:
+        return _refused(plan, "; ".join(plan.conflict_reasons()))
+    if plan.outcome is Outcome.NEEDS_ADJUSTMENT:
+        plan = await _apply(enabling, plan, connect)
+        if plan.applied is False:
+            return plan
+        left = await preview(enabling, local, connect)
+        if left.outcome is not Outcome.READY:
+            return _refused(plan, f"After the changes the clusters still differ, or differ again: {_summary(left)}")
+    await store()
+    return replace(plan, applied=True)
+
+
+def _refused(plan: AdjustmentPlan, reason: str) -> AdjustmentPlan:
+    return replace(plan, applied=False, reason=reason, http_status=Conflict.http_status)
+
+
+def _summary(plan: AdjustmentPlan) -> str:
+    changes = (
+        f"{each.kind} of {each.topic or plan.namespace} on {cluster.cluster}"
+        for cluster in plan.clusters
+        for each in cluster.changes
+    )
+    return "; ".join([*plan.conflict_reasons(), *changes])
+
+
+async def _plan_cluster(enabling: Enabling, cluster: str, local: NamespaceSnapshot, connect: Connect) -> ClusterPlan:
+    try:
+        remote = await read_remote(cluster, enabling.added[cluster], enabling.namespace, connect)
+    except NamespaceNotFound:
+        return plan_adjustments(cluster, enabling.namespace, local, None)
+    except RemoteClusterUnavailable as error:
+        return _unreachable(cluster, str(error))
+    if remote is None:
+        return ClusterPlan(cluster, skip_reason=_SHARED)
+    return plan_adjustments(cluster, enabling.namespace, local, remote)
+
+
+def _unreachable(cluster: str, reason: str) -> ClusterPlan:
+    remedy = f"see that {cluster} is up and its serviceUrl right (clusters get {cluster}), then ask again"
+    conflict = AdjustmentConflict(ConflictKind.CLUSTER_UNREACHABLE, reason, remedy)
+    return ClusterPlan(cluster, conflicts=(conflict,), skip_reason=reason)
+
+
+async def _apply(enabling: Enabling, plan: AdjustmentPlan, connect: Connect) -> AdjustmentPlan:
+    """One cluster after the other; after a failure everything that follows stays pending."""
+    clusters: list[ClusterPlan] = []
+    failure: PulsarError | None = None
+    for each in plan.clusters:
+        if failure or not each.changes:
+            clusters.append(replace(each, changes=tuple(_pending(change) for change in each.changes)))
+            continue
+        async with connect(enabling.added[each.cluster].service_url or "") as admin:
+            changes, failure = await _apply_all(admin, each.changes)
+        clusters.append(replace(each, changes=changes))
+        if failure:
+            plan = replace(
+                plan,
+                applied=False,
+                reason=f"Cluster {each.cluster} could not be adjusted: {failure}",
+                http_status=failure.http_status,
+            )
+    return replace(plan, clusters=tuple(clusters))
+
+
+async def _apply_all(
+    admin: AdminClient, changes: tuple[AdjustmentChange, ...]
+) -> tuple[tuple[AdjustmentChange, ...], PulsarError | None]:
+    tried: list[AdjustmentChange] = []
+    for change in changes:
+        try:
+            await _make_true(admin, change)
+        except PulsarError as error:
+            tried.append(replace(change, status=ChangeStatus.FAILED, error=str(error)))
+            rest = (_pending(each) for each in changes[len(tried) :])
+            return (*tried, *rest), error
+        tried.append(replace(change, status=ChangeStatus.DONE))
+    return tuple(tried), None
+
+
+def _pending(change: AdjustmentChange) -> AdjustmentChange:
+    return replace(change, status=ChangeStatus.PENDING)
+
+
+async def _make_true(admin: AdminClient, change: AdjustmentChange) -> None:
+    """Send the change's request. A refusal to grow counts only if the topic has not the wanted count already.
+
+    Somebody else may have been faster, and a real broker refuses to grow a topic to the count it has.
+    """
+    try:
+        await admin.send(change.request)
+    except PulsarError:
+        if change.kind is not ChangeKind.TOPIC_PARTITIONS or not await _has_grown(admin, change):
+            raise
+
+
+async def _has_grown(admin: AdminClient, change: AdjustmentChange) -> bool:
+    assert change.topic is not None, "a change of partitions concerns a topic"
+    try:
+        metadata = await admin.topics.partitioned_metadata(change.topic)
+    except PulsarError:  # the refusal itself is what is reported
+        return False
+    return bool(metadata.partitions == change.desired["partitions"])

@@ -1,0 +1,182 @@
+"""One namespace as it is on one cluster, read through one small interface here and on other clusters.
+
+Few questions: topics are listed, and only partitioned ones are asked for their count, a bounded number at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import (
+    NamespaceNotFound,
+    NotFound,
+    PulsarError,
+    RemoteClusterUnavailable,
+    TenantNotFound,
+)
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
+from interpulse.model.policies import AutoTopicCreation, NamespacePolicies
+from interpulse.rules.compatibility import NamespaceSnapshot
+from interpulse.rules.policies import effective_schema_strategy
+
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
+
+__all__ = ["AdminReading", "Connect", "NamespaceReading", "broker_auto_creation", "read_namespace", "read_remote"]
+
+T = TypeVar("T")
+Connect = Callable[[str], "AdminClient"]
+"""Makes a client for a web address; the caller closes it."""
+
+_QUESTIONS_MAX: Final = 16
+"""At once and per cluster: a comparison must not crowd out what the cluster is there for."""
+
+
+class NamespaceReading(Protocol):
+    """What is asked of a cluster. Nothing is created; a namespace that is not there raises NamespaceNotFound."""
+
+    async def policies(self, namespace: NamespaceName) -> NamespacePolicies: ...
+
+    async def settings(self) -> Mapping[str, str]:
+        """The broker's configuration in force, by Pulsar's keys."""
+
+    async def partitioned(self, namespace: NamespaceName) -> Sequence[TopicName]:
+        """Partitioned topics of both domains, system topics included."""
+
+    async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
+        """Persistent topics and partitions, system topics included."""
+
+    async def partitions(self, topic: TopicName) -> int:
+        """Raises NotFound."""
+
+
+class AdminReading:
+    """Reads through the admin API."""
+
+    def __init__(self, admin: AdminClient) -> None:
+        self._admin = admin
+
+    async def policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        return await self._admin.namespaces.policies(namespace)
+
+    async def settings(self) -> Mapping[str, str]:
+        """See `NamespaceReading`."""
+        return await self._admin.brokers.runtime_configuration()
+
+    async def partitioned(self, namespace: NamespaceName) -> Sequence[TopicName]:
+        """See `NamespaceReading`."""
+        return _names(await self._admin.topics.list_partitioned(namespace, system_included=True))
+
+    async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
+        """See `NamespaceReading`."""
+        return _names(await self._admin.topics.list(namespace, domains=(PERSISTENT,), system_included=True))
+
+    async def partitions(self, topic: TopicName) -> int:
+        """See `NamespaceReading`."""
+        return (await self._admin.topics.partitioned_metadata(topic)).partitions
+
+
+def _names(texts: Iterable[str]) -> list[TopicName]:
+    return [TopicName.parse(text) for text in texts]
+
+
+async def read_namespace(reading: NamespaceReading, namespace: NamespaceName) -> NamespaceSnapshot:
+    """The namespace on the cluster that is the standard; partitions left without metadata count as a plain topic."""
+    return await _snapshot(reading, namespace, await reading.policies(namespace), left_overs_counted=True)
+
+
+async def read_remote(
+    cluster: str,
+    data: ClusterData,
+    namespace: NamespaceName,
+    connect: Connect,
+    *,
+    only: Collection[TopicName] | None = None,
+) -> NamespaceSnapshot | None:
+    """The namespace on another cluster; None if both clusters share one configuration store, so there is no other.
+
+    With ``only``, just what a comparison of these topics looks at: no schema policies. Raises NamespaceNotFound, and
+    RemoteClusterUnavailable with a sentence for whatever keeps the cluster from being read.
+    """
+    if not data.service_url:
+        raise RemoteClusterUnavailable(f"Cluster {cluster} has no serviceUrl, so it cannot be compared")
+    async with connect(data.service_url) as admin:
+        reading = AdminReading(admin)
+        try:
+            policies = await reading.policies(namespace)
+            if cluster not in {*policies.replication_clusters, *policies.allowed_clusters}:
+                return None
+            return await _snapshot(reading, namespace, policies, only=only)
+        except (NamespaceNotFound, TenantNotFound) as error:
+            raise NamespaceNotFound(str(error)) from error
+        except PulsarError as error:
+            raise RemoteClusterUnavailable(
+                f"Cluster {cluster} at {data.service_url} cannot be compared: {error}"
+            ) from error
+
+
+async def _snapshot(
+    reading: NamespaceReading,
+    namespace: NamespaceName,
+    policies: NamespacePolicies,
+    *,
+    only: Collection[TopicName] | None = None,
+    left_overs_counted: bool = False,
+) -> NamespaceSnapshot:
+    override = policies.auto_topic_creation
+    settings = await reading.settings() if only is None or override is None else {}
+    updates = policies.allow_auto_update_schema
+    if updates is None:
+        updates = settings.get("isAllowAutoUpdateSchemaEnabled", "true") == "true"
+    return NamespaceSnapshot(
+        override or broker_auto_creation(settings),
+        await _partitions(reading, namespace, only, left_overs_counted),
+        auto_creation_source="broker" if override is None else "namespace",
+        schema_strategy=effective_schema_strategy(policies, settings.get("schemaCompatibilityStrategy", "FULL")),
+        auto_update_schema=updates,
+        replicator_may_update_schema=updates or policies.allow_auto_update_schema_with_replicator,
+    )
+
+
+def broker_auto_creation(settings: Mapping[str, str]) -> AutoTopicCreation:
+    """What a broker does for namespaces without an override, read from its configuration."""
+    return AutoTopicCreation(
+        settings.get("allowAutoTopicCreation", "true") == "true",
+        settings.get("allowAutoTopicCreationType"),
+        int(settings.get("defaultNumPartitions", "1")),
+    )
+
+
+async def _partitions(
+    reading: NamespaceReading, namespace: NamespaceName, only: Collection[TopicName] | None, left_overs_counted: bool
+) -> dict[TopicName, int]:
+    partitioned, stored = await _together([reading.partitioned(namespace), reading.stored(namespace)])
+    limit = asyncio.Semaphore(_QUESTIONS_MAX)
+    asked = [name for name in partitioned if only is None or name in only]
+    counts = await _together([_count(reading, name, limit) for name in asked])
+    found = {name: count for name, count in zip(asked, counts, strict=True) if count is not None}
+    for name in stored:
+        if name.partition_index < 0 or left_overs_counted:
+            found.setdefault(name.base, 0)
+    return found
+
+
+async def _count(reading: NamespaceReading, name: TopicName, limit: asyncio.Semaphore) -> int | None:
+    async with limit:
+        try:
+            return await reading.partitions(name)
+        except NotFound:  # deleted since it was listed
+            return None
+
+
+async def _together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """All at once; the first failure ends the others and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]

@@ -1,0 +1,181 @@
+"""Reading a namespace of another cluster: what counts, and how much is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from interpulse.client.admin import AdminClient
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import NamespaceNotFound, RemoteClusterUnavailable, TopicNotFound
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies import AutoTopicCreation, NamespacePolicies
+from interpulse.replication.adjust import Enabling, preview
+from interpulse.replication.snapshot import read_namespace, read_remote
+from tests.stub_web import StubWeb
+
+DEMO = NamespaceName.parse("demo/a")
+POLICIES = "/admin/v2/namespaces/demo/a"
+RUNTIME = "/admin/v2/brokers/configuration/runtime"
+
+
+def topic(name: str) -> TopicName:
+    return TopicName.parse(f"persistent://demo/a/{name}")
+
+
+def connect(web_url: str) -> AdminClient:
+    return AdminClient(web_url, timeout_ms=2000)
+
+
+class Cluster:
+    """A namespace in memory that counts how many questions are under way at once."""
+
+    def __init__(self, policies: NamespacePolicies, counts: Mapping[str, int], stored: Sequence[str] = ()) -> None:
+        self._policies = policies
+        self._counts = {topic(name): count for name, count in counts.items()}
+        self._stored = [topic(name) for name in stored]
+        self.under_way = self.most_under_way = 0
+
+    async def policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        return self._policies
+
+    async def settings(self) -> Mapping[str, str]:
+        return {
+            "allowAutoTopicCreation": "true",
+            "allowAutoTopicCreationType": "partitioned",
+            "defaultNumPartitions": "5",
+            "schemaCompatibilityStrategy": "BACKWARD",
+            "isAllowAutoUpdateSchemaEnabled": "false",
+        }
+
+    async def partitioned(self, namespace: NamespaceName) -> Sequence[TopicName]:
+        return list(self._counts)
+
+    async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
+        return self._stored
+
+    async def partitions(self, name: TopicName) -> int:
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        if self._counts[name] < 0:
+            raise TopicNotFound(str(name))
+        return self._counts[name]
+
+
+async def test_brokers_settings_count_where_the_namespace_says_nothing() -> None:
+    found = await read_namespace(Cluster(NamespacePolicies(), {}), DEMO)
+    assert found.auto_creation == AutoTopicCreation(True, "partitioned", 5)
+    assert found.auto_creation_source == "broker"
+    assert (found.schema_strategy, found.auto_update_schema) == ("BACKWARD", False)
+    assert found.replicator_may_update_schema
+
+
+async def test_namespaces_word_counts_where_it_says_something() -> None:
+    override = AutoTopicCreation(False, "non-partitioned")
+    policies = NamespacePolicies(
+        auto_topic_creation=override,
+        schema_compatibility_strategy="FORWARD",
+        allow_auto_update_schema=True,
+        allow_auto_update_schema_with_replicator=False,
+    )
+    found = await read_namespace(Cluster(policies, {}), DEMO)
+    assert (found.auto_creation, found.auto_creation_source) == (override, "namespace")
+    assert (found.schema_strategy, found.auto_update_schema) == ("FORWARD", True)
+    assert found.replicator_may_update_schema, "what producers may, replicators may"
+
+
+async def test_topics_are_counted_by_their_base_and_a_deleted_one_is_left_out() -> None:
+    cluster = Cluster(
+        NamespacePolicies(), {"p": 2, "gone": -1}, ["p-partition-0", "p-partition-1", "plain", "left-over-partition-3"]
+    )
+    found = await read_namespace(cluster, DEMO)
+    assert found.partitions == {topic("p"): 2, topic("plain"): 0, topic("left-over"): 0}
+
+
+async def test_counts_are_asked_for_a_few_at_once() -> None:
+    cluster = Cluster(NamespacePolicies(), {f"p{index}": 1 for index in range(200)})
+    assert len((await read_namespace(cluster, DEMO)).partitions) == 200
+    assert 1 < cluster.most_under_way <= 16
+
+
+def answering(web: StubWeb, partitioned: Sequence[str], stored: Sequence[str], **policies: Any) -> ClusterData:
+    web.answer("GET", POLICIES, {"replication_clusters": ["west"], **policies})
+    web.answer("GET", RUNTIME, {})
+    web.answer("GET", "/admin/v2/persistent/demo/a/partitioned", [str(topic(name)) for name in partitioned])
+    web.answer("GET", "/admin/v2/non-persistent/demo/a/partitioned", [])
+    web.answer("GET", "/admin/v2/persistent/demo/a", [str(topic(name)) for name in stored])
+    return ClusterData(service_url=web.url)
+
+
+async def test_remote_namespace_when_read_then_left_over_partitions_are_no_topic() -> None:
+    with StubWeb() as web:
+        data = answering(web, ["p"], ["p-partition-0", "plain", "left-over-partition-0"])
+        web.answer("GET", "/admin/v2/persistent/demo/a/p/partitions", {"partitions": 3})
+        found = await read_remote("west", data, DEMO, connect)
+    assert found is not None
+    assert found.partitions == {topic("p"): 3, topic("plain"): 0}
+
+
+async def test_remote_namespace_when_only_some_topics_count_then_only_they_are_asked_for() -> None:
+    with StubWeb() as web:
+        data = answering(web, ["p", "q"], [], autoTopicCreationOverride={"allowAutoTopicCreation": True})
+        web.answer("GET", "/admin/v2/persistent/demo/a/p/partitions", {"partitions": 3})
+        found = await read_remote("west", data, DEMO, connect, only={topic("p")})
+        assert found is not None
+        assert found.partitions == {topic("p"): 3}
+        assert not [each for each in web.asked if each.target.startswith((RUNTIME, "/admin/v2/persistent/demo/a/q/"))]
+
+
+async def test_cluster_that_shares_our_configuration_store_is_no_other_one() -> None:
+    with StubWeb() as web:
+        web.answer("GET", POLICIES, {"replication_clusters": ["east"]})
+        assert await read_remote("west", ClusterData(service_url=web.url), DEMO, connect) is None
+        assert len(web.asked) == 1
+
+
+async def test_cluster_without_an_address_says_so() -> None:
+    with pytest.raises(RemoteClusterUnavailable, match="west has no serviceUrl"):
+        await read_remote("west", ClusterData(), DEMO, connect)
+
+
+@pytest.mark.parametrize("reason", ["Namespace does not exist", "Tenant does not exist"])
+async def test_missing_namespace_is_told_from_a_cluster_in_trouble(reason: str) -> None:
+    with StubWeb() as web:
+        web.answer("GET", POLICIES, {"reason": reason}, status=404)
+        with pytest.raises(NamespaceNotFound):
+            await read_remote("west", ClusterData(service_url=web.url), DEMO, connect)
+
+
+async def test_cluster_that_does_not_answer_is_given_up_in_time() -> None:
+    ended = asyncio.Event()
+
+    async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        ended.set()
+
+    server = await asyncio.start_server(never, "127.0.0.1", 0)
+    data = ClusterData(service_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    async with server:
+        with pytest.raises(RemoteClusterUnavailable, match="did not answer within 100 ms"):
+            await read_remote("west", data, DEMO, lambda url: AdminClient(url, timeout_ms=100))
+        await ended.wait()
+
+
+async def test_a_thousand_topics_on_two_clusters_are_compared_with_few_requests() -> None:
+    names = [f"t{index}" for index in range(1000)]
+    local = Cluster(NamespacePolicies(), {"p": 2}, [*names, "p-partition-0"])
+    with StubWeb() as west, StubWeb() as north:
+        added = {}
+        for cluster, web in (("west", west), ("north", north)):
+            added[cluster] = answering(web, ["p"], names, replication_clusters=[cluster])
+            web.answer("GET", "/admin/v2/persistent/demo/a/p/partitions", {"partitions": 2})
+        plan = await preview(Enabling(DEMO, "east", ("east", "north", "west"), added), local, connect)
+        assert [len(each.conflicts) for each in plan.clusters] == [0, 0]
+        assert (len(west.asked), len(north.asked)) == (6, 6)

@@ -260,13 +260,27 @@ class Lookups:
 
     async def _partition_counts(self, topics: Mapping[str, TopicName], *, create: bool) -> dict[str, int | PulsarError]:
         """How many partitions each of these has; with ``create`` a missing one may become a partitioned topic."""
-        found = await self._lifecycle.existences(topics.values())
+        try:
+            found = await self._lifecycle.existences(topics.values())
+        except MetadataError as error:
+            return await self._apart(topics, error, create=create)
         counts: dict[str, int | PulsarError] = {name: found[topic].partitions for name, topic in topics.items()}
         missing = [name for name, topic in topics.items() if found[topic].kind is TopicKind.ABSENT]
         if not create:
             return counts | {name: TopicNotFound(f"Topic {topics[name]} not found") for name in missing}
         created = await asyncio.gather(*(self._created(topics[name]) for name in missing))
         return counts | dict(zip(missing, created, strict=True))
+
+    async def _apart(
+        self, topics: Mapping[str, TopicName], error: MetadataError, *, create: bool
+    ) -> dict[str, int | PulsarError]:
+        """One of these cannot be read: ask for each by itself, so that the others have their answer."""
+        if len(topics) == 1:
+            return dict.fromkeys(topics, error)
+        counts: dict[str, int | PulsarError] = {}
+        for name, topic in topics.items():
+            counts |= await self._partition_counts({name: topic}, create=create)
+        return counts
 
     async def _created(self, topic: TopicName) -> int | PulsarError:
         try:

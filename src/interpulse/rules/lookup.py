@@ -239,7 +239,8 @@ def sort_by_existence(
 ) -> dict[str, TopicName]:
     """The topics to look up, given their partition counts: those that failed to have one fail.
 
-    With ``expanded_max`` a base name is replaced by its partitions, as long as that many topics hold them all.
+    With ``expanded_max`` a base name is replaced by its partitions, as long as that many topics hold them all. A topic
+    without partitions stands for itself, however many partitions others have: it was asked for by its name.
     """
     wanted: dict[str, TopicName] = {}
     for name, topic in topics.items():
@@ -248,7 +249,7 @@ def sort_by_existence(
             answer.fail(name, count)
         elif expanded_max is None or topic.is_partition:
             wanted[name] = topic
-        elif len(wanted) + count > expanded_max:
+        elif count and len(wanted) + count > expanded_max:
             answer.fail(name, _too_many_partitions(topic, count, expanded_max))
         else:
             answer.partitions[name] = count

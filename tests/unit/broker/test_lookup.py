@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from interpulse.broker import keys
 from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
@@ -27,7 +28,7 @@ from interpulse.model.errors import (
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
 from interpulse.rules.lookup import BatchAnswer, LookupTarget, Owner
-from interpulse.storage.api import Versioned
+from interpulse.storage.api import Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
 
 HERE = LookupTarget("pulsar://here:6650", web_url="http://here:8080")
@@ -288,6 +289,16 @@ async def test_existence_when_it_is_asked_for_then_missing_topics_fail_and_nothi
     missing = dict.fromkeys(("y", "p-partition-2", "non-persistent://public/default/n"), ServerError.TopicNotFound)
     assert failures(answer) == missing
     assert answer.partitions == {}
+
+
+@pytest.mark.parametrize("create", [True, False])
+async def test_existence_when_one_topic_cannot_be_read_then_only_that_one_fails(broker: Broker, create: bool) -> None:
+    await broker.lifecycle.create_partitioned(X, 2)
+    await broker.store.commit([Put(keys.partitioned_topic(TopicName.parse("broken")), b"{")])
+    answer = await broker.find_many("x", "broken", create_if_missing=create, expand_partitions=True)
+    assert answer.groups == {HERE: [str(X.partition(0)), str(X.partition(1))]}
+    (failure,) = answer.failures
+    assert (failure.topics, failure.error.wire_code) == (["broken"], ServerError.MetadataError)
 
 
 async def test_existence_when_a_thousand_topics_are_asked_then_64_at_once(broker: Broker) -> None:

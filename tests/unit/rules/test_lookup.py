@@ -424,6 +424,14 @@ def test_expansion_when_a_topic_is_partitioned_then_its_partitions_stand_for_it(
     assert answer.partitions == {"p": 2, "plain": 0}
 
 
+def test_expansion_when_partitions_fill_the_answer_then_topics_without_any_are_answered_all_the_same() -> None:
+    answer = BatchAnswer()
+    counts: dict[str, int | PulsarError] = {"p": 4, "q": 0, "r": 0, "s": 1}
+    wanted = sort_by_existence(parsed("p", "q", "r", "s"), counts, answer, expanded_max=4)
+    assert list(wanted)[4:] == ["q", "r"]
+    assert [each.topics for each in answer.failures] == [["s"]]
+
+
 def test_expansion_when_partitions_do_not_fit_then_that_topic_fails_and_says_so() -> None:
     answer = BatchAnswer()
     counts: dict[str, int | PulsarError] = {"p": 3, "q": 3, "r": 1}

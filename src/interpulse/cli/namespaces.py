@@ -9,6 +9,7 @@ import click
 from interpulse.cli.namespace_policies import POLICY_COMMANDS
 from interpulse.cli.output import print_json, print_lines
 from interpulse.cli.params import BUNDLE, NAMESPACE, STRINGS
+from interpulse.cli.replication_plan import set_clusters_by_plan
 from interpulse.cli.running import admin_command
 from interpulse.model.names import NamespaceName
 
@@ -111,11 +112,32 @@ async def unload_namespace(
     is_flag=True,
     help="Do not compare topics and policies with the clusters that are new in the list.",
 )
+@click.option(
+    "--adjust-namespace-level-policies-automatically",
+    "adjusted",
+    is_flag=True,
+    help="First change what differs on those clusters: auto-creation, schema policies, partition counts.",
+)
+@click.option("--preview", "previewed", is_flag=True, help="Print what that would change, and change nothing.")
 @admin_command
 async def set_clusters(
-    admin: AdminClient, namespace: NamespaceName, clusters: list[str], comparison_skipped: bool
+    admin: AdminClient,
+    namespace: NamespaceName,
+    clusters: list[str],
+    comparison_skipped: bool,
+    adjusted: bool,
+    previewed: bool,
 ) -> None:
-    """Replicate a namespace to clusters."""
+    """Replicate a namespace to clusters.
+
+    With --preview or --adjust-namespace-level-policies-automatically a plan is printed (PIP-433). Exit codes then: 0
+    ready or applied, 1 something has to be adjusted or could not be, 3 conflicts that only an operator can solve.
+    """
+    if comparison_skipped and (adjusted or previewed):
+        raise click.UsageError("--skipCompareTopicPartitions leaves nothing to preview or to adjust")
+    if adjusted or previewed:
+        await set_clusters_by_plan(admin, namespace, clusters, previewed=previewed)
+        return
     await admin.namespaces.set_replication_clusters(namespace, clusters, partitions_compared=not comparison_skipped)
 
 

@@ -25,7 +25,16 @@ from interpulse.model.errors import (
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
 
-__all__ = ["DIFFERENT", "FAILED", "NOT_ALLOWED", "UNREACHABLE", "CommandFailed", "admin_command", "failure"]
+__all__ = [
+    "DIFFERENT",
+    "FAILED",
+    "NOT_ALLOWED",
+    "UNREACHABLE",
+    "CommandFailed",
+    "admin_command",
+    "failure",
+    "open_admin",
+]
 
 FAILED = 1
 DIFFERENT = 3
@@ -79,16 +88,20 @@ def admin_command(command: Callable[Concatenate[AdminClient, P], Awaitable[None]
 
 
 async def _with_client(settings: ConnectionSettings, call: Callable[[AdminClient], Awaitable[None]]) -> None:
+    async with open_admin(settings, settings.admin_url) as admin:
+        await call(admin)
+
+
+def open_admin(settings: ConnectionSettings, web_url: str) -> AdminClient:
+    """A client for a cluster, with the credentials and timeouts the user gave; raises UsageError for a bad address."""
     from interpulse.client.admin import AdminClient
 
     try:
-        admin = AdminClient(
-            settings.admin_url,
+        return AdminClient(
+            web_url,
             credentials=settings.credentials(),
             timeout_ms=settings.request_timeout_ms,
             tls=settings.tls(),
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    async with admin:
-        await call(admin)

@@ -1,0 +1,151 @@
+"""What enabling replication would change: asked of the broker, or found out cluster by cluster, and printed as a plan.
+
+A real broker ignores query parameters it does not know, and stores the clusters. So the parameters of PIP-433 go only
+to a broker that offers them; with any other one the plan is made here, through the admin API of all clusters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from interpulse.cli.formats import to_table
+from interpulse.cli.output import print_value
+from interpulse.cli.running import DIFFERENT, FAILED, open_admin
+from interpulse.model.adjustments import Outcome
+from interpulse.model.names import NamespaceName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
+    from interpulse.replication.adjust import Enabling
+
+__all__ = ["plan_as_text", "set_clusters_by_plan"]
+
+_EXIT_CODES: Final = {Outcome.READY: 0, Outcome.NEEDS_ADJUSTMENT: FAILED, Outcome.CONFLICT: DIFFERENT}
+
+
+async def set_clusters_by_plan(
+    admin: AdminClient, namespace: NamespaceName, clusters: Sequence[str], *, previewed: bool
+) -> None:
+    """Print the plan, carried out unless it is only previewed, and exit by its outcome: 0, 1 or 3."""
+    settings = await admin.brokers.runtime_configuration()
+    if settings.get("supportsReplicationPreview") == "true":
+        plan = await admin.namespaces.adjust_for_replication(namespace, clusters, previewed=previewed)
+    else:
+        plan = await _plan_from_here(admin, namespace, clusters, settings, previewed=previewed)
+    print_value(plan, plan_as_text(plan))
+    click.get_current_context().exit(0 if plan.get("applied") else _EXIT_CODES[Outcome(plan["outcome"])])
+
+
+async def _plan_from_here(
+    admin: AdminClient,
+    namespace: NamespaceName,
+    clusters: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    previewed: bool,
+) -> dict[str, Any]:
+    from interpulse.replication.adjust import adjust, preview
+    from interpulse.replication.snapshot import AdminReading
+
+    enabling = await _enabling(admin, namespace, clusters, settings["clusterName"])
+    connection = click.get_current_context().obj
+
+    async def store() -> None:
+        # All was compared just now, and more strictly; the broker's own comparison can demand the impossible.
+        await admin.namespaces.set_replication_clusters(namespace, enabling.requested, partitions_compared=False)
+
+    def connect(web_url: str) -> AdminClient:
+        return open_admin(connection, web_url)
+
+    if previewed:
+        return (await preview(enabling, AdminReading(admin), connect)).to_json()
+    return (await adjust(enabling, AdminReading(admin), connect, store)).to_json()
+
+
+async def _enabling(
+    admin: AdminClient, namespace: NamespaceName, clusters: Sequence[str], local_cluster: str
+) -> Enabling:
+    """Refuses what the broker would refuse, before anything is changed elsewhere."""
+    from interpulse.replication.adjust import Enabling
+    from interpulse.rules.replication import check_replication_clusters
+
+    wanted = tuple(sorted(set(clusters)))
+    known = set(wanted) & set(await admin.clusters.list())
+    registered = {name: await admin.clusters.get(name) for name in sorted(known)}
+    policies = await admin.namespaces.policies(namespace)
+    tenant = await admin.tenants.get(namespace.tenant)
+    check_replication_clusters(namespace, wanted, registered=registered, policies=policies, tenant=tenant)
+    added = sorted(set(wanted) - set(policies.replication_clusters) - {local_cluster})
+    compared = added if local_cluster in wanted else []
+    return Enabling(namespace, local_cluster, wanted, {name: registered[name] for name in compared})
+
+
+def plan_as_text(plan: Mapping[str, Any]) -> str:
+    """The plan for people: what came of it, the changes, the conflicts with what would end them."""
+    tables = (
+        ("Changes", [row for cluster in plan["clusters"] for row in _change_rows(cluster)]),
+        ("Conflicts", [row for cluster in plan["clusters"] for row in _conflict_rows(cluster)]),
+    )
+    parts = [_headline(plan), *(f"{title}\n{to_table(rows)}" for title, rows in tables if rows)]
+    notes = [note for cluster in plan["clusters"] for note in _notes(cluster)]
+    return "\n\n".join([*parts, "\n".join(notes)] if notes else parts)
+
+
+def _headline(plan: Mapping[str, Any]) -> str:
+    clusters = ", ".join(plan["requestedClusters"])
+    if plan.get("applied"):
+        return f"{plan['namespace']} is replicated to {clusters}."
+    words = {
+        Outcome.READY: f"{plan['namespace']} can be replicated to {clusters} as it is.",
+        Outcome.NEEDS_ADJUSTMENT: f"{plan['namespace']} can be replicated to {clusters} after these changes.",
+        Outcome.CONFLICT: f"{plan['namespace']} cannot be replicated to {clusters}: conflicts have to be solved first.",
+    }
+    headline = words[Outcome(plan["outcome"])]
+    if plan.get("applied") is False and plan["outcome"] != Outcome.CONFLICT:
+        return f"{plan['namespace']} is not replicated to {clusters}. {plan.get('reason', '')}".rstrip()
+    return headline
+
+
+def _change_rows(cluster: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    for change in cluster["changes"]:
+        row = {
+            "cluster": cluster["cluster"],
+            "subject": _subject(change),
+            "current": _brief(change["current"]),
+            "desired": _brief(change["desired"]),
+        }
+        status = {key: change[key] for key in ("status", "error") if key in change}
+        yield row | status
+
+
+def _conflict_rows(cluster: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    for conflict in cluster["conflicts"]:
+        yield {
+            "cluster": cluster["cluster"],
+            "conflict": conflict["kind"],
+            "reason": conflict["reason"],
+            "remedy": conflict["remedy"],
+        }
+
+
+def _notes(cluster: Mapping[str, Any]) -> Iterator[str]:
+    if cluster["skipReason"] and not cluster["conflicts"]:
+        yield f"{cluster['cluster']} was not compared: {cluster['skipReason']}."
+    for each in cluster["info"]:
+        yield f"{each['topic']} exists on {cluster['cluster']} only."
+
+
+def _subject(change: Mapping[str, Any]) -> str:
+    words = str(change["kind"]).lower().replace("_", " ")
+    return f"{words} of {change['topic']}" if "topic" in change else words
+
+
+def _brief(value: Any) -> str:
+    """A policy on one line."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={_brief(item)}" for key, item in value.items())
+    return value if isinstance(value, str) else json.dumps(value)

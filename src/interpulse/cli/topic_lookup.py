@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.output import print_lines, print_pairs
+from interpulse.cli.output import print_lines, print_pairs, print_value
 from interpulse.cli.params import TOPIC
 from interpulse.cli.running import FAILED, CommandFailed, admin_command, failure
 from interpulse.model.errors import PulsarError
@@ -86,7 +86,8 @@ def _print_brokers(brokers: dict[str, str], sort_by_broker: bool) -> None:
     grouped: dict[str, list[str]] = {}
     for topic, broker in brokers.items():
         grouped.setdefault(broker, []).append(topic)
-    print_pairs({broker: f"[{', '.join(topics)}]" for broker, topics in grouped.items()})
+    lines = [f"{broker}    [{', '.join(topics)}]" for broker, topics in grouped.items()]
+    print_value(grouped, "\n".join(lines))
 
 
 LOOKUP_COMMANDS: Final = (lookup_topic, lookup_partitioned_topic, lookup_topics, bundle_range)

@@ -1,5 +1,6 @@
 """``topics``: who serves a topic, its partitions, or many topics."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,6 +78,16 @@ def test_batch_lookup_when_asked_then_prints_each_topic_once_in_order(web: StubW
         run_admin("topics", "batch-lookup", ONE, TWO, "-s").stdout
         == f"pulsar://c:1    [{ONE}]\npulsar://b:1    [{TWO}]\n"
     )
+
+
+def test_lookups_by_broker_when_another_form_is_chosen_then_topics_are_a_list(
+    web: StubWeb, run_admin: RunAdmin
+) -> None:
+    web.answer("GET", PARTITIONS, {"partitions": 2})
+    offer_batches(web, group("pulsar://b:1", [ONE, TWO]))
+    for command in (["partitioned-lookup", "t/ns/a"], ["batch-lookup", ONE, TWO]):
+        result = run_admin("topics", *command, "-s", "-o", "json")
+        assert json.loads(result.stdout) == {"pulsar://b:1": [ONE, TWO]}
 
 
 def test_batch_lookup_when_one_topic_fails_then_prints_the_others_and_says_which(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
 from typing import Any, TypeVar
 
 from interpulse.broker.clock import Clock
@@ -37,7 +37,7 @@ OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
 
 _NAME_COUNTER_KEY = "/counters/producer-name"
 _FLUSH_SECONDS = 1.0
-_TOPICS_AT_ONCE = 100  # of many that are deleted together; then it is others' turn in the event loop
+_TOPICS_AT_ONCE = 100  # of many that something is done to; then it is others' turn in the event loop, which waited 2 ms
 _SETTLE_SECONDS = 0.5  # at the end; what takes longer waits for somebody else, such as another cluster
 
 
@@ -169,7 +169,7 @@ class TopicRegistry:
         """
         failures: list[PulsarError] = []
         async with self._applying:
-            for topic in self.topics():
+            async for topic in self._in_turns():
                 if namespace in (None, topic.name.namespace_name) and base in (None, topic.name.base):
                     try:
                         await topic.apply(await self._settings(topic.name))
@@ -334,7 +334,7 @@ class TopicRegistry:
     async def _tick_regularly(self) -> None:
         while True:
             await asyncio.sleep(self._rates_seconds)
-            for topic in self.topics():
+            async for topic in self._in_turns():
                 topic.tick(self._rates_seconds)
 
     async def _maintain_regularly(self) -> None:
@@ -344,11 +344,19 @@ class TopicRegistry:
 
     async def maintain(self) -> None:
         """Expire and trim every topic."""
-        for topic in self.topics():
+        async for topic in self._in_turns():
             try:
                 await topic.maintain()
             except PulsarError as error:
                 log.warning("upkeep failed topic=%s error=%s", topic.name, error)
+
+    async def _in_turns(self) -> AsyncIterator[AnyTopic]:
+        """All loaded topics; between many it is others' turn, and what goes meanwhile is left out."""
+        for number, topic in enumerate(self.topics(), 1):
+            if self._topics.get(topic.name) is topic:
+                yield topic
+            if number % _TOPICS_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -150,6 +150,40 @@ async def test_policies_changed_then_loaded_topics_of_the_namespace_follow(bench
     assert other.deduplication is not None
 
 
+@pytest.mark.parametrize("work", ["maintain", "policies_changed"])
+async def test_work_on_all_topics_when_there_are_many_then_others_get_their_turn_in_between(
+    bench: Any, work: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interpulse.broker.live.registry._TOPICS_AT_ONCE", 10)
+    names = [TopicName.parse(f"t{number}") for number in range(50)]
+    for name in names:
+        await bench.topic(name)
+    working = asyncio.create_task(getattr(bench.registry, work)())
+    turns = 0
+    while not working.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await working
+    assert 5 <= turns <= 15
+
+
+async def test_topic_that_goes_while_all_are_worked_on_is_left_alone(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await bench.topic()
+    await bench.topic(OTHER)
+    asked: list[TopicName] = []
+
+    async def settings(name: TopicName) -> TopicSettings:
+        asked.append(name)
+        await bench.registry.unload(OTHER)
+        return TopicSettings()
+
+    monkeypatch.setattr(bench.registry, "_settings", settings)
+    await bench.registry.policies_changed()
+    assert asked == [first.name]
+
+
 async def test_settings_that_change_while_a_topic_is_loaded_are_not_missed(bench: Any, topic_name: Any) -> None:
     asked = 0
 

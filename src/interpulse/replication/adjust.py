@@ -153,7 +153,7 @@ def _pending(change: AdjustmentChange) -> AdjustmentChange:
 async def _make_true(admin: AdminClient, change: AdjustmentChange) -> None:
     """Send the change's request. A refusal to grow counts only if the topic has not the wanted count already.
 
-    Somebody else may have been faster, and a real broker refuses to grow a topic to the count it has.
+    Its answer may have been lost, or somebody else may have been faster.
     """
     try:
         await admin.send(change.request)

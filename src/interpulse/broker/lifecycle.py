@@ -180,7 +180,7 @@ class TopicLifecycle:
         records = {name: keys.topic_record(name) for name in names}
         candidates = {keys.partitioned_topic(each): each for name in records for each in rules.metadata_names(name)}
         found = await self._store.get_many([*candidates, *records.values()])
-        metadata = {each: _metadata(found[key].value) for key, each in candidates.items() if key in found}
+        metadata = {each: _metadata(key, found[key].value) for key, each in candidates.items() if key in found}
         views = (
             rules.TopicView(
                 name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded
@@ -195,8 +195,9 @@ class TopicLifecycle:
 
     async def metadata(self, name: TopicName) -> PartitionedTopicMetadata | None:
         """The partition metadata stored under exactly this name."""
-        stored = await self._store.get(keys.partitioned_topic(name))
-        return PartitionedTopicMetadata.load(stored.value) if stored else None
+        key = keys.partitioned_topic(name)
+        stored = await self._store.get(key)
+        return _metadata(key, stored.value) if stored else None
 
     async def properties(self, name: TopicName) -> dict[str, str]:
         """What was given to the topic at its creation; empty for a topic without properties or record."""
@@ -330,7 +331,7 @@ class TopicLifecycle:
         found: list[TopicName] = []
         last = ""
         while page := await self._store.scan(f"{keys.PARTITIONED_TOPICS}/", after=last, limit=_KEYS_PER_PAGE):
-            marked = [key for key, stored in page if b"true" in stored.value and _metadata(stored.value).deleted]
+            marked = [key for key, stored in page if b"true" in stored.value and _metadata(key, stored.value).deleted]
             found += map(keys.topic_of_partitioned_topic, marked)
             last = page[-1][0]
         return found
@@ -394,7 +395,7 @@ class TopicLifecycle:
         view = rules.TopicView(
             name,
             namespace=self._namespaces.standing(policies),
-            metadata={candidates[key]: _metadata(found[key].value) for key in candidates if key in found},
+            metadata={candidates[key]: _metadata(key, found[key].value) for key in candidates if key in found},
             recorded=record_key in found if name.is_persistent else name in self._loaded,
             partition_records=frozenset(stored),
             auto_creation=effective_auto_creation(name, policies, settings.auto_creation),
@@ -445,13 +446,18 @@ class TopicLifecycle:
         return record
 
 
-@lru_cache(maxsize=1000)
-def _metadata(stored: bytes) -> PartitionedTopicMetadata:
-    """Partitions are opened one after another, and each asks for the same metadata."""
+def _metadata(key: str, stored: bytes) -> PartitionedTopicMetadata:
     try:
-        return PartitionedTopicMetadata.load(stored)
+        return _loaded_metadata(stored)
     except (ValueError, TypeError, AttributeError) as error:
-        raise MetadataError(f"partition metadata that cannot be understood: {stored[:100]!r}") from error
+        name = keys.topic_of_partitioned_topic(key)
+        raise MetadataError(f"{name} has partition metadata that cannot be understood: {stored[:100]!r}") from error
+
+
+@lru_cache(maxsize=1000)
+def _loaded_metadata(stored: bytes) -> PartitionedTopicMetadata:
+    """Partitions are opened one after another, and each asks for the same metadata."""
+    return PartitionedTopicMetadata.load(stored)
 
 
 def _listed(names: Iterable[TopicName], *, include_system: bool) -> list[TopicName]:

@@ -229,8 +229,10 @@ async def test_a_namespace_that_does_not_exist_is_named(broker: Broker) -> None:
 @pytest.mark.parametrize("stored", [b"", b"{", b"[]", b'{"partitions": null}', b"\xff"])
 async def test_partition_metadata_that_cannot_be_understood_is_told_as_such(broker: Broker, stored: bytes) -> None:
     await broker.store.commit([Put(keys.partitioned_topic(X), stored)])
-    with pytest.raises(MetadataError, match="partition metadata that cannot be understood"):
+    with pytest.raises(MetadataError, match=f"{X} has partition metadata that cannot be understood"):
         await broker.lifecycle.partitions(X, create=True)
+    with pytest.raises(MetadataError, match=f"{X} has"):
+        await broker.lifecycle.metadata(X)
 
 
 class LookedAtStore(MemoryMetadataStore):

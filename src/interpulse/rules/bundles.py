@@ -88,10 +88,12 @@ def _checked_boundaries(boundaries: Any) -> tuple[str, ...]:
 
 
 def lower_ends(boundaries: Sequence[str]) -> list[int]:
+    """Where each bundle begins, as numbers."""
     return [int(boundary, 16) for boundary in boundaries[:-1]]
 
 
 def bundle_at(boundaries: Sequence[str], index: int) -> str:
+    """The bundle with this number, as ``<lower>_<upper>``."""
     return f"{boundaries[index]}_{boundaries[index + 1]}"
 
 

@@ -46,9 +46,11 @@ def find_unreadable(writer: AvroType, reader: AvroType) -> str | None:
     """Why data of ``writer`` cannot be read with ``reader``; None if it can."""
     try:
         written = with_aliases_of(reader, writer)
+        return next(_reasons(_Resolver().resolve(written, reader, "")), None)
     except AliasConflict as error:
         return str(error)
-    return next(_reasons(_Resolver().resolve(written, reader, "")), None)
+    except RecursionError:  # names let types be nested deeper than their definitions are
+        return "the two are nested too deeply to be compared"
 
 
 def _reasons(root: _Resolution) -> Iterator[str]:

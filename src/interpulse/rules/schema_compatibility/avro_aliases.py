@@ -48,9 +48,11 @@ class _Renaming:
         self._copies[kind] = copy
         copy.parts = [self.apply(part) for part in kind.parts]
         renamed = self._fields.get(name, {})
+        given: set[str] = set()
         for each in kind.fields:
             known = renamed.get(each.name, each.name)
-            if any(other.name == known for other in copy.fields):
+            if known in given:
                 raise AliasConflict(f"the aliases of {name} give two of its fields the name {known}")
+            given.add(known)
             copy.fields.append(AvroField(known, self.apply(each.type), each.has_default, each.aliases))
         return copy

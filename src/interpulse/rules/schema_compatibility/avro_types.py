@@ -69,7 +69,11 @@ class AvroType:
 
 def parse_avro(definition: bytes) -> AvroType:
     """The type that a definition describes; raises InvalidSchemaDefinition with what is wrong."""
-    return _Tree().build(_parse(definition), depth=0)
+    parsed = _parse(definition)
+    try:
+        return _Tree().build(parsed, depth=0)
+    except RecursionError:  # in a default: types are counted
+        raise _invalid("it is nested too deeply") from None
 
 
 def avro_identity(definition: bytes) -> object:

@@ -96,3 +96,17 @@ def test_reader_when_the_type_becomes_one_of_a_union_then_reads_and_not_the_othe
 @given(st.sampled_from(GENERATED), st.sampled_from(GENERATED))
 def test_reader_when_inside_a_list_then_as_outside(writer: Any, reader: Any) -> None:
     assert (unreadable(array(writer), array(reader)) is None) == (unreadable(writer, reader) is None)
+
+
+def test_reader_when_names_nest_types_without_end_then_the_two_are_not_compared() -> None:
+    """Each type holds the one before by its name, so no definition is deep."""
+
+    def chain(prefix: str) -> Any:
+        first = fld(record(name="R0"), f"{prefix}0", default={})
+        held = [
+            fld(["null", record(fld(f"R{index - 1}"), name=f"R{index}")], f"{prefix}{index}", default=None)
+            for index in range(1, 600)
+        ]
+        return record(first, *held, fld("R599", "last"), name="T")
+
+    assert unreadable(chain("w"), chain("r")) == "the two are nested too deeply to be compared"

@@ -86,6 +86,15 @@ def test_definition_when_nested_without_end_then_refused(levels: int) -> None:
         parse_avro(b'{"type":"array","items":' * levels + b'"int"' + b"}" * levels)
 
 
+def test_default_when_nested_without_end_then_refused() -> None:
+    default: dict[str, Any] = {}
+    for _ in range(300):
+        default = {"below": [default]}
+    holder = record(fld(array("R"), "below"), name="R")
+    with pytest.raises(InvalidSchemaDefinition, match="nested too deeply"):
+        parse(record(fld(holder, "r", default=default)))
+
+
 def test_default_when_unions_are_nested_then_each_branch_is_tried_once() -> None:
     both = ["A", "B"]
     value: Any = {"f": 5}

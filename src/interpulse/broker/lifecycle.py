@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -42,6 +43,8 @@ from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import Delete, MetadataStore, Put
 
 __all__ = ["Belongings", "LifecycleSettings", "PartitionedDeletion", "TopicLifecycle"]
+
+log = logging.getLogger(__name__)
 
 A = TypeVar("A")
 _KEYS_PER_PAGE = 1000
@@ -327,11 +330,11 @@ class TopicLifecycle:
         return Belongings((*removal, Delete(keys.schema(name))), absent)
 
     async def unfinished_deletions(self) -> list[TopicName]:
-        """The partitioned topics that are marked as being deleted."""
+        """The partitioned topics that are marked as being deleted; records that cannot be understood are logged."""
         found: list[TopicName] = []
         last = ""
         while page := await self._store.scan(f"{keys.PARTITIONED_TOPICS}/", after=last, limit=_KEYS_PER_PAGE):
-            marked = [key for key, stored in page if b"true" in stored.value and _metadata(key, stored.value).deleted]
+            marked = [key for key, stored in page if _is_marked(key, stored.value)]
             found += map(keys.topic_of_partitioned_topic, marked)
             last = page[-1][0]
         return found
@@ -452,6 +455,14 @@ def _metadata(key: str, stored: bytes) -> PartitionedTopicMetadata:
     except (ValueError, TypeError, AttributeError) as error:
         name = keys.topic_of_partitioned_topic(key)
         raise MetadataError(f"{name} has partition metadata that cannot be understood: {stored[:100]!r}") from error
+
+
+def _is_marked(key: str, stored: bytes) -> bool:
+    try:
+        return b"true" in stored and _metadata(key, stored).deleted
+    except MetadataError as error:
+        log.error("partition metadata passed over error=%s", error)
+        return False
 
 
 @lru_cache(maxsize=1000)

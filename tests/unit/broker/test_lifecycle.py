@@ -235,6 +235,17 @@ async def test_partition_metadata_that_cannot_be_understood_is_told_as_such(brok
         await broker.lifecycle.metadata(X)
 
 
+async def test_unfinished_deletions_when_a_record_cannot_be_understood_then_the_others_are_found(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    marked = TopicName.parse("y")
+    deleted = PartitionedTopicMetadata(2, deleted=True).dump()
+    broken = Put(keys.partitioned_topic(X), b'{"partitions": true')
+    await broker.store.commit([broken, Put(keys.partitioned_topic(marked), deleted)])
+    assert await broker.lifecycle.unfinished_deletions() == [marked]
+    assert f"{X} has partition metadata that cannot be understood" in caplog.text
+
+
 class LookedAtStore(MemoryMetadataStore):
     """Counts the keys it was asked for or gave out."""
 

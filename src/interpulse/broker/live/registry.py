@@ -321,7 +321,11 @@ class TopicRegistry:
     async def flush(self) -> None:
         """Store every cursor that changed; the store puts what comes together into one sync."""
         changed, self._changed = self._changed, set()
-        await asyncio.gather(*map(self._flush, changed))
+        async with asyncio.TaskGroup() as flushes:
+            for number, topic in enumerate(changed, 1):
+                flushes.create_task(self._flush(topic))
+                if number % _TOPICS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
 
     async def _flush(self, topic: AnyTopic) -> None:
         try:

@@ -150,14 +150,14 @@ async def test_policies_changed_then_loaded_topics_of_the_namespace_follow(bench
     assert other.deduplication is not None
 
 
-@pytest.mark.parametrize("work", ["maintain", "policies_changed"])
+@pytest.mark.parametrize("work", ["maintain", "policies_changed", "flush"])
 async def test_work_on_all_topics_when_there_are_many_then_others_get_their_turn_in_between(
     bench: Any, work: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interpulse.broker.live.registry._TOPICS_AT_ONCE", 10)
     names = [TopicName.parse(f"t{number}") for number in range(50)]
     for name in names:
-        await bench.topic(name)
+        bench.registry.cursors_changed(await bench.topic(name))
     working = asyncio.create_task(getattr(bench.registry, work)())
     turns = 0
     while not working.done():

@@ -245,7 +245,7 @@ READING = [
 ]
 
 
-@pytest.mark.parametrize("trouble", ["500", "html", "hang-up"])
+@pytest.mark.parametrize("trouble", ["500", "html", "html-called-text", "hang-up"])
 @pytest.mark.parametrize("step", READING)
 async def test_cluster_that_cannot_be_read_is_a_conflict_at_every_step(
     east: RestBroker, step: str, trouble: str
@@ -255,6 +255,8 @@ async def test_cluster_that_cannot_be_read_is_a_conflict_at_every_step(
             west.answer("GET", step, {"reason": "out of order"}, status=500)
         elif trouble == "html":
             west.answer_raw("GET", step, b"<html>proxy</html>", content_type="text/html")
+        elif trouble == "html-called-text":
+            west.answer_raw("GET", step, b"<html>proxy</html>")
         else:
             west.hang_up("GET", step)
         healthy(west, broken=step)

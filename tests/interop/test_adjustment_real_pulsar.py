@@ -64,6 +64,8 @@ def story(source: CliCluster, target: CliCluster, namespace: str) -> None:
     assert source.attempt(set_clusters)[0] == 1
     code, previewed = plan(source, f"{set_clusters} --preview")
     assert (code, previewed["outcome"], kinds(previewed)) == (1, "NEEDS_ADJUSTMENT", CHANGES)
+    creation = previewed["clusters"][0]["changes"][0]
+    assert [creation[side]["topicType"] for side in ("current", "desired")] == ["partitioned"] * 2
     assert source.run(f"namespaces get-clusters {namespace}") == before
     assert target.json(f"topics get-partitioned-topic-metadata {namespace}/p")["partitions"] == 2
 
@@ -86,7 +88,7 @@ def story(source: CliCluster, target: CliCluster, namespace: str) -> None:
 def test_namespaces_when_adjusted_then_are_equal_whichever_side_is_the_source(
     start_real_pulsar: RealPulsarFactory, ours: CliCluster
 ) -> None:
-    pulsar = start_real_pulsar("real")
+    pulsar = start_real_pulsar("real", {"allowAutoTopicCreationType": "partitioned", "defaultNumPartitions": "2"})
     real = CliCluster(pulsar.web_url, pulsar.service_url)
     real.run(f"clusters create ours --url {ours.web_url} --broker-url {ours.service_url}")
     ours.run(f"clusters create real --url {real.web_url} --broker-url {real.service_url}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +19,7 @@ from interpulse.model.policies import (
     InactiveTopicPolicies,
     RetentionPolicies,
 )
+from interpulse.rules.compatibility import as_override
 
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
@@ -101,20 +102,12 @@ async def set_auto_topic_creation(
 @click.option("-ap", "--applied", is_flag=True, help="What is in force, the broker's settings included.")
 async def get_auto_topic_creation(admin: AdminClient, namespace: NamespaceName, applied: bool) -> None:
     """Print the override of the namespace, null if there is none."""
+    from interpulse.replication.snapshot import broker_auto_creation
+
     policy = await admin.namespaces.auto_topic_creation(namespace, applied=applied)
     if policy is None and applied:
-        policy = auto_creation_of_broker(await admin.brokers.runtime_configuration())
+        policy = as_override(broker_auto_creation(await admin.brokers.runtime_configuration()))
     print_json(policy and policy.to_json())
-
-
-def auto_creation_of_broker(configuration: Mapping[str, str]) -> AutoTopicCreation:
-    """What a broker does for namespaces without an override, read from its configuration."""
-    topic_type = configuration.get("allowAutoTopicCreationType", NON_PARTITIONED).lower()
-    return AutoTopicCreation(
-        allowed=configuration.get("allowAutoTopicCreation", "true") == "true",
-        topic_type=topic_type,
-        default_partitions=int(configuration.get("defaultNumPartitions", "1")) if topic_type == PARTITIONED else None,
-    )
 
 
 @_policy_command("remove-auto-topic-creation")

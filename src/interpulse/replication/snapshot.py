@@ -116,6 +116,10 @@ async def read_remote(
             raise RemoteClusterUnavailable(
                 f"Cluster {cluster} at {data.service_url} cannot be compared: {error}"
             ) from error
+        except (AttributeError, TypeError, ValueError) as error:  # JSON of another shape than the admin API's
+            raise RemoteClusterUnavailable(
+                f"Cluster {cluster} at {data.service_url} cannot be compared: its answers are not those of a broker"
+            ) from error
 
 
 async def _snapshot(

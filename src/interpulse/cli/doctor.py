@@ -15,6 +15,7 @@ import click
 
 from interpulse.cli.output import print_value
 from interpulse.cli.params import TOPIC
+from interpulse.cli.progress import Progress
 from interpulse.cli.running import FAILED, CommandFailed, admin_command, failure
 from interpulse.model.changes import (
     CreatePartitionedMetadata,
@@ -44,7 +45,6 @@ _SHOWN_MAX: Final = 5
 """Of many deletions, or topics that a deletion would lose, so many are shown."""
 _CONTENTS_ASKED_MAX: Final = 100
 """Topics are asked one by one what is in them; in a namespace full of findings the first ones have to do."""
-_PROGRESS_STEP: Final = 100
 
 
 class _Target(click.ParamType["NamespaceName | TopicName"]):
@@ -137,7 +137,7 @@ class _Visit:
         """Raises CommandFailed if nothing can be looked at; one of many namespaces is told and left out."""
         only = {self._target.base} if isinstance(self._target, TopicName) else None
         for namespace in await self._namespaces():
-            with _Progress(f"{namespace}: partitioned topics asked about") as progress:
+            with Progress(f"{namespace}: partitioned topics asked about") as progress:
                 try:
                     self._seen.append(await self._doctor.examine(namespace, only=only, progress=progress))
                 except PulsarError as error:
@@ -147,6 +147,9 @@ class _Visit:
         for each in self._seen:
             for text in each.unreadable:
                 click.echo(f"Left out: {text!r} is listed but is not a name of a topic", err=True)
+            for topic, unknown in each.unanswered.items():
+                click.echo(f"Could not look: {topic}: {failure(unknown).message}", err=True)
+                self._not_seen = True
 
     async def repair(self, deleted: Collection[TopicName], delete_partitioned: Collection[TopicName]) -> None:
         """Raises CommandFailed, before anything is done, for a deletion that nothing found asks for."""
@@ -159,7 +162,7 @@ class _Visit:
                 )
         for each in self._seen:
             if each.findings:
-                with _Progress(f"{each.namespace}: findings treated") as progress:
+                with Progress(f"{each.namespace}: findings treated") as progress:
                     treatment = await self._doctor.treat(each, chosen[each.namespace], progress=progress)
                 self._treated[each.namespace] = treatment
 
@@ -225,31 +228,6 @@ class _Visit:
         word = "left" if self._treated else "found"
         hint = f", {repairable} of them repaired by --repair" if repairable and not self._treated else ""
         return f"{looked}, {_counted(len(left), 'disagreement')} {word}{hint}"
-
-
-class _Progress:
-    """Tells a person at a terminal how far a long look has come, on one line that is wiped at the end."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._shown = 0
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *failed: object) -> None:
-        if self._shown:
-            click.echo("\r" + " " * self._shown + "\r", nl=False, err=True)
-
-    def __call__(self, done: int, total: int) -> None:
-        if done % _PROGRESS_STEP == 0 and _watched():
-            text = f"{self._what}: {done} of {total}"
-            click.echo("\r" + text, nl=False, err=True)
-            self._shown = len(text)
-
-
-def _watched() -> bool:
-    return sys.stderr.isatty()
 
 
 def _chosen(

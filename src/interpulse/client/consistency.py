@@ -19,7 +19,7 @@ from interpulse.model.changes import (
     DeletePartitionedMetadata,
     SetPartitionCount,
 )
-from interpulse.model.errors import InvalidTopicName, PulsarError, TopicNotFound
+from interpulse.model.errors import InvalidTopicName, PulsarError, TopicNotFound, UnknownError
 from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.consistency import (
@@ -44,12 +44,16 @@ _UNKNOWN_COUNT = PartitionedTopicMetadata(0)
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was seen in one namespace. ``unreadable`` are listed names that are not names of topics."""
+    """What was seen in one namespace. ``unreadable`` are listed names that are not names of topics.
+
+    ``unanswered`` are partitioned topics whose metadata the cluster cannot tell: nothing is concluded about them.
+    """
 
     namespace: NamespaceName
     topics: NamespaceTopics
     findings: tuple[Finding, ...] = ()
     unreadable: tuple[str, ...] = ()
+    unanswered: Mapping[TopicName, PulsarError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,23 +209,32 @@ class TopicDoctor:
         )
         present, unreadable = _names(present_texts, only)
         partitioned, unreadable_too = _names(partitioned_texts, only)
-        topics = NamespaceTopics(present, await self._metadata(sorted(partitioned, key=str), progress))
+        answers = await self._metadata(sorted(partitioned, key=str), progress)
+        unanswered = {name: answer for name, answer in answers.items() if isinstance(answer, PulsarError)}
+        metadata = {
+            name: _UNKNOWN_COUNT if isinstance(answer, PulsarError) else answer for name, answer in answers.items()
+        }
+        topics = NamespaceTopics(present, metadata)
         findings = tuple(finding for finding in diagnose(topics) if finding.kind not in self._ignored)
-        return Examination(namespace, topics, findings, (*unreadable, *unreadable_too))
+        return Examination(namespace, topics, findings, (*unreadable, *unreadable_too), unanswered)
 
     async def _metadata(
         self, names: Sequence[TopicName], progress: Progress
-    ) -> dict[TopicName, PartitionedTopicMetadata]:
-        """The lists tell no counts, so every partitioned topic has to be asked."""
+    ) -> dict[TopicName, PartitionedTopicMetadata | PulsarError]:
+        """The lists tell no counts, so every partitioned topic has to be asked; what the cluster cannot tell of one
+        topic is its answer."""
         done = 0
 
-        async def ask(name: TopicName) -> PartitionedTopicMetadata:
+        async def ask(name: TopicName) -> PartitionedTopicMetadata | PulsarError:
             nonlocal done
+            answer: PartitionedTopicMetadata | PulsarError
             async with self._questions:
                 try:
                     answer = await self._admin.topics.partitioned_metadata(name)
                 except TopicNotFound:  # gone since it was listed, or a name that cannot be asked about
                     answer = _UNKNOWN_COUNT
+                except UnknownError as error:
+                    answer = error
             done += 1
             progress(done, len(names))
             return answer

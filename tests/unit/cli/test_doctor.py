@@ -136,6 +136,20 @@ def test_name_when_listed_and_no_name_then_is_told(web: StubWeb, run_admin: RunA
     assert result.stderr == "Left out: 'persistent://t/ns/-partition-3' is listed but is not a name of a topic\n"
 
 
+def test_topic_when_the_cluster_cannot_tell_its_metadata_then_the_others_are_looked_at_and_it_ends_with_2(
+    web: StubWeb, run_admin: RunAdmin
+) -> None:
+    web.answer("GET", f"{ROOT}/x/partitions", {"reason": "x has metadata nobody understands"}, status=500)
+    listed(web, "x-partition-0", "y-partition-0", "z-partition-0", counts={"x": 1, "z": 1})
+    result = run_admin("topics", "doctor", "t/ns")
+    assert result.exit_code == 2
+    assert "lost-metadata: partition 0 of persistent://t/ns/y is stored" in result.stdout
+    assert result.stdout.endswith("1 disagreement found, 1 of them repaired by --repair\n")
+    assert result.stderr == (
+        f"Could not look: {X}: x has metadata nobody understands (HTTP 500 Internal Server Error)\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("form", "start"),
     [("json", '{\n  "topicsExamined": 1'), ("yaml", "topicsExamined: 1\n"), ("table", "FIELD           VALUE\n")],
@@ -152,7 +166,7 @@ def test_look_when_it_is_long_and_somebody_watches_then_progress_is_shown_and_wi
 ) -> None:
     names = [f"p{index}" for index in range(100)]
     listed(web, *(f"{name}-partition-0" for name in names), counts=dict.fromkeys(names, 1))
-    monkeypatch.setattr("interpulse.cli.doctor._watched", lambda: True)
+    monkeypatch.setattr("interpulse.cli.progress._watched", lambda: True)
     shown = run_admin("topics", "doctor", "t/ns").stderr
     text = "t/ns: partitioned topics asked about: 100 of 100"
     assert shown == f"\r{text}\r{' ' * len(text)}\r"

@@ -15,7 +15,7 @@ from interpulse.model.changes import (
     DeletePartitionedMetadata,
     SetPartitionCount,
 )
-from interpulse.model.errors import AuthorizationError, NamespaceNotFound
+from interpulse.model.errors import AuthorizationError, NamespaceNotFound, UnknownError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.rules.consistency import CreateMissedPartitions, DeleteTopic, Disagreement, Repair
 from tests.stub_web import StubWeb
@@ -23,6 +23,7 @@ from tests.stub_web import StubWeb
 NAMESPACE = NamespaceName("t", "ns")
 ROOT = "/admin/v2/persistent/t/ns"
 X = TopicName.parse("persistent://t/ns/x")
+Y = TopicName.parse("persistent://t/ns/y")
 
 
 @pytest.fixture
@@ -102,6 +103,16 @@ async def test_examine_when_metadata_goes_or_cannot_be_asked_for_then_nothing_is
     web, doctor = admin
     listed(web, ["x-partition-0"], {"x": 404})
     assert (await doctor.examine(NAMESPACE)).findings == ()
+
+
+async def test_examine_when_the_cluster_cannot_tell_the_metadata_of_one_topic_then_only_that_is_left_open(
+    admin: tuple[StubWeb, TopicDoctor],
+) -> None:
+    web, doctor = admin
+    listed(web, ["x-partition-0", "y-partition-0"], {"x": 500})
+    seen = await doctor.examine(NAMESPACE)
+    assert [(each.topic, each.kind) for each in seen.findings] == [(Y, Disagreement.LOST_METADATA)]
+    assert [(name, type(error)) for name, error in seen.unanswered.items()] == [(X, UnknownError)]
 
 
 async def test_examine_when_a_listed_name_is_none_then_is_left_out_and_told(

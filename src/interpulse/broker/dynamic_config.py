@@ -94,10 +94,13 @@ class DynamicConfig:
         allowed = dynamic_keys()
         if key in allowed:
             return
+        known = ", ".join(allowed)
         if key in PULSAR_KEYS:
-            raise PreconditionFailed(f"Can't {verb} non-dynamic configuration {key}; dynamic are: {', '.join(allowed)}")
-        near = difflib.get_close_matches(key, allowed, n=1, cutoff=0.0)
-        raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; the nearest dynamic one is {near[0]}")
+            raise PreconditionFailed(f"Can't {verb} non-dynamic configuration {key}; dynamic are: {known}")
+        near = difflib.get_close_matches(key, allowed, n=1)
+        if near:
+            raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; the nearest dynamic one is {near[0]}")
+        raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; dynamic are: {known}")
 
 
 def _with(config: BrokerConfig, key: str, value: str) -> BrokerConfig:

@@ -45,6 +45,7 @@ async def test_set_survives_a_restart_and_delete_goes_back_to_the_start(store: M
     [
         ("clusterName", "x", "non-dynamic configuration clusterName"),
         ("allowAutoTopicCreate", "true", "nearest dynamic one is allowAutoTopicCreation"),
+        ("foo", "true", "unknown configuration foo; dynamic are: allowAuto.*, supportsBatchLookup"),
         ("defaultNumPartitions", "-1", "must be at least 1"),
         ("allowAutoTopicCreationType", "PARTITIONED", "must be one of"),
     ],

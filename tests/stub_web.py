@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import ssl
+import sys
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -32,6 +33,14 @@ class _Answer(NamedTuple):
 _HANG_UP = _Answer(0, b"", {})
 
 
+class _Server(ThreadingHTTPServer):
+    """A client that gives up before its answer has come is no failure of the service."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class StubWeb:
     """Serves on a free port of 127.0.0.1 in a thread of its own, so that blocking callers can be tested too.
 
@@ -41,7 +50,7 @@ class StubWeb:
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.asked: list[Asked] = []
         self._answers: dict[tuple[str, str], list[_Answer]] = {}
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._request_class())
+        self._server = _Server(("127.0.0.1", 0), self._request_class())
         self._server.daemon_threads = False
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         if tls is not None:

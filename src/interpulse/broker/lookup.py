@@ -149,9 +149,15 @@ class Lookups:
 
     async def find(self, topic: TopicName, options: LookupOptions) -> LookupTarget:
         """Where the client of a topic shall go, whether the topic exists or not. Raises what refuses it."""
-        with self._permits, self.meter.timed():
-            self._check_ready()
-            return find_target(topic, await self._view(topic.namespace_name), self._ownership.owner(options))
+        with self._permits:
+            begun, failed = self.meter.begin(), True  # ``timed`` costs as much as finding the target
+            try:
+                self._check_ready()
+                target = find_target(topic, await self._view(topic.namespace_name), self._ownership.owner(options))
+                failed = False
+                return target
+            finally:
+                self.meter.end(begun, failed=failed)
 
     async def find_many(self, request: BatchLookup) -> BatchAnswer:
         """The same for many topics, each with an answer or a failure of its own.

@@ -170,7 +170,7 @@ class TopicName:
 
     @_Kept
     def namespace_name(self) -> NamespaceName:
-        return NamespaceName(self.tenant, self.namespace)
+        return _namespace(self.tenant, self.namespace)
 
     @property
     def is_persistent(self) -> bool:
@@ -260,6 +260,12 @@ class TopicName:
         text = str(self)
         fits = len(self.base.rest_path) <= _CREATED_LENGTH_MAX
         return fits and text == text.strip(_TRIMMED) and "\0" not in text
+
+
+@lru_cache(maxsize=1_000)
+def _namespace(tenant: str, local: str) -> NamespaceName:
+    """Topics of a namespace share its name: as a key it is then found without being compared."""
+    return NamespaceName(tenant, local)
 
 
 @lru_cache(maxsize=10_000)

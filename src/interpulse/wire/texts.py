@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
@@ -12,57 +12,41 @@ from interpulse.wire.errors import RemoteProtocolError
 __all__ = ["check_texts"]
 
 
-class _Texts(NamedTuple):
-    """Where texts stand in a message: in its own fields, alone or repeated, and in the messages inside of it."""
-
-    single: tuple[str, ...]
-    repeated: tuple[str, ...]
-    inner: tuple[tuple[str, _Texts], ...]
-    inner_repeated: tuple[tuple[str, _Texts], ...]
-
-
-def _texts_of(descriptor: Descriptor, above: tuple[str, ...] = ()) -> _Texts:
-    """``above`` are the types around it: one that holds itself is looked into once."""
+def _holds_texts(descriptor: Descriptor, above: tuple[str, ...] = ()) -> bool:
+    """Whether texts stand in such a message or in one inside of it. ``above`` are the types around it."""
     path = (*above, descriptor.full_name)
-    texts = [each for each in descriptor.fields if each.type == FieldDescriptor.TYPE_STRING]
-    messages = [(each, each.message_type) for each in descriptor.fields if each.message_type is not None]
-    found = [(each, _texts_of(kind, path)) for each, kind in messages if kind.full_name not in path]
-    inner = [(each, plan) for each, plan in found if any(plan)]
-    return _Texts(
-        tuple(each.name for each in texts if not each.is_repeated),
-        tuple(each.name for each in texts if each.is_repeated),
-        tuple((each.name, plan) for each, plan in inner if not each.is_repeated),
-        tuple((each.name, plan) for each, plan in inner if each.is_repeated),
+    inner = [field.message_type for field in descriptor.fields if field.message_type is not None]
+    return any(field.type == FieldDescriptor.TYPE_STRING for field in descriptor.fields) or any(
+        _holds_texts(kind, path) for kind in inner if kind.full_name not in path
     )
 
 
 _UNREAD: Final = frozenset({pb.BaseCommand.ACK})
 """It comes once per message, and nobody reads its texts."""
 
-_BY_TYPE: Final[dict[int, _Texts]] = {
-    field.number: plan
+_WITH_TEXTS: Final[frozenset[int]] = frozenset(
+    field.number
     for field in pb.BaseCommand.DESCRIPTOR.fields
-    if field.message_type is not None and field.number not in _UNREAD and any(plan := _texts_of(field.message_type))
-}
+    if field.message_type is not None and field.number not in _UNREAD and _holds_texts(field.message_type)
+)
+_NO_TEXTS: Final = frozenset({str, int, bool})
+"""What most fields hold: a text that is UTF-8, or none at all."""
 
 
 def check_texts(kind: int, content: Any) -> None:
     """Refuse a command of this type whose texts are not all UTF-8; raises RemoteProtocolError."""
-    plan = _BY_TYPE.get(kind)
-    if plan is not None:
-        _check(content, plan)
+    if kind in _WITH_TEXTS:
+        _check(content)
 
 
-def _check(message: Any, plan: _Texts) -> None:
-    for name in plan.single:
-        if type(getattr(message, name)) is bytes:
-            raise RemoteProtocolError(f"{name} that is not UTF-8")
-    for name in plan.repeated:
-        if bytes in map(type, getattr(message, name)):
-            raise RemoteProtocolError(f"{name} that is not UTF-8")
-    for name, inner in plan.inner:
-        if message.HasField(name):
-            _check(getattr(message, name), inner)
-    for name, inner in plan.inner_repeated:
-        for each in getattr(message, name):
-            _check(each, inner)
+def _check(message: Any) -> None:
+    """Looks at the fields that are there, which are few of those there may be."""
+    for field, value in message.ListFields():
+        if type(value) in _NO_TEXTS:
+            continue
+        if field.type == FieldDescriptor.TYPE_STRING:
+            if type(value) is bytes or bytes in map(type, value):
+                raise RemoteProtocolError(f"{field.name} that is not UTF-8")
+        elif field.message_type is not None:
+            for inner in value if field.is_repeated else (value,):
+                _check(inner)

@@ -25,7 +25,6 @@ from interpulse.broker.clock import Clock, SystemClock
 from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.dynamic_config import DynamicConfig
-from interpulse.broker.inactivity import InactiveTopics
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
 from interpulse.broker.live.api import TopicSettings as LiveSettings
@@ -134,7 +133,7 @@ class BrokerApp:
         await supervisor.start()
         opened.push_async_callback(supervisor.stop)
         self.registry.spawn(rest_rooms.deletion.resume())
-        self.inactive_topics = InactiveTopics(self.registry, rest_rooms.deletion, lambda: self.dynamic.config)
+        self.inactive_topics = rest_rooms.inactive_topics
         self.inactive_topics.start()
         opened.push_async_callback(self.inactive_topics.stop)
 

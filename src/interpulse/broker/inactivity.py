@@ -1,7 +1,8 @@
 """Deletes the topics that nobody needs any more, as `rules.inactivity` has it.
 
-Only loaded topics are looked at, once per round. A topic is looked at again in the very moment of its deletion, when
-nobody can open it any more: a client that came meanwhile keeps its topic.
+Only loaded topics are looked at, once per round; one that was created and never opened is loaded for it. A topic is
+looked at again in the very moment of its deletion, when nobody can open it any more: a client that came meanwhile keeps
+its topic.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from interpulse.broker.config import BrokerConfig
 from interpulse.broker.deletion import Deletion
 from interpulse.broker.live.non_persistent import NonPersistentTopic
 from interpulse.broker.live.registry import AnyTopic, TopicRegistry
-from interpulse.model.errors import PreconditionFailed, PulsarError
+from interpulse.model.errors import PreconditionFailed, PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
+from interpulse.model.topics import Requester
 from interpulse.rules.inactivity import TopicActivity, is_active, is_expendable
 
 __all__ = ["InactiveTopics"]
@@ -25,7 +27,7 @@ __all__ = ["InactiveTopics"]
 log = logging.getLogger(__name__)
 
 _LOOKED_AT_AT_ONCE: Final = 50  # so that clients do not wait while thousands of topics are looked at
-_DELETED_AT_ONCE: Final = 32  # so that they share what they have to wait for on the disk
+_AT_ONCE: Final = 32  # so that they share what they have to wait for on the disk
 
 
 class InactiveTopics:
@@ -36,7 +38,12 @@ class InactiveTopics:
         self._registry = registry
         self._deletion = deletion
         self._config = config
+        self._created: list[TopicName] = []
         self._task: asyncio.Task[None] | None = None
+
+    def note_created(self, topic: TopicName) -> None:
+        """An operator created the topic. The next round loads it, so that it goes again if nobody ever needs it."""
+        self._created.append(topic)
 
     def start(self) -> None:
         """Look at the topics from time to time."""
@@ -56,14 +63,24 @@ class InactiveTopics:
 
     async def check(self) -> None:
         """One round: delete what was not needed for long enough, and partitioned topics that have nothing left."""
+        await self._load_created()
         idle = await self._idle()
         gone: list[TopicName] = []
-        for first in range(0, len(idle), _DELETED_AT_ONCE):
-            topics = idle[first : first + _DELETED_AT_ONCE]
+        for first in range(0, len(idle), _AT_ONCE):
+            topics = idle[first : first + _AT_ONCE]
             deleted = await asyncio.gather(*map(self._deleted, topics))
             gone += [topic.name for topic, done in zip(topics, deleted, strict=True) if done]
         if self._config().broker_delete_inactive_partitioned_topic_metadata_enabled:
             await self._delete_deserted({name.base for name in gone if name.is_partition})
+
+    async def _load_created(self) -> None:
+        created, self._created = self._created, []
+        for first in range(0, len(created), _AT_ONCE):
+            await asyncio.gather(*map(self._loaded, created[first : first + _AT_ONCE]))
+
+    async def _loaded(self, topic: TopicName) -> None:
+        with _logged(f"created topic not loaded topic={topic}"), contextlib.suppress(TopicNotFound):
+            await self._registry.open(topic, by=Requester.ADMIN, create=False)
 
     async def _idle(self) -> list[AnyTopic]:
         """The topics that may go; remembers of the others when somebody needed them."""

@@ -122,6 +122,18 @@ async def test_topic_when_it_is_not_loaded_then_stays(broker: Broker) -> None:
     assert await broker.exists()
 
 
+async def test_topic_when_created_and_never_opened_then_is_loaded_by_a_round_and_goes_like_any_other(
+    broker: Broker,
+) -> None:
+    await broker.app.lifecycle.create_plain(X)
+    broker.app.inactive_topics.note_created(X)
+    broker.app.inactive_topics.note_created(X.partition(0))  # gone before the round
+    await broker.round_after(60)
+    assert [topic.name for topic in broker.app.registry.topics()] == [X]
+    await broker.round_after(60)
+    assert not await broker.exists()
+
+
 async def test_topic_when_somebody_is_connected_then_stays_and_the_time_begins_when_they_leave(broker: Broker) -> None:
     topic = await broker.topic()
     for connect in (broker.produce, lambda each: broker.subscribe(each, durable=False)):

@@ -11,6 +11,7 @@ from interpulse.broker.comparison import LocalReading, RemoteComparison
 from interpulse.broker.deletion import Deletion
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.growth import AdminRemotes, Growth
+from interpulse.broker.inactivity import InactiveTopics
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.registry import TopicRegistry
@@ -54,6 +55,7 @@ class RestRooms:
     lookups: Lookups
     schemas: Schemas
     deletion: Deletion
+    inactive_topics: InactiveTopics
     growth: Growth
     topic_policies: TopicPolicyRecords
     replication_clusters: ReplicationClusters
@@ -82,6 +84,7 @@ def build_rest_rooms(
     """Join what both doors share with what only operators need; ``without_job`` as in `ReplicationStatus`."""
     clusters, tenants = Clusters(store), Tenants(store)
     cursors = RegistryReplicationCursors(lifecycle, registry)
+    deletion = Deletion(store, lifecycle, registry, namespaces, tenants, lambda: dynamic.config)
     comparison = RemoteComparison(LocalReading(lifecycle, namespaces, lambda: dynamic.config))
     return RestRooms(
         clusters=clusters,
@@ -92,7 +95,8 @@ def build_rest_rooms(
         lookups=lookups,
         schemas=schemas,
         growth=Growth(lifecycle, namespaces, AdminRemotes(clusters), lambda: dynamic.config),
-        deletion=Deletion(store, lifecycle, registry, namespaces, tenants, lambda: dynamic.config),
+        deletion=deletion,
+        inactive_topics=InactiveTopics(registry, deletion, lambda: dynamic.config),
         topic_policies=TopicPolicyRecords(store, lifecycle),
         replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
         replication_status=ReplicationStatus(store, namespaces, lifecycle, without_job=without_job),

@@ -31,8 +31,10 @@ async def list_partitioned(call: Call) -> Answer:
 async def create_topic(call: Call) -> Answer:
     topic, properties = call.topic, call.properties()
     await call.rooms.lifecycle.create_plain(topic, properties=properties)
-    # It is loaded as in Pulsar: one that is never used goes again, as any that nobody needs.
-    await call.rooms.registry.open(topic, by=Requester.ADMIN, create=True)
+    if topic.is_persistent:
+        call.rooms.inactive_topics.note_created(topic)
+    else:
+        await call.rooms.registry.open(topic, by=Requester.ADMIN, create=True)
     return DONE
 
 

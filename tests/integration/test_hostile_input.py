@@ -238,15 +238,19 @@ def test_text_when_it_is_no_utf8_then_its_connection_ends_and_no_other(broker: I
 
 
 def test_names_when_hundreds_of_long_ones_are_asked_for_then_none_is_remembered(broker: InProcessBroker) -> None:
-    """They would be 32 MB."""
+    """They would be 32 MB each time; whatever else lives in this process does not grow three times in a row."""
     process = psutil.Process()
-    with RawClient(broker.service_url) as client:
-        for number in range(300):  # until the allocator has what it needs
-            client.ask(commands.partitioned_metadata(number, f"{HERE}/{number}{'x' * 65_536}", create=True))
+
+    def growth(attempt: int) -> int:
         before = process.memory_info().rss
         for number in range(500):
-            client.ask(commands.partitioned_metadata(number, f"{HERE}/{'x' * 65_536}{number}", create=True))
-    assert process.memory_info().rss - before < 16 * 1024 * 1024
+            name = f"{HERE}/{attempt}{'x' * 65_536}{number}"
+            client.ask(commands.partitioned_metadata(number, name, create=True))
+        return process.memory_info().rss - before
+
+    with RawClient(broker.service_url) as client:
+        growth(0)  # until the allocator has what it needs
+        assert min(growth(attempt) for attempt in (1, 2, 3)) < 16 * 1024 * 1024
 
 
 def _check_error(answer: Any) -> bool:

@@ -27,7 +27,7 @@ WAIT_FOR_PARENT = "while os.read(0, 4096): pass"
 
 
 async def until(condition):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
             await asyncio.sleep(0.01)
 

@@ -71,6 +71,7 @@ async def test_topics_and_subscriptions_are_shown_one_by_one_with_their_sums(bro
 
 async def test_names_with_quotes_and_backslashes_are_read_back_as_they_are(broker: RestBroker) -> None:
     await call(broker.web_url, "PUT", "persistent/public/default/a%22b%5C%0Ac")
+    await call(broker.web_url, "GET", "persistent/public/default/a%22b%5C%0Ac/stats")  # loads it
     assert {"cluster": "standalone", **DEFAULT, "topic": 'persistent://public/default/a"b\\\nc'} in (
         await scrape(broker.web_url)
     ).labels_of("pulsar_storage_size")

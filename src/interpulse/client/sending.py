@@ -25,6 +25,7 @@ from interpulse.model.errors import (
     ProducerBusy,
     ProducerFenced,
     PulsarError,
+    ServiceNotReady,
     TopicTerminated,
     error_for_wire_code,
 )
@@ -265,7 +266,8 @@ class SendingLane:
 
     def on_send_error(self, error: pb.CommandSendError) -> None:
         failure = error_for_wire_code(error.error, error.message)
-        if isinstance(failure, TopicTerminated | ProducerFenced) or not self._request.resend_after_error:
+        moving = isinstance(failure, ServiceNotReady)  # the topic is being unloaded: nothing behind is stored either
+        if isinstance(failure, TopicTerminated | ProducerFenced) or not (moving or self._request.resend_after_error):
             self._fail(failure)
         elif isinstance(failure, ChecksumError | NotAllowed):
             front = self._unconfirmed[0] if self._unconfirmed else None

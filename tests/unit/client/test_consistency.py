@@ -75,7 +75,8 @@ async def test_examine_when_something_is_found_then_only_that_is_looked_at_again
     listed(web, ["x-partition-5", "y-partition-0"], {"x": {"partitions": 1}, "y": {"partitions": 1}})
     seen = await doctor.examine(NAMESPACE, only=None)
     assert {each.kind for each in seen.findings} == {Disagreement.MISSING_PARTITIONS, Disagreement.ORPHAN_PARTITIONS}
-    assert [each.target.split("/")[6] for each in web.asked if "/partitions?" in each.target] == ["x", "y", "x"]
+    *at_once, again = [each.target.split("/")[6] for each in web.asked if "/partitions?" in each.target]
+    assert (sorted(at_once), again) == (["x", "y"], "x")
 
 
 async def test_examine_when_the_second_look_agrees_then_a_topic_in_the_making_is_no_finding(

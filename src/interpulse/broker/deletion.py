@@ -25,7 +25,7 @@ from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.tenants import Tenants
 from interpulse.model.errors import InvalidTopicName, NotEmpty, NotFound, OperationNotAllowed, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
-from interpulse.storage.api import Change, Delete, MetadataStore
+from interpulse.storage.api import Change, Delete, MetadataStore, scan_pages
 
 __all__ = ["Deletion"]
 
@@ -185,10 +185,8 @@ class Deletion:
                 yield
 
     async def _pages(self, prefix: str) -> AsyncIterator[Sequence[str]]:
-        last = ""
-        while page := [key for key, _ in await self._store.scan(prefix, after=last, limit=_KEYS_AT_ONCE)]:
-            yield page
-            last = page[-1]
+        async for page in scan_pages(self._store, prefix, limit=_KEYS_AT_ONCE):
+            yield [key for key, _ in page]
 
 
 def _topics_of(record_keys: Sequence[str]) -> list[TopicName]:

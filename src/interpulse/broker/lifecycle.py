@@ -40,7 +40,7 @@ from interpulse.rules.decision import Decision
 from interpulse.rules.inactivity import decide_delete_deserted
 from interpulse.rules.policies import effective_auto_creation, effective_topics_max
 from interpulse.storage.api import Change as StoreChange
-from interpulse.storage.api import Delete, MetadataStore, Put
+from interpulse.storage.api import Delete, MetadataStore, Put, scan_pages
 
 __all__ = ["Belongings", "LifecycleSettings", "PartitionedDeletion", "TopicLifecycle"]
 
@@ -332,11 +332,9 @@ class TopicLifecycle:
     async def unfinished_deletions(self) -> list[TopicName]:
         """The partitioned topics that are marked as being deleted; records that cannot be understood are logged."""
         found: list[TopicName] = []
-        last = ""
-        while page := await self._store.scan(f"{keys.PARTITIONED_TOPICS}/", after=last, limit=_KEYS_PER_PAGE):
+        async for page in scan_pages(self._store, f"{keys.PARTITIONED_TOPICS}/", limit=_KEYS_PER_PAGE):
             marked = [key for key, stored in page if _is_marked(key, stored.value)]
             found += map(keys.topic_of_partitioned_topic, marked)
-            last = page[-1][0]
         return found
 
     async def delete_deserted(self, name: TopicName) -> bool:

@@ -11,7 +11,7 @@ from interpulse.broker.live.cursor import CursorRecord
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import MetadataStore, Put
+from interpulse.storage.api import MetadataStore, Put, scan_pages
 
 __all__ = ["StoredPartition", "new_cursors", "stored_partitions"]
 
@@ -29,8 +29,10 @@ class StoredPartition:
 async def stored_partitions(store: MetadataStore, name: TopicName) -> dict[int, StoredPartition]:
     """Every partition of the base name that has a record, whatever its metadata says, by index."""
     found: dict[int, StoredPartition] = {}
-    prefix, last = keys.partition_records(name), ""
-    while name.is_persistent and (page := await store.scan(prefix, after=last, limit=_KEYS_PER_PAGE)):
+    if not name.is_persistent:
+        return found
+    prefix = keys.partition_records(name)
+    async for page in scan_pages(store, prefix, limit=_KEYS_PER_PAGE):
         for key, stored in page:
             index, _, cursor = key.removeprefix(prefix).partition("/")
             if not index.isdecimal() or str(int(index)) != index:
@@ -39,7 +41,6 @@ async def stored_partitions(store: MetadataStore, name: TopicName) -> dict[int, 
                 found[int(index)] = StoredPartition(stored.value)
             elif int(index) in found:
                 found[int(index)].cursors[cursor] = stored.value
-        last = page[-1][0]
     return found
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from interpulse.broker import keys
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
-from interpulse.storage.api import CommitConflict, MetadataStore
+from interpulse.storage.api import CommitConflict, MetadataStore, scan_pages
 
 __all__ = ["TopicCount", "TopicCounts"]
 
@@ -80,12 +80,11 @@ class TopicCounts:
     async def _list(self, namespace: NamespaceName, counted: _Counted) -> None:
         """Find every record there is; what changes meanwhile is looked at again afterwards."""
         prefix = f"{keys.topic_records(namespace, PERSISTENT)}/"
-        last = ""
-        while not counted.listed:
-            page = await self._store.scan(prefix, after=last, limit=_KEYS_PER_PAGE)
+        if counted.listed:
+            return  # by whoever had its turn before
+        async for page in scan_pages(self._store, prefix, limit=_KEYS_PER_PAGE):
             counted.names.update(key for key, _ in page if key.find("/", len(prefix)) < 0 and _counts(key))
-            counted.listed = len(page) < _KEYS_PER_PAGE
-            last = page[-1][0] if page else ""
+        counted.listed = True
 
     async def _look_again(self, counted: _Counted) -> None:
         while counted.touched:

@@ -12,7 +12,7 @@ Storage errors: a failing disk is a `PersistenceError` (logs) or a `MetadataErro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -39,6 +39,7 @@ __all__ = [
     "Put",
     "StorageFull",
     "Versioned",
+    "scan_pages",
 ]
 
 
@@ -308,3 +309,16 @@ class LogStore(Protocol):
 
     async def close(self) -> None:
         """Close every log, then the store."""
+
+
+async def scan_pages(store: MetadataStore, prefix: str, *, limit: int) -> AsyncIterator[list[tuple[str, Versioned]]]:
+    """Everything that starts with the prefix, ``limit`` keys at a time, so that others get their turn in between.
+
+    Each page is read when it is asked for; what was changed behind the one before it is seen.
+    """
+    last = ""
+    while page := await store.scan(prefix, after=last, limit=limit):
+        yield page
+        if len(page) < limit:
+            return
+        last = page[-1][0]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from interpulse.broker import keys
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import TopicName, decode_local_name, encode_local_name
-from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
+from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, scan_pages
 
 __all__ = ["TopicStateStore"]
 
@@ -34,12 +34,8 @@ class TopicStateStore:
         """Every stored cursor by name."""
         prefix = f"{self._record_key}/"
         found: dict[str, bytes] = {}
-        last = ""
-        while page := await self._metadata.scan(prefix, after=last, limit=_CURSORS_PER_PAGE):
+        async for page in scan_pages(self._metadata, prefix, limit=_CURSORS_PER_PAGE):
             found |= {decode_local_name(key.removeprefix(prefix)): stored.value for key, stored in page}
-            last = page[-1][0]
-            if len(page) < _CURSORS_PER_PAGE:
-                break
         return found
 
     async def write_cursors(self, cursors: Mapping[str, bytes]) -> None:

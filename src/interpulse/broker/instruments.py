@@ -22,7 +22,8 @@ _REMEMBERED: Final = 1000
 class LatencyMeter:
     """Work of one kind: how much is under way, how much ended well or not, and how long it took.
 
-    Each piece runs inside ``with meter.timed():``. ``now`` gives seconds of a clock that never goes back.
+    Each piece runs inside ``with meter.timed():``, or in hot places between `begin` and `end`.
+    ``now`` gives seconds of a clock that never goes back.
     """
 
     __slots__ = ("_latest_ms", "_now", "ended", "failed", "ms", "under_way")

@@ -358,8 +358,9 @@ class EntrySender:
     Sends are pipelined: at most ``window_entries`` and ``window_bytes`` are without receipt. A lost connection is
     opened again under the same name and everything unconfirmed is sent again in order; the receipts of what had been
     stored before then say :attr:`Receipt.is_duplicate` (if the topic de-duplicates). Any entry that the broker fails to
-    store ends the sender: nothing behind it is sent again, the caller decides. While another holder of the name lives,
-    opening and coming back wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy.
+    store ends the sender, unless the topic is merely being unloaded: nothing behind it is sent again, the caller
+    decides. While another holder of the name lives, opening and coming back wait up to ``takeover_timeout_ms`` and then
+    fail with ProducerBusy.
     """
 
     def __init__(

@@ -70,7 +70,8 @@ class ProducerRequest:
     """How long to try to come back after the connection was lost; None = for ever."""
 
     resend_after_error: bool = True
-    """After the broker failed to store an entry: send it again on a new connection, or (False) fail the lane."""
+    """After the broker failed to store an entry: send it again on a new connection, or (False) fail the lane. While a
+    topic is being unloaded it is sent again in either case."""
 
 
 @dataclass(slots=True)

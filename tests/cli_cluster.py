@@ -16,6 +16,7 @@ __all__ = [
     "RECORD",
     "CliCluster",
     "cluster_story",
+    "compaction_story",
     "message_story",
     "non_persistent_story",
     "policy_story",
@@ -202,6 +203,23 @@ def _properties_story(cluster: CliCluster, topic: str) -> None:
     assert cluster.run(f"topics get-subscription-properties {topic} -s s") == "{}\n"
 
 
+def compaction_story(cluster: CliCluster, namespace: str) -> None:
+    """A topic is compacted and the end awaited; all partitions of one are, and each has a status of its own."""
+    topic, partitioned = f"persistent://{namespace}/compacted", f"persistent://{namespace}/compacted-parts"
+    cluster.run(f"topics create {topic}")
+    assert cluster.run(f"topics compaction-status {topic}").startswith("Compaction has not been run for")
+    assert cluster.run(f"topics compact {topic}") == f"Topic compaction requested for {topic}\n"
+    assert cluster.run(f"topics compaction-status {topic} -w") == "Compaction was a success\n"
+    cluster.run(f"topics create-partitioned-topic {partitioned} -p 2")
+    cluster.run(f"topics compact {partitioned}")
+    for index in range(2):
+        awaited = cluster.run(f"topics compaction-status {partitioned}-partition-{index} -w")
+        assert awaited == "Compaction was a success\n"
+    for refused in (f"compaction-status {partitioned}", f"compact {topic}-missing"):
+        code, _, error = cluster.attempt(f"topics {refused}")
+        assert (code, "HTTP 404" in error) == (1, True)
+
+
 def unload_story(cluster: CliCluster, namespace: str) -> None:
     """Topics are closed with their bundle and with their namespace, and come back; partitions end together."""
     topic = f"persistent://{namespace}/many"
@@ -320,8 +338,8 @@ def cluster_story(cluster: CliCluster) -> None:
     assert cluster.json("clusters get far")["serviceUrl"] == "http://far:8080"
     cluster.run("clusters delete far")
     cluster.run("tenants create passing -r admin")
-    clusters = cluster.run("clusters list").split()
-    assert cluster.json("tenants get passing") == {"adminRoles": ["admin"], "allowedClusters": clusters}
+    tenant, clusters = cluster.json("tenants get passing"), cluster.run("clusters list").split()
+    assert (tenant["adminRoles"], sorted(tenant["allowedClusters"])) == (["admin"], sorted(clusters))
     cluster.run("namespaces create passing/one -b 2")
     assert cluster.run("namespaces list passing") == "passing/one\n"
     assert cluster.run("namespaces get-clusters passing/one") == f"{local}\n"

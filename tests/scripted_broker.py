@@ -111,6 +111,7 @@ _SUCCESS_FIELDS: dict[int, str] = {
     pb.BaseCommand.CLOSE_CONSUMER: "close_consumer",
     pb.BaseCommand.UNSUBSCRIBE: "unsubscribe",
     pb.BaseCommand.SEEK: "seek",
+    pb.BaseCommand.WATCH_TOPIC_LIST_CLOSE: "watchTopicListClose",
 }
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import ssl
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
+from urllib.parse import urlsplit
 
-__all__ = ["Asked", "StubWeb"]
+__all__ = ["HANG_UP", "Answer", "Asked", "StubWeb", "passed_on"]
 
 
 class Asked(NamedTuple):
@@ -24,13 +26,16 @@ class Asked(NamedTuple):
     headers: Mapping[str, str]
 
 
-class _Answer(NamedTuple):
+class Answer(NamedTuple):
+    """What comes back."""
+
     status: int
     body: bytes
     headers: Mapping[str, str]
 
 
-_HANG_UP = _Answer(0, b"", {})
+HANG_UP: Final = Answer(0, b"", {})
+"""The connection is closed instead."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -44,12 +49,15 @@ class _Server(ThreadingHTTPServer):
 class StubWeb:
     """Serves on a free port of 127.0.0.1 in a thread of its own, so that blocking callers can be tested too.
 
-    A request nobody prepared an answer for gets 204.
+    A request nobody prepared an answer for gets 204, or what ``otherwise`` says, which is called in a thread.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, tls: ssl.SSLContext | None = None, *, otherwise: Callable[[Asked], Answer] | None = None
+    ) -> None:
+        self._otherwise = otherwise or (lambda asked: Answer(204, b"", {}))
         self.asked: list[Asked] = []
-        self._answers: dict[tuple[str, str], list[_Answer]] = {}
+        self._answers: dict[tuple[str, str], list[Answer]] = {}
         self._server = _Server(("127.0.0.1", 0), self._request_class())
         self._server.daemon_threads = False
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -87,17 +95,17 @@ class StubWeb:
         content_type: str = "text/plain",
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        given = _Answer(status, body, {"Content-Type": content_type, **(headers or {})})
+        given = Answer(status, body, {"Content-Type": content_type, **(headers or {})})
         self._answers.setdefault((method, path), []).append(given)
 
     def hang_up(self, method: str, path: str) -> None:
         """Close the connection instead of answering."""
-        self._answers.setdefault((method, path), []).append(_HANG_UP)
+        self._answers.setdefault((method, path), []).append(HANG_UP)
 
-    def _next_answer(self, method: str, target: str) -> _Answer:
-        queue = self._answers.get((method, target.partition("?")[0]))
+    def _next_answer(self, asked: Asked) -> Answer:
+        queue = self._answers.get((asked.method, asked.target.partition("?")[0]))
         if not queue:
-            return _Answer(204, b"", {})
+            return self._otherwise(asked)
         return queue.pop(0) if len(queue) > 1 else queue[0]
 
     def _request_class(self) -> type[BaseHTTPRequestHandler]:
@@ -110,9 +118,10 @@ class StubWeb:
             def serve(self) -> None:
                 raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 body = json.loads(raw) if raw else None
-                stub.asked.append(Asked(self.command, self.path, body, dict(self.headers)))
-                answer = stub._next_answer(self.command, self.path)
-                if answer is _HANG_UP:
+                asked = Asked(self.command, self.path, body, dict(self.headers))
+                stub.asked.append(asked)
+                answer = stub._next_answer(asked)
+                if answer is HANG_UP:
                     self.close_connection = True
                     return
                 self.send_response(answer.status)
@@ -133,3 +142,16 @@ class StubWeb:
                 """Tests look at `asked` instead."""
 
         return Request
+
+
+def passed_on(asked: Asked, web_url: str) -> Answer:
+    """What another web service answers to the same request."""
+    address = urlsplit(web_url)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=30)
+    try:
+        body = None if asked.body is None else json.dumps(asked.body)
+        connection.request(asked.method, asked.target, body, {"Content-Type": "application/json"})
+        reply = connection.getresponse()
+        return Answer(reply.status, reply.read(), {"Content-Type": reply.headers.get("Content-Type", "")})
+    finally:
+        connection.close()

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from interpulse.broker.config import BrokerConfig, settings_by_key
-from interpulse.broker.config_keys import BROKER_KEYS
+from interpulse.broker.config_keys import AUTHENTICATION_KEYS, BROKER_KEYS
+from interpulse.broker.config_values import LONG_MAX
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "configuration.md"
 
@@ -34,7 +35,7 @@ def _row(key: str, item: Field[Any]) -> str:
     default = BrokerConfig().as_text()[key]
     shown = f"`{default}`" if default else "empty"
     dynamic = "yes" if item.metadata["dynamic"] else ""
-    ours = "" if key in BROKER_KEYS else " *(not a key of Apache Pulsar)*"
+    ours = "" if key in BROKER_KEYS | AUTHENTICATION_KEYS else " *(not a key of Apache Pulsar)*"
     return f"| `{key}` | {shown} | {_allowed(item)} | {dynamic} | {item.metadata['text']}{ours} |\n"
 
 
@@ -43,10 +44,10 @@ def _allowed(item: Field[Any]) -> str:
         return "true, false"
     choices, least, most = (item.metadata[name] for name in ("choices", "least", "most"))
     if choices:
-        return ", ".join(choices)
+        return ", ".join(choices) + (" (several)" if item.metadata["several"] else "")
     if least is None:
         return "text"
-    return f"{least} to {most}" if most is not None else f"{least} or more"
+    return f"{least} to {most}" if most not in (None, LONG_MAX) else f"{least} or more"
 
 
 if __name__ == "__main__":

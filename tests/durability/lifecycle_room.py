@@ -12,13 +12,14 @@ from typing import Any
 from interpulse.broker import keys
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.deletion import Deletion
-from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
+from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.live.topic import Topic
 from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.broker.schemas import Schemas, SchemaSettings
 from interpulse.broker.tenants import Tenants
+from interpulse.broker.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata, Requester

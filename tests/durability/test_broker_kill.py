@@ -5,7 +5,6 @@ The producer is the official client with a fixed name; it reconnects by itself a
 
 from __future__ import annotations
 
-import socket
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -14,17 +13,12 @@ from typing import Any, Self
 import pulsar
 import pytest
 
-from tests.integration.standalone_process import StandaloneProcess
+from tests.integration.standalone_process import StandaloneProcess, free_port
 from tests.interop.official import connected
 
 TOPIC = "persistent://public/default/survivor"
 ACKNOWLEDGED_PER_LIFE = 2000
 SECONDS_MAX = 60
-
-
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        return str(holder.getsockname()[1])
 
 
 class Publisher:

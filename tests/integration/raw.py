@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from types import TracebackType
 from typing import Any, Self
@@ -36,6 +37,10 @@ class RawClient:
                 raise EOFError
             self._frames = self._decoder.feed(data)
         return self._frames.pop(0)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether something to receive is there, or comes within that time."""
+        return bool(self._frames or select.select([self._socket], [], [], seconds)[0])
 
     def ask(self, frame: bytes) -> Any:
         """Send one request and give the content of the next answer."""

@@ -12,7 +12,7 @@ from interpulse.broker.clock import SystemClock
 from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.dynamic_config import DynamicConfig
-from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
+from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
@@ -21,6 +21,9 @@ from interpulse.broker.remote_shapes import AdminRemoteShapes
 from interpulse.broker.rest.rooms import Addresses, RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.schemas import Schemas, SchemaSettings
+from interpulse.broker.topic_policies import TopicPolicyRecords
+from interpulse.broker.topic_reading import LifecycleSettings
+from interpulse.broker.topic_settings import topic_settings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
@@ -41,8 +44,11 @@ class RestBroker:
 
 
 @asynccontextmanager
-async def rest_broker(config: BrokerConfig | None = None) -> AsyncIterator[RestBroker]:
-    """A broker of cluster ``standalone`` (unless the settings say otherwise) that answers REST calls."""
+async def rest_broker(config: BrokerConfig | None = None, *, provisioning: bool = False) -> AsyncIterator[RestBroker]:
+    """A broker of cluster ``standalone`` (unless the settings say otherwise) that answers REST calls.
+
+    With ``provisioning`` it sees to it that replicated topics exist on other clusters.
+    """
     config = config or BrokerConfig()
     store = MemoryMetadataStore()
     bound = socket.socket()
@@ -54,10 +60,14 @@ async def rest_broker(config: BrokerConfig | None = None) -> AsyncIterator[RestB
     server = RestServer(rooms, bound)
     await rooms.registry.start()
     await server.start()
+    if provisioning:
+        await rooms.remote_topics.start()
     try:
         yield broker
     finally:
+        await rooms.remote_topics.stop()
         await server.stop()
+        await rooms.links.close()
         await rooms.registry.close()
 
 
@@ -71,9 +81,8 @@ def _rooms(
         await lifecycle.open(name, by=by, create=create)
 
     async def settings(name: TopicName) -> TopicSettings:
-        policies = await namespaces.find_policies(name.namespace_name)
-        remotes = policies.replication_clusters if policies else ()
-        return TopicSettings(remote_clusters=tuple(each for each in remotes if each != config.cluster_name))
+        namespace = await namespaces.find_policies(name.namespace_name)
+        return topic_settings(name, await topic_policies.find(name), namespace, dynamic.config)
 
     registry = TopicRegistry(
         cluster=config.cluster_name,
@@ -90,6 +99,7 @@ def _rooms(
         loaded=registry.names,
         remote_shapes=AdminRemoteShapes(Clusters(store), SystemClock(), timeout_ms=5000),
     )
+    topic_policies = TopicPolicyRecords(store, lifecycle)
     lookups = Lookups(
         namespaces,
         Clusters(store),

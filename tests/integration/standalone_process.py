@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,12 @@ class StandaloneProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def free_port() -> str:
+    """For a broker that has to come back at the same address."""
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        return str(holder.getsockname()[1])
 
 
 def command(*arguments: str) -> list[str]:

@@ -101,9 +101,8 @@ def test_send_when_producer_was_never_opened_then_connection_is_closed(pulsar_br
 def test_requests_when_not_supported_then_answered_and_connection_stays(bystander: RawClient) -> None:
     refused = bystander.ask(commands.encode(pb.CommandNewTxn(request_id=7)))
     assert (refused.request_id, refused.error) == (7, ServerError.NotAllowedError)
-    watch = pb.CommandWatchTopicList(request_id=8, watcher_id=1, namespace="public/default", topics_pattern=".*")
-    refused = bystander.ask(commands.encode(watch))
-    assert (refused.request_id, refused.error) == (8, ServerError.UnsupportedVersionError)
+    refused = bystander.ask(commands.encode(pb.CommandWatchScalableTopics(watch_id=8, namespace="public/default")))
+    assert refused.error == ServerError.UnsupportedVersionError
 
 
 def test_client_when_it_never_reads_then_broker_stops_reading_and_serves_others(

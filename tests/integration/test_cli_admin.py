@@ -10,6 +10,7 @@ from tests.cli_cluster import (
     RECORD,
     CliCluster,
     cluster_story,
+    compaction_story,
     message_story,
     non_persistent_story,
     policy_story,
@@ -41,11 +42,8 @@ def test_topics_when_unloaded_then_come_back(cluster: CliCluster) -> None:
     unload_story(cluster, "public/default")
 
 
-def test_compaction_when_asked_for_then_is_refused_with_a_reason(cluster: CliCluster) -> None:
-    cluster.run("topics create public/default/compacted")
-    for command in ("compact", "compaction-status"):
-        code, _, error = cluster.attempt(f"topics {command} public/default/compacted")
-        assert (code, "does not offer it (HTTP 501 Not Implemented)" in error) == (1, True)
+def test_compaction_when_asked_for_then_is_awaited(cluster: CliCluster) -> None:
+    compaction_story(cluster, "public/default")
 
 
 def test_topics_that_are_not_stored_when_created_and_deleted_then_commands_agree(cluster: CliCluster) -> None:

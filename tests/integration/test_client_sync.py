@@ -1,5 +1,6 @@
 """The blocking client against our broker."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -43,6 +44,52 @@ def test_messages_when_sent_and_received_without_an_event_loop(pulsar_broker: In
         assert client.get_schema(TOPIC) is None
         version = client.register_schema(TOPIC, SchemaInfo(SchemaType.STRING, b"", {}, "String"))
         assert version == (0).to_bytes(8, "big")
+
+
+def test_consumers_when_they_use_what_is_new_then_without_an_event_loop(pulsar_broker: InProcessBroker) -> None:
+    with Client(pulsar_broker.service_url) as client, client.create_producer(TOPIC) as producer:
+        pattern, retrying = re.compile("public/default/t"), {"subscription_type": "shared", "retry_enabled": True}
+        with client.subscribe(pattern, "p") as matching, client.subscribe("u", "r", **retrying) as consumer:
+            assert matching.topics == [TOPIC]
+            consumer.add_topics([TOPIC])
+            producer.send("hello")
+            (message,) = consumer.receive_batch(messages_max=1, timeout_ms=5000)
+            consumer.reconsume_later(message, 0, {"why": "later"})
+            again = consumer.receive(5000)
+            assert (again.content, again.properties["why"]) == (b"hello", "later")
+            consumer.update_partitions()
+            consumer.remove_topics([TOPIC])
+            assert consumer.topics == ["persistent://public/default/u"]
+            assert matching.receive(5000).content == b"hello"
+        with client.create_reader([TOPIC, "u"]) as reader:
+            assert reader.topics == [TOPIC, "persistent://public/default/u"]
+            assert reader.read_next(5000).content == b"hello"
+            reader.seek(lambda topic: message.id, included=False)
+            assert not reader.has_message_available()
+
+
+def test_table_view_when_a_topic_changes_then_follows(pulsar_broker: InProcessBroker) -> None:
+    heard: list[tuple[str, bytes | None]] = []
+    with Client(pulsar_broker.service_url) as client, client.create_producer(TOPIC) as producer:
+        producer.send(b"1", key="a")
+        with client.create_table_view(TOPIC) as view:
+            assert view.topic == TOPIC
+            end = view.for_each_and_listen(lambda key, value: heard.append((key, value)))
+            producer.send(b"2", key="b")
+            producer.send(None, key="a")
+            view.refresh()
+            assert (len(view), list(view), list(view.keys())) == (1, ["b"], ["b"])
+            assert (dict(view.items()), list(view.values())) == ({"b": b"2"}, [b"2"])
+            assert (view["b"], view.get("a", b"none"), "a" in view) == (b"2", b"none", False)
+            end()
+            producer.send(b"3", key="c")
+            view.refresh()
+            seen: list[str] = []
+            view.for_each(lambda key, value: seen.append(key))
+            assert seen == ["b", "c"]
+        assert heard == [("a", b"1"), ("b", b"2"), ("a", None)]
+        with pytest.raises(AlreadyClosed):
+            view.get("b")
 
 
 def test_client_when_closed_then_its_thread_ends_and_calls_are_refused(pulsar_broker: InProcessBroker) -> None:

@@ -133,6 +133,25 @@ def test_name_when_it_is_none_then_is_refused_over_rest(broker: InProcessBroker,
     refused(broker, *(line.format(name) for line in PATHS))
 
 
+def test_text_that_utf_8_cannot_hold_when_it_names_a_cluster_then_is_refused(broker: InProcessBroker) -> None:
+    call(broker.web_url, "PUT", "persistent/public/default/t")
+    half = r'["standalone","\ud800"]'
+    refused(
+        broker,
+        "PUT namespaces/public/n " + r'{"replication_clusters":["\ud800"]}',
+        f"POST namespaces/public/default/replication {half}",
+        f"POST namespaces/public/default/allowedClusters {half}",
+        f"POST persistent/public/default/t/replication {half}",
+    )
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_number_that_json_cannot_hold_when_it_is_in_a_body_then_is_refused(
+    broker: InProcessBroker, number: str
+) -> None:
+    refused(broker, f'PUT namespaces/public/n {{"of_a_newer_tool":{number}}}')
+
+
 @pytest.mark.parametrize("name", ["64 KB", "NUL", "no UTF-8", "percent sign alone"])
 def test_subscription_when_its_name_is_none_then_is_refused_over_rest(broker: InProcessBroker, name: str) -> None:
     call(broker.web_url, "PUT", "persistent/public/default/subscribed")
@@ -167,10 +186,11 @@ def test_partition_count_when_it_is_none_then_is_refused(broker: InProcessBroker
 
 @pytest.mark.parametrize("body", NO_OBJECTS, ids=lambda body: repr(body[:12]))
 def test_body_when_it_is_no_object_then_is_refused(broker: InProcessBroker, body: str) -> None:
+    retention = [f"POST namespaces/public/default/retention {body}"] if body else []  # none takes it away
     refused(
         broker,
         f"PUT clusters/c {body}",
-        f"POST namespaces/public/default/retention {body}",
+        *retention,
         f"POST persistent/public/default/t/subscription/s/resetcursor {body}",
         f"POST schemas/public/default/t/schema {body}",
     )

@@ -1,6 +1,7 @@
 """Provisioning between two brokers of ours: the remote one creates nothing by itself."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from interpulse.client.admin import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.replication.provision import TopicHeld, TopicProvisioner
+from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, topic_shape
 from interpulse.testing import InProcessBroker
 
 TOPIC = TopicName.parse("persistent://public/default/flights")
@@ -28,18 +29,21 @@ async def test_topic_when_provisioned_then_exists_remotely_with_its_schemas(
     brokers: tuple[InProcessBroker, InProcessBroker],
 ) -> None:
     async with AdminClient(brokers[0].web_url) as east, AdminClient(brokers[1].web_url) as west:
-        provisioner = TopicProvisioner(east, west)
+        provisioner = TopicProvisioner(partial(topic_shape, east), west)
         await east.topics.create_partitioned(TOPIC, 4)
         await east.schemas.upload(TOPIC, AVRO)
-        assert await provisioner.ensure_topic(TOPIC.partition(2)) == 4
+        assert await provisioner.ensure_topic(TOPIC.partition(2)) == (
+            4,
+            "flights created with 4 partitions: it was absent there",
+        )
         assert (await west.topics.partitioned_metadata(TOPIC)).partitions == 4
         assert len(await west.topics.list("public/default")) == 4
-        assert await provisioner.ensure_schemas(TOPIC) == {0: 0}
+        await copy_schemas(east, TOPIC, west.schemas.upload)
         assert (await west.schemas.get(TOPIC)).schema == AVRO
         await east.topics.expand(TOPIC, 6, local_only=True)
         with pytest.raises(TopicHeld, match=r"6 partitions .* 4 partitions"):
             await provisioner.ensure_topic(TOPIC)
-        assert await provisioner.ensure_topic(TOPIC, equal_before=4) == 6
+        assert (await provisioner.ensure_topic(TOPIC, equal_before=4)).partitions == 6
 
 
 async def test_plain_topic_when_provisioned_then_exists_remotely(
@@ -47,9 +51,8 @@ async def test_plain_topic_when_provisioned_then_exists_remotely(
 ) -> None:
     async with AdminClient(brokers[0].web_url) as east, AdminClient(brokers[1].web_url) as west:
         await east.topics.create(TOPIC)
-        assert await TopicProvisioner(east, west).ensure_topic(TOPIC) == 0
+        assert (await TopicProvisioner(partial(topic_shape, east), west).ensure_topic(TOPIC)).partitions == 0
         assert await west.topics.list("public/default") == [str(TOPIC)]
-        assert await TopicProvisioner(east, west).ensure_schemas(TOPIC) == {}
 
 
 async def test_namespace_when_missing_remotely_then_topic_is_held(
@@ -60,4 +63,4 @@ async def test_namespace_when_missing_remotely_then_topic_is_held(
         await east.namespaces.create("public/east-only")
         await east.topics.create(topic)
         with pytest.raises(TopicHeld, match="namespace public/east-only does not exist on the remote cluster"):
-            await TopicProvisioner(east, west).ensure_topic(topic)
+            await TopicProvisioner(partial(topic_shape, east), west).ensure_topic(topic)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from interpulse.model.messaging_policies import BacklogQuota, PublishRate
+from interpulse.model.names import TopicName
 from tests.integration.rest_broker import RestBroker, rest_broker
 from tests.integration.rest_client import call
 
@@ -80,3 +82,58 @@ async def test_subscription_is_moved_and_expired(broker: RestBroker) -> None:
     excluded = {"ledgerId": 1, "entryId": 0, "partitionIndex": -1, "isExcluded": True}
     assert (await call(broker.web_url, "POST", f"{subscription}/resetcursor", excluded)).status == 204
     assert (await call(broker.web_url, "POST", f"{subscription}/expireMessages/10")).status == 409
+
+
+async def test_messaging_policies_are_in_force_when_the_call_returns(broker: RestBroker) -> None:
+    topic = "persistent/public/default/limited"
+    await call(broker.web_url, "PUT", topic)
+    loaded = await broker.rooms.registry.open(TopicName.parse("limited"))
+    await call(broker.web_url, "POST", f"{DEFAULT}/maxProducersPerTopic", 3)
+    assert loaded.settings.max_producers == 3
+    await call(broker.web_url, "POST", f"{topic}/maxProducers", 0)
+    assert loaded.settings.max_producers == 0
+    await call(broker.web_url, "DELETE", f"{topic}/maxProducers")
+    assert loaded.settings.max_producers == 3
+    await call(broker.web_url, "POST", f"{DEFAULT}/publishRate", {"publishThrottlingRateInMsg": 5})
+    assert loaded.settings.publish_rate == PublishRate(5)
+    await call(broker.web_url, "POST", f"{topic}/backlogQuota", {"limitSize": 5, "policy": "producer_exception"})
+    assert loaded.settings.backlog_quotas == {"destination_storage": BacklogQuota(5, -1, "producer_exception")}
+
+
+async def test_dynamic_rates_of_the_broker_count_where_nothing_else_is_said(broker: RestBroker) -> None:
+    topic = "persistent/public/default/limited"
+    await call(broker.web_url, "PUT", topic)
+    await call(broker.web_url, "POST", "brokers/configuration/dispatchThrottlingRatePerTopicInMsg/7")
+    shown = (await call(broker.web_url, "GET", f"{topic}/dispatchRate?applied=true")).json
+    assert shown["dispatchThrottlingRateInMsg"] == 7
+
+
+async def test_policies_document_shows_what_limits_messages(broker: RestBroker) -> None:
+    await call(broker.web_url, "POST", f"{DEFAULT}/dispatchRate", {"dispatchThrottlingRateInMsg": 5})
+    await call(broker.web_url, "POST", f"{DEFAULT}/compactionThreshold", 9)  # set with PUT
+    await call(broker.web_url, "PUT", f"{DEFAULT}/compactionThreshold", 10)
+    await call(broker.web_url, "POST", f"{DEFAULT}/subscriptionTypesEnabled", ["Shared", "Failover"])
+    document = (await call(broker.web_url, "GET", DEFAULT)).json
+    assert document["topicDispatchRate"]["standalone"]["dispatchThrottlingRateInMsg"] == 5
+    assert document["compaction_threshold"] == 10
+    assert document["subscription_types_enabled"] == ["Failover", "Shared"]
+    assert document["backlog_quota_map"] == {}
+    assert document["encryption_required"] is False
+
+
+async def test_rates_of_other_clusters_are_kept(broker: RestBroker) -> None:
+    elsewhere = {"publishThrottlingRateInMsg": 9, "publishThrottlingRateInByte": -1}
+    await call(broker.web_url, "PUT", "namespaces/public/new", {"publishMaxMessageRate": {"west": elsewhere}})
+    await call(broker.web_url, "POST", "namespaces/public/new/publishRate", {"publishThrottlingRateInMsg": 5})
+    await call(broker.web_url, "DELETE", "namespaces/public/new/publishRate")
+    policies = (await call(broker.web_url, "GET", "namespaces/public/new")).json
+    assert policies["publishMaxMessageRate"] == {"west": elsewhere}
+
+
+async def test_refusal_of_a_policy_names_it_and_its_value(broker: RestBroker) -> None:
+    reply = await call(broker.web_url, "POST", f"{DEFAULT}/maxProducersPerTopic", -1)
+    assert (reply.status, "maxProducersPerTopic" in reply.reason, "-1" in reply.reason) == (412, True, True)
+    reply = await call(
+        broker.web_url, "POST", f"{DEFAULT}/dispatchRate", {"dispatchThrottlingRateInMsg": 5, "ratePeriodInSecond": 0}
+    )
+    assert (reply.status, reply.reason) == (400, "ratePeriodInSecond must be 1 or more, not 0")

@@ -11,7 +11,8 @@ from interpulse.broker import keys
 from interpulse.broker.config import BrokerConfig
 from interpulse.model.names import TopicName
 from tests.integration.rest_broker import RestBroker, rest_broker
-from tests.integration.rest_client import Reply, call
+from tests.integration.rest_client import call
+from tests.integration.two_clusters import done
 
 REPLICATION = "namespaces/demo/a/replication"
 BOTH = ["east", "west"]
@@ -39,22 +40,53 @@ async def join(east: RestBroker, west: RestBroker) -> None:
         await done(broker, "PUT", "namespaces/demo/a")
 
 
-async def done(broker: RestBroker, method: str, path: str, body: Any = None) -> Reply:
-    reply = await call(broker.web_url, method, path, body)
-    assert reply.status < 300, reply
-    return reply
-
-
-async def test_set_clusters_opens_a_cursor_on_every_topic_before_it_returns(east: RestBroker, west: RestBroker) -> None:
+async def test_set_clusters_opens_a_cursor_on_every_loaded_topic_before_it_returns(
+    east: RestBroker, west: RestBroker
+) -> None:
     await join(east, west)
     await done(east, "PUT", "persistent/demo/a/x")
     await done(east, "PUT", "persistent/demo/a/p/partitions", 2)
+    for name in ("x", "p-partition-0", "p-partition-1"):
+        await done(east, "GET", f"persistent/demo/a/{name}/stats")
     await done(east, "POST", REPLICATION, BOTH)
     for name in ("x", "p-partition-0", "p-partition-1"):
-        record = keys.topic_record(TopicName.parse(f"demo/a/{name}"))
-        assert await east.store.children(record) == ["pulsar.repl.west"]
+        assert await east.store.children(keys.topic_record(TopicName.parse(f"demo/a/{name}"))) == ["pulsar.repl.west"]
         stats = (await call(east.web_url, "GET", f"persistent/demo/a/{name}/stats")).json
         assert list(stats["replication"]) == ["west"]
+
+
+async def test_topic_that_is_not_loaded_when_clusters_are_set_is_left_alone_and_opens_its_cursor_when_it_is(
+    east: RestBroker, west: RestBroker
+) -> None:
+    await join(east, west)
+    for index in range(50):
+        await done(east, "PUT", f"persistent/demo/a/t{index}")
+    await done(east, "POST", REPLICATION, BOTH)
+    assert len(east.rooms.registry.names) == 0
+    stats = (await done(east, "GET", "persistent/demo/a/t7/stats")).json
+    assert list(stats["replication"]) == ["west"]
+    assert await east.store.children(keys.topic_record(TopicName.parse("demo/a/t7"))) == ["pulsar.repl.west"]
+
+
+async def test_clusters_that_are_left_out_hold_nothing_back_in_topics_that_are_not_loaded(
+    east: RestBroker, west: RestBroker
+) -> None:
+    await join(east, west)
+    await done(east, "PUT", "persistent/demo/a/x")
+    record = keys.topic_record(TopicName.parse("demo/a/x"))
+    own = "persistent/demo/a/x/replication"
+    ways = [
+        (("POST", REPLICATION, BOTH), ("POST", REPLICATION, ["east"])),
+        (("POST", own, BOTH), ("DELETE", own, None)),
+        (("POST", own, BOTH), ("POST", own, ["east"])),
+    ]
+    for begin, end in ways:
+        await done(east, *begin)
+        await done(east, "GET", "persistent/demo/a/x/stats")  # it is loaded
+        assert await east.store.children(record) == ["pulsar.repl.west"]
+        await done(east, "PUT", "persistent/demo/a/x/unload")
+        await done(east, *end)
+        assert await east.store.children(record) == []
 
 
 async def test_set_clusters_when_compared_and_equal_is_stored(east: RestBroker, west: RestBroker) -> None:

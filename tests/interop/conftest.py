@@ -7,6 +7,7 @@ from typing import Protocol
 
 import pytest
 
+from tests.interop import go_program
 from tests.interop.real_pulsar import Address, RealPulsar, address_from_environment, run_java
 
 CHECKS = Path(__file__).with_name("checks")
@@ -41,6 +42,12 @@ def start_real_pulsar(tmp_path: Path) -> Iterator[RealPulsarFactory]:
             return clusters.enter_context(pulsar)
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of `go_client/`."""
+    return go_program.build(tmp_path_factory.mktemp("go"))
 
 
 @pytest.fixture(scope="session")

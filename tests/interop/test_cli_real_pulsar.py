@@ -10,6 +10,7 @@ from tests.cli_cluster import (
     RECORD,
     CliCluster,
     cluster_story,
+    compaction_story,
     message_story,
     non_persistent_story,
     policy_story,
@@ -54,11 +55,7 @@ def test_topics_when_unloaded_then_come_back(cluster: CliCluster, namespace: str
 
 
 def test_compaction_when_asked_for_then_is_awaited(cluster: CliCluster, namespace: str) -> None:
-    topic = f"persistent://{namespace}/compacted"
-    cluster.run(f"topics create {topic}")
-    assert cluster.run(f"topics compaction-status {topic}").startswith("Compaction has not been run for")
-    assert cluster.run(f"topics compact {topic}") == f"Topic compaction requested for {topic}\n"
-    assert cluster.run(f"topics compaction-status {topic} -w") == "Compaction was a success\n"
+    compaction_story(cluster, namespace)
 
 
 def test_topics_that_are_not_stored_when_created_and_deleted_then_commands_agree(

@@ -36,3 +36,22 @@ def test_java_client_when_it_talks_to_us_then_everything_works(
         "acknowledged with receipt": "yes",
     }
     assert {name: said.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("broker", ["ours", "real"])
+def test_java_client_when_it_consumes_then_subscriptions_keep_to_their_rules(
+    broker: str, request: pytest.FixtureRequest, java_check: Callable[..., str]
+) -> None:
+    address = request.getfixturevalue("pulsar_broker" if broker == "ours" else "real_pulsar")
+    lines = java_check("Consuming.java", address.service_url).splitlines()
+    said = dict(line.split(": ", 1) for line in lines if ": " in line)
+    expected = {
+        "delay Shared": "[prompt, late] waited",
+        "delay Exclusive": "[late, prompt] at once",
+        "keys": "10 keys, in order",
+        "sticky beside KeySharedPolicySticky": "ConsumerAssignException",
+        "sticky beside KeySharedPolicyAutoSplit": "ConsumerBusyException",
+        "failover": "true true",
+        "batch index": "[0x1, 2x1]",
+    }
+    assert {name: said.get(name) for name in expected} == expected

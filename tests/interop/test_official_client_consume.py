@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pulsar
@@ -102,6 +103,61 @@ def test_subscription_when_key_shared_then_each_key_has_one_consumer(pulsar_brok
     keys = [{message.partition_key() for message in messages} for messages in got]
     assert not keys[0] & keys[1]
     assert sorted(numbers(got[0]) + numbers(got[1])) == list(range(200))
+
+
+@pytest.mark.parametrize("batched", [False, True], ids=["unbatched", "batched"])
+def test_key_shared_when_consumers_come_and_go_then_each_key_stays_in_order(
+    pulsar_broker: InProcessBroker, batched: bool
+) -> None:
+    count, keys = 600, 20
+    got: dict[str, list[int]] = {}
+    with connected(pulsar_broker.service_url) as client:
+
+        def join() -> pulsar.Consumer:
+            return client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.KeyShared, receiver_queue_size=50)
+
+        consumers = [join(), join()]
+        producer = client.create_producer(
+            "t", batching_enabled=batched, batching_type=pulsar.BatchingType.KeyBased, batching_max_messages=10
+        )
+        for number in range(count):
+            producer.send_async(b"%d" % number, None, partition_key=f"k{number % keys}")
+        producer.flush()
+        received = 0
+        while received < count:
+            for consumer in consumers:
+                message = _receive_now(consumer, 10)
+                if message is None:
+                    continue
+                got.setdefault(message.partition_key(), []).append(int(message.data()))
+                consumer.acknowledge(message)
+                received += 1
+                if received % 100 == 0:
+                    consumers.append(join())
+                if received % 150 == 0:
+                    consumers.pop(0).close()
+                    break
+    expected = {f"k{key}": list(range(key, count, keys)) for key in range(keys)}
+    assert {key: list(dict.fromkeys(values)) for key, values in got.items()} == expected
+
+
+def test_delayed_messages_when_shared_then_come_at_their_time_and_hold_up_nobody(
+    pulsar_broker: InProcessBroker,
+) -> None:
+    with connected(pulsar_broker.service_url) as client:
+        consumer = client.subscribe("t", "s", consumer_type=pulsar.ConsumerType.Shared)
+        producer = client.create_producer("t")
+        begin = time.time()
+        producer.send(b"1", deliver_after=timedelta(milliseconds=1500))
+        producer.send(b"2", deliver_at=int((begin + 1.0) * 1000))
+        producer.send(b"0")
+        times = {}
+        for _ in range(3):
+            message = consumer.receive(10_000)
+            times[int(message.data())] = time.time() - begin
+    assert list(times) == [0, 2, 1]
+    assert times[2] >= 1.0
+    assert times[1] >= 1.5
 
 
 def test_acknowledgement_when_broker_restarts_then_only_the_rest_comes(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def create(address, topic):
     asyncio.run(ask())
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("direction", ["from-real", "to-real"])
 def test_everything_arrives_exactly_once_when_the_job_is_killed(tmp_path, topic, real_pulsar, ours, direction):
     source, target = (real_pulsar, ours) if direction == "from-real" else (ours, real_pulsar)

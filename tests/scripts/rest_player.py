@@ -5,7 +5,7 @@
     # a comment
     204     PUT persistent/{tenant}/a/t {"k":"v"}
     200     GET persistent/{tenant}/a/t/properties => {"k":"v"}
-    501/200 GET persistent/{tenant}/a/t/permissions
+    501/200 GET brokers/internal-configuration
 
 Paths are below ``/admin/v2/`` unless they begin with a slash. Two statuses are ours and real Pulsar's, where we differ
 on purpose. After ``=>`` stands the exact JSON answer of both. ``{tenant}``, ``{cluster}`` and ``{remote}`` are filled
@@ -17,11 +17,16 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+
+_CHANGE_SECONDS = 0.5
+"""A real Pulsar answers a change of its configuration before the change counts, and tells nobody when it does."""
 
 __all__ = ["CONVERSATIONS", "Step", "play", "read_conversation"]
 
@@ -62,20 +67,41 @@ def read_conversation(path: Path, values: Mapping[str, str]) -> list[Step]:
 
 def play(web_url: str, steps: list[Step], *, real: bool) -> list[str]:
     """Make the calls one after the other; what came back wrong, a line each."""
-    return [wrong for step in steps if (wrong := _play_step(web_url, step, step.real if real else step.ours))]
+    wrong = []
+    for step in steps:
+        problem = _play_step(web_url, step, step.real if real else step.ours)
+        if problem:
+            wrong.append(problem)
+        elif real and step.method == "POST" and "/brokers/configuration/" in step.path:
+            time.sleep(_CHANGE_SECONDS)
+    return wrong
 
 
 def _play_step(web_url: str, step: Step, expected: int) -> str | None:
+    status, body = _call(web_url, step.method, step.path, step.body)
+    if status != expected:
+        return f"line {step.line}: {step.method} {step.path}: {status} instead of {expected}: {body[:200]}"
+    if step.answer is not None and _unordered(json.loads(body)) != _unordered(json.loads(step.answer)):
+        return f"line {step.line}: {step.method} {step.path}: {body} instead of {step.answer}"
+    return None
+
+
+def _call(web_url: str, method: str, path: str, body: str | None = None) -> tuple[int, str]:
     """On a connection of its own: a real Pulsar now and then closes one between two calls."""
     address = urlsplit(web_url)
     assert address.hostname is not None
-    headers = {"Content-Type": "application/json"} if step.body is not None else {}
+    headers = {"Content-Type": "application/json"} if body is not None else {}
     with closing(http.client.HTTPConnection(address.hostname, address.port, timeout=30)) as connection:
-        connection.request(step.method, step.path, body=step.body, headers=headers)
+        connection.request(method, path, body=body, headers=headers)
         answer = connection.getresponse()
-        body = answer.read().decode()
-    if answer.status != expected:
-        return f"line {step.line}: {step.method} {step.path}: {answer.status} instead of {expected}: {body[:200]}"
-    if step.answer is not None and json.loads(body) != json.loads(step.answer):
-        return f"line {step.line}: {step.method} {step.path}: {body} instead of {step.answer}"
-    return None
+        return answer.status, answer.read().decode()
+
+
+def _unordered(value: Any) -> Any:
+    """Clusters, roles and the like are sets in Java, which come in any order."""
+    if isinstance(value, dict):
+        return {key: _unordered(item) for key, item in value.items()}
+    if isinstance(value, list):
+        items = [_unordered(item) for item in value]
+        return sorted(items) if all(isinstance(item, str) for item in items) else items
+    return value

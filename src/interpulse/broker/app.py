@@ -14,10 +14,12 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from interpulse.broker import keys
+from interpulse.broker.access.setup import Access, build_access, is_loopback
 from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
 from interpulse.broker.binary.server import BinaryServer
@@ -26,9 +28,10 @@ from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.instruments import Instruments
-from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
+from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.stamps import Stamping
 from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
 from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.broker.refusals import Refusals
@@ -37,18 +40,16 @@ from interpulse.broker.replication import JobCommand, ReplicationSupervisor, rec
 from interpulse.broker.rest.rooms import Addresses, RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.schemas import Schemas, SchemaSettings
+from interpulse.broker.tenants import Tenants
 from interpulse.broker.topic_policies import TopicPolicyRecords
+from interpulse.broker.topic_reading import LifecycleSettings
+from interpulse.broker.topic_settings import topic_settings
+from interpulse.broker.topic_watches import TopicWatches
+from interpulse.client.auth import Credentials
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
-from interpulse.rules.inactivity import effective_inactive_topics
 from interpulse.rules.lookup import LookupTarget
-from interpulse.rules.policies import (
-    effective_auto_subscription_creation,
-    effective_deduplication,
-    effective_retention,
-    effective_ttl_seconds,
-)
 from interpulse.storage.api import LogStore, MetadataStore
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.log.journal import open_log_store
@@ -118,9 +119,12 @@ class BrokerApp:
         except PreconditionFailed as error:
             raise CannotServe(f"data directory {self.data_dir} cannot be served: {error}") from error
         await self._build_rooms(metadata, logs)
-        binary_door = self._build_binary_door()
+        self.access = self._build_access(metadata)
+        binary_door = self._build_binary_door(metadata)
         opened.push_async_callback(binary_door.close)
         await self._start_registry(opened, metadata)
+        if self.access is not None:
+            opened.callback(metadata.watch(keys.POLICIES, partial(self._on_permissions_changed, binary_door)))
         with _listening("binary service", config.bind_address, config.broker_service_port):
             await binary_door.start(binary_socket)
         opened.callback(binary_door.stop_accepting)
@@ -130,6 +134,9 @@ class BrokerApp:
         with _listening("web service", config.bind_address, config.web_service_port):
             await rest_door.start()
         opened.push_async_callback(rest_door.stop)
+        opened.push_async_callback(rest_rooms.links.close)
+        await rest_rooms.remote_topics.start()
+        opened.push_async_callback(rest_rooms.remote_topics.stop)
         await supervisor.start()
         opened.push_async_callback(supervisor.stop)
         self.registry.spawn(rest_rooms.deletion.resume())
@@ -160,6 +167,11 @@ class BrokerApp:
             settings=self._topic_settings,
             replicator_prefix=config.replicator_prefix,
             upkeep_seconds=config.retention_check_interval_in_seconds,
+            compaction_seconds=config.broker_service_compaction_monitor_interval_in_seconds,
+            quota_check_seconds=config.backlog_quota_check_interval_in_seconds
+            if config.backlog_quota_check_enabled
+            else None,
+            stamping=Stamping.named(config.broker_entry_metadata_interceptors),
         )
         self.lifecycle = TopicLifecycle(
             metadata,
@@ -195,7 +207,20 @@ class BrokerApp:
         opened.callback(metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.spawn(self.registry.policies_changed()))
 
-    def _build_binary_door(self) -> BinaryServer:
+    def _build_access(self, metadata: MetadataStore) -> Access | None:
+        try:
+            access = build_access(self.config, Tenants(metadata), self.namespaces)
+        except PreconditionFailed as error:
+            raise CannotServe(str(error)) from error
+        if access is None and not is_loopback(self.config.bind_address):
+            _logger.warning(
+                "anybody who reaches this broker may do everything address=%s remedy=%s",
+                self.config.bind_address,
+                "authenticationEnabled=true and authorizationEnabled=true, or bindAddress=127.0.0.1",
+            )
+        return access
+
+    def _build_binary_door(self, metadata: MetadataStore) -> BinaryServer:
         config = self.config
         rooms = Rooms(
             registry=self.registry,
@@ -205,13 +230,19 @@ class BrokerApp:
             lookups=self.lookups,
             permits=self.permits,
             refusals=self.refusals,
+            topic_watches=TopicWatches(metadata, self.lifecycle, self.registry.spawn),
             replicator_prefix=config.replicator_prefix,
+            access=self.access,
         )
         limits = ConnectionLimits(
             keep_alive_seconds=config.keep_alive_interval_seconds,
             message_bytes_max=config.max_message_size,
             pending_publishes_max=config.max_pending_publish_requests_per_connection,
             liveness_check_seconds=config.connection_liveness_check_timeout_millis / 1000,
+            patterns_evaluated=config.enable_broker_side_subscription_pattern_evaluation,
+            pattern_length_max=config.subscription_pattern_max_length,
+            topic_watchers_allowed=config.enable_broker_topic_list_watcher,
+            stamps_exposed=config.exposing_broker_entry_metadata_to_client_enabled,
         )
         return BinaryServer(rooms, limits)
 
@@ -225,6 +256,7 @@ class BrokerApp:
             connections=lambda: binary_door.connections,
             written=lambda: {group.rpartition("/")[0]: entries for group, entries in logs.written().items()},
             journal=logs.journal.statistics,
+            access=self.access.authentication.meter if self.access else None,
         )
 
     def _build_rest_rooms(
@@ -241,6 +273,8 @@ class BrokerApp:
             dynamic=self.dynamic,
             addresses=lambda: addresses,
             ready=lambda: self.ready,
+            clock=self._clock,
+            access=self.access,
             instruments=instruments,
             without_job=lambda topics: records_without_job(supervisor.view, topics, now_ms=self._clock.now_ms()),
         )
@@ -255,26 +289,29 @@ class BrokerApp:
             spark_master=config.replication_job_spark_master,
             driver_memory=config.replication_job_driver_memory,
             creation_allowed=config.create_topic_to_remote_cluster_for_replication,
+            token=self._job_token(),
         )
         return ReplicationSupervisor(metadata, command, mode=config.replication_job, clock=self._clock)
 
+    def _job_token(self) -> str | None:
+        """Who the replication job is here. Raises CannotServe for what it cannot use."""
+        plugin, parameters = (
+            self.config.broker_client_authentication_plugin,
+            self.config.broker_client_authentication_parameters,
+        )
+        try:
+            credentials = Credentials.from_plugin(plugin, parameters)
+        except ValueError as error:
+            raise CannotServe(f"brokerClientAuthenticationParameters: {error}") from error
+        if credentials is not None and credentials.method != "token":
+            raise CannotServe("brokerClientAuthenticationPlugin: the replication job can use tokens only")
+        return None if credentials is None else credentials.source
+
     async def _topic_settings(self, topic: TopicName) -> LiveSettings:
         """The effective policies of one topic."""
-        config = self.dynamic.config
-        policies = await self.namespaces.find_policies(topic.namespace_name)
-        topic_policies = await self.topic_policies.find(topic)
-        remote_clusters = policies.replication_clusters if policies else ()
-        return LiveSettings(
-            deduplication_enabled=effective_deduplication(policies, config.broker_deduplication_enabled),
-            deduplication_entries_interval=config.broker_deduplication_entries_interval,
-            retention=effective_retention(policies, config.retention),
-            message_ttl_seconds=effective_ttl_seconds(policies, config.ttl_duration_default_in_seconds),
-            auto_subscription_creation_allowed=effective_auto_subscription_creation(
-                policies, config.allow_auto_subscription_creation
-            ),
-            remote_clusters=tuple(name for name in remote_clusters if name != config.cluster_name),
-            inactive_topics=effective_inactive_topics(topic_policies, policies, config.inactive_topics),
-        )
+        namespace = await self.namespaces.find_policies(topic.namespace_name)
+        own = await self.topic_policies.find(topic)
+        return topic_settings(topic, own, namespace, self.dynamic.config)
 
     def _schema_settings(self) -> SchemaSettings:
         config = self.dynamic.config
@@ -289,6 +326,11 @@ class BrokerApp:
         namespace = keys.namespace_of_policies_key(key)
         if namespace is not None:
             self.registry.spawn(self.registry.policies_changed(namespace))
+
+    def _on_permissions_changed(self, binary_door: BinaryServer, key: str) -> None:
+        namespace = keys.namespace_of_policies_key(key)
+        if namespace is not None:
+            self.registry.spawn(binary_door.permissions_changed(namespace))
 
     def _cluster(self) -> ClusterData:
         return ClusterData(service_url=self.web_url, broker_service_url=self.service_url)

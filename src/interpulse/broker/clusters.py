@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from interpulse.broker import keys
@@ -10,11 +12,15 @@ from interpulse.broker.commits import until_unchanged
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import AlreadyExists, ClusterNotFound, PreconditionFailed
 from interpulse.model.policies import NamespacePolicies
-from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
+from interpulse.model.topic_policies import TopicPolicies
+from interpulse.rules.clusters import check_cluster_data, check_peers
+from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, scan_pages
 
 __all__ = ["Clusters", "check_entity_name"]
 
 _ENTITY: Final = re.compile(r"[A-Za-z0-9_\-=:.]+", re.ASCII)
+_HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")  # JSON may hold them, a key cannot
+_KEYS_PER_PAGE: Final = 500
 _NAME_LENGTH_MAX: Final = 1_000  # names of topics contain it, and go into the line of an HTTP request
 
 
@@ -56,9 +62,16 @@ class Clusters:
             raise ClusterNotFound(f"Cluster {name} does not exist")
         return ClusterData.load(stored.value)
 
+    async def known(self, names: Iterable[str]) -> dict[str, ClusterData]:
+        """Those of the names that are registered."""
+        wanted = {keys.cluster(name): name for name in names if not _HALF_PAIRS.search(name)}
+        found = await self._store.get_many(list(wanted))
+        return {wanted[key]: ClusterData.load(stored.value) for key, stored in found.items()}
+
     async def create(self, name: str, cluster: ClusterData) -> None:
-        """Register a cluster; raises AlreadyExists."""
+        """Register a cluster; raises AlreadyExists, and InvalidRequest for an address that is none."""
         check_entity_name("Cluster", name)
+        check_cluster_data(cluster)
         key = keys.cluster(name)
         try:
             await self._store.commit([Put(key, cluster.dump())], {key: None})
@@ -66,7 +79,8 @@ class Clusters:
             raise AlreadyExists(f"Cluster {name} already exists") from None
 
     async def update(self, name: str, cluster: ClusterData) -> None:
-        """Replace the addresses of a registered cluster; raises ClusterNotFound."""
+        """Replace the addresses of a registered cluster; raises ClusterNotFound and InvalidRequest."""
+        check_cluster_data(cluster)
         key = keys.cluster(name)
 
         async def attempt() -> None:
@@ -81,13 +95,43 @@ class Clusters:
         """Register a cluster or replace its addresses."""
         await self._store.commit([Put(keys.cluster(name), cluster.dump())])
 
+    async def set_peers(self, name: str, peers: Sequence[str] | None) -> None:
+        """Replace the peer clusters, None = not said; raises ClusterNotFound and PreconditionFailed."""
+        key = keys.cluster(name)
+
+        async def attempt() -> None:
+            stored = await self._store.get(key)
+            check_peers(name, peers or (), registered=await self.list())
+            if stored is None:
+                raise ClusterNotFound(f"Cluster {name} does not exist")
+            distinct = None if peers is None else tuple(dict.fromkeys(peers))
+            changed = replace(ClusterData.load(stored.value), peer_cluster_names=distinct)
+            await self._store.commit([Put(key, changed.dump())], {key: stored.version})
+
+        await until_unchanged(attempt)
+
     async def delete(self, name: str) -> None:
-        """Forget a cluster that no tenant is allowed on; raises ClusterNotFound and PreconditionFailed."""
+        """Forget a cluster that nothing is replicated to; raises ClusterNotFound and PreconditionFailed.
+
+        A real Pulsar forgets it all the same, and then no topic of such a namespace opens.
+        """
         await self.get(name)
-        tenants = await self._store.children(keys.POLICIES)
-        for tenant in tenants:
-            for namespace in await self._store.children(keys.tenant(tenant)):
-                stored = await self._store.get(f"{keys.tenant(tenant)}/{namespace}")
-                if stored and name in NamespacePolicies.load(stored.value).replication_clusters:
-                    raise PreconditionFailed(f"Cluster {name} is used by namespace {tenant}/{namespace}")
-        await self._store.commit([Delete(keys.cluster(name))])
+        user = await self._user(name)
+        if user is not None:
+            raise PreconditionFailed(f"Cluster {name} is used by {user}; take it out of its replication clusters first")
+        domains = await self._store.children(keys.failure_domains(name))
+        gone = [f"{keys.failure_domains(name)}/{domain}" for domain in domains]
+        await self._store.commit([Delete(key) for key in (keys.cluster(name), *gone)])
+
+    async def _user(self, name: str) -> str | None:
+        """A namespace or a topic that is on the cluster."""
+        async for page in scan_pages(self._store, f"{keys.POLICIES}/", limit=_KEYS_PER_PAGE):
+            for key, stored in page:
+                namespace = keys.namespace_of_policies_key(key)
+                if namespace and name in NamespacePolicies.load(stored.value).replication_clusters:
+                    return f"namespace {namespace}"
+        async for page in scan_pages(self._store, f"{keys.TOPIC_POLICIES}/", limit=_KEYS_PER_PAGE):
+            for key, stored in page:
+                if name in (TopicPolicies.load(stored.value).replication_clusters or ()):
+                    return f"topic {keys.topic_of_topic_policies(key)}"
+        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.lifecycle import TopicLifecycle
@@ -15,16 +15,13 @@ from interpulse.model.errors import Conflict, NamespaceNotFound, RemoteClusterUn
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling, adjust, preview
-from interpulse.replication.snapshot import read_namespace, read_remote
+from interpulse.replication.connect import connect as connect_to
+from interpulse.replication.snapshot import Connect, read_namespace, read_remote
 from interpulse.rules.compatibility import NamespaceSnapshot, compare
-
-if TYPE_CHECKING:
-    from interpulse.client.admin import AdminClient
 
 __all__ = ["LocalReading", "RemoteComparison"]
 
 _DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
-_TIMEOUT_MS: Final = 10_000
 
 
 class LocalReading:
@@ -59,9 +56,9 @@ class LocalReading:
 class RemoteComparison:
     """Asks the remote clusters through their admin API."""
 
-    def __init__(self, local: LocalReading, *, timeout_ms: int = _TIMEOUT_MS) -> None:
+    def __init__(self, local: LocalReading, *, connect: Connect = connect_to) -> None:
         self._local = local
-        self._timeout_ms = timeout_ms
+        self._connect = connect
 
     async def check(self, namespace: NamespaceName, added: Mapping[str, ClusterData]) -> None:
         """Raises Conflict that lists every difference with every cluster."""
@@ -91,8 +88,3 @@ class RemoteComparison:
         except RemoteClusterUnavailable as error:
             return [str(error)]
         return [] if remote is None else compare(cluster, local, remote)
-
-    def _connect(self, web_url: str) -> AdminClient:
-        from interpulse.client.admin import AdminClient  # a broker that never compares starts without the client
-
-        return AdminClient(web_url, timeout_ms=self._timeout_ms)

@@ -1,19 +1,19 @@
-"""The broker's settings: what they are, and how they are read from a file, the environment and the command line.
+"""The broker's settings.
 
 A setting is a field of `BrokerConfig`; its key is the camelCase form of the field name, Pulsar's own key wherever
-Pulsar has one. Sources, weakest first: the defaults, a ``broker.conf`` file, the environment, explicit settings. They
-are read once, checked once, and passed down as values.
+Pulsar has one. They are read once (`config_sources`), checked once, and passed down as values.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from typing import Any, Final
 
-from interpulse.broker.config_keys import PLANNED_KEYS, PULSAR_KEYS
+from interpulse.broker.config_values import LONG_MAX, ConfigError, as_text, read_value
+from interpulse.broker.config_values import setting as _setting
+from interpulse.broker.live.stamps import STAMP_CLASSES
+from interpulse.model.messaging_policies import PRODUCER_REQUEST_HOLD, QUOTA_POLICIES
 from interpulse.model.policies import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
@@ -23,50 +23,14 @@ from interpulse.model.policies import (
     InactiveTopicPolicies,
     RetentionPolicies,
 )
+from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
 
-__all__ = ["BrokerConfig", "ConfigError", "LoadedConfig", "dynamic_keys", "load_config", "settings_by_key"]
+__all__ = ["BrokerConfig", "ConfigError", "dynamic_keys", "parsed", "settings_by_key"]
 
-_ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _PARTITIONS_MAX: Final = 10_000
 _PORT_MAX: Final = 65_535
-_INT_MAX: Final = 2**31 - 1
-_STRATEGIES: Final = (
-    "ALWAYS_INCOMPATIBLE",
-    "ALWAYS_COMPATIBLE",
-    "BACKWARD",
-    "FORWARD",
-    "FULL",
-    "BACKWARD_TRANSITIVE",
-    "FORWARD_TRANSITIVE",
-    "FULL_TRANSITIVE",
-)
-
-
-class ConfigError(Exception):
-    """The settings cannot be used; ``problems`` has one sentence for each thing that is wrong."""
-
-    def __init__(self, *problems: str) -> None:
-        super().__init__(*problems)
-        self.problems = problems
-
-    def __str__(self) -> str:
-        return "\n".join(self.problems)
-
-
-def _setting(
-    default: Any,
-    text: str,
-    *,
-    dynamic: bool = False,
-    least: int | None = None,
-    most: int | None = None,
-    choices: tuple[str, ...] = (),
-) -> Any:
-    """A field with its one-line description, its bounds, and whether it may change while the broker runs."""
-    return field(
-        default=default,
-        metadata={"text": text, "dynamic": dynamic, "least": least, "most": most, "choices": choices},
-    )
+_AUTHORIZATION_PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
+_HIDDEN: Final = "*****"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +99,132 @@ class BrokerConfig:
     # --- schemas
     is_allow_auto_update_schema_enabled: bool = _setting(True, "Clients may register new schemas.", dynamic=True)
     schema_compatibility_strategy: str = _setting(
-        "FULL", "How a new schema has to fit the earlier ones.", choices=_STRATEGIES
+        "FULL", "How a new schema has to fit the earlier ones.", choices=SCHEMA_STRATEGIES
     )
     system_topic_schema_compatibility_strategy: str = _setting(
-        "ALWAYS_COMPATIBLE", "The same for system topics.", choices=_STRATEGIES
+        "ALWAYS_COMPATIBLE", "The same for system topics.", choices=SCHEMA_STRATEGIES
     )
     is_schema_validation_enforced: bool = _setting(False, "Producers without schema are refused on typed topics.")
 
     # --- metrics
     expose_topic_level_metrics_in_prometheus: bool = _setting(
         True, "Metrics show topics and subscriptions one by one, as long as there are not too many; false: namespaces."
+    )
+
+    # --- what topics may do where neither their own policies nor their namespace's say something else
+    max_producers_per_topic: int = _setting(0, "Most producers of a topic; 0 = no limit.", least=0)
+    max_consumers_per_topic: int = _setting(0, "Most consumers of a topic; 0 = no limit.", least=0)
+    max_consumers_per_subscription: int = _setting(0, "Most consumers of a subscription; 0 = no limit.", least=0)
+    max_subscriptions_per_topic: int = _setting(0, "Most subscriptions of a topic; 0 = no limit.", least=0)
+    max_unacked_messages_per_consumer: int = _setting(
+        50_000, "Messages a consumer of a shared subscription may leave unacknowledged; 0 = no limit.", least=0
+    )
+    max_unacked_messages_per_subscription: int = _setting(
+        200_000, "Messages a shared subscription may leave unacknowledged; 0 = no limit.", least=0
+    )
+    subscription_types_enabled: str = _setting(
+        ",".join(SUBSCRIPTION_TYPES),
+        "Types of subscriptions that may be used.",
+        dynamic=True,
+        choices=SUBSCRIPTION_TYPES,
+        several=True,
+    )
+    encryption_require_on_producer: bool = _setting(False, "Producers that do not encrypt are refused.")
+    max_publish_rate_per_topic_in_messages: int = _setting(
+        0, "Messages a topic takes per second; 0 = no limit.", dynamic=True, least=0
+    )
+    max_publish_rate_per_topic_in_bytes: int = _setting(
+        0, "Bytes a topic takes per second; 0 = no limit.", dynamic=True, least=0, most=LONG_MAX
+    )
+    dispatch_throttling_rate_per_topic_in_msg: int = _setting(
+        0, "Messages a topic hands out per second; 0 = no limit.", dynamic=True, least=0
+    )
+    dispatch_throttling_rate_per_topic_in_byte: int = _setting(
+        0, "Bytes a topic hands out per second; 0 = no limit.", dynamic=True, least=0, most=LONG_MAX
+    )
+    dispatch_throttling_rate_per_subscription_in_msg: int = _setting(
+        0, "Messages a subscription hands out per second; 0 = no limit.", dynamic=True, least=0
+    )
+    dispatch_throttling_rate_per_subscription_in_byte: int = _setting(
+        0, "Bytes a subscription hands out per second; 0 = no limit.", dynamic=True, least=0, most=LONG_MAX
+    )
+    dispatch_throttling_rate_relative_to_publish_rate: bool = _setting(
+        False, "These four are what may be handed out above what is being published.", dynamic=True
+    )
+    subscribe_throttling_rate_per_consumer: int = _setting(
+        0, "How often a consumer may subscribe in a period; 0 = no limit.", dynamic=True, least=0
+    )
+    subscribe_rate_period_per_consumer_in_second: int = _setting(
+        30, "The length of that period, in seconds.", dynamic=True, least=1
+    )
+    backlog_quota_default_limit_bytes: int = _setting(
+        -1, "How much of a topic may be unacknowledged, in bytes; -1 = no limit.", least=-1, most=LONG_MAX
+    )
+    backlog_quota_default_limit_second: int = _setting(
+        -1, "How old the oldest unacknowledged message may become, in seconds; -1 = no limit.", least=-1
+    )
+    backlog_quota_default_retention_policy: str = _setting(
+        PRODUCER_REQUEST_HOLD, "What happens when a backlog is above its quota.", choices=QUOTA_POLICIES
+    )
+    backlog_quota_check_enabled: bool = _setting(True, "Backlogs are compared with their quotas from time to time.")
+    backlog_quota_check_interval_in_seconds: int = _setting(60, "How often that is, in seconds.", least=1)
+    delayed_delivery_enabled: bool = _setting(True, "Messages may ask to be delivered later.")
+    delayed_delivery_tick_time_millis: int = _setting(
+        1000, "How exactly the time of delayed messages is kept, in milliseconds.", least=1
+    )
+    delayed_delivery_max_delay_in_millis: int = _setting(
+        0, "Longest delay a message may ask for, in milliseconds; 0 = no limit.", least=0, most=LONG_MAX
+    )
+    broker_service_compaction_monitor_interval_in_seconds: int = _setting(
+        60, "How often topics are looked at whether they are to be compacted, in seconds.", least=1
+    )
+    topic_compaction_retain_null_key: bool = _setting(False, "Compaction keeps messages that have no key.")
+    broker_service_compaction_threshold_in_bytes: int = _setting(
+        0,
+        "A topic is compacted by itself when so much has come since the last time; 0 = never.",
+        least=0,
+        most=LONG_MAX,
+    )
+
+    # --- who is let in, and what he may do
+    authentication_enabled: bool = _setting(False, "Clients have to say who they are and prove it.")
+    authentication_providers: str = _setting(
+        "", "Java class names of what they may prove it with, with commas between them; see the guide on security."
+    )
+    anonymous_user_role: str = _setting("", "Role of clients without credentials; empty = they are not let in.")
+    token_secret_key: str = _setting(
+        "", "Key that signs and verifies tokens: file:..., data:;base64,... or base64.", secret=True
+    )
+    token_public_key: str = _setting("", "Key that verifies tokens signed with a private key; given in the same ways.")
+    token_public_alg: str = _setting("", "Signature algorithm tokenPublicKey is for; empty = RS256.")
+    token_auth_claim: str = _setting("", "Claim of a token that holds the role; empty = sub.")
+    token_audience_claim: str = _setting("", "Claim in which a token has to name tokenAudience; empty = nowhere.")
+    token_audience: str = _setting("", "What tokens for this broker name in tokenAudienceClaim.")
+    token_allowed_clock_skew_seconds: int = _setting(
+        0, "How long a token is still good after it has expired, in seconds.", least=0
+    )
+    authentication_refresh_check_seconds: int = _setting(
+        60, "How often clients whose tokens have expired are asked for new ones, in seconds; 0 = never.", least=0
+    )
+    authenticate_metrics_endpoint: bool = _setting(False, "Reading the metrics needs authentication as well.")
+    authorization_enabled: bool = _setting(False, "Clients may do only what they were granted.")
+    authorization_provider: str = _setting(
+        _AUTHORIZATION_PROVIDER, "Whose rules decide that; there is no other.", choices=(_AUTHORIZATION_PROVIDER,)
+    )
+    super_user_roles: str = _setting("", "Roles that may do everything, with commas between them.")
+    proxy_roles: str = _setting("", "Roles of proxies, which have to say for whom they speak.")
+    authenticate_original_auth_data: bool = _setting(
+        False, "A proxy has to hand on the credentials of its clients, their names are not enough."
+    )
+    replicator_roles: str = _setting(
+        "", "Roles besides the super users that are taken for replicators while authorization is on."
+    )
+    broker_client_authentication_plugin: str = _setting(
+        "",
+        "How the broker's own replication job proves who it is, here: a Java class name such as AuthenticationToken.",
+    )
+    broker_client_authentication_parameters: str = _setting(
+        "", "Its credentials, for example file:///path/to/token.", secret=True
     )
 
     # --- limits of connections
@@ -164,15 +244,36 @@ class BrokerConfig:
     supports_replication_preview: bool = _setting(
         True, "Enabling replication of a namespace can be previewed, and remote clusters adjusted to it (PIP-433)."
     )
+    enable_broker_side_subscription_pattern_evaluation: bool = _setting(
+        True, "The broker matches patterns of topics; false: clients get all topics of the namespace."
+    )
+    subscription_pattern_max_length: int = _setting(
+        50, "Longest pattern of topics that the broker matches, in characters.", least=1
+    )
+    enable_broker_topic_list_watcher: bool = _setting(
+        True, "Clients are told when topics that match their pattern come or go, so that they need not ask."
+    )
     max_message_size: int = _setting(5 * 1024 * 1024, "Largest message, in bytes.", least=1024)
     max_pending_publish_requests_per_connection: int = _setting(
         1000, "Entries a connection may have unanswered before it is no longer read from.", least=1
     )
 
     # --- storage of messages
+    broker_entry_metadata_interceptors: str = _setting(
+        "",
+        "What the broker notes with every message of persistent topics, its index or when it came: Java class names.",
+        choices=STAMP_CLASSES,
+        several=True,
+    )
+    exposing_broker_entry_metadata_to_client_enabled: bool = _setting(
+        False, "Clients that understand it get what the broker noted together with the messages."
+    )
     broker_deduplication_enabled: bool = _setting(False, "Repeated sequence ids of a producer are dropped.")
     broker_deduplication_entries_interval: int = _setting(
         1000, "After how many entries the state of de-duplication is stored.", least=1
+    )
+    broker_deduplication_snapshot_interval_seconds: int = _setting(
+        120, "After which time the state of de-duplication is stored, in seconds; 0 = only after entries.", least=0
     )
     default_retention_time_in_minutes: int = _setting(
         0, "How long acknowledged messages stay, in minutes; -1 = for ever.", least=-1
@@ -204,6 +305,9 @@ class BrokerConfig:
     replicator_prefix: str = _setting("pulsar.repl", "Producer names that begin so belong to replicators.")
     create_topic_to_remote_cluster_for_replication: bool = _setting(
         True, "Replication creates topics that the remote cluster lacks."
+    )
+    replication_policy_check_duration_seconds: int = _setting(
+        600, "How often it is checked that replicated topics exist on the remote clusters, in seconds.", least=1
     )
     auto_topic_creation_lookup_timeout_ms: int = _setting(
         5000, "How long other clusters may take to say what a topic is there, before it is created here.", least=1
@@ -249,55 +353,17 @@ class BrokerConfig:
         return self.advertised_address or self.bind_address
 
     def as_text(self) -> dict[str, str]:
-        """All settings by key, every value as it would stand in ``broker.conf``."""
-        return {key: _as_text(getattr(self, item.name)) for key, item in settings_by_key().items()}
+        """All settings by key, every value as it would stand in ``broker.conf``; secrets that are set are hidden."""
+        values = {key: (item, as_text(getattr(self, item.name))) for key, item in settings_by_key().items()}
+        return {key: _HIDDEN if text and item.metadata["secret"] else text for key, (item, text) in values.items()}
 
     def changed(self, values: Mapping[str, str]) -> BrokerConfig:
         """A copy with some settings, given by key and as text, replaced. Raises ConfigError with all problems."""
         problems: list[str] = []
-        parsed = dict(_parsed(values.items(), "", problems))
+        changed = dict(parsed(values.items(), "", problems))
         if problems:
             raise ConfigError(*problems)
-        return replace(self, **parsed)
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedConfig:
-    """Usable settings, and one sentence for each that Pulsar knows but this broker does not act on."""
-
-    config: BrokerConfig
-    warnings: tuple[str, ...] = ()
-
-
-def load_config(
-    *,
-    file_text: str = "",
-    file_name: str = "broker.conf",
-    environment: Mapping[str, str] | None = None,
-    settings: Iterable[str] = (),
-    options: Mapping[str, str] | None = None,
-) -> LoadedConfig:
-    """Join all sources; raises ConfigError with every problem found in any of them.
-
-    ``environment``: variables named like a key, or ``PULSAR_PREFIX_<key>``; all others are none of our business.
-    ``settings``: ``key=value`` texts as given to ``--set``. ``options``: values that command line options stand for, by
-    key; they are the strongest.
-    """
-    problems: list[str] = []
-    warnings: list[str] = []
-    sources = (
-        (f"{file_name}: ", _file_settings(file_text, file_name, problems)),
-        ("environment: ", _environment_settings(environment or {})),
-        ("", _explicit_settings(settings, problems)),
-        ("", list((options or {}).items())),
-    )
-    values: dict[str, Any] = {}
-    for origin, given in sources:
-        supported = list(_supported(given, origin, problems, warnings))
-        values.update(_parsed(supported, origin, problems))
-    if problems:
-        raise ConfigError(*problems)
-    return LoadedConfig(BrokerConfig(**values), tuple(dict.fromkeys(warnings)))
+        return replace(self, **changed)
 
 
 def settings_by_key() -> dict[str, Field[Any]]:
@@ -318,101 +384,10 @@ def _key(name: str) -> str:
 _FIELDS: Final = {_key(item.name): item for item in fields(BrokerConfig)}
 
 
-def _file_settings(text: str, file_name: str, problems: list[str]) -> list[tuple[str, str]]:
-    settings = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        stripped = line.strip()
-        if not stripped or stripped.startswith(("#", "!")):
-            continue
-        key, separator, value = stripped.partition("=")
-        if not separator:
-            problems.append(f"{file_name}, line {number}: expected key=value, found {stripped!r}")
-            continue
-        settings.append((key.strip(), value.strip()))
-    return settings
-
-
-def _environment_settings(environment: Mapping[str, str]) -> list[tuple[str, str]]:
-    named = [(name, value) for name, value in environment.items() if name in _FIELDS or name in PULSAR_KEYS]
-    prefixed = [
-        (name.removeprefix(_ENVIRONMENT_PREFIX), value)
-        for name, value in environment.items()
-        if name.startswith(_ENVIRONMENT_PREFIX)
-    ]
-    return named + prefixed
-
-
-def _explicit_settings(settings: Iterable[str], problems: list[str]) -> list[tuple[str, str]]:
-    parsed = []
-    for text in settings:
-        key, separator, value = text.partition("=")
-        if separator:
-            parsed.append((key.strip(), value.strip()))
-        else:
-            problems.append(f"expected key=value, found {text!r}")
-    return parsed
-
-
-def _supported(
-    given: Iterable[tuple[str, str]], origin: str, problems: list[str], warnings: list[str]
-) -> Iterator[tuple[str, str]]:
-    """The settings of one source that we act on. A value left empty means the default, as in Pulsar's own files."""
-    for key, value in given:
-        if key in _FIELDS:
-            if value:
-                yield key, value
-        elif key in PULSAR_KEYS:
-            if value:
-                warnings.append(f"{origin}{key} is a setting of Pulsar that is not supported here; it has no effect")
-        elif key in PLANNED_KEYS:
-            warnings.append(f"{origin}{key} belongs to a part that is not built yet; it has no effect")
-        else:
-            problems.append(f"{origin}{key} is not a known setting{_nearest(key)}")
-
-
-def _nearest(key: str) -> str:
-    near = difflib.get_close_matches(key, [*_FIELDS, *PULSAR_KEYS], n=1, cutoff=0.0)
-    return f"; the nearest is {near[0]}" if near else ""
-
-
-def _parsed(given: Iterable[tuple[str, str]], origin: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
+def parsed(given: Iterable[tuple[str, str]], origin: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
+    """The field and the value of every setting, all of whose keys are supported; what cannot be is a problem."""
     for key, text in given:
         try:
-            yield _FIELDS[key].name, _value(_FIELDS[key], text)
+            yield _FIELDS[key].name, read_value(_FIELDS[key], text)
         except ValueError as error:
             problems.append(f"{origin}{key}={text}: {error}")
-
-
-def _value(item: Field[Any], text: str) -> Any:
-    """Read one value by the type of its default; raises ValueError that says what is allowed."""
-    if isinstance(item.default, bool):
-        return _boolean(text)
-    if isinstance(item.default, int | None):
-        return _integer(text, item.metadata["least"], item.metadata["most"])
-    choices = item.metadata["choices"]
-    if choices and text not in choices:
-        raise ValueError(f"must be one of {', '.join(choices)}")
-    return text
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError("must be true or false")
-    return text.lower() == "true"
-
-
-def _integer(text: str, least: int | None, most: int | None) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,20}", text, re.ASCII):
-        raise ValueError("must be a whole number")
-    number = int(text)
-    if least is not None and number < least:
-        raise ValueError(f"must be at least {least}")
-    if number > (most or _INT_MAX):
-        raise ValueError(f"must be at most {most or _INT_MAX}")
-    return number
-
-
-def _as_text(value: Any) -> str:
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,15 +1,15 @@
 """The configuration keys that real Pulsar knows, so that a key nobody knows can be told from one we do not support.
 
 `BROKER_KEYS` are those that a broker of Apache Pulsar 5.0.0-M1 lists in its runtime configuration. `BOOKIE_KEYS` are
-those of the storage nodes, which share ``standalone.conf`` with the broker. `PLANNED_KEYS` are our own that belong to
-parts not built yet.
+those of the storage nodes, which share ``standalone.conf`` with the broker, `AUTHENTICATION_KEYS` those of the
+providers of authentication, which read them past the broker.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BOOKIE_KEYS", "BROKER_KEYS", "PLANNED_KEYS", "PULSAR_KEYS"]
+__all__ = ["AUTHENTICATION_KEYS", "BOOKIE_KEYS", "BROKER_KEYS", "PULSAR_KEYS"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -304,10 +304,14 @@ zkRetryBackoffMaxMs zkRetryBackoffMaxRetries zkRetryBackoffStartMs zkServers zkT
 """
 )
 
-PULSAR_KEYS: Final = BROKER_KEYS | BOOKIE_KEYS
-
-PLANNED_KEYS: Final = _words(
+AUTHENTICATION_KEYS: Final = _words(
     """
-replicatorRoles
+basicAuthConf openIDAcceptedTimeLeewaySeconds openIDAllowedAudiences openIDAllowedTokenIssuers
+openIDCacheExpirationSeconds openIDCacheRefreshAfterWriteSeconds openIDCacheSize openIDFallbackDiscoveryMode
+openIDHttpConnectionTimeoutMillis openIDHttpReadTimeoutMillis openIDKeyIdCacheMissRefreshSeconds
+openIDRequireIssuersUseHttps openIDRoleClaim openIDTokenIssuerTrustCertsFilePath tokenAllowedClockSkewSeconds
+tokenAudience tokenAudienceClaim tokenAuthClaim tokenPublicAlg tokenPublicKey tokenSecretKey tokenSettingPrefix
 """
 )
+
+PULSAR_KEYS: Final = BROKER_KEYS | BOOKIE_KEYS | AUTHENTICATION_KEYS

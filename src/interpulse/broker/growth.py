@@ -10,15 +10,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from interpulse.broker.clusters import Clusters
+from interpulse.broker.cluster_links import ClusterLinks
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.namespaces import Namespaces
+from interpulse.broker.topic_policies import TopicPolicyRecords
 from interpulse.model.changes import CreatePartitionedMetadata
 from interpulse.model.errors import NotFound, PulsarError, RemoteClusterUnavailable, Unprocessable
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.remote_growth import RemoteGrowth, plan_remote_growth
+from interpulse.rules.replication import effective_replication_clusters, remote_clusters
 
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["AdminRemotes", "Growth", "Remotes"]
 
 T = TypeVar("T")
-_TIMEOUT_MS: Final = 10_000
+_NOT_LET_IN: Final = (401, 403)
 
 
 class Remotes(Protocol):
@@ -46,11 +48,13 @@ class Growth:
         self,
         lifecycle: TopicLifecycle,
         namespaces: Namespaces,
+        topic_policies: TopicPolicyRecords,
         remotes: Remotes,
         config: Callable[[], BrokerConfig],
     ) -> None:
         self._lifecycle = lifecycle
         self._namespaces = namespaces
+        self._topic_policies = topic_policies
         self._remotes = remotes
         self._config = config
 
@@ -63,7 +67,8 @@ class Growth:
 
     async def _expand_remotes(self, name: TopicName, partitions: int) -> None:
         policies = await self._namespaces.find_policies(name.namespace_name)
-        clusters = self._namespaces.remotes(policies)
+        effective = effective_replication_clusters(await self._topic_policies.find(name), policies)
+        clusters = remote_clusters(self._namespaces.local_cluster, effective)
         found = await asyncio.gather(*(self._remotes.find(each, name) for each in clusters))
         creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
         remotes = dict(zip(clusters, found, strict=True))
@@ -74,9 +79,8 @@ class Growth:
 class AdminRemotes:
     """Reaches other clusters through their admin API."""
 
-    def __init__(self, clusters: Clusters, *, timeout_ms: int = _TIMEOUT_MS) -> None:
-        self._clusters = clusters
-        self._timeout_ms = timeout_ms
+    def __init__(self, links: ClusterLinks) -> None:
+        self._links = links
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
         """See `Remotes`."""
@@ -102,17 +106,12 @@ class AdminRemotes:
         await self._call(cluster, apply)
 
     async def _call(self, cluster: str, call: Callable[[AdminClient], Awaitable[T]]) -> T:
-        from interpulse.client.admin import AdminClient  # a broker without other clusters starts without the client
-
-        try:
-            web_url = (await self._clusters.get(cluster)).service_url
-        except NotFound:
-            web_url = ""
-        if not web_url:
-            raise RemoteClusterUnavailable(f"Cluster {cluster} has no serviceUrl; register it with clusters update")
-        async with AdminClient(web_url, timeout_ms=self._timeout_ms) as admin:
+        async def named(admin: AdminClient) -> T:
             try:
                 return await call(admin)
             except PulsarError as error:
-                kind = RemoteClusterUnavailable if error.http_status >= 500 else Unprocessable
-                raise kind(f"Cluster {cluster} at {web_url}: {error}") from error
+                away = error.http_status >= 500 or error.http_status in _NOT_LET_IN
+                kind = RemoteClusterUnavailable if away else Unprocessable
+                raise kind(f"Cluster {cluster} at {admin.web_url}: {error}") from error
+
+        return await self._links.use(cluster, named)

@@ -17,6 +17,7 @@ from interpulse.broker.config import BrokerConfig
 from interpulse.broker.deletion import Deletion
 from interpulse.broker.live.non_persistent import NonPersistentTopic
 from interpulse.broker.live.registry import AnyTopic, TopicRegistry
+from interpulse.broker.rounds import regularly
 from interpulse.model.errors import PreconditionFailed, PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
@@ -47,8 +48,8 @@ class InactiveTopics:
 
     def start(self) -> None:
         """Look at the topics from time to time."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(_ended)
+        rounds = regularly("inactive topics", self._pause_seconds, self.check)
+        self._task = asyncio.get_running_loop().create_task(rounds)
 
     async def stop(self) -> None:
         """End the rounds; a deletion under way is finished by whoever runs it, the registry."""
@@ -56,10 +57,8 @@ class InactiveTopics:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._config().broker_delete_inactive_topics_frequency_seconds)
-            await self.check()
+    def _pause_seconds(self) -> float:
+        return self._config().broker_delete_inactive_topics_frequency_seconds
 
     async def check(self) -> None:
         """One round: delete what was not needed for long enough, and partitioned topics that have nothing left."""
@@ -152,8 +151,3 @@ def _logged(event: str) -> Iterator[None]:
         log.debug("%s reason=%s", event, refusal)
     except PulsarError as error:
         log.warning("%s error=%s", event, error)
-
-
-def _ended(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        log.error("looking for inactive topics ended", exc_info=task.exception())

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, NamedTuple
 
+from interpulse.broker.access.authentication import AccessMeter
 from interpulse.broker.clock import SystemClock
 from interpulse.broker.refusals import Refusals
-from interpulse.storage.topic_log import JournalStatistics
+from interpulse.storage.journals import JournalStatistics
 from interpulse.storage.write_meter import WrittenEntries
 
 __all__ = ["ConnectionCounts", "Instruments", "LatencyMeter"]
@@ -101,3 +102,4 @@ class Instruments:
     written: Callable[[], Mapping[str, WrittenEntries]] = dict
     """What became durable in the last full period, by ``tenant/namespace``."""
     journal: JournalStatistics = field(default_factory=JournalStatistics)
+    access: AccessMeter | None = None

@@ -5,7 +5,7 @@ Topic and cursor names are form-encoded in keys (a blank is ``+``), so that no n
 
 from __future__ import annotations
 
-from interpulse.model.names import Domain, NamespaceName, TopicName
+from interpulse.model.names import Domain, NamespaceName, TopicName, encode_local_name
 
 __all__ = [
     "CLUSTERS",
@@ -15,9 +15,12 @@ __all__ = [
     "POLICIES",
     "REPLICATION_STATUS",
     "SCHEMAS",
+    "TOPIC_POLICIES",
     "TOPIC_RECORDS",
     "all_topic_policies",
     "cluster",
+    "failure_domain",
+    "failure_domains",
     "forced_deletion",
     "namespace_contents",
     "namespace_of_policies_key",
@@ -31,6 +34,7 @@ __all__ = [
     "tenant",
     "topic_of_partitioned_topic",
     "topic_of_record",
+    "topic_of_topic_policies",
     "topic_policies",
     "topic_record",
     "topic_records",
@@ -43,14 +47,25 @@ PARTITIONED_TOPICS = "/admin/partitioned-topics"
 POLICIES = "/admin/policies"
 REPLICATION_STATUS = "/replication-status"
 SCHEMAS = "/schemas"
+TOPIC_POLICIES = "/admin/topic-policies"
 TOPIC_RECORDS = "/managed-ledgers"
-_TOPIC_POLICIES = "/admin/topic-policies"
+_FAILURE_DOMAINS = "/admin/failure-domains"
 _FORCED_DELETIONS = "/admin/forced-deletions"
 
 
 def cluster(name: str) -> str:
     """How the cluster is reached, `ClusterData`."""
     return f"{CLUSTERS}/{name}"
+
+
+def failure_domains(cluster_name: str) -> str:
+    """The children are the encoded names of the failure domains of a cluster."""
+    return f"{_FAILURE_DOMAINS}/{cluster_name}"
+
+
+def failure_domain(cluster_name: str, domain: str) -> str:
+    """`FailureDomain`."""
+    return f"{failure_domains(cluster_name)}/{encode_local_name(domain)}"
 
 
 def tenant(name: str) -> str:
@@ -76,7 +91,7 @@ def forced_deletion(namespace: NamespaceName) -> str:
 
 def namespace_contents(namespace: NamespaceName) -> tuple[str, ...]:
     """Everything that belongs to a namespace besides its policies lies below one of these prefixes."""
-    return tuple(f"{root}/{namespace}/" for root in (TOPIC_RECORDS, PARTITIONED_TOPICS, SCHEMAS, _TOPIC_POLICIES))
+    return tuple(f"{root}/{namespace}/" for root in (TOPIC_RECORDS, PARTITIONED_TOPICS, SCHEMAS, TOPIC_POLICIES))
 
 
 def partitioned_topics(namespace: NamespaceName, domain: Domain) -> str:
@@ -126,12 +141,17 @@ def schema(topic: TopicName) -> str:
 
 def topic_policies(topic: TopicName) -> str:
     """Policies of one topic, kept under its base name."""
-    return f"{_TOPIC_POLICIES}/{topic.base.log_name}"
+    return f"{TOPIC_POLICIES}/{topic.base.log_name}"
+
+
+def topic_of_topic_policies(key: str) -> TopicName:
+    """The inverse of `topic_policies`."""
+    return TopicName.from_log_name(key.removeprefix(f"{TOPIC_POLICIES}/"))
 
 
 def all_topic_policies(namespace: NamespaceName, domain: Domain) -> str:
     """The children are the encoded base names of topics that have policies of their own."""
-    return f"{_TOPIC_POLICIES}/{namespace}/{domain}"
+    return f"{TOPIC_POLICIES}/{namespace}/{domain}"
 
 
 def replication_status(namespace: NamespaceName) -> str:

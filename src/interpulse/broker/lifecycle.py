@@ -14,17 +14,17 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 from interpulse.broker import keys
 from interpulse.broker.commits import until_unchanged
-from interpulse.broker.config import BrokerConfig
 from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.partition_records import new_cursors, stored_partitions
 from interpulse.broker.remote_shapes import RemoteShapes
-from interpulse.broker.topic_counts import TopicCount, TopicCounts
+from interpulse.broker.topic_counts import TopicCounts
 from interpulse.broker.topic_info import internal_info
+from interpulse.broker.topic_reading import LifecycleSettings, Reading, TopicReader, parsed_metadata
 from interpulse.model.changes import (
     Change,
     CreatePartitionedMetadata,
@@ -38,11 +38,10 @@ from interpulse.model.topics import Existence, PartitionedTopicMetadata, Request
 from interpulse.rules import topics as rules
 from interpulse.rules.decision import Decision
 from interpulse.rules.inactivity import decide_delete_deserted
-from interpulse.rules.policies import effective_auto_creation, effective_topics_max
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import Delete, MetadataStore, Put, scan_pages
 
-__all__ = ["Belongings", "LifecycleSettings", "PartitionedDeletion", "TopicLifecycle"]
+__all__ = ["Belongings", "PartitionedDeletion", "TopicLifecycle"]
 
 log = logging.getLogger(__name__)
 
@@ -55,64 +54,11 @@ _PULSARS_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIO
 
 
 @dataclass(frozen=True, slots=True)
-class LifecycleSettings:
-    """The broker's own word on topics where the namespace says nothing."""
-
-    auto_creation: AutoTopicCreation = _PULSARS_AUTO_CREATION
-    partitions_max: int = 0
-    topics_max: int = 0
-    persistent_enabled: bool = True
-    non_persistent_enabled: bool = True
-    system_topics_enabled: bool = True
-    remote_shapes_taken: bool = True
-    replicator_prefix: str = "pulsar.repl"
-
-    @classmethod
-    def of(cls, config: BrokerConfig) -> LifecycleSettings:
-        """The part of the broker's settings that rules of topics look at."""
-        return cls(
-            config.auto_topic_creation,
-            partitions_max=config.partitions_max,
-            topics_max=config.max_topics_per_namespace,
-            persistent_enabled=config.enable_persistent_topics,
-            non_persistent_enabled=config.enable_non_persistent_topics,
-            system_topics_enabled=config.system_topic_enabled,
-            remote_shapes_taken=config.create_topic_to_remote_cluster_for_replication,
-            replicator_prefix=config.replicator_prefix,
-        )
-
-    @classmethod
-    def following(cls, config: Callable[[], BrokerConfig]) -> Callable[[], LifecycleSettings]:
-        """The part of settings that change while the broker runs; looked through again only when they did."""
-        known = config()
-        settings = cls.of(known)
-
-        def current() -> LifecycleSettings:
-            nonlocal known, settings
-            if config() is not known:
-                known = config()
-                settings = cls.of(known)
-            return settings
-
-        return current
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A view, the store's versions of everything in it, and the other clusters of the namespace."""
-
-    view: rules.TopicView
-    versions: Mapping[str, int | None]
-    remotes: tuple[str, ...] = ()
-    count: TopicCount | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Belongings:
     """What is removed together with a topic, and what its removal rests on."""
 
     removal: tuple[StoreChange, ...]
-    expect: Mapping[str, None]
+    expect: Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +91,8 @@ class TopicLifecycle:
         self._namespaces = namespaces
         self._settings = settings
         self._loaded = loaded
-        self._remote_shapes = remote_shapes
         self._counts = TopicCounts(store)
+        self._reader = TopicReader(store, namespaces, settings, loaded, remote_shapes, self._counts)
 
     # --- questions and opening
 
@@ -176,14 +122,14 @@ class TopicLifecycle:
 
     async def existence(self, name: TopicName) -> Existence:
         """What the name stands for now."""
-        return rules.existence((await self._read(name)).view)
+        return rules.existence((await self._reader.read(name)).view)
 
     async def existences(self, names: Iterable[TopicName]) -> dict[TopicName, Existence]:
         """The same for many names, from one consistent read."""
         records = {name: keys.topic_record(name) for name in names}
         candidates = {keys.partitioned_topic(each): each for name in records for each in rules.metadata_names(name)}
         found = await self._store.get_many([*candidates, *records.values()])
-        metadata = {each: _metadata(key, found[key].value) for key, each in candidates.items() if key in found}
+        metadata = {each: parsed_metadata(key, found[key].value) for key, each in candidates.items() if key in found}
         views = (
             rules.TopicView(
                 name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded
@@ -200,7 +146,7 @@ class TopicLifecycle:
         """The partition metadata stored under exactly this name."""
         key = keys.partitioned_topic(name)
         stored = await self._store.get(key)
-        return _metadata(key, stored.value) if stored else None
+        return parsed_metadata(key, stored.value) if stored else None
 
     async def properties(self, name: TopicName) -> dict[str, str]:
         """What was given to the topic at its creation; empty for a topic without properties or record."""
@@ -256,7 +202,7 @@ class TopicLifecycle:
 
     async def check_expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
         """Refuse unless `expand` would do it."""
-        reading = await self._read(name, await stored_partitions(self._store, name))
+        reading = await self._reader.read(name, await stored_partitions(self._store, name))
         rules.decide_expand(reading.view, partitions, force=force)
 
     async def expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
@@ -264,13 +210,16 @@ class TopicLifecycle:
 
         async def attempt() -> None:
             stored = await stored_partitions(self._store, name)
-            reading = await self._read(name, stored)
+            reading = await self._reader.read(name, stored)
             decision = rules.decide_expand(reading.view, partitions, force=force)
             if decision.changes:
                 covered = range(reading.view.partitions)
                 joined = [*(index for index in covered if index not in stored), *range(len(covered), partitions)]
                 cursors = new_cursors(name, stored, joined, replicator_prefix=self._settings().replicator_prefix)
-                await self._commit(reading, decision.changes, cursors)
+                taken_over = {index: stored[index].version for index in joined if index in stored}
+                versions = {keys.topic_record(name.partition(index)): each for index, each in taken_over.items()}
+                expecting = replace(reading, versions={**reading.versions, **versions})
+                await self._commit(expecting, decision.changes, cursors)
 
         await until_unchanged(attempt)
 
@@ -278,7 +227,7 @@ class TopicLifecycle:
         """Replace the properties of a topic, those of a partitioned topic in its metadata; raises TopicNotFound."""
 
         async def attempt() -> None:
-            reading = await self._read(name)
+            reading = await self._reader.read(name)
             metadata = reading.view.metadata.get(name)
             if metadata:
                 changed = replace(metadata, properties=change(dict(metadata.properties)))
@@ -305,7 +254,7 @@ class TopicLifecycle:
 
         The schemas stay if there is a topic of the same name beside it, against the rules.
         """
-        reading = await self._read(name)
+        reading = await self._reader.read(name)
         decision = rules.decide_delete_partitioned(reading.view)
         changes = [_store_change(reading.view, change) for change in decision.changes]
         expect = {key: reading.versions[key] for key in (keys.partitioned_topic(name), keys.topic_record(name))}
@@ -317,17 +266,18 @@ class TopicLifecycle:
         return PartitionedDeletion(partitions, tuple(changes), expect)
 
     async def belongings(self, name: TopicName) -> Belongings:
-        """What goes with a topic, or with the last partition of one: its policies and its schemas.
+        """What goes with a topic, or with the last partition of one: its policies, permissions on it, its schemas.
 
         The schemas are those of the same name in the other domain too, and stay while there is such a topic.
         """
-        removal: list[StoreChange] = [Delete(keys.topic_policies(name))]
+        grants, expect = await self._namespaces.removal_of_grants(name)
+        removal: list[StoreChange] = [Delete(keys.topic_policies(name)), *grants]
         domain: Domain = NON_PERSISTENT if name.is_persistent else PERSISTENT
         twin = TopicName(domain, name.tenant, name.namespace, name.local_name)
         if (await self.existence(twin)).kind is not TopicKind.ABSENT:
-            return Belongings(tuple(removal), {})
+            return Belongings(tuple(removal), expect)
         absent = {keys.partitioned_topic(twin): None, keys.topic_record(twin): None}
-        return Belongings((*removal, Delete(keys.schema(name))), absent)
+        return Belongings((*removal, Delete(keys.schema(name))), expect | absent)
 
     async def unfinished_deletions(self) -> list[TopicName]:
         """The partitioned topics that are marked as being deleted; records that cannot be understood are logged."""
@@ -345,7 +295,7 @@ class TopicLifecycle:
         """
 
         async def attempt() -> bool:
-            reading = await self._read(name, await stored_partitions(self._store, name))
+            reading = await self._reader.read(name, await stored_partitions(self._store, name))
             partitions = [name.partition(index) for index in range(reading.view.partitions)]
             loaded = any(partition in self._loaded for partition in partitions)
             decision = decide_delete_deserted(reading.view, loaded=loaded)
@@ -373,49 +323,15 @@ class TopicLifecycle:
 
         async def attempt() -> A:
             stored = await stored_partitions(self._store, name) if with_partitions else {}
-            reading = await self._read(name, stored, metadata_of)
-            decision = rule(await self._with_remote_shape(reading) if remotes_asked else reading.view)
+            reading = await self._reader.read(name, stored, metadata_of)
+            decision = rule(await self._reader.with_remote_shape(reading) if remotes_asked else reading.view)
             if decision.changes:
                 await self._commit(reading, decision.changes)
             return decision.answer
 
         return await until_unchanged(attempt)
 
-    async def _read(
-        self, name: TopicName, stored: Collection[int] = (), metadata_of: Sequence[TopicName] | None = None
-    ) -> _Reading:
-        """``stored`` are the partitions that have a record, for rules that look at them."""
-        candidates = {keys.partitioned_topic(each): each for each in metadata_of or rules.metadata_names(name)}
-        policies_key, record_key = keys.namespace_policies(name.namespace_name), keys.topic_record(name)
-        wanted = [policies_key, record_key, *candidates]
-        found = await self._store.get_many(wanted)
-        policies = self._namespaces.parsed(name.namespace_name, found.get(policies_key))
-        settings = self._settings()
-        topics_max = effective_topics_max(policies, settings.topics_max)
-        count = await self._counts.of(name.namespace_name) if topics_max > 0 else None
-        view = rules.TopicView(
-            name,
-            namespace=self._namespaces.standing(policies),
-            metadata={candidates[key]: _metadata(key, found[key].value) for key in candidates if key in found},
-            recorded=record_key in found if name.is_persistent else name in self._loaded,
-            partition_records=frozenset(stored),
-            auto_creation=effective_auto_creation(name, policies, settings.auto_creation),
-            partitions_max=settings.partitions_max,
-            topics_left=None if count is None else max(0, topics_max - (count.topics if name.is_persistent else 0)),
-            domain_enabled=settings.persistent_enabled if name.is_persistent else settings.non_persistent_enabled,
-            system_topics_enabled=settings.system_topics_enabled,
-        )
-        versions = {key: found[key].version if key in found else None for key in wanted}
-        remotes = self._namespaces.remotes(policies) if settings.remote_shapes_taken else ()
-        return _Reading(view, versions, remotes, count)
-
-    async def _with_remote_shape(self, reading: _Reading) -> rules.TopicView:
-        view = reading.view
-        if self._remote_shapes is None or not reading.remotes or not rules.takes_remote_shape(view):
-            return view
-        return replace(view, remote_shape=await self._remote_shapes.find(view.name, reading.remotes))
-
-    async def _commit(self, reading: _Reading, changes: Sequence[Change], more: Sequence[StoreChange] = ()) -> None:
+    async def _commit(self, reading: Reading, changes: Sequence[Change], more: Sequence[StoreChange] = ()) -> None:
         expect = dict(reading.versions)
         updates = [_store_change(reading.view, change) for change in changes]
         for change, update in zip(changes, updates, strict=True):
@@ -425,7 +341,7 @@ class TopicLifecycle:
             with self._claimed(reading, changes):
                 await self._store.commit([*updates, *more], expect)
 
-    def _claimed(self, reading: _Reading, changes: Sequence[Change]) -> AbstractContextManager[None]:
+    def _claimed(self, reading: Reading, changes: Sequence[Change]) -> AbstractContextManager[None]:
         """Others who create topics in a namespace with a limit count these while they are being stored."""
         created = [change.topic for change in changes if isinstance(change, CreateTopicRecord)]
         if reading.count is None or not created:
@@ -447,26 +363,12 @@ class TopicLifecycle:
         return record
 
 
-def _metadata(key: str, stored: bytes) -> PartitionedTopicMetadata:
-    try:
-        return _loaded_metadata(stored)
-    except (ValueError, TypeError, AttributeError) as error:
-        name = keys.topic_of_partitioned_topic(key)
-        raise MetadataError(f"{name} has partition metadata that cannot be understood: {stored[:100]!r}") from error
-
-
 def _is_marked(key: str, stored: bytes) -> bool:
     try:
-        return b"true" in stored and _metadata(key, stored).deleted
+        return b"true" in stored and parsed_metadata(key, stored).deleted
     except MetadataError as error:
         log.error("partition metadata passed over error=%s", error)
         return False
-
-
-@lru_cache(maxsize=1000)
-def _loaded_metadata(stored: bytes) -> PartitionedTopicMetadata:
-    """Partitions are opened one after another, and each asks for the same metadata."""
-    return PartitionedTopicMetadata.load(stored)
 
 
 def _listed(names: Iterable[TopicName], *, include_system: bool) -> list[TopicName]:

@@ -7,7 +7,7 @@ owns all bundles of its cluster today (`SoleOwner`); whoever shall share them am
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -42,6 +42,7 @@ from interpulse.rules.lookup import (
     sort_by_existence,
     sort_by_namespace,
     sort_by_owner,
+    sort_by_permission,
 )
 from interpulse.rules.topics import NamespaceStanding
 
@@ -73,6 +74,8 @@ class BatchLookup:
     """Topics need not exist, as in a lookup of one; False: those that do not exist fail."""
     expand_partitions: bool = False
     """A partitioned topic stands for all its partitions."""
+    refused: Callable[[Mapping[str, TopicName]], Awaitable[Mapping[str, PulsarError]]] | None = None
+    """Which of these topics may not be looked up, and why; None: all may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,8 @@ class Lookups:
     async def _answer(self, request: BatchLookup, limits: BatchLimits) -> BatchAnswer:
         answer = BatchAnswer()
         topics = requested_topics(request.topics, answer)
+        if request.refused is not None:
+            topics = sort_by_permission(topics, await request.refused(topics), answer)
         namespaces = await self._views_of(topics.values())
         topics = sort_by_namespace(topics, namespaces, answer)
         if request.expand_partitions or not request.create_if_missing:

@@ -11,9 +11,10 @@ from interpulse.broker.commits import until_unchanged
 from interpulse.broker.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AlreadyExists, NamespaceNotFound, PreconditionFailed
-from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName
+from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.rules.bundles import bundles_of_new_namespace
+from interpulse.rules.replication import remote_clusters
 from interpulse.rules.topics import NamespaceStanding
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
 
@@ -73,6 +74,18 @@ class Namespaces:
             return changed
 
         return await until_unchanged(attempt)
+
+    async def removal_of_grants(self, topic: TopicName) -> tuple[Sequence[Change], dict[str, int | None]]:
+        """What takes away the permissions on a topic that is deleted, and what that rests on; mostly nothing."""
+        key = keys.namespace_policies(topic.namespace_name)
+        stored = await self._store.get(key)
+        policies = self.parsed(topic.namespace_name, stored)
+        if stored is None or policies is None:
+            return [], {}
+        left = policies.permissions.without_topic(topic)
+        if left is policies.permissions:
+            return [], {}
+        return [Put(key, policies.changed(granted=left).dump())], {key: stored.version}
 
     async def create(self, namespace: NamespaceName, policies: NamespacePolicies) -> None:
         """Create a namespace; without replication clusters it lives on the local one. Raises AlreadyExists.
@@ -146,16 +159,15 @@ class Namespaces:
 
     def remotes(self, policies: NamespacePolicies | None) -> tuple[str, ...]:
         """The clusters these policies replicate to from here; none where the local cluster is not listed."""
-        clusters = policies.replication_clusters if policies else ()
-        return tuple(name for name in clusters if name != self.local_cluster) if self.local_cluster in clusters else ()
+        return remote_clusters(self.local_cluster, policies.replication_clusters if policies else ())
 
     def standing(self, policies: NamespacePolicies | None) -> NamespaceStanding:
-        """What these policies let topics of this cluster do."""
+        """What these policies let topics of this cluster do. An allowed cluster serves too (PIP-321)."""
         if policies is None:
             return NamespaceStanding.MISSING
         if policies.deleted:
             return NamespaceStanding.DELETED
-        served = self.local_cluster in policies.replication_clusters
+        served = self.local_cluster in (*policies.replication_clusters, *policies.allowed_clusters)
         return NamespaceStanding.SERVED if served else NamespaceStanding.NOT_SERVED
 
 

@@ -20,9 +20,10 @@ _KEYS_PER_PAGE = 1000
 
 @dataclass(slots=True)
 class StoredPartition:
-    """The record of a partition, and its cursors by encoded name."""
+    """The record of a partition with its version in the store, and its cursors by encoded name."""
 
     record: bytes
+    version: int
     cursors: dict[str, bytes] = field(default_factory=dict)
 
 
@@ -38,7 +39,7 @@ async def stored_partitions(store: MetadataStore, name: TopicName) -> dict[int, 
             if not index.isdecimal() or str(int(index)) != index:
                 continue  # another topic whose name begins alike
             if not cursor:
-                found[int(index)] = StoredPartition(stored.value)
+                found[int(index)] = StoredPartition(stored.value, stored.version)
             elif int(index) in found:
                 found[int(index)].cursors[cursor] = stored.value
     return found

@@ -9,10 +9,11 @@ from typing import Final, Protocol
 
 from interpulse.broker.clock import Clock
 from interpulse.broker.clusters import Clusters
-from interpulse.client.admin import AdminClient
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
+from interpulse.replication.connect import connect
+from interpulse.replication.provision import topic_shape
 
 __all__ = ["AdminRemoteShapes", "RemoteShapes"]
 
@@ -64,9 +65,7 @@ class AdminRemoteShapes:
             return None
 
     async def _shape(self, cluster: str, name: TopicName) -> Existence | None:
-        web_url = (await self._clusters.get(cluster)).service_url
-        if not web_url:
-            return None
-        async with AdminClient(web_url, timeout_ms=self._timeout_ms) as admin:
-            partitions = (await admin.topics.partitioned_metadata(name)).partitions
-        return Existence(TopicKind.PARTITIONED, partitions) if partitions else Existence(TopicKind.NON_PARTITIONED)
+        data = await self._clusters.get(cluster)
+        async with connect(cluster, data, timeout_ms=self._timeout_ms) as admin:
+            found = await topic_shape(admin, name)
+        return None if found.kind is TopicKind.ABSENT else found

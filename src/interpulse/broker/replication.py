@@ -1,8 +1,8 @@
 """Starts and supervises the Spark replication job while policies ask for it.
 
 The job is one child process started by a command line; nothing of Spark is imported here. It runs as long as a
-namespace lists another registered cluster besides the local one. It dies with the broker whatever happens to either:
-the child ends when its standard input closes, and everything it started is in its process group.
+namespace or a topic lists another registered cluster besides the local one. It dies with the broker whatever happens
+to either: the child ends when its standard input closes, and everything it started is in its process group.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from interpulse.broker import keys
 from interpulse.broker.clock import Clock, SystemClock
 from interpulse.model.errors import PulsarError
 from interpulse.model.policies import NamespacePolicies
-from interpulse.storage.api import MetadataStore
+from interpulse.model.topic_policies import TopicPolicies
+from interpulse.rules.replication import remote_clusters
+from interpulse.storage.api import MetadataStore, scan_pages
 
 __all__ = ["JobCommand", "JobState", "ReplicationJobView", "ReplicationSupervisor", "missing_for_replication"]
 
@@ -37,6 +39,7 @@ _STEADY_S: Final = 60.0
 _STOP_S: Final = 2.0  # the end of the broker waits for it, and must not take 5 s; a killed job loses nothing
 _KILL_S: Final = 2.0
 _RECHECK_S: Final = 30.0
+_RECORDS_PER_PAGE: Final = 1000
 _LINE_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
@@ -76,6 +79,9 @@ class JobCommand:
     driver_memory: str = "1g"
     creation_allowed: bool = True
     """``createTopicToRemoteClusterForReplication``: the job creates topics that a remote cluster lacks."""
+    token: str | None = field(default=None, repr=False)
+    """Who the job is for the broker, best ``file:///path``; None if the broker does not ask."""
+
     program: tuple[str, ...] = (sys.executable, "-m", "interpulse.spark", "replicate")
 
     @property
@@ -100,6 +106,7 @@ class JobCommand:
                 f"cluster = {values(self.cluster)}",
                 f"service_url = {values(self.service_url)}",
                 f"admin_url = {values(self.web_url)}",
+                *([f"token = {values(self.token)}"] if self.token else []),
                 "",
                 "[select]",
                 "from_policies = true",
@@ -158,7 +165,7 @@ class ReplicationSupervisor:
 
     async def start(self) -> None:
         """Watch policies and clusters; start the job when one asks for it."""
-        for prefix in (keys.POLICIES, keys.CLUSTERS):
+        for prefix in (keys.POLICIES, keys.TOPIC_POLICIES, keys.CLUSTERS):
             self._cancel_watches.append(self._metadata.watch(prefix, lambda key: self._changed.set()))
         self._task = asyncio.create_task(self._run(), name="replication supervisor")
 
@@ -227,7 +234,7 @@ class ReplicationSupervisor:
             shutil.rmtree(checkpoint, ignore_errors=True)
 
     async def _wanted_remotes(self) -> tuple[str, ...]:
-        """Registered clusters other than ours that some namespace of ours replicates to."""
+        """Registered clusters other than ours that some namespace or topic of ours is replicated to."""
         registered = set(await self._metadata.children(keys.CLUSTERS))
         wanted: set[str] = set()
         for tenant in await self._metadata.children(keys.POLICIES):
@@ -236,9 +243,12 @@ class ReplicationSupervisor:
                 for name in await self._metadata.children(f"{keys.POLICIES}/{tenant}")
             ]
             for stored in (await self._metadata.get_many(paths)).values():
-                clusters = set(NamespacePolicies.load(stored.value).replication_clusters)
-                if self._command.cluster in clusters:
-                    wanted |= clusters - {self._command.cluster}
+                clusters = NamespacePolicies.load(stored.value).replication_clusters
+                wanted.update(remote_clusters(self._command.cluster, clusters))
+        async for page in scan_pages(self._metadata, f"{keys.TOPIC_POLICIES}/", limit=_RECORDS_PER_PAGE):
+            for _, stored in page:
+                own = TopicPolicies.load(stored.value).replication_clusters or ()
+                wanted.update(remote_clusters(self._command.cluster, own))
         return tuple(sorted(wanted & registered))
 
     async def _wait_changed(self, timeout_s: float) -> None:
@@ -251,6 +261,8 @@ class ReplicationSupervisor:
     async def _start_process(self, remotes: tuple[str, ...]) -> None:
         command = self._command
         command.directory.mkdir(parents=True, exist_ok=True)
+        command.config_path.touch(mode=0o600)  # it may hold a token
+        command.config_path.chmod(0o600)
         command.config_path.write_text(command.config_text(), encoding="utf-8")
         with (command.directory / "job.log").open("ab") as log_file:
             self._process = await asyncio.create_subprocess_exec(
@@ -315,7 +327,7 @@ class ReplicationSupervisor:
 
     async def _end_process(self) -> None:
         """Ask, then kill; in any case nothing of its process group survives."""
-        process, self._process = self._process, None
+        process = self._process  # remembered until it is gone: whoever is cancelled here leaves the rest to `stop`
         if process is None:
             return
         try:
@@ -327,6 +339,7 @@ class ReplicationSupervisor:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
         await _exited(process, _KILL_S)
+        self._process = None
         if process.returncode not in (0, None, -signal.SIGTERM):
             ended = f"the job ended with code {process.returncode}, see {self._command.directory / 'job.log'}"
             self._view = replace(self._view, last_error=self._view.last_error or ended)

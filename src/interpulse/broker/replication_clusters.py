@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
 from interpulse.broker.clusters import Clusters
@@ -13,7 +13,11 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling
-from interpulse.rules.replication import check_allowed_clusters, check_replication_clusters, check_tenant_clusters
+from interpulse.rules.replication import (
+    check_allowed_clusters,
+    check_new_namespace_clusters,
+    check_replication_clusters,
+)
 
 __all__ = ["ClusterComparison", "ReplicationClusters", "ReplicationCursors"]
 
@@ -21,8 +25,11 @@ __all__ = ["ClusterComparison", "ReplicationClusters", "ReplicationCursors"]
 class ReplicationCursors(Protocol):
     """Whoever can keep what a namespace's topics hold for remote clusters."""
 
-    async def open(self, namespace: NamespaceName, remotes: Collection[str]) -> None:
-        """On return every topic of the namespace keeps what is published from now on for each of these clusters."""
+    async def load(self, namespace: NamespaceName) -> None:
+        """From here on the topics of the namespace close the cursors of clusters that are left out."""
+
+    async def open(self, namespace: NamespaceName) -> None:
+        """On return every topic of the namespace keeps what is published from now on for its remote clusters."""
 
 
 class ClusterComparison(Protocol):
@@ -56,10 +63,19 @@ class ReplicationClusters:
         self._comparison = comparison
 
     async def create_namespace(self, namespace: NamespaceName, policies: NamespacePolicies) -> None:
-        """Create a namespace on clusters its tenant may use; raises TenantNotFound, Forbidden, AlreadyExists."""
-        clusters = policies.replication_clusters or (self._namespaces.local_cluster,)
-        check_tenant_clusters(namespace.tenant, clusters, await self._tenants.get(namespace.tenant))
-        await self._namespaces.create(namespace, policies)
+        """Create a namespace on clusters its tenant may use; raises TenantNotFound, Forbidden, AlreadyExists.
+
+        Without replication clusters it is on the local one. This one is always among the allowed clusters, if any are
+        named.
+        """
+        local = self._namespaces.local_cluster
+        replication = policies.replication_clusters or (local,)
+        allowed = tuple(sorted({*policies.allowed_clusters, local})) if policies.allowed_clusters else ()
+        created = policies.changed(replication_clusters=replication, allowed_clusters=allowed)
+        tenant = await self._tenants.get(namespace.tenant)
+        registered = await self._clusters.known({*replication, *allowed})
+        check_new_namespace_clusters(namespace, created, registered=registered, tenant=tenant)
+        await self._namespaces.create(namespace, created)
 
     async def set(self, namespace: NamespaceName, requested: Iterable[str], *, compare: bool) -> None:
         """Replicate a namespace to these clusters from the moment this returns.
@@ -83,7 +99,7 @@ class ReplicationClusters:
 
     async def _checked(self, namespace: NamespaceName, requested: Iterable[str]) -> Enabling:
         wanted = tuple(sorted(set(requested)))
-        registered = await self._registered(wanted)
+        registered = await self._clusters.known(wanted)
         policies = await self._namespaces.find_policies(namespace)
         tenant = await self._tenants.get(namespace.tenant) if policies else None
         check_replication_clusters(namespace, wanted, registered=registered, policies=policies, tenant=tenant)
@@ -93,15 +109,16 @@ class ReplicationClusters:
         return Enabling(namespace, local, wanted, {name: registered[name] for name in added})
 
     async def _store(self, enabling: Enabling) -> None:
-        namespace, wanted, local = enabling.namespace, enabling.requested, enabling.local_cluster
+        namespace, wanted = enabling.namespace, enabling.requested
+        if set(self._namespaces.remotes(await self._namespaces.find_policies(namespace))) - set(wanted):
+            await self._cursors.load(namespace)
         await self._namespaces.update_policies(namespace, lambda old: old.changed(replication_clusters=wanted))
-        if local in wanted:
-            await self._cursors.open(namespace, [name for name in wanted if name != local])
+        await self._cursors.open(namespace)
 
     async def set_allowed(self, namespace: NamespaceName, requested: Iterable[str]) -> None:
         """Limit the clusters a namespace may be on."""
         wanted = tuple(sorted(set(requested)))
-        registered = await self._registered(wanted)
+        registered = await self._clusters.known(wanted)
         tenant = await self._tenants.get(namespace.tenant)
 
         def allow(policies: NamespacePolicies) -> NamespacePolicies:
@@ -109,7 +126,3 @@ class ReplicationClusters:
             return policies.changed(allowed_clusters=wanted)
 
         await self._namespaces.update_policies(namespace, allow)
-
-    async def _registered(self, names: Iterable[str]) -> dict[str, ClusterData]:
-        known = set(await self._clusters.list())
-        return {name: await self._clusters.get(name) for name in names if name in known}

@@ -18,12 +18,14 @@ from typing import Any, Protocol
 from interpulse.broker import keys
 from interpulse.broker.clock import Clock
 from interpulse.broker.commits import until_unchanged
+from interpulse.broker.topic_policies import stored_policies
 from interpulse.model.errors import IncompatibleSchema, SchemaNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topic_policies import TopicPolicies
 from interpulse.model.topics import Requester
-from interpulse.rules.policies import effective_schema_strategy
+from interpulse.rules.effective_policies import effective_policies, namespace_level
 from interpulse.rules.schemas import (
     SchemaVersion,
     check_compatibility,
@@ -51,7 +53,7 @@ class PolicySource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SchemaSettings:
-    """The broker's own word where the namespace says nothing."""
+    """The broker's own word where neither the topic nor its namespace says something."""
 
     auto_update_allowed: bool = True
     validation_enforced: bool = False
@@ -81,7 +83,7 @@ class Schemas:
         The switches for automatic updates bind clients and replicators, not administrators.
         """
         policies = await self._policies.get_policies(topic.namespace_name)
-        strategy = self._strategy(topic, policies)
+        strategy = await self.strategy(topic)
         may_update = by is Requester.ADMIN or self._may_update(topic, policies, by)
 
         async def attempt() -> int:
@@ -103,13 +105,17 @@ class Schemas:
 
     async def strategy(self, topic: TopicName) -> str:
         """How a new schema of this topic has to fit the earlier ones; raises NamespaceNotFound."""
-        return self._strategy(topic, await self._policies.get_policies(topic.namespace_name))
+        if topic.is_system:
+            return self._settings().system_topic_strategy
+        return str((await self._in_force(topic)).schema_compatibility_strategy)
 
     async def admit_producer(self, topic: TopicName, schema: SchemaInfo | None, *, by: Requester) -> int | None:
         """The schema version a new producer writes with; None if it brings no schema. Raises IncompatibleSchema."""
         if schema is not None:
             return await self.register(topic, schema, by=by)
-        if not topic.is_system and await self._validation_enforced(topic) and await self.has_schema(topic):
+        if topic.is_system or not await self.has_schema(topic):
+            return None
+        if (await self._in_force(topic)).schema_validation_enforced:
             raise IncompatibleSchema(
                 "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: "
                 f"Producers cannot connect or send message without a schema to topics with a schema: {topic.base}"
@@ -169,11 +175,15 @@ class Schemas:
 
         return await until_unchanged(attempt)
 
-    def _strategy(self, topic: TopicName, policies: NamespacePolicies) -> str:
+    async def _in_force(self, topic: TopicName) -> TopicPolicies:
+        """Of the topic's policies those about schemas, after its namespace's and the broker's are taken in."""
         settings = self._settings()
-        if topic.is_system:
-            return settings.system_topic_strategy
-        return effective_schema_strategy(policies, settings.strategy)
+        broker = TopicPolicies(
+            schema_compatibility_strategy=settings.strategy, schema_validation_enforced=settings.validation_enforced
+        )
+        namespace = await self._policies.get_policies(topic.namespace_name)
+        own = await stored_policies(self._store, topic)
+        return effective_policies(own, namespace_level(namespace, cluster=""), broker)
 
     def _may_update(self, topic: TopicName, policies: NamespacePolicies, by: Requester) -> bool:
         if topic.is_system:
@@ -182,11 +192,6 @@ class Schemas:
         if self._settings().auto_update_allowed if allowed is None else allowed:
             return True
         return by is Requester.REPLICATOR and policies.allow_auto_update_schema_with_replicator
-
-    async def _validation_enforced(self, topic: TopicName) -> bool:
-        if self._settings().validation_enforced:
-            return True
-        return (await self._policies.get_policies(topic.namespace_name)).schema_validation_enforced
 
     async def _read(self, topic: TopicName) -> tuple[Sequence[SchemaVersion], int | None]:
         stored = await self._store.get(keys.schema(topic))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from interpulse.broker import keys
 from interpulse.broker.clusters import check_entity_name
 from interpulse.broker.commits import until_unchanged
 from interpulse.model.clusters import TenantInfo
-from interpulse.model.errors import AlreadyExists, NotEmpty, PreconditionFailed, TenantNotFound
+from interpulse.model.errors import AlreadyExists, NotEmpty, TenantNotFound
+from interpulse.model.names import NamespaceName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.rules.tenants import check_clusters_kept, check_tenant
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
 
 __all__ = ["Tenants"]
@@ -36,7 +39,7 @@ class Tenants:
     async def create(self, name: str, tenant: TenantInfo) -> None:
         """Raises AlreadyExists, and PreconditionFailed for a bad name or a cluster that is not registered."""
         check_entity_name("Tenant", name)
-        await self._check_clusters(tenant.allowed_clusters)
+        check_tenant(tenant, registered=await self._store.children(keys.CLUSTERS))
         key = keys.tenant(name)
         try:
             await self._store.commit([Put(key, tenant.dump())], {key: None})
@@ -51,14 +54,16 @@ class Tenants:
 
     async def update(self, name: str, tenant: TenantInfo) -> None:
         """Replace roles and clusters; raises TenantNotFound and PreconditionFailed."""
-        await self._check_clusters(tenant.allowed_clusters)
+        check_tenant(tenant, registered=await self._store.children(keys.CLUSTERS))
         key = keys.tenant(name)
 
         async def attempt() -> None:
             stored = await self._store.get(key)
             if stored is None:
                 raise TenantNotFound(f"Tenant {name} does not exist")
-            await self._store.commit([Put(key, tenant.dump())], {key: stored.version})
+            removed = set(TenantInfo.load(stored.value).allowed_clusters) - set(tenant.allowed_clusters)
+            versions = await self._check_kept(name, removed) if removed else {}
+            await self._store.commit([Put(key, tenant.dump())], {key: stored.version} | versions)
 
         await until_unchanged(attempt)
 
@@ -76,10 +81,11 @@ class Tenants:
 
         await until_unchanged(attempt)
 
-    async def _check_clusters(self, clusters: Iterable[str]) -> None:
-        if not clusters:
-            raise PreconditionFailed("Clusters can not be empty")
-        registered = await self._store.children(keys.CLUSTERS)
-        unknown = sorted(set(clusters) - set(registered))
-        if unknown:
-            raise PreconditionFailed(f"Clusters {unknown} do not exist")
+    async def _check_kept(self, name: str, removed: Collection[str]) -> dict[str, int | None]:
+        """Refuse while a namespace is on one of these clusters; the versions of all that were looked at."""
+        names = [NamespaceName(name, local) for local in await self._store.children(keys.tenant(name))]
+        found = await self._store.get_many([keys.namespace_policies(namespace) for namespace in names])
+        policies = {key: NamespacePolicies.load(stored.value) for key, stored in found.items()}
+        by_name = [(each, policies[key]) for each in names if (key := keys.namespace_policies(each)) in policies]
+        check_clusters_kept(name, removed, by_name)
+        return {key: stored.version for key, stored in found.items()}

@@ -8,14 +8,20 @@ from interpulse.broker import keys
 from interpulse.broker.commits import until_unchanged
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.model.errors import PreconditionFailed, TopicNotFound
-from interpulse.model.names import TopicName
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topic_policies import TopicPolicies
 from interpulse.model.topics import TopicKind
 from interpulse.storage.api import Delete, MetadataStore, Put
 
-__all__ = ["TopicPolicyRecords"]
+__all__ = ["TopicPolicyRecords", "stored_policies"]
 
 _NOTHING_SET = TopicPolicies()
+
+
+async def stored_policies(store: MetadataStore, name: TopicName) -> TopicPolicies:
+    """What is set for the topic, or for the one it is a partition of."""
+    stored = await store.get(keys.topic_policies(name))
+    return TopicPolicies.load(stored.value) if stored else _NOTHING_SET
 
 
 class TopicPolicyRecords:
@@ -27,8 +33,15 @@ class TopicPolicyRecords:
 
     async def find(self, name: TopicName) -> TopicPolicies:
         """What is set for the topic, or for the one it is a partition of."""
-        stored = await self._store.get(keys.topic_policies(name))
-        return TopicPolicies.load(stored.value) if stored else _NOTHING_SET
+        return await stored_policies(self._store, name)
+
+    async def replication_clusters(self, namespace: NamespaceName) -> dict[TopicName, tuple[str, ...]]:
+        """The persistent topics of a namespace that have replication clusters of their own."""
+        parent = keys.all_topic_policies(namespace, PERSISTENT)
+        paths = [f"{parent}/{name}" for name in await self._store.children(parent)]
+        found = (await self._store.get_many(paths)).items()
+        policies = {keys.topic_of_topic_policies(path): TopicPolicies.load(stored.value) for path, stored in found}
+        return {name: each.replication_clusters for name, each in policies.items() if each.replication_clusters}
 
     async def find_of_existing(self, name: TopicName) -> TopicPolicies:
         """As `find`; raises PreconditionFailed for a partition, and TopicNotFound."""
@@ -57,6 +70,8 @@ class TopicPolicyRecords:
 
     async def _check(self, name: TopicName) -> None:
         if name.is_partition:
-            raise PreconditionFailed(f"{name} is a partition; the policies are those of {name.base}")
+            raise PreconditionFailed(
+                f"Not allowed to set/get topic policy for a partition: those of {name} are set for {name.base}"
+            )
         if (await self._lifecycle.existence(name)).kind is TopicKind.ABSENT:
             raise TopicNotFound(f"Topic {name} not found")

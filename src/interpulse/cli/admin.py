@@ -20,6 +20,9 @@ _COMMANDS = {
     "namespaces": LazyCommand("interpulse.cli.namespaces:namespaces", "Operations about namespaces"),
     "schemas": LazyCommand("interpulse.cli.schemas:schemas", "Operations about schemas"),
     "tenants": LazyCommand("interpulse.cli.tenants:tenants", "Operations about tenants"),
+    "topicPolicies": LazyCommand(
+        "interpulse.cli.topic_policies:topic_policies", "Operations about the policies of topics"
+    ),
     "topics": LazyCommand("interpulse.cli.topics:topics", "Operations about topics"),
 }
 

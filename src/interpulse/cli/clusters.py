@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.output import print_json, print_lines
+from interpulse.cli.params import STRINGS
 from interpulse.cli.running import admin_command
-from interpulse.model.clusters import ClusterData
+from interpulse.model.clusters import ClusterData, FailureDomain
 
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
@@ -35,6 +36,8 @@ def _cluster_fields(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--tls-enable", "broker_client_tls_enabled", is_flag=True, help="Connect with TLS."),
         click.option("--tls-allow-insecure", "tls_allow_insecure_connection", is_flag=True, help="Trust any server."),
         click.option("--tls-trust-certs-filepath", "broker_client_trust_certs_file_path", help="Trusted certificates."),
+        click.option("--tls-key-filepath", "broker_client_key_file_path", help="Private key to show."),
+        click.option("--tls-certs-filepath", "broker_client_certificate_file_path", help="Certificate to show."),
         click.option("--listener-name", help="Listener to use for connections to this cluster."),
     )
     for option in reversed(options):
@@ -84,3 +87,75 @@ async def update_cluster(admin: AdminClient, /, cluster: str, **values: Any) -> 
 async def delete_cluster(admin: AdminClient, cluster: str) -> None:
     """Forget a cluster."""
     await admin.clusters.delete(cluster)
+
+
+@clusters.command("update-peer-clusters")
+@click.argument("cluster")
+@click.option(
+    "--peer-clusters", "peers", type=STRINGS, required=True, help="Clusters, separated by commas; '' for none."
+)
+@admin_command
+async def update_peer_clusters(admin: AdminClient, cluster: str, peers: list[str]) -> None:
+    """Say with which clusters this one may not share a namespace."""
+    await admin.clusters.set_peers(cluster, peers)
+
+
+@clusters.command("get-peer-clusters")
+@click.argument("cluster")
+@admin_command
+async def get_peer_clusters(admin: AdminClient, cluster: str) -> None:
+    """List the peer clusters of a cluster."""
+    print_lines(await admin.clusters.peers(cluster) or ())
+
+
+def _failure_domain_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    command = click.option("--broker-list", "brokers", type=STRINGS, default="", help="Brokers: host:port,...")(command)
+    return _domain_name(command)
+
+
+_domain_name = click.option("--domain-name", "domain", required=True, help="Name of the failure domain.")
+
+
+@clusters.command("create-failure-domain")
+@click.argument("cluster")
+@_failure_domain_options
+@admin_command
+async def create_failure_domain(admin: AdminClient, cluster: str, domain: str, brokers: list[str]) -> None:
+    """Say which brokers of a cluster fail together."""
+    await admin.clusters.set_failure_domain(cluster, domain, FailureDomain(tuple(brokers)))
+
+
+@clusters.command("update-failure-domain")
+@click.argument("cluster")
+@_failure_domain_options
+@admin_command
+async def update_failure_domain(admin: AdminClient, cluster: str, domain: str, brokers: list[str]) -> None:
+    """Replace the brokers of a failure domain; it is created if it is missing."""
+    await admin.clusters.set_failure_domain(cluster, domain, FailureDomain(tuple(brokers)))
+
+
+@clusters.command("get-failure-domain")
+@click.argument("cluster")
+@_domain_name
+@admin_command
+async def get_failure_domain(admin: AdminClient, cluster: str, domain: str) -> None:
+    """Print the brokers of a failure domain."""
+    print_json((await admin.clusters.failure_domain(cluster, domain)).to_json())
+
+
+@clusters.command("list-failure-domains")
+@click.argument("cluster")
+@admin_command
+async def list_failure_domains(admin: AdminClient, cluster: str) -> None:
+    """Print all failure domains of a cluster."""
+    found = await admin.clusters.failure_domains(cluster)
+    print_json({name: domain.to_json() for name, domain in found.items()})
+
+
+@clusters.command("delete-failure-domain")
+@click.argument("cluster")
+@_domain_name
+@admin_command
+async def delete_failure_domain(admin: AdminClient, cluster: str, domain: str) -> None:
+    """Forget a failure domain."""
+    await admin.clusters.delete_failure_domain(cluster, domain)

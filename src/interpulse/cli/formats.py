@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeGuard
 
 __all__ = ["FORMATS", "to_json", "to_table", "to_yaml"]
 
@@ -65,12 +65,27 @@ def to_table(value: object) -> str:
     """Columns with a heading. Nothing is cut off, whatever the width of the screen.
 
     A list of objects has a column per field; an object has a row per field, those of inner objects with their path.
+    Lists of objects inside an object are tables of their own below, headed by their path.
     """
     if isinstance(value, (list, tuple)):
         return _table_of_list(value)
     if isinstance(value, Mapping):
-        return _aligned(["FIELD", "VALUE"], [[path, _cell(item)] for path, item in _flat(value, "")])
+        return "\n\n".join(_tables_of_object(value))
     return _cell(value)
+
+
+def _tables_of_object(value: Mapping[str, object]) -> Iterator[str]:
+    fields = dict(_flat(value, ""))
+    lists = {path: item for path, item in fields.items() if _is_table(item)}
+    rows = [[path, _cell(item)] for path, item in fields.items() if path not in lists]
+    if rows or not lists:
+        yield _aligned(["FIELD", "VALUE"], rows)
+    for path, items in lists.items():
+        yield f"{path}:\n{_table_of_list(items)}"
+
+
+def _is_table(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
 def _table_of_list(items: Sequence[object]) -> str:
@@ -88,10 +103,16 @@ def _flat(value: Mapping[str, object], path: str) -> Iterator[tuple[str, object]
             yield f"{path}{key}", item
 
 
+def _is_word(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and value.isprintable()
+
+
 def _cell(value: object) -> str:
     """One line, whatever is in it."""
-    if isinstance(value, str) and value.isprintable():
+    if _is_word(value):
         return value
+    if isinstance(value, (list, tuple)) and value and all(map(_is_word, value)):
+        return ", ".join(value)
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 

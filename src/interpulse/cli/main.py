@@ -16,6 +16,7 @@ _COMMANDS = {
     "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages"),
     "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark"),
     "standalone": LazyCommand("interpulse.cli.standalone:standalone", "Run a broker in this process"),
+    "tokens": LazyCommand("interpulse.cli.tokens:tokens", "Make and check keys and tokens for authentication"),
 }
 
 

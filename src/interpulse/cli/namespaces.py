@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.namespace_bundles import BUNDLE_COMMANDS
+from interpulse.cli.namespace_messaging import MESSAGING_COMMANDS
 from interpulse.cli.namespace_policies import POLICY_COMMANDS
+from interpulse.cli.namespace_schemas import SCHEMA_POLICY_COMMANDS
 from interpulse.cli.output import print_json, print_lines
-from interpulse.cli.params import BUNDLE, NAMESPACE, STRINGS
+from interpulse.cli.params import NAMESPACE, STRINGS
+from interpulse.cli.permissions import NAMESPACE_PERMISSION_COMMANDS
 from interpulse.cli.replication_plan import set_clusters_by_plan
+from interpulse.cli.replication_status import print_status
 from interpulse.cli.running import admin_command
 from interpulse.model.names import NamespaceName
 
@@ -33,7 +38,13 @@ def namespaces() -> None:
     """Operations about namespaces."""
 
 
-for command in POLICY_COMMANDS:
+for command in (
+    *POLICY_COMMANDS,
+    *MESSAGING_COMMANDS,
+    *SCHEMA_POLICY_COMMANDS,
+    *BUNDLE_COMMANDS,
+    *NAMESPACE_PERMISSION_COMMANDS,
+):
     namespaces.add_command(command)
 
 
@@ -86,20 +97,6 @@ async def create_namespace(
 async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: bool) -> None:
     """Delete a namespace."""
     await admin.namespaces.delete(namespace, force=force)
-
-
-@namespaces.command("unload")
-@_namespace
-@click.option("-b", "--bundle", type=BUNDLE, help="Only this bundle: 0x00000000_0x40000000.")
-@click.option("-d", "--destinationBroker", "destination", help="Broker that shall take the bundle.")
-@admin_command
-async def unload_namespace(
-    admin: AdminClient, namespace: NamespaceName, bundle: str | None, destination: str | None
-) -> None:
-    """Close the topics of a namespace in their brokers; they are loaded again when they are needed."""
-    if destination is not None and bundle is None:
-        raise click.UsageError("--destinationBroker needs --bundle: a namespace may be spread over brokers")
-    await admin.namespaces.unload(namespace, bundle=bundle, destination_broker=destination)
 
 
 @namespaces.command("set-clusters")
@@ -170,5 +167,5 @@ async def get_allowed_clusters(admin: AdminClient, namespace: NamespaceName) -> 
 @_namespace
 @admin_command
 async def replication_status(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print how far each topic is on each remote cluster, and why it is held."""
-    print_json(await admin.namespaces.replication_status(namespace))
+    """Say how far each topic is on each remote cluster, what stands in the way, and what would end it."""
+    print_status(await admin.namespaces.replication_status(namespace))

@@ -11,7 +11,19 @@ from interpulse.model.errors import InvalidTopicName
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName
 
-__all__ = ["BUNDLE", "MESSAGE_ID", "NAMESPACE", "PAIRS", "SIZE", "STRINGS", "TIME", "TOPIC", "joined_pairs"]
+__all__ = [
+    "BUNDLE",
+    "MESSAGE_ID",
+    "MILLIS",
+    "NAMESPACE",
+    "NUMBERS",
+    "PAIRS",
+    "SIZE",
+    "STRINGS",
+    "TIME",
+    "TOPIC",
+    "joined_pairs",
+]
 
 _SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _TIME_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
@@ -91,6 +103,18 @@ class _Strings(click.ParamType[list[str]]):
         return [part.strip() for part in value.split(",") if part.strip()]
 
 
+class _Numbers(click.ParamType[list[int]]):
+    name = "1,2,..."
+
+    def convert(self, value: str | list[int], param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        if isinstance(value, list):
+            return value
+        parts = [part.strip() for part in value.split(",")]
+        if not all(part.isascii() and part.isdigit() for part in parts):
+            self.fail(f"{value!r} is no list of whole numbers, such as 1073741824,2147483648", param, ctx)
+        return [int(part) for part in parts]
+
+
 class _Pairs(click.ParamType[dict[str, str]]):
     name = "a=b,c=d,..."
 
@@ -118,8 +142,11 @@ NAMESPACE: Final = _Namespace()
 BUNDLE: Final = _Bundle()
 MESSAGE_ID: Final = _MessageId()
 STRINGS: Final = _Strings()
+NUMBERS: Final = _Numbers()
 PAIRS: Final = _Pairs()
 SIZE: Final = _Quantity("size", _SIZE_UNITS, "4096, 100K, 10M, 16G, 2T, and -1 for no limit")
 """Bytes."""
 TIME: Final = _Quantity("time", _TIME_UNITS, "30, 30s, 100m, 3h, 2d, 5w, 1y, and -1 for no limit")
 """Seconds."""
+MILLIS: Final = _Quantity("time", {unit: 1000 * seconds for unit, seconds in _TIME_UNITS.items()}, "30, 30s, 100m, 3h")
+"""Milliseconds, typed in seconds or longer units."""

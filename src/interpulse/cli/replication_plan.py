@@ -20,6 +20,7 @@ from interpulse.model.names import NamespaceName
 
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
+    from interpulse.model.clusters import ClusterData
     from interpulse.replication.adjust import Enabling
 
 __all__ = ["plan_as_text", "set_clusters_by_plan"]
@@ -49,6 +50,7 @@ async def _plan_from_here(
     previewed: bool,
 ) -> dict[str, Any]:
     from interpulse.replication.adjust import adjust, preview
+    from interpulse.replication.connect import web_url
     from interpulse.replication.snapshot import AdminReading
 
     enabling = await _enabling(admin, namespace, clusters, settings["clusterName"])
@@ -58,8 +60,8 @@ async def _plan_from_here(
         # All was compared just now, and more strictly; the broker's own comparison can demand the impossible.
         await admin.namespaces.set_replication_clusters(namespace, enabling.requested, partitions_compared=False)
 
-    def connect(web_url: str) -> AdminClient:
-        return open_admin(connection, web_url)
+    def connect(cluster: str, data: ClusterData) -> AdminClient:
+        return open_admin(connection, web_url(cluster, data))
 
     if previewed:
         return (await preview(enabling, AdminReading(admin), connect)).to_json()

@@ -19,7 +19,8 @@ from interpulse.cli.logs import LogFormat, configure_logging
 
 if TYPE_CHECKING:
     from interpulse.broker.app import BrokerApp
-    from interpulse.broker.config import BrokerConfig, LoadedConfig
+    from interpulse.broker.config import BrokerConfig
+    from interpulse.broker.config_sources import LoadedConfig
 
 __all__ = ["standalone"]
 
@@ -85,7 +86,8 @@ def _check_broker_extra() -> None:
 
 
 def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str, str]) -> LoadedConfig:
-    from interpulse.broker.config import ConfigError, load_config
+    from interpulse.broker.config import ConfigError
+    from interpulse.broker.config_sources import load_config
 
     text = ""
     if config_file is not None:

@@ -1,96 +1,230 @@
-"""The policies of a topic: commands of the forms ``set-...``, ``get-...`` and ``remove-...``."""
+"""What a topic says for itself: the group ``topicPolicies``, and the same commands as ``topics`` still has them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from interpulse.cli.output import print_json
-from interpulse.cli.params import TIME, TOPIC
-from interpulse.cli.running import admin_command
+from interpulse.cli.params import SIZE, TOPIC
+from interpulse.cli.policy_commands import Calls, PolicyRow, command, policy_commands, print_quotas
+from interpulse.cli.policy_forms import (
+    AUTO_SUBSCRIPTION,
+    BACKLOG_QUOTA,
+    CLUSTERS,
+    DELAYED_DELIVERY,
+    DISPATCH_RATE,
+    ENABLED_TYPES,
+    INACTIVE_TOPICS,
+    PUBLISH_RATE,
+    QUOTA_TYPE,
+    RETENTION,
+    SNAPSHOT_INTERVAL,
+    STRATEGY,
+    SUBSCRIBE_RATE,
+    THRESHOLD,
+    Form,
+    count,
+    message_ttl,
+    switch,
+)
+from interpulse.model.messaging_policies import BacklogQuota
 from interpulse.model.names import TopicName
-from interpulse.model.policies import DELETE_WHEN_CAUGHT_UP, DELETE_WHEN_NO_SUBSCRIPTIONS, InactiveTopicPolicies
 
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
+    from interpulse.client.admin_policies import QuotaType
 
-__all__ = ["POLICY_COMMANDS", "inactive_topic_options"]
+__all__ = ["POLICY_COMMANDS", "topic_policies"]
 
-POLICY_COMMANDS: list[click.Command] = []
-"""Every command of this module."""
+_MESSAGE_SIZE: Final = Form(
+    (click.option("-m", "--max-message-size", "value", type=SIZE, required=True, help="100K; 0 = the broker's."),),
+    lambda value: value,
+)
+_UNACKED: Final = count("-m", "--maxNum", "Most messages")
+_UNACKED_OF_CONSUMER: Final = "how many messages a consumer may leave unacknowledged"
+_UNACKED_OF_SUBSCRIPTION: Final = "how many messages a subscription may leave unacknowledged"
+_SUBSCRIPTIONS: Final = "how many subscriptions the topic may have"
 
-_applied = click.option("-ap", "--applied", is_flag=True, help="What is in force, namespace and broker included.")
-
-
-def _policy_command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command whose first argument is the topic."""
-
-    def register(callback: Callable[..., Any]) -> click.Command:
-        with_topic = click.argument("topic", type=TOPIC)(admin_command(callback))
-        command = click.command(name)(with_topic)
-        POLICY_COMMANDS.append(command)
-        return command
-
-    return register
-
-
-def inactive_topic_options(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what becomes of inactive topics, joined into the argument ``policies``."""
-
-    @wraps(callback)
-    def joined(*args: Any, enable: bool, disable: bool, seconds: int, mode: str, **rest: Any) -> Any:
-        if enable == disable:
-            raise click.UsageError(
-                "Need to specify either enable-delete-while-inactive or disable-delete-while-inactive"
-            )
-        return callback(*args, policies=InactiveTopicPolicies(mode, seconds, enable), **rest)
-
-    for option in reversed(_INACTIVE_TOPIC_OPTIONS):
-        joined = option(joined)
-    return joined
-
-
-_INACTIVE_TOPIC_OPTIONS = (
-    click.option("-e", "--enable-delete-while-inactive", "enable", is_flag=True, help="Delete inactive topics."),
-    click.option("-d", "--disable-delete-while-inactive", "disable", is_flag=True, help="Keep inactive topics."),
-    click.option(
-        "-t",
-        "--max-inactive-duration",
-        "seconds",
-        type=TIME,
-        required=True,
-        help="How long a topic stays when nobody needs it: 1s, 10s, 1m, 5h, 3d.",
+_COMMON: Final = (
+    PolicyRow("inactive-topic-policies", "inactive_topics", INACTIVE_TOPICS, "what becomes of it when nobody needs it"),
+    PolicyRow("deduplication", "deduplication_enabled", switch("deduplication"), "whether repeated messages go"),
+    PolicyRow(
+        "deduplication-snapshot-interval",
+        "deduplication_snapshot_seconds",
+        SNAPSHOT_INTERVAL,
+        "after which time the state of deduplication is stored",
     ),
-    click.option(
-        "-m",
-        "--delete-mode",
-        "mode",
-        type=click.Choice([DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP]),
-        required=True,
-        help="What keeps a topic: any subscription, or only one that has messages to come.",
+    PolicyRow("retention", "retention", RETENTION, "how long acknowledged messages are kept"),
+    PolicyRow("message-ttl", "message_ttl_seconds", message_ttl("-t", "--ttl"), "when unacknowledged messages expire"),
+    PolicyRow("publish-rate", "publish_rate", PUBLISH_RATE, "the rate at which the topic takes messages"),
+    PolicyRow("dispatch-rate", "dispatch_rate", DISPATCH_RATE, "the rate at which the topic hands out messages"),
+    PolicyRow(
+        "subscription-dispatch-rate",
+        "subscription_dispatch_rate",
+        DISPATCH_RATE,
+        "the rate at which each subscription hands out messages",
+    ),
+    PolicyRow("subscribe-rate", "subscribe_rate", SUBSCRIBE_RATE, "how often a consumer may subscribe"),
+    PolicyRow(
+        "max-producers",
+        "max_producers",
+        count("-p", "--max-producers", "Most producers"),
+        "how many producers the topic may have",
+    ),
+    PolicyRow(
+        "max-consumers",
+        "max_consumers",
+        count("-c", "--max-consumers", "Most consumers"),
+        "how many consumers the topic may have",
+    ),
+    PolicyRow(
+        "max-consumers-per-subscription",
+        "max_consumers_per_subscription",
+        count("-c", "--max-consumers-per-subscription", "Most consumers"),
+        "how many consumers each subscription may have",
+    ),
+    PolicyRow("max-unacked-messages-per-consumer", "max_unacked_per_consumer", _UNACKED, _UNACKED_OF_CONSUMER),
+    PolicyRow(
+        "max-unacked-messages-per-subscription", "max_unacked_per_subscription", _UNACKED, _UNACKED_OF_SUBSCRIPTION
+    ),
+    PolicyRow("max-message-size", "max_message_size", _MESSAGE_SIZE, "how large a message may be"),
+    PolicyRow("delayed-delivery", "delayed_delivery", DELAYED_DELIVERY, "whether messages may be delivered later"),
+    PolicyRow("compaction-threshold", "compaction_threshold_bytes", THRESHOLD, "when the topic is compacted"),
+    PolicyRow(
+        "subscription-types-enabled", "subscription_types_enabled", ENABLED_TYPES, "which types subscriptions may have"
+    ),
+    PolicyRow(
+        "auto-subscription-creation",
+        "auto_subscription_creation_allowed",
+        AUTO_SUBSCRIPTION,
+        "whether subscribing creates a missing subscription",
+        shown=lambda allowed: {"allowAutoSubscriptionCreation": allowed},
+    ),
+    PolicyRow("schema-compatibility-strategy", "schema_compatibility_strategy", STRATEGY, "how schemas have to fit"),
+)
+_OF_TOPICS: Final = (  # older names of pulsar-admin, and what it has only here
+    PolicyRow("max-unacked-messages-on-consumer", "max_unacked_per_consumer", _UNACKED, _UNACKED_OF_CONSUMER),
+    PolicyRow(
+        "max-unacked-messages-on-subscription", "max_unacked_per_subscription", _UNACKED, _UNACKED_OF_SUBSCRIPTION
+    ),
+    PolicyRow(
+        "max-subscriptions",
+        "max_subscriptions",
+        count("-m", "--max-subscriptions-per-topic", "Most subscriptions"),
+        _SUBSCRIPTIONS,
+    ),
+    PolicyRow(
+        "schema-validation-enforce",
+        "schema_validation_enforced",
+        switch("the demand that producers bring a schema"),
+        "whether producers have to bring a schema",
+        removable=False,
+    ),
+)
+_OF_THE_GROUP: Final = (
+    PolicyRow("replication-clusters", "replication_clusters", CLUSTERS, "to which clusters it is replicated"),
+    PolicyRow(
+        "max-subscriptions-per-topic",
+        "max_subscriptions",
+        count("-s", "--max-subscriptions-per-topic", "Most subscriptions"),
+        _SUBSCRIPTIONS,
     ),
 )
 
+_QUOTA: Final = "Say how much may be unacknowledged, and what happens beyond."
+_NO_QUOTA: Final = "No longer say how much, for a type; what is set above applies again."
 
-@_policy_command("set-inactive-topic-policies")
-@inactive_topic_options
-async def set_inactive_topic_policies(admin: AdminClient, topic: TopicName, policies: InactiveTopicPolicies) -> None:
-    """Say whether this topic is deleted when nobody needs it, and after which time."""
-    await admin.topics.set_inactive_topic_policies(topic, policies)
-
-
-@_policy_command("get-inactive-topic-policies")
-@_applied
-async def get_inactive_topic_policies(admin: AdminClient, topic: TopicName, applied: bool) -> None:
-    """Print what is set for this topic, null if its namespace decides."""
-    policies = await admin.topics.inactive_topic_policies(topic, applied=applied)
-    print_json(policies and policies.to_json())
+_topic = click.argument("target", metavar="TOPIC", type=TOPIC)
+_applied = click.option("-ap", "--applied", is_flag=True, help="What is in force, namespace and broker included.")
+_everywhere = click.option(
+    "-g", "--global", "everywhere", is_flag=True, help="For all clusters of the topic; not offered by our broker."
+)
 
 
-@_policy_command("remove-inactive-topic-policies")
-async def remove_inactive_topic_policies(admin: AdminClient, topic: TopicName) -> None:
-    """Let the namespace decide again."""
-    await admin.topics.remove_inactive_topic_policies(topic)
+def _calls(*options: Any) -> Calls:
+    return Calls(
+        get=lambda admin, topic, name, **given: admin.topic_policies.get(topic, name, **given),
+        set=lambda admin, topic, name, value, **given: admin.topic_policies.set(topic, name, value, **given),
+        remove=lambda admin, topic, name, **given: admin.topic_policies.remove(topic, name, **given),
+        target=_topic,
+        options=options,
+        get_options=(_applied,),
+    )
+
+
+async def _set_quota(
+    admin: AdminClient, target: TopicName, quota: tuple[BacklogQuota, QuotaType], **given: bool
+) -> None:
+    await admin.topic_policies.set_backlog_quota(target, quota[0], quota[1], **given)
+
+
+async def _get_quotas(admin: AdminClient, target: TopicName, **given: bool) -> None:
+    print_quotas(await admin.topic_policies.backlog_quotas(target, **given))
+
+
+async def _remove_quota(admin: AdminClient, target: TopicName, kind: QuotaType, **given: bool) -> None:
+    await admin.topic_policies.remove_backlog_quota(target, kind, **given)
+
+
+async def _delete(admin: AdminClient, target: TopicName) -> None:
+    await admin.topic_policies.delete(target)
+
+
+def _quota_commands(get: str, *options: Any) -> Iterator[click.Command]:
+    yield command(
+        "set-backlog-quota",
+        _QUOTA,
+        BACKLOG_QUOTA.joined("quota", _set_quota),
+        _topic,
+        BACKLOG_QUOTA.add,
+        *options,
+    )
+    yield command(get, "Print how much may be unacknowledged, by type.", _get_quotas, _topic, _applied, *options)
+    yield command(
+        "remove-backlog-quota",
+        _NO_QUOTA,
+        _remove_quota,
+        _topic,
+        QUOTA_TYPE,
+        *options,
+    )
+
+
+async def _enable_deduplication(admin: AdminClient, target: TopicName) -> None:
+    await admin.topic_policies.set(target, "deduplication_enabled", True)
+
+
+async def _disable_deduplication(admin: AdminClient, target: TopicName) -> None:
+    await admin.topic_policies.set(target, "deduplication_enabled", False)
+
+
+async def _get_deduplication(admin: AdminClient, target: TopicName) -> None:
+    print_json(await admin.topic_policies.get(target, "deduplication_enabled"))
+
+
+_OLDER_NAMES: Final = (
+    command("enable-deduplication", "As set-deduplication --enable.", _enable_deduplication, _topic),
+    command("disable-deduplication", "As set-deduplication --disable.", _disable_deduplication, _topic),
+    command("get-deduplication-enabled", "As get-deduplication.", _get_deduplication, _topic),
+)
+POLICY_COMMANDS: Final = (
+    *policy_commands((*_COMMON, *_OF_TOPICS), _calls()),
+    *_quota_commands("get-backlog-quotas"),
+    *_OLDER_NAMES,
+)
+"""Those of the group ``topics``."""
+
+
+@click.group("topicPolicies")
+def topic_policies() -> None:
+    """Operations about the policies of topics."""
+
+
+for each in policy_commands((*_COMMON, *_OF_THE_GROUP), _calls(_everywhere)):
+    topic_policies.add_command(each)
+for each in _quota_commands("get-backlog-quota", _everywhere):
+    topic_policies.add_command(each)
+topic_policies.add_command(command("delete", "Take away whatever is set for the topic.", _delete, _topic))

@@ -68,7 +68,7 @@ async def terminate_partitioned_topic(admin: AdminClient, topic: TopicName) -> N
 
 @_topic_command("compact")
 async def compact_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Begin to compact a topic; our own broker cannot yet and says so."""
+    """Begin to compact a topic: of every key only the newest message stays for those who read compacted."""
     await admin.topics.compact(topic)
     print_text(f"Topic compaction requested for {topic}")
 

@@ -9,6 +9,8 @@ import click
 from interpulse.cli.doctor import doctor
 from interpulse.cli.output import print_json, print_lines, print_pairs
 from interpulse.cli.params import NAMESPACE, PAIRS, STRINGS, TOPIC, joined_pairs
+from interpulse.cli.permissions import TOPIC_PERMISSION_COMMANDS
+from interpulse.cli.replication_status import print_status
 from interpulse.cli.running import admin_command
 from interpulse.cli.topic_lookup import LOOKUP_COMMANDS
 from interpulse.cli.topic_messages import MESSAGE_COMMANDS
@@ -45,7 +47,7 @@ def topics() -> None:
 
 
 _ELSEWHERE = (*SUBSCRIPTION_COMMANDS, *MESSAGE_COMMANDS, *UPKEEP_COMMANDS, *LOOKUP_COMMANDS, *POLICY_COMMANDS, doctor)
-for command in _ELSEWHERE:
+for command in (*_ELSEWHERE, *TOPIC_PERMISSION_COMMANDS):
     topics.add_command(command)
 
 
@@ -256,5 +258,5 @@ async def remove_replication_clusters(admin: AdminClient, topic: TopicName) -> N
 @_topic
 @admin_command
 async def replication_status(admin: AdminClient, topic: TopicName) -> None:
-    """Print how far each remote cluster is, and why it is held."""
-    print_json(await admin.topics.replication_status(topic))
+    """Say how far each remote cluster is, what stands in the way, and what would end it."""
+    print_status(await admin.topics.replication_status(topic))

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 from interpulse.client.auth import Credentials
 from interpulse.client.client import Client
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.consumer import ConsumerConfig
-from interpulse.client.entries import Entry, EntryReader, EntrySender
+from interpulse.client.consumer_config import ConsumerConfig, DeadLetterPolicy, KeySharedPolicy, RedeliveryBackoff
+from interpulse.client.entries import Entry, EntryReader
+from interpulse.client.entry_sender import EntrySender
 from interpulse.client.messages import Message, OutgoingMessage
 from interpulse.client.multi_topic import Consumer
 from interpulse.client.partitioned import Producer
 from interpulse.client.producer import ProducerConfig
 from interpulse.client.reader import Reader, ReaderConfig
 from interpulse.client.sending import Receipt
+from interpulse.client.table_view import TableView, TableViewConfig
 
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
@@ -31,9 +33,11 @@ __all__ = [
     "Consumer",
     "ConsumerConfig",
     "Credentials",
+    "DeadLetterPolicy",
     "Entry",
     "EntryReader",
     "EntrySender",
+    "KeySharedPolicy",
     "Message",
     "OutgoingMessage",
     "Producer",
@@ -41,6 +45,9 @@ __all__ = [
     "Reader",
     "ReaderConfig",
     "Receipt",
+    "RedeliveryBackoff",
+    "TableView",
+    "TableViewConfig",
     "TlsOptions",
 ]
 

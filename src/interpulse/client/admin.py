@@ -18,7 +18,9 @@ from typing import Self
 from interpulse.client.admin_brokers import BrokersAdmin, LookupAdmin
 from interpulse.client.admin_clusters import ClustersAdmin, TenantsAdmin
 from interpulse.client.admin_namespaces import NamespacesAdmin
+from interpulse.client.admin_permissions import PermissionsAdmin
 from interpulse.client.admin_schemas import SchemasAdmin
+from interpulse.client.admin_topic_policies import TopicPoliciesAdmin
 from interpulse.client.admin_topics import TopicsAdmin
 from interpulse.client.auth import Credentials
 from interpulse.client.http import HttpSession, TlsOptions
@@ -49,6 +51,8 @@ class AdminClient:
         self.tenants = TenantsAdmin(self._http)
         self.namespaces = NamespacesAdmin(self._http)
         self.topics = TopicsAdmin(self._http)
+        self.topic_policies = TopicPoliciesAdmin(self._http)
+        self.permissions = PermissionsAdmin(self._http)
         self.schemas = SchemasAdmin(self._http)
         self.brokers = BrokersAdmin(self._http)
         self.lookup = LookupAdmin(self._http)

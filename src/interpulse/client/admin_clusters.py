@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
 from interpulse.client.http import HttpSession
-from interpulse.model.clusters import ClusterData, TenantInfo
+from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 
 __all__ = ["ClustersAdmin", "TenantsAdmin"]
 
@@ -38,7 +39,34 @@ class ClustersAdmin:
         await self._http.post(_cluster(name), cluster.to_json(), kind="cluster")
 
     async def delete(self, name: str) -> None:
+        """Our broker raises PreconditionFailed while something is replicated to the cluster."""
         await self._http.delete(_cluster(name), kind="cluster")
+
+    async def peers(self, name: str) -> Names | None:
+        """The peer clusters; None if nothing was said about them."""
+        answer = await self._http.get(f"{_cluster(name)}/peers", kind="cluster")
+        return None if answer is None else list(answer)
+
+    async def set_peers(self, name: str, peers: Iterable[str] | None) -> None:
+        """Clusters that no namespace may be on together with this one. Raises PreconditionFailed for unknown ones."""
+        await self._http.post(f"{_cluster(name)}/peers", None if peers is None else list(peers), kind="cluster")
+
+    # Failure domains
+
+    async def failure_domains(self, name: str) -> dict[str, FailureDomain]:
+        found = await self._http.get(f"{_cluster(name)}/failureDomains", kind="cluster")
+        return {domain: FailureDomain.from_json(body) for domain, body in found.items()}
+
+    async def failure_domain(self, name: str, domain: str) -> FailureDomain:
+        """Raises NotFound."""
+        return FailureDomain.from_json(await self._http.get(_domain(name, domain), kind="cluster"))
+
+    async def set_failure_domain(self, name: str, domain: str, value: FailureDomain) -> None:
+        """Create or replace it. Raises Conflict if one of the brokers is in another domain."""
+        await self._http.post(_domain(name, domain), value.to_json(), kind="cluster")
+
+    async def delete_failure_domain(self, name: str, domain: str) -> None:
+        await self._http.delete(_domain(name, domain), kind="cluster")
 
 
 class TenantsAdmin:
@@ -67,6 +95,10 @@ class TenantsAdmin:
 
 def _cluster(name: str) -> str:
     return f"/admin/v2/clusters/{quote(name, safe='')}"
+
+
+def _domain(cluster: str, domain: str) -> str:
+    return f"{_cluster(cluster)}/failureDomains/{quote(domain, safe='')}"
 
 
 def _tenant(name: str) -> str:

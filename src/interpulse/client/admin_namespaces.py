@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from interpulse.client.admin_policies import NAMESPACE_POLICIES, QuotaType, quotas_from_json
 from interpulse.client.http import HttpSession
-from interpulse.model.names import NamespaceName
+from interpulse.model.messaging_policies import BacklogQuota
+from interpulse.model.names import NamespaceName, encode_local_name
 from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
 
 __all__ = ["NamespacesAdmin", "TopicMode"]
@@ -42,9 +44,13 @@ class NamespacesAdmin:
         *,
         clusters: Iterable[str] | None = None,
         bundles: int | None = None,
+        policies: NamespacePolicies | None = None,
     ) -> None:
-        """Create a namespace, on the local cluster unless told otherwise. Raises AlreadyExists."""
-        body: dict[str, Any] = {}
+        """Create a namespace, on the local cluster unless told otherwise. Raises AlreadyExists.
+
+        Our broker refuses ``policies`` that could not be set one by one, a real one hardly looks at them.
+        """
+        body: dict[str, Any] = policies.to_json() if policies else {}
         if clusters is not None:
             body["replication_clusters"] = list(clusters)
         if bundles:
@@ -61,6 +67,36 @@ class NamespacesAdmin:
         """Close the topics of a namespace, or of one bundle ``0x..._0x...``, in their brokers; clients come back."""
         path = _path(namespace, f"{bundle}/unload" if bundle else "unload")
         await self._http.put(path, kind="namespace", query={"destinationBroker": destination_broker})
+
+    async def bundles(self, namespace: NamespaceName | str) -> dict[str, Any]:
+        """``boundaries``, the ends of its hash ranges, and ``numBundles``."""
+        return dict(await self._get(namespace, "bundles"))
+
+    async def split_bundle(
+        self,
+        namespace: NamespaceName | str,
+        bundle: str,
+        *,
+        algorithm: str | None = None,
+        positions: Iterable[int] = (),
+        unload: bool = False,
+    ) -> None:
+        """Divide a bundle ``0x..._0x...``, or ``LARGEST``; ``positions`` are for ``specified_positions_divide``."""
+        path = _path(namespace, f"{bundle}/split")
+        query = {"unload": unload, "splitAlgorithmName": algorithm}
+        await self._http.put(path, list(positions) or None, kind="namespace", query=query)
+
+    async def clear_backlog(
+        self, namespace: NamespaceName | str, *, subscription: str | None = None, bundle: str | None = None
+    ) -> None:
+        """Acknowledge what its topics hold, for every subscription or for one; ``bundle`` limits it to its topics."""
+        await self._http.post(_scoped(namespace, bundle, "clearBacklog", subscription), kind="namespace")
+
+    async def unsubscribe(
+        self, namespace: NamespaceName | str, subscription: str, *, bundle: str | None = None
+    ) -> None:
+        """Delete a subscription wherever a topic has one of that name. Raises PreconditionFailed if it is in use."""
+        await self._http.post(_scoped(namespace, bundle, "unsubscribe", subscription), kind="namespace")
 
     async def policies(self, namespace: NamespaceName | str) -> NamespacePolicies:
         return NamespacePolicies.from_json(await self.policies_json(namespace))
@@ -113,6 +149,10 @@ class NamespacesAdmin:
     async def replication_status(self, namespace: NamespaceName | str) -> Records:
         """One record per topic and remote cluster. Raises NotSupported if the broker is not ours."""
         return list(await self._get(namespace, "replication/status"))
+
+    async def topics_with_clusters(self, namespace: NamespaceName | str) -> dict[str, Names]:
+        """The topics that have replication clusters of their own, with these. Ours only; others raise NotSupported."""
+        return dict(await self._get(namespace, "replication/topics"))
 
     async def report_replication_status(self, namespace: NamespaceName | str, records: Records) -> None:
         """Replace the records of the topics and clusters named in them: what the replication job knows. Ours only."""
@@ -196,6 +236,45 @@ class NamespacesAdmin:
     async def remove_message_ttl(self, namespace: NamespaceName | str) -> None:
         await self._delete(namespace, "messageTTL")
 
+    # Any single policy
+
+    async def policy(self, namespace: NamespaceName | str, name: str) -> Any:
+        """The policy of that name in `NamespacePolicies`, such as ``max_producers``; None if it is not set.
+
+        Of the rates, which stand by cluster there, the one of the cluster that is asked: ``publish_rate``.
+        """
+        call = NAMESPACE_POLICIES[name]
+        body = await self._get(namespace, call.path)
+        return None if body is None else call.from_json(body)
+
+    async def set_policy(self, namespace: NamespaceName | str, name: str, value: Any) -> None:
+        """Raises InvalidRequest or PreconditionFailed for what a policy cannot be."""
+        call = NAMESPACE_POLICIES[name]
+        path = _path(namespace, call.path)
+        await self._http.request(call.method, path, kind="namespace", body=call.to_json(value))
+
+    async def remove_policy(self, namespace: NamespaceName | str, name: str) -> None:
+        """Let the broker's setting apply again."""
+        call = NAMESPACE_POLICIES[name]
+        method = call.method if call.emptied_by_post else "DELETE"
+        await self._http.request(method, _path(namespace, call.path), kind="namespace")
+
+    async def backlog_quotas(self, namespace: NamespaceName | str) -> dict[str, BacklogQuota]:
+        """The quotas of the backlog by type; a type that is missing has the broker's."""
+        return quotas_from_json(await self._get(namespace, "backlogQuotaMap"))
+
+    async def set_backlog_quota(
+        self, namespace: NamespaceName | str, quota: BacklogQuota, kind: QuotaType = "destination_storage"
+    ) -> None:
+        """Raises PreconditionFailed for a quota above what is retained."""
+        query = {"backlogQuotaType": kind}
+        await self._http.post(_path(namespace, "backlogQuota"), quota.to_json(), kind="namespace", query=query)
+
+    async def remove_backlog_quota(
+        self, namespace: NamespaceName | str, kind: QuotaType = "destination_storage"
+    ) -> None:
+        await self._http.delete(_path(namespace, "backlogQuota"), kind="namespace", query={"backlogQuotaType": kind})
+
     # Limits
 
     async def max_topics(self, namespace: NamespaceName | str) -> int | None:
@@ -229,6 +308,15 @@ class NamespacesAdmin:
     async def set_schema_compatibility_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
         await self._http.put(_path(namespace, "schemaCompatibilityStrategy"), strategy, kind="namespace")
 
+    async def schema_auto_update_strategy(self, namespace: NamespaceName | str) -> str | None:
+        """What older clusters know as compatibility, such as ``Full``; None if it was never set."""
+        answer = await self._get(namespace, "schemaAutoUpdateCompatibilityStrategy")
+        return None if answer is None else str(answer)
+
+    async def set_schema_auto_update_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
+        """``schema_compatibility_strategy`` goes before it, unless that is UNDEFINED."""
+        await self._http.put(_path(namespace, "schemaAutoUpdateCompatibilityStrategy"), strategy, kind="namespace")
+
     async def schema_validation_enforced(self, namespace: NamespaceName | str, *, applied: bool = False) -> bool:
         """Whether producers need a schema on a topic that has one."""
         query = {"applied": applied}
@@ -245,6 +333,12 @@ class NamespacesAdmin:
 
     async def _delete(self, namespace: NamespaceName | str, policy: str) -> None:
         await self._http.delete(_path(namespace, policy), kind="namespace")
+
+
+def _scoped(namespace: NamespaceName | str, bundle: str | None, action: str, subscription: str | None) -> str:
+    """The path of what is done to the subscriptions of a namespace, or of one of its bundles."""
+    name = encode_local_name(subscription) if subscription is not None else None
+    return _path(namespace, "/".join(part for part in (bundle, action, name) if part is not None))
 
 
 def _path(namespace: NamespaceName | str, last: str = "") -> str:

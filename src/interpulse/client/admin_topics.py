@@ -11,6 +11,7 @@ from interpulse.client.http import HttpSession
 from interpulse.client.messages import Message
 from interpulse.client.topic_requests import (
     LATEST_ID,
+    encoded_subscription,
     message_id_of,
     reset_position,
     stats_query,
@@ -19,7 +20,7 @@ from interpulse.client.topic_requests import (
 )
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import MessageId
-from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, encode_local_name
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.model.policies import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 
@@ -166,11 +167,11 @@ class TopicsAdmin:
     # Compaction
 
     async def compact(self, topic: TopicName | str) -> None:
-        """Begin to compact the topic. Raises NotImplementedYet where the broker cannot."""
+        """Begin to compact the topic, or all partitions of one. Raises Conflict while it is being compacted."""
         await self._http.put(topic_path(topic, "compaction"), kind="topic")
 
     async def compaction_status(self, topic: TopicName | str) -> dict[str, Any]:
-        """``status`` is NOT_RUN, RUNNING, SUCCESS or ERROR, ``lastError`` says why it failed."""
+        """``status`` is NOT_RUN, RUNNING, SUCCESS or ERROR, ``lastError`` says why it failed; of one partition only."""
         return dict(await self._http.get(topic_path(topic, "compaction"), kind="topic"))
 
     # What is inside
@@ -236,7 +237,7 @@ class TopicsAdmin:
         """
         messages: Messages = []
         for number in itertools.count(1):
-            path = f"subscription/{encode_local_name(subscription)}/position/{number}"
+            path = f"subscription/{encoded_subscription(subscription)}/position/{number}"
             try:
                 headers, found = await self._messages(topic, path)
                 if (markers_shown or not is_marker(headers)) and (uncommitted_shown or is_committed(headers)):

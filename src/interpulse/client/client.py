@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.consumer import ConsumerConfig
-from interpulse.client.entries import EntryReader, EntrySender
+from interpulse.client.consumer_config import ConsumerConfig
+from interpulse.client.entries import EntryReader
+from interpulse.client.entry_sender import EntrySender
 from interpulse.client.lookup import TopicMode, VersionedSchema, store_schema
 from interpulse.client.multi_topic import Consumer
 from interpulse.client.partitioned import Producer, partition_names
 from interpulse.client.producer import ProducerConfig
 from interpulse.client.reader import Reader, ReaderConfig
 from interpulse.client.session import Session
+from interpulse.client.table_view import TableView, TableViewConfig
+from interpulse.client.topics_pattern import TopicsPattern
 from interpulse.model.errors import InvalidRequest, InvalidTopicName, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName
@@ -51,7 +55,7 @@ class Client:
     def __init__(self, service_url: str, **options: Any) -> None:
         self._config = ClientConfig(service_url, **options)
         self._opened: Session | None = None
-        self._made: list[Producer | Consumer | Reader] = []
+        self._made: list[Producer | Consumer | Reader | TableView[Any]] = []
 
     @property
     def config(self) -> ClientConfig:
@@ -71,26 +75,41 @@ class Client:
         self._keep(producer)
         return producer
 
-    async def subscribe(self, topics: str | Sequence[str], subscription: str, **options: Any) -> Consumer:
-        """A consumer of one or several topics. ``options``: :class:`ConsumerConfig`."""
+    async def subscribe(
+        self, topics: str | Sequence[str] | re.Pattern[str], subscription: str, **options: Any
+    ) -> Consumer:
+        """A consumer of one or several topics, or of all topics of a namespace that match a compiled expression, now
+        and later: ``re.compile("public/default/flights-.*")``. ``options``: :class:`ConsumerConfig`."""
         names = [topics] if isinstance(topics, str) else topics
         if not names or not subscription:
             raise InvalidRequest("a consumer needs at least one topic and the name of its subscription")
-        parsed = dict.fromkeys(TopicName.parse(name.strip()) for name in names)
-        consumer = Consumer(self.session, list(parsed), subscription, ConsumerConfig(**options))
+        wanted = TopicsPattern.of(names) if isinstance(names, re.Pattern) else _parsed(names)
+        consumer = Consumer(self.session, wanted, subscription, ConsumerConfig(**options))
         await consumer.open()
         self._keep(consumer)
         return consumer
 
-    async def create_reader(self, topic: str, start: MessageId | Position = EARLIEST, **options: Any) -> Reader:
-        """A reader from ``start`` (EARLIEST, LATEST or a message) on. ``options``: :class:`ReaderConfig`."""
-        config = ReaderConfig(start=start, **options)
-        reader = Reader(self.session, TopicName.parse(topic.strip()), config)
+    async def create_reader(
+        self, topics: str | Sequence[str], start: MessageId | Position = EARLIEST, **options: Any
+    ) -> Reader:
+        """A reader of one or several topics from ``start`` (EARLIEST, LATEST or a message) on. ``options``:
+        :class:`ReaderConfig`."""
+        names = [topics] if isinstance(topics, str) else topics
+        if not names:
+            raise InvalidRequest("a reader needs at least one topic")
+        reader = Reader(self.session, _parsed(names), ReaderConfig(start=start, **options))
         await reader.open()
         self._keep(reader)
         return reader
 
-    def _keep(self, made: Producer | Consumer | Reader) -> None:
+    async def create_table_view(self, topic: str, **options: Any) -> TableView[Any]:
+        """The newest value of every key of a topic, held up to date. ``options``: :class:`TableViewConfig`."""
+        view = TableView[Any](self.session, TopicName.parse(topic.strip()), TableViewConfig(**options))
+        await view.open()
+        self._keep(view)
+        return view
+
+    def _keep(self, made: Producer | Consumer | Reader | TableView[Any]) -> None:
         """Remember what has to be closed with the client; forget what was closed before."""
         self._made = [*(other for other in self._made if not other.is_closed), made]
 
@@ -136,7 +155,7 @@ class Client:
 
     async def get_topics_of_namespace(self, namespace: str, mode: TopicMode = "PERSISTENT") -> list[str]:
         """Complete names; partitioned topics appear as their partitions."""
-        return await self.session.lookup.topics_of_namespace(NamespaceName.parse(namespace), mode)
+        return (await self.session.lookup.topics_of_namespace(NamespaceName.parse(namespace), mode)).names
 
     async def get_schema(self, topic: str, version: bytes | None = None) -> VersionedSchema | None:
         """The latest schema of a topic, or a version of it; None if there is none."""
@@ -169,6 +188,10 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _parsed(names: Sequence[str]) -> list[TopicName]:
+    return list(dict.fromkeys(TopicName.parse(name.strip()) for name in names))
 
 
 def _name_or_failure(topic: str) -> TopicName | InvalidTopicName:

@@ -9,48 +9,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 import interpulse
+from interpulse.client.answers import ANSWERS, failure_of
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError, error_for_wire_code
+from interpulse.client.residents import ConsumerListener, ProducerListener, Residents, TopicListListener
+from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
+from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.client import ClientProtocol
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 
-__all__ = ["Connection", "ConsumerListener", "ProducerListener"]
+__all__ = ["Connection"]
 
 _log = logging.getLogger(__name__)
 _LINGER_S: Final = 1.0
 _WRITE_BYTES_MAX: Final = 1024 * 1024
 CLIENT_VERSION: Final = f"Interpulse-v{interpulse.__version__}"
-
-
-class ProducerListener(Protocol):
-    """A producer as its connection sees it."""
-
-    def on_receipt(self, receipt: pb.CommandSendReceipt) -> None: ...
-
-    def on_send_error(self, error: pb.CommandSendError) -> None: ...
-
-    def on_detached(self, assigned_url: str | None) -> None:
-        """The connection is lost, or the broker closed this producer (and may have named another broker)."""
-
-
-class ConsumerListener(Protocol):
-    """A consumer as its connection sees it."""
-
-    def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None: ...
-
-    def on_detached(self, assigned_url: str | None) -> None:
-        """The connection is lost, or the broker closed this consumer (and may have named another broker)."""
-
-    def on_active_change(self, active: bool) -> None: ...
-
-    def on_end_of_topic(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -71,8 +50,11 @@ class Connection(asyncio.Protocol):
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._failure: PulsarError | None = None
         self._pending: dict[int, _Pending] = {}
-        self._producers: dict[int, ProducerListener] = {}
-        self._consumers: dict[int, ConsumerListener] = {}
+        self.producers: Residents[ProducerListener] = Residents(self, commands.close_producer)
+        self.consumers: Residents[ConsumerListener] = Residents(self, commands.close_consumer)
+        self.topic_watchers: Residents[TopicListListener] = Residents(
+            self, lambda watcher_id, request_id: commands.watch_topic_list_close(request_id, watcher_id)
+        )
         self._outgoing: list[bytes | memoryview] = []
         self._outgoing_bytes = 0
         self._flush_scheduled = False
@@ -146,9 +128,9 @@ class Connection(asyncio.Protocol):
             timer.cancel()
             self._pending.pop(request_id, None)
 
-    def tell(self, build: Callable[[int], bytes]) -> None:
-        """Send the frame that ``build`` makes for a request id; nobody waits for its answer."""
-        self.write(build(self._protocol.next_request_id()))
+    def next_request_id(self) -> int:
+        """For a request whose answer nobody waits for."""
+        return self._protocol.next_request_id()
 
     def write(self, *parts: bytes | memoryview) -> None:
         """Send bytes of complete frames; does nothing once the connection is lost (listeners hear of that)."""
@@ -183,28 +165,6 @@ class Connection(asyncio.Protocol):
         if not future.done():
             future.set_exception(OperationTimeout(f"{self.address} did not answer within {timeout_ms} ms"))
 
-    # ---- Who lives here
-
-    def add_producer(self, producer_id: int, listener: ProducerListener) -> None:
-        self._producers[producer_id] = listener
-
-    def remove_producer(self, producer_id: int) -> None:
-        self._producers.pop(producer_id, None)
-
-    def hosts_producer(self, producer_id: int) -> bool:
-        """Whether it is still here: neither side has closed it, and the connection is open."""
-        return producer_id in self._producers
-
-    def add_consumer(self, consumer_id: int, listener: ConsumerListener) -> None:
-        self._consumers[consumer_id] = listener
-
-    def remove_consumer(self, consumer_id: int) -> None:
-        self._consumers.pop(consumer_id, None)
-
-    def hosts_consumer(self, consumer_id: int) -> bool:
-        """Whether it is still here: neither side has closed it, and the connection is open."""
-        return consumer_id in self._consumers
-
     # ---- Closing
 
     def close(self, failure: PulsarError | None = None) -> None:
@@ -235,12 +195,9 @@ class Connection(asyncio.Protocol):
                 pending.future.set_exception(NotConnected(str(failure)))
         self._end_transport()
         self._outgoing.clear()
-        producers, self._producers = self._producers, {}
-        consumers, self._consumers = self._consumers, {}
-        for producer in producers.values():
-            producer.on_detached(None)
-        for consumer in consumers.values():
-            consumer.on_detached(None)
+        self.producers.detach_all()
+        self.consumers.detach_all()
+        self.topic_watchers.detach_all()
 
     def _end_transport(self) -> None:
         if self._transport is None:
@@ -310,15 +267,15 @@ class Connection(asyncio.Protocol):
     def _on_frame(self, frame: Frame) -> None:
         command = frame.command
         kind = command.type
-        field = _ANSWERS.get(kind)
+        field = ANSWERS.get(kind)
         if field is not None:
             self._on_answer(command, getattr(command, field).request_id)
         elif kind == pb.BaseCommand.MESSAGE:
-            consumer = self._consumers.get(command.message.consumer_id)
+            consumer = self.consumers.get(command.message.consumer_id)
             if consumer is not None:
                 consumer.on_message(command.message, frame.payload or memoryview(b""))
         elif kind == pb.BaseCommand.SEND_RECEIPT:
-            producer = self._producers.get(command.send_receipt.producer_id)
+            producer = self.producers.get(command.send_receipt.producer_id)
             if producer is not None:
                 producer.on_receipt(command.send_receipt)
         else:
@@ -331,7 +288,7 @@ class Connection(asyncio.Protocol):
         if command.type == pb.BaseCommand.PRODUCER_SUCCESS and not command.producer_success.producer_ready:
             pending.timer.cancel()  # waits for exclusivity: a second answer comes when it has its turn
             return
-        failure = _failure_of(command)
+        failure = failure_of(command)
         if failure is not None:
             pending.future.set_exception(failure)
         else:
@@ -340,27 +297,37 @@ class Connection(asyncio.Protocol):
     def _on_rare_command(self, command: pb.BaseCommand) -> None:
         kind = command.type
         if kind == pb.BaseCommand.SEND_ERROR:
-            producer = self._producers.get(command.send_error.producer_id)
+            producer = self.producers.get(command.send_error.producer_id)
             if producer is not None:
                 producer.on_send_error(command.send_error)
         elif kind == pb.BaseCommand.CLOSE_PRODUCER:
             closed = command.close_producer
-            listener = self._producers.pop(closed.producer_id, None)
+            listener = self.producers.take(closed.producer_id)
             self._detach(listener, closed.assignedBrokerServiceUrl, closed.assignedBrokerServiceUrlTls)
         elif kind == pb.BaseCommand.CLOSE_CONSUMER:
             gone = command.close_consumer
-            consumer = self._consumers.pop(gone.consumer_id, None)
+            consumer = self.consumers.take(gone.consumer_id)
             self._detach(consumer, gone.assignedBrokerServiceUrl, gone.assignedBrokerServiceUrlTls)
         elif kind == pb.BaseCommand.TOPIC_MIGRATED:
             self._on_topic_migrated(command.topicMigrated)
-        elif kind == pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
-            consumer = self._consumers.get(command.active_consumer_change.consumer_id)
+        else:
+            self._on_news(command)
+
+    def _on_news(self, command: pb.BaseCommand) -> None:
+        """What a consumer or watcher is told besides messages."""
+        kind = command.type
+        if kind == pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
+            consumer = self.consumers.get(command.active_consumer_change.consumer_id)
             if consumer is not None:
                 consumer.on_active_change(command.active_consumer_change.is_active)
         elif kind == pb.BaseCommand.REACHED_END_OF_TOPIC:
-            consumer = self._consumers.get(command.reachedEndOfTopic.consumer_id)
+            consumer = self.consumers.get(command.reachedEndOfTopic.consumer_id)
             if consumer is not None:
                 consumer.on_end_of_topic()
+        elif kind == pb.BaseCommand.WATCH_TOPIC_UPDATE:
+            watcher = self.topic_watchers.get(command.watchTopicUpdate.watcher_id)
+            if watcher is not None:
+                watcher.on_update(command.watchTopicUpdate)
         else:
             _log.debug("command ignored type=%s address=%s", kind, self.address)
 
@@ -369,54 +336,10 @@ class Connection(asyncio.Protocol):
             listener.on_detached((tls if self.address.tls else plain) or None)
 
     def _on_topic_migrated(self, moved: pb.CommandTopicMigrated) -> None:
-        listeners: dict[int, ProducerListener] | dict[int, ConsumerListener] = self._consumers
-        if moved.resource_type == pb.CommandTopicMigrated.Producer:
-            listeners = self._producers
-        self._detach(listeners.pop(moved.resource_id, None), moved.brokerServiceUrl, moved.brokerServiceUrlTls)
+        is_producer = moved.resource_type == pb.CommandTopicMigrated.Producer
+        resident = self.producers.take(moved.resource_id) if is_producer else self.consumers.take(moved.resource_id)
+        self._detach(resident, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
 
 
 def _tls_context(config: ClientConfig) -> ssl.SSLContext:
     return config.tls.context() if config.tls is not None else ssl.create_default_context()
-
-
-_ANSWERS: Final[dict[int, str]] = {
-    pb.BaseCommand.SUCCESS: "success",
-    pb.BaseCommand.ERROR: "error",
-    pb.BaseCommand.PRODUCER_SUCCESS: "producer_success",
-    pb.BaseCommand.PARTITIONED_METADATA_RESPONSE: "partitionMetadataResponse",
-    pb.BaseCommand.LOOKUP_RESPONSE: "lookupTopicResponse",
-    pb.BaseCommand.BATCH_LOOKUP_RESPONSE: "batchLookupTopicResponse",
-    pb.BaseCommand.CONSUMER_STATS_RESPONSE: "consumerStatsResponse",
-    pb.BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE: "getLastMessageIdResponse",
-    pb.BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE: "getTopicsOfNamespaceResponse",
-    pb.BaseCommand.GET_SCHEMA_RESPONSE: "getSchemaResponse",
-    pb.BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE: "getOrCreateSchemaResponse",
-    pb.BaseCommand.ACK_RESPONSE: "ackResponse",
-}
-
-
-def _failure_of(command: pb.BaseCommand) -> PulsarError | None:
-    """The failure that an answer carries, whichever of the protocol's five ways it says so."""
-    kind = command.type
-    content = getattr(command, _ANSWERS[kind])
-    if kind == pb.BaseCommand.ERROR:
-        return error_for_wire_code(content.error, content.message)
-    if kind in _FAILS_BY_CODE and content.HasField("error_code"):
-        return error_for_wire_code(content.error_code, content.error_message)
-    if kind in _FAILS_BY_ERROR and content.HasField("error"):
-        return error_for_wire_code(content.error, content.message)
-    if kind in _FAILS_BY_RESPONSE and content.response == _FAILS_BY_RESPONSE[kind]:
-        return error_for_wire_code(content.error, content.message)
-    return None
-
-
-_FAILS_BY_CODE: Final[Sequence[int]] = (
-    pb.BaseCommand.GET_SCHEMA_RESPONSE,
-    pb.BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE,
-    pb.BaseCommand.CONSUMER_STATS_RESPONSE,
-)
-_FAILS_BY_ERROR: Final[Sequence[int]] = (pb.BaseCommand.ACK_RESPONSE, pb.BaseCommand.BATCH_LOOKUP_RESPONSE)
-_FAILS_BY_RESPONSE: Final[dict[int, int]] = {
-    pb.BaseCommand.LOOKUP_RESPONSE: pb.CommandLookupTopicResponse.Failed,
-    pb.BaseCommand.PARTITIONED_METADATA_RESPONSE: pb.CommandPartitionedTopicMetadataResponse.Failed,
-}

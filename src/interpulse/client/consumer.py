@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from interpulse.client.acks import AckTracker
-from interpulse.client.backoff import retry
-from interpulse.client.chunks import ChunkAssembler
+from interpulse.client.attachment import Attachment
 from interpulse.client.connection import Connection
+from interpulse.client.consumer_config import ConsumerConfig, KeySharedPolicy
 from interpulse.client.inbox import Inbox
-from interpulse.client.messages import Message, messages_of
-from interpulse.client.partition_watch import check_interval
+from interpulse.client.letters import LastChances, Letters
+from interpulse.client.messages import Message
 from interpulse.client.redelivery import RedeliveryTimer
 from interpulse.client.session import Session
-from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError
-from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.client.unpacking import Start, Unpacker
+from interpulse.model.errors import AlreadyClosed, NotConnected, PulsarError
+from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import ParsedEntry, parse_entry, verify_checksum
+from interpulse.wire.frames import verify_checksum
 from interpulse.wire.ids import message_id_from_wire, message_id_to_wire, position_from_wire
 
-__all__ = ["ConsumerConfig", "InitialPosition", "LastMessage", "PartitionConsumer", "SubscriptionType"]
+__all__ = ["LastMessage", "PartitionConsumer"]
 
 _log = logging.getLogger(__name__)
-SubscriptionType = Literal["exclusive", "shared", "failover", "key-shared"]
-InitialPosition = Literal["latest", "earliest"]
-
 _KINDS: Final[dict[str, pb.CommandSubscribe.SubType.ValueType]] = {
     "exclusive": pb.CommandSubscribe.Exclusive,
     "shared": pb.CommandSubscribe.Shared,
@@ -42,43 +38,6 @@ _KINDS: Final[dict[str, pb.CommandSubscribe.SubType.ValueType]] = {
 }
 _ACK_GROUP_MAX: Final = 1000
 _ACK_GROUP_DELAY_S: Final = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerConfig:
-    """Settings of one consumer."""
-
-    subscription_type: SubscriptionType = "exclusive"
-    initial_position: InitialPosition = "latest"
-    """Where a new subscription begins; one that exists goes on where it is."""
-
-    name: str | None = None
-    schema: SchemaInfo | None = None
-    receiver_queue_size: int = 1000
-    """Messages that the broker may send ahead of the application, at least 1; per partition."""
-
-    priority_level: int = 0
-    read_compacted: bool = False
-    force_topic_creation: bool = True
-    """False: subscribing never creates the topic, whatever the broker's policy says."""
-
-    replicate_subscription_state: bool = False
-    properties: Mapping[str, str] = field(default_factory=dict)
-    subscription_properties: Mapping[str, str] = field(default_factory=dict)
-    nack_delay_ms: int = 60_000
-    """When messages that were given back come again."""
-
-    ack_timeout_ms: int = 0
-    """When messages that were taken but not acknowledged come again, 0 = never."""
-
-    auto_update_partitions: bool = True
-    """A consumer of a partitioned topic looks for new partitions, and takes them from their beginning."""
-
-    auto_update_partitions_interval_ms: int = 60_000
-    """How often it looks."""
-
-    def __post_init__(self) -> None:
-        check_interval(self.auto_update_partitions_interval_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +51,8 @@ class LastMessage:
 class PartitionConsumer:
     """Receives from one topic or partition into an inbox. Made by the client.
 
-    With ``start`` it is a reader: the subscription lives as long as the consumer, and begins at that message - included
-    if ``start_included``, else behind it. ``on_failed`` hears why the consumer ended; by default the inbox does.
+    With ``start`` it is a reader: the subscription lives as long as the consumer, and begins there. ``letters`` take
+    what came again too often. ``on_failed`` hears why the consumer ended; by default the inbox does.
     """
 
     def __init__(
@@ -104,8 +63,8 @@ class PartitionConsumer:
         config: ConsumerConfig,
         inbox: Inbox,
         *,
-        start: MessageId | None = None,
-        start_included: bool = False,
+        start: Start | None = None,
+        letters: Letters | None = None,
         on_failed: Callable[[PulsarError], None] | None = None,
     ) -> None:
         self.topic = topic
@@ -115,60 +74,43 @@ class PartitionConsumer:
         self._session = session
         self._config = config
         self._inbox = inbox
-        self._on_failed = on_failed or inbox.fail
+        self._when_failed = on_failed or inbox.fail
         self._durable = start is None
         self._start = start
-        self._start_included = start_included
         self._id = session.next_id()
-        self._partition = topic.partition_index
-        self._connection: Connection | None = None
+        self._place = Attachment(session, topic, self, what="consumer")
         self._failure: PulsarError | None = None
-        self._returning: asyncio.Task[None] | None = None
         self._seeking: asyncio.Future[None] | None = None
         self._taken = 0
         self._acks = AckTracker()
         self._ack_timer: asyncio.TimerHandle | None = None
-        self._chunks = ChunkAssembler()
-        self._nacks = RedeliveryTimer(config.nack_delay_ms, self._ask_again)
-        self._unacked = RedeliveryTimer(config.ack_timeout_ms, self._ask_again) if config.ack_timeout_ms else None
+        self._unpacker = Unpacker(str(topic), topic.partition_index, self._acks)
+        self._nacks = RedeliveryTimer(self._ask_again)
+        self._unacked = RedeliveryTimer(self._ask_again) if config.ack_timeout(0) else None
+        self._letters = letters
+        self._last_chances = LastChances(letters.redeliveries_max) if letters is not None else None
+        self._burials: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self._backoff = session.backoff()
-        self._attached_at = 0.0
 
     # ---- Opening and coming back
 
     async def open(self) -> None:
         """Subscribe. Raises what the broker refuses it with."""
-        timeout_ms = self._session.config.operation_timeout_ms
-        await retry(self._attach, timeout_ms=timeout_ms, backoff=self._session.backoff())
+        await self._place.open(timeout_ms=self._session.config.operation_timeout_ms)
 
     @property
     def is_connected(self) -> bool:
-        return self._connection is not None
+        return self._place.connection is not None
 
     @property
-    def start(self) -> MessageId | None:
-        """Of a reader: the message behind which it goes on; the first one, until something was taken."""
+    def start(self) -> Start | None:
+        """Of a reader: where it goes on."""
         return self._start
 
-    @property
-    def start_included(self) -> bool:
-        return self._start_included
-
-    async def _attach(self, assigned_url: str | None = None) -> None:
-        connection = await self._session.connect(self.topic, assigned_url=assigned_url)
-        connection.add_consumer(self._id, self)
-        try:
-            await connection.request(self._subscribe_frame)
-        except BaseException as error:
-            connection.remove_consumer(self._id)
-            if isinstance(error, OperationTimeout | asyncio.CancelledError):  # the broker may let it in all the same
-                connection.tell(lambda request_id: commands.close_consumer(self._id, request_id))
-            raise
-        if not connection.hosts_consumer(self._id):
-            raise NotConnected("the consumer was closed right after it was opened")
-        self._connection = connection
-        self._attached_at = self._loop.time()
+    async def register(self, connection: Connection) -> None:
+        """Called by the attachment: subscribe, and let messages come."""
+        await connection.consumers.open(self._id, self, self._subscribe_frame)
+        self._place.settle(connection)
         self._taken = 0
         connection.write(*self._acks.take_frames(self._id))
         connection.write(commands.flow(self._id, self._config.receiver_queue_size))
@@ -184,7 +126,7 @@ class PartitionConsumer:
             kind=_KINDS[config.subscription_type],
             name=config.name,
             durable=self._durable,
-            start=None if self._durable else self._start,
+            start=None if self._durable or self._start is None else self._start.id,
             initial_position=pb.CommandSubscribe.Earliest if earliest else pb.CommandSubscribe.Latest,
             force_topic_creation=config.force_topic_creation,
             read_compacted=config.read_compacted,
@@ -192,31 +134,15 @@ class PartitionConsumer:
             schema=config.schema,
             properties=config.properties,
             subscription_properties=config.subscription_properties,
+            key_shared=_key_shared(config.key_shared),
             replicate_state=config.replicate_subscription_state,
         )
 
-    async def _return(self, assigned_url: str | None) -> None:
-        held_s = self._loop.time() - self._attached_at
-        if self._seeking is not None:
-            await asyncio.wait([self._seeking])
-            held_s = math.inf  # a seek sends its consumer away on purpose
-        try:
-            await self._session.return_to_broker(
-                self._attach,
-                what=f"consumer on {self.topic}",
-                backoff=self._backoff,
-                held_s=held_s,
-                assigned_url=assigned_url,
-            )
-        except PulsarError as failure:
-            self._fail(failure)
-        finally:
-            self._returning = None
-
-    def _fail(self, failure: PulsarError) -> None:
+    def on_failed(self, failure: PulsarError) -> None:
+        """Nothing more will come."""
         self._failure = failure
         self._stop_timers()
-        self._on_failed(failure)
+        self._when_failed(failure)
 
     # ---- Called by the connection
 
@@ -226,63 +152,33 @@ class PartitionConsumer:
             if not verify_checksum(entry):
                 self._refuse(message, pb.CommandAck.ChecksumMismatch)
                 return
-            parsed = parse_entry(entry)
-            self._accept(parsed, message, position)
+            messages, permits = self._unpacker.unpack(message, entry, position, self._start)
         except RemoteProtocolError as error:
             _log.warning("message cannot be read topic=%s position=%s error=%s", self.topic, position, error)
             self._refuse(message, pb.CommandAck.DecompressionError)
-
-    def _accept(self, entry: ParsedEntry, command: pb.CommandMessage, position: Position) -> None:
-        """Put the messages of an entry into the inbox; permits of what is left out go back to the broker."""
-        permits = entry.message_count
-        if entry.metadata.num_chunks_from_msg > 1:
-            assembled = self._chunks.add(entry, position)
-            if assembled is None:
-                self._release(permits)
-                return
-            entry = assembled.entry
-            self._acks.remember_chunks(position, assembled.positions)
-        kept = 0
-        for message in messages_of(
-            entry,
-            topic=str(self.topic),
-            ledger=position.ledger,
-            entry_id=position.entry,
-            partition=self._partition,
-            redelivery_count=command.redelivery_count,
-        ):
-            if self._is_wanted(message, command.ack_set):
-                self._inbox.put(message, self)
-                kept += 1
-        self._release(permits - kept)
-
-    def _is_wanted(self, message: Message, ack_set: Sequence[int]) -> bool:
-        """Not before the start, and not acknowledged before: neither here nor (``ack_set``) as the broker says."""
-        if self._start is not None and not _is_after(message.id, self._start, included=self._start_included):
-            return False
-        index = message.id.batch_index
-        if index < 0:
-            return True
-        if ack_set and (index // 64 >= len(ack_set) or not ack_set[index // 64] >> index % 64 & 1):
-            return False
-        return not self._acks.is_done(message.id)
+            return
+        if self._last_chances is not None and messages and self._last_chances.is_over(messages[0]):
+            self._bury(messages)
+            messages = []
+        for one in messages:
+            self._inbox.put(one, self)
+        self._release(permits - len(messages))  # permits of what is left out go back to the broker
 
     def _refuse(self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType) -> None:
         """An entry that nobody can read is acknowledged with the reason, else it would come for ever."""
-        if self._connection is not None:
+        if self._place.connection is not None:
             ids = [pb.MessageIdData(ledgerId=command.message_id.ledgerId, entryId=command.message_id.entryId)]
-            self._connection.write(commands.ack(self._id, ids, validation_error=reason))
+            self._place.connection.write(commands.ack(self._id, ids, validation_error=reason))
         self._release(1)
 
     def on_detached(self, assigned_url: str | None) -> None:
         """What the application has not taken will be sent again."""
-        if self._connection is None:
-            return  # still opening: the request under way fails, and whoever opens tries again
-        self._connection = None
+        if not self._place.lose():
+            return
         self._inbox.discard(self)
-        self._chunks.clear()
-        if self._failure is None and self._returning is None and not self._session.is_closed:
-            self._returning = self._session.spawn(self._return(assigned_url))
+        self._unpacker.clear()
+        if self._failure is None:
+            self._place.come_back(assigned_url, after=self._seeking)
 
     def on_active_change(self, active: bool) -> None:
         self.is_active = active
@@ -294,16 +190,18 @@ class PartitionConsumer:
 
     def on_taken(self, message: Message) -> None:
         if not self._durable:
-            self._start, self._start_included = message.id, False
+            self._start = Start(message.id)
         if self._unacked is not None:
-            self._unacked.add(message.id.position)
+            self._unacked.add(message.id, self._config.ack_timeout(message.redelivery_count))
+        if self._last_chances is not None:
+            self._last_chances.add(message)
         self._release(1)
 
     def _release(self, permits: int) -> None:
         """Permits are granted again when half of them are used."""
         self._taken += permits
-        if self._connection is not None and self._taken >= max(self._config.receiver_queue_size // 2, 1):
-            self._connection.write(commands.flow(self._id, self._taken))
+        if self._place.connection is not None and self._taken >= max(self._config.receiver_queue_size // 2, 1):
+            self._place.connection.write(commands.flow(self._id, self._taken))
             self._taken = 0
 
     # ---- Acknowledging
@@ -312,8 +210,10 @@ class PartitionConsumer:
         """The application is done with this message. Sent within 100 ms together with others."""
         self._acks.acknowledge(message)
         if self._unacked is not None:
-            self._unacked.discard(message.id.position)
-        self._nacks.discard(message.id.position)
+            self._unacked.discard(message.id)
+        self._nacks.discard(message.id)
+        if self._last_chances is not None:
+            self._last_chances.discard(message)
         self._schedule_acks()
 
     def acknowledge_cumulative(self, message: Message) -> None:
@@ -324,10 +224,10 @@ class PartitionConsumer:
         self._schedule_acks()
 
     def negative_acknowledge(self, message: Message) -> None:
-        """The application gives the message back; its entry comes again after ``nack_delay_ms``."""
+        """The application gives the message back; its entry comes again after a delay."""
         if self._unacked is not None:
-            self._unacked.discard(message.id.position)
-        self._nacks.add(message.id.position)
+            self._unacked.discard(message.id)
+        self._nacks.add(message.id, self._config.nack_delay(message.redelivery_count))
 
     def _schedule_acks(self) -> None:
         if self._acks.pending_count >= _ACK_GROUP_MAX:
@@ -340,57 +240,77 @@ class PartitionConsumer:
         if self._ack_timer is not None:
             self._ack_timer.cancel()
             self._ack_timer = None
-        if self._connection is not None:
-            self._connection.write(*self._acks.take_frames(self._id))
+        if self._place.connection is not None:
+            self._place.connection.write(*self._acks.take_frames(self._id))
 
     def _ask_again(self, positions: list[Position]) -> None:
         """Shared subscriptions repeat single entries; the others repeat everything unacknowledged, in order."""
         self.flush_acks()
-        if self._connection is None:
+        if self._last_chances is not None:
+            positions = [position for position in positions if not self._bury(self._last_chances.take(position))]
+        connection = self._place.connection
+        if connection is None or not positions:
             return  # the next connection brings everything unacknowledged anyway
-        if self._config.subscription_type in ("shared", "key-shared"):
+        if self._config.counts_redeliveries:
             ids = [message_id_to_wire(entry) for last in positions for entry in self._acks.entries_of(last)]
-            self._connection.write(commands.redeliver_unacknowledged(self._id, ids))
+            connection.write(commands.redeliver_unacknowledged(self._id, ids))
             return
         self.redeliver_unacknowledged()
 
+    def _bury(self, messages: Sequence[Message]) -> bool:
+        """Move messages to the dead-letter topic, in the background; whether there were any."""
+        if messages:
+            task = self._session.spawn(self._move_to_dead_letters(messages))
+            self._burials.add(task)
+            task.add_done_callback(self._burials.discard)
+        return bool(messages)
+
+    async def _move_to_dead_letters(self, messages: Sequence[Message]) -> None:
+        """What cannot be moved comes again later, and is moved then."""
+        assert self._letters is not None
+        for message in messages:
+            try:
+                await self._letters.send_dead(message)
+            except PulsarError as error:
+                _log.warning("message could not be moved to its dead-letter topic id=%s error=%s", message.id, error)
+                self.negative_acknowledge(message)
+            else:
+                self.acknowledge(message)
+
     def redeliver_unacknowledged(self) -> None:
         """Have everything sent again that was received and not acknowledged."""
-        self._nacks.clear()
-        if self._unacked is not None:
-            self._unacked.clear()
+        self._forget_deadlines()
         dropped = self._inbox.discard(self)
-        if self._connection is not None:
-            self._connection.write(commands.redeliver_unacknowledged(self._id))
+        if self._place.connection is not None:
+            self._place.connection.write(commands.redeliver_unacknowledged(self._id))
             self._release(dropped)
 
     # ---- Positions
 
-    async def seek(self, target: MessageId | int) -> None:
-        """Move the subscription: the next message is ``target`` itself, or the first published at that time (ms)."""
-        await self._connected()
+    async def seek(self, target: MessageId | int, *, included: bool = True) -> None:
+        """Move the subscription: the next message is ``target`` itself (without ``included`` the one behind it), or the
+        first published at that time (ms)."""
+        await self._place.returned()
         connection = self._required_connection()
-        before = self._start, self._start_included
-        self._start, self._start_included = None if isinstance(target, int) else target, True
+        before, self._start = self._start, None if isinstance(target, int) else Start(target, included)
         self._seeking = self._loop.create_future()
         try:
             await connection.request(lambda request_id: commands.seek(request_id, self._id, _seek_target(target)))
             self._acks.forget()
-            self._nacks.clear()
-            if self._connection is not None:
+            self._forget_deadlines()
+            if self._place.connection is not None:
                 self._release(self._inbox.discard(self))
         except BaseException:
-            self._start, self._start_included = before
+            self._start = before
             raise
         finally:
             self._seeking.set_result(None)
             self._seeking = None
-        if self._returning is not None:
-            await asyncio.wait([self._returning], timeout=self._session.config.operation_timeout_ms / 1000)
+        await self._place.returned()
 
     async def last_message(self) -> LastMessage:
         """The last message of the topic (-1:-1 if there is none) and the acknowledged end of the subscription."""
-        await self._connected()
+        await self._place.returned()
         connection = self._required_connection()
         answer = (
             await connection.request(lambda request_id: commands.get_last_message_id(request_id, self._id))
@@ -400,45 +320,40 @@ class PartitionConsumer:
 
     async def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription with its position, and close. Raises what the broker refuses it with."""
-        await self._connected()
+        await self._place.returned()
         connection = self._required_connection()
         await connection.request(lambda request_id: commands.unsubscribe(request_id, self._id, force=force))
-        connection.remove_consumer(self._id)
-        self._connection = None
-        self._fail(AlreadyClosed(f"the subscription {self.subscription} was deleted"))
+        connection.consumers.forget(self._id)
+        self._place.lose()
+        self.on_failed(AlreadyClosed(f"the subscription {self.subscription} was deleted"))
 
     async def close(self) -> None:
         """Send acknowledgements and say goodbye to the broker; the subscription stays."""
+        if self._burials:
+            await asyncio.wait(self._burials, timeout=self._session.config.operation_timeout_ms / 1000)
         self.flush_acks()
-        connection, self._connection = self._connection, None
         self._inbox.discard(self)
-        self._fail(AlreadyClosed(f"the consumer on {self.topic} is closed"))
-        if self._returning is not None:
-            self._returning.cancel()
-            await asyncio.gather(self._returning, return_exceptions=True)
-        if connection is not None and connection.is_open:
-            connection.remove_consumer(self._id)
-            try:
-                await connection.request(lambda request_id: commands.close_consumer(self._id, request_id))
-            except PulsarError as error:
-                _log.debug("consumer was not closed properly topic=%s error=%s", self.topic, error)
-
-    async def _connected(self) -> None:
-        """Wait for a consumer that is on its way back."""
-        if self._returning is not None:
-            await asyncio.wait([self._returning], timeout=self._session.config.operation_timeout_ms / 1000)
+        self.on_failed(AlreadyClosed(f"the consumer on {self.topic} is closed"))
+        connection = await self._place.leave()
+        if connection is not None:
+            await connection.consumers.close(self._id)
 
     def _required_connection(self) -> Connection:
         if self._failure is not None:
             raise self._failure
-        if self._connection is None:
+        if self._place.connection is None:
             raise NotConnected(f"the consumer on {self.topic} has no connection at the moment")
-        return self._connection
+        return self._place.connection
 
-    def _stop_timers(self) -> None:
+    def _forget_deadlines(self) -> None:
         self._nacks.clear()
         if self._unacked is not None:
             self._unacked.clear()
+        if self._last_chances is not None:
+            self._last_chances.clear()
+
+    def _stop_timers(self) -> None:
+        self._forget_deadlines()
         if self._ack_timer is not None:
             self._ack_timer.cancel()
             self._ack_timer = None
@@ -448,12 +363,11 @@ def _seek_target(target: MessageId | int) -> Position | int:
     return target if isinstance(target, int) else target.position
 
 
-def _is_after(message_id: MessageId, start: MessageId, *, included: bool) -> bool:
-    """Whether a message lies behind the start of a reader. A start without batch index means the whole entry."""
-    if start.position in (EARLIEST, LATEST):
-        return True
-    if message_id.position != start.position:
-        return message_id.position > start.position
-    if start.batch_index < 0 or message_id.batch_index < 0:
-        return included
-    return message_id.batch_index >= start.batch_index + (not included)
+def _key_shared(policy: KeySharedPolicy | None) -> pb.KeySharedMeta | None:
+    if policy is None:
+        return None
+    return pb.KeySharedMeta(
+        keySharedMode=pb.STICKY if policy.sticky_ranges else pb.AUTO_SPLIT,
+        hashRanges=[pb.IntRange(start=first, end=last) for first, last in policy.sticky_ranges],
+        allowOutOfOrderDelivery=policy.out_of_order_allowed,
+    )

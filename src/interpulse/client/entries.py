@@ -1,4 +1,4 @@
-"""Topics entry by entry: what replication, backup and Spark work on.
+"""Reading topics entry by entry: what replication, backup and Spark work on.
 
 An entry is taken from the log and given to another log as it is: nothing is decompressed, decrypted or split.
 """
@@ -10,13 +10,12 @@ import logging
 import math
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from interpulse.client.backoff import retry
+from interpulse.client.attachment import Attachment
 from interpulse.client.connection import Connection
-from interpulse.client.sending import ProducerRequest, Receipt, SendingLane
 from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
@@ -28,14 +27,13 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import ParsedEntry, build_entry, parse_entry, verify_checksum
+from interpulse.wire.frames import ParsedEntry, parse_entry, verify_checksum
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
 
-__all__ = ["Entry", "EntryReader", "EntrySender", "Receipt"]
+__all__ = ["Entry", "EntryReader"]
 
 _log = logging.getLogger(__name__)
 _FIRST_PERMITS: Final = 32
@@ -98,20 +96,16 @@ class EntryReader:
         self._entry_count = 0
         self._echo_due = False  # a fresh subscription first repeats the last entry that arrived
         self._silent_count = 0  # fresh subscriptions since then that brought nothing new
-        self._connection: Connection | None = None
+        self._place = Attachment(session, topic, self, what="reader")
         self._id = -1
-        self._returning: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._backoff = session.backoff()
-        self._attached_at = 0.0
 
     # ---- Reading
 
     async def open(self) -> None:
         """Begin reading. Raises what the broker refuses."""
         if not self._complete:
-            timeout_ms = self._session.config.operation_timeout_ms
-            await retry(self._attach, timeout_ms=timeout_ms, backoff=self._session.backoff())
+            await self._place.open(timeout_ms=self._session.config.operation_timeout_ms)
 
     async def read_batch(self) -> list[Entry]:
         """All entries that are there, waiting for at least one; an empty list is the end of the range."""
@@ -153,7 +147,7 @@ class EntryReader:
         One that repeats the last entry and nothing behind it is proof enough; one that does not even do that says that
         the broker is slow, or that the entries are gone. Where no entry has arrived yet, two silent ones are believed.
         """
-        if self._connection is None or self._upto is None:
+        if self._place.connection is None or self._upto is None:
             return False
         try:
             last = (await self.last_message_id()).position
@@ -161,7 +155,7 @@ class EntryReader:
             if not error.retriable:
                 raise
             return False
-        if self._buffer or self._connection is None or last == self.reached:
+        if self._buffer or self._place.connection is None or last == self.reached:
             return False
         silent_needed = 1 if self._entry_count else 2
         if self._silent_count >= silent_needed and not self._echo_due and last >= self._upto:
@@ -174,7 +168,7 @@ class EntryReader:
 
     async def last_message_id(self) -> MessageId:
         """The last message of the topic now; entry -1 if it is empty."""
-        connection = self._connection
+        connection = self._place.connection
         if connection is None:
             raise NotConnected(f"the reader of {self.topic} has no connection at the moment")
         consumer_id = self._id
@@ -183,21 +177,10 @@ class EntryReader:
 
     async def close(self) -> None:
         """Stop reading; nothing of the reader stays at the broker."""
-        connection, self._connection = self._connection, None
         self._failure = self._failure or AlreadyClosed(f"the reader of {self.topic} is closed")
-        if self._returning is not None:
-            self._returning.cancel()
-            await asyncio.gather(self._returning, return_exceptions=True)
-        if connection is not None and connection.is_open:
-            await self._close_consumer(connection)
-
-    async def _close_consumer(self, connection: Connection) -> None:
-        consumer_id = self._id
-        connection.remove_consumer(consumer_id)
-        try:
-            await connection.request(lambda request_id: commands.close_consumer(consumer_id, request_id))
-        except PulsarError as error:
-            _log.debug("reader was not closed properly topic=%s error=%s", self.topic, error)
+        connection = await self._place.leave()
+        if connection is not None:
+            await connection.consumers.close(self._id)
 
     async def __aenter__(self) -> Self:
         return self
@@ -209,20 +192,14 @@ class EntryReader:
 
     # ---- Subscribing, again if need be
 
-    async def _attach(self, assigned_url: str | None = None) -> None:
-        """Each attempt is a new consumer with a new name: what an old one may still be sent cannot reach us."""
-        connection = await self._session.connect(self.topic, assigned_url=assigned_url)
+    async def register(self, connection: Connection) -> None:
+        """Called by the attachment. Each attempt is a new consumer with a new name: what an old one may still be sent
+        cannot reach us."""
+        if self._place.is_returning:
+            self.resubscribed_count += 1
         self._id = self._session.next_id()
-        connection.add_consumer(self._id, self)
-        try:
-            await connection.request(self._subscribe_frame)
-        except BaseException:
-            connection.remove_consumer(self._id)
-            raise
-        if not connection.hosts_consumer(self._id):
-            raise NotConnected("the reader was closed right after it was opened")
-        self._connection = connection
-        self._attached_at = self._loop.time()
+        await connection.consumers.open(self._id, self, self._subscribe_frame)
+        self._place.settle(connection)
         self._permits = 0
         self._echo_due = self._entry_count > 0 and not self._read_compacted  # compaction may take that entry away
         self._grant()
@@ -241,34 +218,18 @@ class EntryReader:
 
     def _restart(self) -> None:
         """Leave this subscription for a fresh one."""
-        connection, self._connection = self._connection, None
+        connection = self._place.connection
         if connection is not None:
-            self._session.spawn(self._close_consumer(connection))
+            self._session.spawn(connection.consumers.close(self._id))
+        self._place.lose()
         self._come_back()
 
     def _come_back(self, assigned_url: str | None = None) -> None:
-        if self._failure is None and not self._complete and self._returning is None and not self._session.is_closed:
-            self._returning = self._session.spawn(self._return(assigned_url))
+        if self._failure is None and not self._complete:
+            self._place.come_back(assigned_url)
 
-    async def _return(self, assigned_url: str | None) -> None:
-        try:
-            await self._session.return_to_broker(
-                self._reattach,
-                what=f"reader of {self.topic}",
-                backoff=self._backoff,
-                held_s=self._loop.time() - self._attached_at,
-                assigned_url=assigned_url,
-            )
-        except PulsarError as failure:
-            self._fail(failure)
-        finally:
-            self._returning = None
-
-    async def _reattach(self, assigned_url: str | None) -> None:
-        self.resubscribed_count += 1
-        await self._attach(assigned_url)
-
-    def _fail(self, failure: PulsarError) -> None:
+    def on_failed(self, failure: PulsarError) -> None:
+        """Reading ends with this failure."""
         self._failure = failure
         self._changed.set()
 
@@ -281,7 +242,9 @@ class EntryReader:
         if self._complete:
             return
         if self._echo_due and position > self.reached:
-            self._fail(DataLoss(f"{self.topic}: entries behind {self.reached} are gone, the next one is {position}"))
+            self.on_failed(
+                DataLoss(f"{self.topic}: entries behind {self.reached} are gone, the next one is {position}")
+            )
             return
         if self._upto is not None and position > self._upto:
             self._finish()
@@ -293,7 +256,7 @@ class EntryReader:
             else:
                 self._accept(position, entry)
         except (ChecksumError, RemoteProtocolError) as error:
-            self._fail(ChecksumError(f"{self.topic}: the entry at {position} is damaged: {error}"))
+            self.on_failed(ChecksumError(f"{self.topic}: the entry at {position} is damaged: {error}"))
             return
         if position == self._upto:
             self._finish()
@@ -326,10 +289,8 @@ class EntryReader:
         self._changed.set()
 
     def on_detached(self, assigned_url: str | None) -> None:
-        if self._connection is None:
-            return  # still opening: the request under way fails, and whoever opens tries again
-        self._connection = None
-        self._come_back(assigned_url)
+        if self._place.lose():
+            self._come_back(assigned_url)
 
     def on_active_change(self, active: bool) -> None:
         """Readers are alone on their subscription."""
@@ -339,7 +300,8 @@ class EntryReader:
 
     def _grant(self) -> None:
         """Let the broker send as many messages as the free part of the buffer is expected to hold."""
-        if self._connection is None or self._complete:
+        connection = self._place.connection
+        if connection is None or self._complete:
             return
         room = self._buffer_bytes - self._buffered_bytes
         if room <= 0:
@@ -348,138 +310,5 @@ class EntryReader:
         if self._bytes_per_message:
             wanted = min(max(int(room / self._bytes_per_message), 1), _PERMITS_MAX)
         if self._permits <= wanted // 2:
-            self._connection.write(commands.flow(self._id, wanted - self._permits))
+            connection.write(commands.flow(self._id, wanted - self._permits))
             self._permits = wanted
-
-
-class EntrySender:
-    """Stores ready-made entries under a producer name of the caller's and with the caller's sequence ids.
-
-    Sends are pipelined: at most ``window_entries`` and ``window_bytes`` are without receipt. A lost connection is
-    opened again under the same name and everything unconfirmed is sent again in order; the receipts of what had been
-    stored before then say :attr:`Receipt.is_duplicate` (if the topic de-duplicates). Any entry that the broker fails to
-    store ends the sender, unless the topic is merely being unloaded: nothing behind it is sent again, the caller
-    decides. While another holder of the name lives, opening and coming back wait up to ``takeover_timeout_ms`` and then
-    fail with ProducerBusy.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        topic: TopicName,
-        name: str,
-        *,
-        schema: SchemaInfo | None = None,
-        window_entries: int = 10_000,
-        window_bytes: int = 64 * 1024 * 1024,
-        takeover_timeout_ms: int = 60_000,
-        properties: Mapping[str, str] | None = None,
-    ) -> None:
-        request = ProducerRequest(
-            name=name,
-            schema=schema,
-            properties=properties or {},
-            busy_timeout_ms=takeover_timeout_ms,
-            return_timeout_ms=takeover_timeout_ms,
-            resend_after_error=False,
-        )
-        self._lane = SendingLane(session, topic, request)
-        self._window_entries = window_entries
-        self._window_bytes = window_bytes
-
-    async def open(self) -> None:
-        """Register the producer. Raises what the broker refuses it with."""
-        await self._lane.open()
-
-    @property
-    def topic(self) -> TopicName:
-        return self._lane.topic
-
-    @property
-    def name(self) -> str:
-        return self._lane.name
-
-    @property
-    def last_sequence_id(self) -> int:
-        """The highest sequence id that the broker knew for this name when it was opened last; -1 for none."""
-        return self._lane.last_sequence_id
-
-    @property
-    def schema_version(self) -> bytes:
-        """The version that the broker gave the schema, empty without one."""
-        return self._lane.schema_version
-
-    @property
-    def message_bytes_max(self) -> int:
-        """The largest message that the broker takes."""
-        return self._lane.message_bytes_max
-
-    @property
-    def pending_count(self) -> int:
-        """Entries without receipt."""
-        return self._lane.pending_count
-
-    @property
-    def failure(self) -> PulsarError | None:
-        """Why the sender takes nothing any more; None while it works."""
-        return self._lane.failure
-
-    async def send(
-        self,
-        metadata: bytes,
-        payload: bytes | memoryview,
-        *,
-        sequence_id: int,
-        highest_sequence_id: int = 0,
-        num_messages: int = 1,
-        is_chunk: bool = False,
-    ) -> asyncio.Future[Receipt]:
-        """Put one entry on its way, waiting only for room in the window. The future has its receipt.
-
-        ``metadata`` is a serialized MessageMetadata; its sequence ids must be those given here, because brokers rebuild
-        their de-duplication state from it. Raises the failure that ended the sender.
-        """
-        return await self.send_entry(
-            build_entry(metadata, payload),
-            sequence_id=sequence_id,
-            highest_sequence_id=highest_sequence_id,
-            num_messages=num_messages,
-            is_chunk=is_chunk,
-        )
-
-    async def send_entry(
-        self,
-        entry: bytes,
-        *,
-        sequence_id: int,
-        highest_sequence_id: int = 0,
-        num_messages: int = 1,
-        is_chunk: bool = False,
-    ) -> asyncio.Future[Receipt]:
-        """As :meth:`send`, for an entry with its checksum as ``frames.build_entry`` makes it."""
-        await self._lane.room(entries_max=self._window_entries, bytes_max=self._window_bytes)
-        return self._lane.send(
-            entry,
-            sequence_id=sequence_id,
-            highest_sequence_id=highest_sequence_id,
-            num_messages=num_messages,
-            is_chunk=is_chunk,
-        )
-
-    async def drain(self) -> None:
-        """Return when everything sent so far has its receipt. Raises the first failure."""
-        await self._lane.confirmed()
-        if self._lane.failure is not None:
-            raise self._lane.failure
-
-    async def close(self) -> None:
-        """Give the name back. What has no receipt yet fails with AlreadyClosed."""
-        await self._lane.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

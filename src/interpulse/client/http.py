@@ -19,7 +19,14 @@ from yarl import URL
 
 from interpulse.client.auth import Credentials
 from interpulse.client.http_errors import HttpAnswer, Kind, error_for_response
-from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError, UnknownError
+from interpulse.model.errors import (
+    AlreadyClosed,
+    AuthenticationError,
+    NotConnected,
+    OperationTimeout,
+    PulsarError,
+    UnknownError,
+)
 
 __all__ = ["HttpSession", "TlsOptions", "parse_web_urls"]
 
@@ -211,7 +218,7 @@ class HttpSession:
         if payload is not None or method in ("PUT", "POST"):
             headers["Content-Type"] = content_type
         if self._credentials is not None:
-            headers["Authorization"] = self._credentials.http_header()
+            headers["Authorization"] = self._authorization(self._credentials)
         try:
             request = self._open().request(
                 method, URL(url, encoded=True), data=payload, headers=headers, allow_redirects=False
@@ -226,6 +233,8 @@ class HttpSession:
             raise _Unreachable(f"Cannot reach {_root(url)}: {_cause(error)}") from error
         except aiohttp.ClientError as error:
             raise NotConnected(f"The connection to {_root(url)} failed: {error}") from error
+        except ValueError as error:  # a name no resolver takes, a header that is none
+            raise NotConnected(f"Cannot ask {_root(url)}: {error}") from error
         return HttpAnswer(
             response.status,
             response.reason or "",
@@ -235,6 +244,12 @@ class HttpSession:
             content,
             response.headers,
         )
+
+    def _authorization(self, credentials: Credentials) -> str:
+        try:
+            return credentials.http_header()
+        except ValueError as error:
+            raise AuthenticationError(str(error)) from error
 
     def _open(self) -> aiohttp.ClientSession:
         if self._closed:

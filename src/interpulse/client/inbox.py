@@ -62,3 +62,22 @@ class Inbox:
         message, source = self._items.popleft()
         source.on_taken(message)
         return message
+
+    async def take_batch(self, *, messages_max: int | None, bytes_max: int, timeout_ms: int) -> list[Message]:
+        """What comes until there is enough or the time is over; perhaps nothing. Raises the failure that ended it."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        batch: list[Message] = []
+        size = 0
+        while size < bytes_max and (messages_max is None or len(batch) < messages_max):
+            try:
+                message = await self.take(max(int((deadline - loop.time()) * 1000), 0))
+            except OperationTimeout:
+                break
+            except PulsarError:
+                if not batch:
+                    raise
+                break
+            batch.append(message)
+            size += len(message.content or b"")
+        return batch

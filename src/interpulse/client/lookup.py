@@ -32,7 +32,16 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.schemas import schema_from_wire
 
-__all__ = ["BinaryLookup", "HttpLookup", "Lookup", "TopicMode", "VersionedSchema", "fetch_schema", "store_schema"]
+__all__ = [
+    "BinaryLookup",
+    "HttpLookup",
+    "Lookup",
+    "TopicList",
+    "TopicMode",
+    "VersionedSchema",
+    "fetch_schema",
+    "store_schema",
+]
 
 Answer = TypeVar("Answer")
 TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
@@ -43,6 +52,14 @@ class VersionedSchema(NamedTuple):
 
     schema: SchemaInfo
     version: bytes
+
+
+class TopicList(NamedTuple):
+    """Complete names; partitioned topics appear as their partitions."""
+
+    names: list[str]
+    filtered: bool = False
+    """The broker has left out what does not match the pattern."""
 
 
 class Lookup(Protocol):
@@ -57,8 +74,13 @@ class Lookup(Protocol):
     async def brokers(self, topics: Sequence[TopicName]) -> dict[TopicName, BrokerAddress | PulsarError]:
         """The same for many topics in one go; every topic has an answer or its own failure (PIP-35)."""
 
-    async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT") -> list[str]:
-        """Complete names; partitioned topics appear as their partitions."""
+    async def topics_of_namespace(
+        self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT", pattern: str | None = None
+    ) -> TopicList:
+        """The topics of a namespace; a broker that can leaves out what does not match the pattern."""
+
+    async def service_connection(self) -> Connection | None:
+        """Where to ask what concerns no topic in particular; None where everything is asked over HTTP."""
 
     async def schema(self, topic: TopicName, version: bytes | None = None) -> VersionedSchema | None:
         """The schema of the topic (the latest, or a version of it); None if it has none."""
@@ -77,7 +99,7 @@ class BinaryLookup:
         self._single_lookups = asyncio.Semaphore(config.concurrent_lookups_max)
         self._batches_offered = True  # until a broker says otherwise
         self._batches = BatchLookups(
-            service=self._service_connection,
+            service=self.service_connection,
             connect=pool.get,
             target=self._target,
             single=self._single,
@@ -90,7 +112,7 @@ class BinaryLookup:
         unless ``fallback_on_old_broker`` accepts that."""
 
         async def attempt() -> int:
-            connection = await self._service_connection()
+            connection = await self.service_connection()
             asks_to_create = create
             if not create and not connection.peer_flags.supports_get_partitioned_metadata_without_auto_creation:
                 if not fallback_on_old_broker:
@@ -122,7 +144,7 @@ class BinaryLookup:
         return await self._retried(attempt)
 
     async def _follow(self, topic: TopicName) -> BrokerAddress:
-        connection = await self._service_connection()
+        connection = await self.service_connection()
         authoritative = False
         for _ in range(self._config.lookup_redirects_max + 1):
             answer = (await connection.request(self._lookup_frame(topic, authoritative))).lookupTopicResponse
@@ -153,15 +175,17 @@ class BinaryLookup:
     async def brokers(self, topics: Sequence[TopicName]) -> dict[TopicName, BrokerAddress | PulsarError]:
         return await self._batches.find(topics)
 
-    async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT") -> list[str]:
+    async def topics_of_namespace(
+        self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT", pattern: str | None = None
+    ) -> TopicList:
         wire_mode = pb.CommandGetTopicsOfNamespace.Mode.Value(mode)
 
-        async def attempt() -> list[str]:
-            connection = await self._service_connection()
-            answer = await connection.request(
-                lambda request_id: commands.get_topics_of_namespace(request_id, str(namespace), mode=wire_mode)
-            )
-            return list(answer.getTopicsOfNamespaceResponse.topics)
+        def frame(request_id: int) -> bytes:
+            return commands.get_topics_of_namespace(request_id, str(namespace), mode=wire_mode, topics_pattern=pattern)
+
+        async def attempt() -> TopicList:
+            answer = (await (await self.service_connection()).request(frame)).getTopicsOfNamespaceResponse
+            return TopicList(list(answer.topics), answer.filtered)
 
         return await self._retried(attempt)
 
@@ -176,7 +200,7 @@ class BinaryLookup:
         """The connections belong to the pool."""
         await self._gathered.close()
 
-    async def _service_connection(self) -> Connection:
+    async def service_connection(self) -> Connection:
         try:
             connection = await self._pool.get(self._host)
         except NotConnected:
@@ -255,10 +279,16 @@ class HttpLookup:
         except ValueError as error:
             raise UnknownError(f"the broker answered a lookup with {url!r}") from error
 
-    async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT") -> list[str]:
+    async def topics_of_namespace(
+        self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT", pattern: str | None = None
+    ) -> TopicList:
+        """The web service knows no patterns."""
         path = f"/admin/v2/namespaces/{namespace}/topics"
         query = {"mode": mode}
-        return list(await self._retried(lambda: self._http.get(path, kind="namespace", query=query)))
+        return TopicList(list(await self._retried(lambda: self._http.get(path, kind="namespace", query=query))))
+
+    async def service_connection(self) -> None:
+        return None
 
     async def schema(self, topic: TopicName, version: bytes | None = None) -> VersionedSchema | None:
         connection = await self._pool.get(await self.broker(topic))
@@ -285,7 +315,14 @@ async def fetch_schema(connection: Connection, topic: TopicName, version: bytes 
     return VersionedSchema(schema_from_wire(response.schema), response.schema_version)
 
 
-async def store_schema(connection: Connection, topic: TopicName, schema: SchemaInfo) -> bytes:
-    """The version of ``schema``, which the broker adds if its policies allow. Raises IncompatibleSchema."""
-    answer = await connection.request(lambda request_id: commands.get_or_create_schema(request_id, str(topic), schema))
+async def store_schema(
+    connection: Connection, topic: TopicName, schema: SchemaInfo, *, producer_name: str | None = None
+) -> bytes:
+    """The version of ``schema``, which the broker adds if its policies allow. Raises IncompatibleSchema.
+
+    ``producer_name``: for whom; replicators may be allowed what producers are not (PIP-433).
+    """
+    answer = await connection.request(
+        lambda request_id: commands.get_or_create_schema(request_id, str(topic), schema, producer_name=producer_name)
+    )
     return answer.getOrCreateSchemaResponse.schema_version

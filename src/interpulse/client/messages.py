@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from interpulse.model.ids import MessageId
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -29,8 +29,20 @@ class OutgoingMessage:
     event_time_ms: int = 0
     ordering_key: bytes | None = None
     deliver_at_ms: int | None = None
+    """When consumers of shared subscriptions get it at the earliest; others get it at once."""
+
     sequence_id: int | None = None
     replication_clusters: tuple[str, ...] = ()
+    deliver_after_ms: int | None = None
+    """The same, counted from the moment of sending."""
+
+    def due_from(self, now_ms: int) -> OutgoingMessage:
+        """The message with its delay turned into a time. Raises ValueError if it has both."""
+        if self.deliver_after_ms is None:
+            return self
+        if self.deliver_at_ms is not None:
+            raise ValueError("deliver_at_ms and deliver_after_ms exclude each other")
+        return replace(self, deliver_at_ms=now_ms + self.deliver_after_ms, deliver_after_ms=None)
 
 
 @dataclass(slots=True)
@@ -121,7 +133,7 @@ def _single(
         deliver_at_ms=metadata.deliver_at_time if metadata.HasField("deliver_at_time") else None,
         redelivery_count=redelivery_count,
         index=broker.index if broker is not None and broker.HasField("index") else None,
-        broker_publish_time_ms=broker.broker_timestamp if broker is not None else None,
+        broker_publish_time_ms=_broker_time(entry),
         is_encrypted=encrypted,
         batch_size=metadata.num_messages_in_batch if entry.is_batch else 0,
     )
@@ -157,7 +169,12 @@ def _batched(
         deliver_at_ms=metadata.deliver_at_time if metadata.HasField("deliver_at_time") else None,
         redelivery_count=redelivery_count,
         index=broker.index - count + 1 + message_id.batch_index if broker is not None and counted else None,
-        broker_publish_time_ms=broker.broker_timestamp if broker is not None else None,
+        broker_publish_time_ms=_broker_time(entry),
         is_encrypted=False,
         batch_size=count,
     )
+
+
+def _broker_time(entry: ParsedEntry) -> int | None:
+    broker = entry.broker_metadata
+    return broker.broker_timestamp if broker is not None and broker.HasField("broker_timestamp") else None

@@ -14,13 +14,11 @@ __all__ = ["PartitionWatch", "check_interval"]
 _log = logging.getLogger(__name__)
 
 
-def check_interval(interval_ms: int) -> None:
+def check_interval(name: str, interval_ms: int) -> None:
     """Raises ValueError for an interval at which nobody can ask."""
     if interval_ms < 1:
-        raise ValueError(
-            f"auto_update_partitions_interval_ms={interval_ms} must be at least 1; "
-            f"auto_update_partitions=False switches the looking off"
-        )
+        hint = "; auto_update_partitions=False switches the looking off" if name.startswith("auto_update") else ""
+        raise ValueError(f"{name}={interval_ms} must be at least 1{hint}")
 
 
 class PartitionWatch:

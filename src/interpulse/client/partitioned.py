@@ -130,7 +130,7 @@ class Producer:
         """Send one message and wait until the broker has stored it.
 
         ``content`` None is a tombstone. ``fields`` are those of :class:`OutgoingMessage`: properties, event_time_ms,
-        ordering_key, deliver_at_ms, sequence_id, replication_clusters.
+        ordering_key, deliver_at_ms, deliver_after_ms, sequence_id, replication_clusters.
         """
         message = _outgoing(content, key, fields)
         return await self._choose(message).send(message)

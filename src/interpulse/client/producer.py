@@ -71,7 +71,7 @@ class ProducerConfig:
     """How often it looks."""
 
     def __post_init__(self) -> None:
-        check_interval(self.auto_update_partitions_interval_ms)
+        check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
         if self.chunking_enabled and self.batching_enabled:
             raise ValueError("chunking_enabled needs batching_enabled=False")
 
@@ -135,6 +135,8 @@ class PartitionProducer:
     async def enqueue(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
         """Put one message on its way, waiting only for room; the future has its id, or the failure."""
         config = self._config
+        if message.deliver_after_ms is not None:
+            message = message.due_from(_now_ms())
         await self._lane.room(entries_max=config.pending_messages_max, bytes_max=config.pending_bytes_max)
         sequence_id = self._next_sequence_id(message)
         future: asyncio.Future[MessageId] = self._loop.create_future()

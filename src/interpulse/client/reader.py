@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from interpulse.client.consumer import ConsumerConfig, PartitionConsumer
+from interpulse.client.consumer import PartitionConsumer
+from interpulse.client.consumer_config import ConsumerConfig
 from interpulse.client.inbox import Inbox
 from interpulse.client.messages import Message
-from interpulse.client.partition_watch import PartitionWatch, check_interval
-from interpulse.client.partitioned import open_all, partition_names
+from interpulse.client.partition_watch import check_interval
+from interpulse.client.parts import Parts, SeekTarget
 from interpulse.client.session import Session
-from interpulse.model.errors import AlreadyClosed, PulsarError
+from interpulse.client.unpacking import Start
+from interpulse.model.errors import AlreadyClosed, InvalidRequest, PulsarError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
@@ -46,67 +47,51 @@ class ReaderConfig:
     """How often it looks."""
 
     def __post_init__(self) -> None:
-        check_interval(self.auto_update_partitions_interval_ms)
+        check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
 
 
 class Reader:
-    """Reads a topic, or all partitions of one. Made by :meth:`Client.create_reader`."""
+    """Reads a topic, all partitions of one, or several topics. Made by :meth:`Client.create_reader`."""
 
-    def __init__(self, session: Session, topic: TopicName, config: ReaderConfig) -> None:
+    def __init__(self, session: Session, topics: Sequence[TopicName], config: ReaderConfig) -> None:
         self._session = session
-        self._topic = topic
+        self._topics = list(topics)
         self._config = config
         self._inbox = Inbox()
-        self._parts: dict[str, PartitionConsumer] = {}
-        self._is_partitioned = False
-        self._growing = asyncio.Lock()
-        self._watch: PartitionWatch | None = None
+        interval_ms = config.auto_update_partitions_interval_ms if config.auto_update_partitions else None
+        self._parts = Parts(
+            session,
+            self._part_of,
+            create=config.force_topic_creation,
+            watch_interval_ms=interval_ms,
+            what=f"reader topics={','.join(map(str, topics))}",
+        )
         self._closed = False
 
     async def open(self) -> None:
         """Find the partitions and begin reading. Raises what a broker refuses."""
-        config = self._config
-        count = await self._session.lookup.partitions(
-            self._topic, create=config.force_topic_creation, fallback_on_old_broker=True
-        )
-        self._is_partitioned = count > 0
-        await self._add(partition_names(self._topic, count), MessageId(*config.start))
-        if count and config.auto_update_partitions:
-            interval_ms = config.auto_update_partitions_interval_ms
-            self._watch = PartitionWatch(
-                self._session, self.update_partitions, interval_ms=interval_ms, what=f"topic={self._topic}"
-            )
-
-    async def _add(self, topics: list[TopicName], start: MessageId) -> None:
-        """Read all these topics, or none of them."""
-        if len(topics) > 1:
-            await self._session.look_ahead(topics)
-        added = {str(topic): self._part(topic, start) for topic in topics}
-        self._parts |= added  # messages may come before the last one is open
         try:
-            await open_all(list(added.values()))
-            if self._closed:
-                await asyncio.gather(*(part.close() for part in added.values()))
-                raise AlreadyClosed("the reader is closed")
+            await self._parts.add(self._topics)
+            start = MessageId(*self._config.start)
+            if len(self._parts) > 1 and start.position not in (EARLIEST, LATEST):
+                raise InvalidRequest(
+                    f"message id {start} fits one topic or partition only, and there are {len(self._parts)}: "
+                    f"begin at EARLIEST or LATEST, then seek"
+                )
         except BaseException:
-            self._parts = {name: part for name, part in self._parts.items() if name not in added}
+            await self._parts.close()
             raise
 
     async def update_partitions(self) -> None:
         """Look for new partitions now; nothing is created by it. They are read from their beginning.
 
-        Raises TopicNotFound if the topic is gone.
+        Raises TopicNotFound if a topic is gone.
         """
         if self._closed:
             raise AlreadyClosed("the reader is closed")
-        async with self._growing:
-            if not self._is_partitioned:
-                return
-            count = await self._session.lookup.partitions(self._topic, create=False, fallback_on_old_broker=True)
-            if count > len(self._parts):
-                await self._add(partition_names(self._topic, count, first=len(self._parts)), MessageId(*EARLIEST))
+        await self._parts.update_partitions()
 
-    def _part(self, topic: TopicName, start: MessageId) -> PartitionConsumer:
+    def _part_of(self, topic: TopicName, late: bool) -> PartitionConsumer:
         config = self._config
         settings = ConsumerConfig(
             name=config.name,
@@ -115,14 +100,14 @@ class Reader:
             read_compacted=config.read_compacted,
             force_topic_creation=config.force_topic_creation,
         )
+        start = EARLIEST if late else config.start
         return PartitionConsumer(
             self._session,
             topic,
             f"{config.subscription_prefix}-{secrets.token_hex(5)}",
             settings,
             self._inbox,
-            start=start,
-            start_included=config.start_included,
+            start=Start(MessageId(*start), config.start_included),
             on_failed=self._on_failed,
         )
 
@@ -132,7 +117,13 @@ class Reader:
 
     @property
     def topic(self) -> str:
-        return str(self._topic)
+        """The topic as it was asked for, the first of several."""
+        return str(self._topics[0])
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics as they were asked for."""
+        return [str(topic) for topic in self._topics]
 
     @property
     def is_closed(self) -> bool:
@@ -140,7 +131,7 @@ class Reader:
 
     @property
     def is_connected(self) -> bool:
-        return not self._closed and all(part.is_connected for part in self._parts.values())
+        return not self._closed and all(part.is_connected for part in self._parts)
 
     async def read_next(self, timeout_ms: int | None = None) -> Message:
         """The next message. Raises OperationTimeout if none comes in time."""
@@ -163,25 +154,19 @@ class Reader:
         """Whether a message lies between the place reached and the end that the topic has now."""
         if len(self._inbox):
             return True
-        async with self._growing:
-            for part in self._parts.values():
-                if await _has_more(part):
-                    return True
-        return len(self._inbox) > 0
+        return await self._parts.any(_has_more) or len(self._inbox) > 0
 
-    async def seek(self, target: MessageId | int) -> None:
-        """Go on at a message (which comes next) or at a publish time in ms since the epoch."""
-        async with self._growing:
-            await asyncio.gather(*(part.seek(target) for part in self._parts.values()))
+    async def seek(self, target: SeekTarget, *, included: bool = True) -> None:
+        """Go on at a message (which comes next, or with ``included=False`` the one behind it) or at a publish time in
+        ms since the epoch; over several topics, also by a function of the topic's name."""
+        await self._parts.seek(target, included=included)
 
     async def close(self) -> None:
         """Stop reading; nothing of the reader stays at the broker."""
         if self._closed:
             return
         self._closed = True
-        if self._watch is not None:
-            await self._watch.stop()
-        await asyncio.gather(*(part.close() for part in self._parts.values()))
+        await self._parts.close()
         self._inbox.fail(AlreadyClosed("the reader is closed"))
 
     async def __aenter__(self) -> Self:
@@ -199,10 +184,6 @@ async def _has_more(part: PartitionConsumer) -> bool:
     if last.entry < 0:
         return False
     start = part.start
-    if start is None or start.position == LATEST:
+    if start is None or start.id.position == LATEST:
         return last.position > mark_delete
-    if last.position != start.position:
-        return last.position > start.position
-    if start.batch_index < 0 or last.batch_index < 0:
-        return part.start_included
-    return last.batch_index >= start.batch_index + (not part.start_included)
+    return start.admits(last)

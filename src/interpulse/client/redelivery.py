@@ -5,57 +5,85 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from interpulse.model.ids import Position
+from interpulse.model.ids import MessageId, Position
 
 __all__ = ["RedeliveryTimer"]
 
 
 class RedeliveryTimer:
-    """Remembers entries for ``delay_ms`` and then hands over those that are due together."""
+    """Remembers messages for a while and then hands over the entries of those that are due together.
 
-    def __init__(self, delay_ms: int, redeliver: Callable[[list[Position]], None]) -> None:
-        self._delay = delay_ms / 1000
+    Brokers repeat whole entries, so the messages of a batch have one delay, begun anew by each of them. Entries with
+    the same delay become due in the order they were added, so each of the few delays has a queue.
+    """
+
+    def __init__(self, redeliver: Callable[[list[Position]], None]) -> None:
         self._redeliver = redeliver
-        self._due: dict[Position, float] = {}
+        self._queues: dict[int, dict[Position, float]] = {}
+        self._in_batches: dict[Position, set[int]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
     def __len__(self) -> int:
-        return len(self._due)
+        return sum(map(len, self._queues.values()))
 
-    def add(self, position: Position) -> None:
-        """Start (or start again) the delay of an entry."""
-        self._due.pop(position, None)
-        self._due[position] = self._loop.time() + self._delay
-        self._arm()
+    def add(self, message_id: MessageId, delay_ms: int) -> None:
+        """Start (or start again) the delay of a message."""
+        position = message_id.position
+        if message_id.batch_index >= 0:
+            self._in_batches.setdefault(position, set()).add(message_id.batch_index)
+        self._forget(position)
+        queue = self._queues.setdefault(delay_ms, {})
+        queue[position] = due = self._loop.time() + delay_ms / 1000
+        if self._timer is None or due < self._timer.when():
+            self._arm()
 
-    def discard(self, position: Position) -> None:
-        self._due.pop(position, None)
+    def discard(self, message_id: MessageId) -> None:
+        """The message need not come again; its entry still does for others."""
+        position = message_id.position
+        others = self._in_batches.get(position)
+        if others is not None:
+            others.discard(message_id.batch_index)
+            if others:
+                return
+            del self._in_batches[position]
+        self._forget(position)
+
+    def _forget(self, position: Position) -> None:
+        for queue in self._queues.values():
+            queue.pop(position, None)
 
     def discard_up_to(self, position: Position) -> None:
-        self._due = {key: due for key, due in self._due.items() if key > position}
+        self._queues = {
+            delay: {key: due for key, due in queue.items() if key > position} for delay, queue in self._queues.items()
+        }
+        self._in_batches = {key: indexes for key, indexes in self._in_batches.items() if key > position}
 
     def clear(self) -> None:
-        self._due.clear()
+        self._queues.clear()
+        self._in_batches.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _arm(self) -> None:
-        if self._timer is None and self._due:
-            self._timer = self._loop.call_at(next(iter(self._due.values())), self._on_due)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        first_due = [next(iter(queue.values())) for queue in self._queues.values() if queue]
+        if first_due:
+            self._timer = self._loop.call_at(min(first_due), self._on_due)
 
     def _on_due(self) -> None:
-        """All delays are equal, so entries become due in the order they were added."""
         self._timer = None
         now = self._loop.time()
-        due = []
-        for position, moment in self._due.items():
-            if moment > now:
-                break
-            due.append(position)
-        for position in due:
-            del self._due[position]
+        due: list[tuple[float, Position]] = []
+        for queue in self._queues.values():
+            while queue and (first := next(iter(queue.items())))[1] <= now:
+                del queue[first[0]]
+                self._in_batches.pop(first[0], None)
+                due.append((first[1], first[0]))
+        self._queues = {delay: queue for delay, queue in self._queues.items() if queue}
         if due:
-            self._redeliver(due)
+            self._redeliver([position for _, position in sorted(due)])
         self._arm()

@@ -13,19 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from interpulse.client.backoff import retry
+from interpulse.client.attachment import Attachment
 from interpulse.client.connection import Connection
 from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
     ChecksumError,
     NotAllowed,
-    NotConnected,
     OperationTimeout,
     ProducerBusy,
     ProducerFenced,
     PulsarError,
-    ServiceNotReady,
     TopicTerminated,
     error_for_wire_code,
 )
@@ -70,8 +68,7 @@ class ProducerRequest:
     """How long to try to come back after the connection was lost; None = for ever."""
 
     resend_after_error: bool = True
-    """After the broker failed to store an entry: send it again on a new connection, or (False) fail the lane. While a
-    topic is being unloaded it is sent again in either case."""
+    """After the broker failed to store an entry: send it again on a new connection, or (False) fail the lane."""
 
 
 @dataclass(slots=True)
@@ -100,16 +97,20 @@ class SendingLane:
         self._id = session.next_id()
         self._epoch = 0
         self._topic_epoch: int | None = None
-        self._connection: Connection | None = None
+        self._place = Attachment(
+            session,
+            topic,
+            self,
+            what="producer",
+            timeout_ms=request.return_timeout_ms,
+            patient=request.access_mode == pb.WaitForExclusive,  # waits as long as it takes
+        )
         self._unconfirmed: deque[_Unconfirmed] = deque()
         self._pending_bytes = 0
         self._room = asyncio.Event()
         self._failure: PulsarError | None = None
-        self._returning: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self._backoff = session.backoff()
-        self._attached_at = 0.0
 
     @property
     def pending_count(self) -> int:
@@ -122,7 +123,7 @@ class SendingLane:
 
     @property
     def is_connected(self) -> bool:
-        return self._connection is not None
+        return self._place.connection is not None
 
     @property
     def failure(self) -> PulsarError | None:
@@ -137,39 +138,20 @@ class SendingLane:
         def retriable(error: PulsarError) -> bool:
             return error.retriable or (isinstance(error, ProducerBusy) and self._loop.time() < deadline)
 
-        await retry(
-            self._attach,
-            timeout_ms=timeout_ms,
-            backoff=self._session.backoff(),
-            retriable=retriable,
-            patient=self._waits,
-        )
+        await self._place.open(timeout_ms=timeout_ms, retriable=retriable)
 
-    @property
-    def _waits(self) -> bool:
-        """A producer that waits for exclusivity waits as long as it takes."""
-        return self._request.access_mode == pb.WaitForExclusive
-
-    async def _attach(self, assigned_url: str | None = None) -> None:
-        connection = await self._session.connect(self.topic, assigned_url=assigned_url)
-        connection.add_producer(self._id, self)
-        try:
-            answer = (await connection.request(self._producer_frame)).producer_success
-        except BaseException as error:
-            connection.remove_producer(self._id)
-            if isinstance(error, OperationTimeout | asyncio.CancelledError):  # the broker may let it in all the same
-                connection.tell(lambda request_id: commands.close_producer(self._id, request_id))
-            raise
-        if not connection.hosts_producer(self._id):
-            raise NotConnected("the producer was closed right after it was opened")
+    async def register(self, connection: Connection) -> None:
+        """Called by the attachment: open the producer, and send what is unconfirmed."""
+        if self._place.is_returning:
+            self._epoch += 1
+        answer = (await connection.producers.open(self._id, self, self._producer_frame)).producer_success
         self.name = answer.producer_name
         self.last_sequence_id = max(self.last_sequence_id, answer.last_sequence_id)
         self.schema_version = answer.schema_version
         self.message_bytes_max = connection.message_bytes_max
         if answer.HasField("topic_epoch"):
             self._topic_epoch = answer.topic_epoch
-        self._connection = connection
-        self._attached_at = self._loop.time()
+        self._place.settle(connection)
         for entry in self._unconfirmed:
             connection.write(entry.head, entry.entry)
 
@@ -213,8 +195,9 @@ class SendingLane:
         deadline = self._loop.time() + self._send_timeout
         self._unconfirmed.append(_Unconfirmed(sequence_id, head, entry, future, deadline))
         self._pending_bytes += len(entry)
-        if self._connection is not None:
-            self._connection.write(head, entry)
+        connection = self._place.connection
+        if connection is not None:
+            connection.write(head, entry)
         if self._send_timeout and self._timer is None:
             self._timer = self._loop.call_at(deadline, self._on_timeout)
         return future
@@ -240,17 +223,10 @@ class SendingLane:
 
     async def close(self) -> None:
         """Say goodbye to the broker. What is unconfirmed fails with AlreadyClosed."""
-        connection = self._connection
-        self._fail(AlreadyClosed(f"the producer on {self.topic} is closed"))
-        if self._returning is not None:
-            self._returning.cancel()
-            await asyncio.gather(self._returning, return_exceptions=True)
-        if connection is not None and connection.is_open:
-            connection.remove_producer(self._id)
-            try:
-                await connection.request(lambda request_id: commands.close_producer(self._id, request_id))
-            except PulsarError as error:
-                _log.debug("producer was not closed properly topic=%s error=%s", self.topic, error)
+        self.on_failed(AlreadyClosed(f"the producer on {self.topic} is closed"))
+        connection = await self._place.leave()
+        if connection is not None:
+            await connection.producers.close(self._id)
 
     # ---- Called by the connection
 
@@ -267,9 +243,8 @@ class SendingLane:
 
     def on_send_error(self, error: pb.CommandSendError) -> None:
         failure = error_for_wire_code(error.error, error.message)
-        moving = isinstance(failure, ServiceNotReady)  # the topic is being unloaded: nothing behind is stored either
-        if isinstance(failure, TopicTerminated | ProducerFenced) or not (moving or self._request.resend_after_error):
-            self._fail(failure)
+        if isinstance(failure, TopicTerminated | ProducerFenced) or not self._request.resend_after_error:
+            self.on_failed(failure)
         elif isinstance(failure, ChecksumError | NotAllowed):
             front = self._unconfirmed[0] if self._unconfirmed else None
             if front is not None and front.sequence_id == error.sequence_id:
@@ -279,11 +254,8 @@ class SendingLane:
             self._start_over()
 
     def on_detached(self, assigned_url: str | None) -> None:
-        if self._connection is None:
-            return  # still opening: the request under way fails, and whoever opens tries again
-        self._connection = None
-        if self._failure is None and self._returning is None and not self._session.is_closed:
-            self._returning = self._session.spawn(self._return(assigned_url))
+        if self._place.lose() and self._failure is None:
+            self._place.come_back(assigned_url)
 
     # ---- Inside
 
@@ -302,28 +274,8 @@ class SendingLane:
 
     def _start_over(self) -> None:
         """Drop the connection, so that everything unconfirmed is sent again in order."""
-        if self._connection is not None:
-            self._connection.close()
-
-    async def _return(self, assigned_url: str | None) -> None:
-        try:
-            await self._session.return_to_broker(
-                self._reattach,
-                what=f"producer on {self.topic}",
-                backoff=self._backoff,
-                held_s=self._loop.time() - self._attached_at,
-                assigned_url=assigned_url,
-                timeout_ms=self._request.return_timeout_ms,
-                patient=self._waits,
-            )
-        except PulsarError as failure:
-            self._fail(failure)
-        finally:
-            self._returning = None
-
-    async def _reattach(self, assigned_url: str | None) -> None:
-        self._epoch += 1
-        await self._attach(assigned_url)
+        if self._place.connection is not None:
+            self._place.connection.close()
 
     def _on_timeout(self) -> None:
         """Fail what waited too long; the rest keeps its place."""
@@ -334,13 +286,15 @@ class SendingLane:
         if self._unconfirmed:
             self._timer = self._loop.call_at(self._unconfirmed[0].deadline, self._on_timeout)
 
-    def _fail(self, failure: PulsarError) -> None:
+    def on_failed(self, failure: PulsarError) -> None:
+        """The lane takes nothing any more."""
         if self._failure is not None:
             return
         self._failure = failure
-        if self._connection is not None and not isinstance(failure, AlreadyClosed):
-            self._connection.remove_producer(self._id)
-            self._connection = None
+        connection = self._place.connection
+        if connection is not None and not isinstance(failure, AlreadyClosed):
+            connection.producers.forget(self._id)
+            self._place.lose()
         if self._timer is not None:
             self._timer.cancel()
         while self._unconfirmed:

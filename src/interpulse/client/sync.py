@@ -6,10 +6,9 @@ by its first call and ended by :meth:`Client.close`; nothing is started by impor
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -18,61 +17,16 @@ from interpulse.client import multi_topic, partitioned, reader
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.lookup import TopicMode, VersionedSchema
 from interpulse.client.messages import Message, OutgoingMessage
+from interpulse.client.parts import SeekTarget
+from interpulse.client.portal import Portal
+from interpulse.client.sync_table_view import TableView
 from interpulse.model.errors import AlreadyClosed, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.schemas import SchemaInfo
 
-__all__ = ["Client", "Consumer", "Portal", "Producer", "Reader"]
+__all__ = ["Client", "Consumer", "Producer", "Reader", "TableView"]
 
 Result = TypeVar("Result")
-
-
-class Portal:
-    """One event loop in one thread, for callers that block. :meth:`close` ends both."""
-
-    def __init__(self, name: str = "interpulse") -> None:
-        self._name = name
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
-        self._closed = False
-
-    def call(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Run what ``work`` makes in the loop and wait for its result."""
-        return self.submit(work).result()
-
-    def submit(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> concurrent.futures.Future[Result]:
-        """Run what ``work`` makes in the loop; the future may be waited for in any other thread."""
-        loop = self._running_loop()
-        return asyncio.run_coroutine_threadsafe(work(), loop)
-
-    def run(self, work: Callable[[], Result]) -> Result:
-        """Run a plain function in the loop and wait for its result."""
-
-        async def in_loop() -> Result:
-            return work()
-
-        return self.call(in_loop)
-
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._starting:
-            if self._closed:
-                raise AlreadyClosed("the client is closed")
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
-                self._thread.start()
-            return self._loop
-
-    def close(self) -> None:
-        """Stop the loop and wait for the thread."""
-        with self._starting:
-            self._closed = True
-            loop, self._loop = self._loop, None
-        if loop is not None and self._thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            self._thread.join()
-            loop.close()
 
 
 class Producer:
@@ -138,6 +92,14 @@ class Consumer:
         """The next message. Raises OperationTimeout if none comes in time."""
         return self._portal.call(lambda: self._consumer.receive(timeout_ms))
 
+    def receive_batch(
+        self, *, messages_max: int | None = None, bytes_max: int = 10 * 1024 * 1024, timeout_ms: int = 100
+    ) -> list[Message]:
+        """What comes until one of the limits is reached; perhaps nothing."""
+        return self._portal.call(
+            lambda: self._consumer.receive_batch(messages_max=messages_max, bytes_max=bytes_max, timeout_ms=timeout_ms)
+        )
+
     def __iter__(self) -> Iterator[Message]:
         while True:
             try:
@@ -157,13 +119,29 @@ class Consumer:
         """Give the message back; it comes again later."""
         self._portal.run(lambda: self._consumer.negative_acknowledge(message))
 
+    def reconsume_later(self, message: Message, delay_ms: int, properties: Mapping[str, str] | None = None) -> None:
+        """Have the message again after a delay, through the retry letter topic."""
+        self._portal.call(lambda: self._consumer.reconsume_later(message, delay_ms, properties))
+
     def redeliver_unacknowledged(self) -> None:
         """Have everything sent again that was received and not acknowledged."""
         self._portal.run(self._consumer.redeliver_unacknowledged)
 
-    def seek(self, target: MessageId | int) -> None:
-        """Move the subscription to a message or to a publish time in ms since the epoch."""
-        self._portal.call(lambda: self._consumer.seek(target))
+    def seek(self, target: SeekTarget, *, included: bool = True) -> None:
+        """Move the subscription to a message, to a publish time in ms, or by a function of the topic's name."""
+        self._portal.call(lambda: self._consumer.seek(target, included=included))
+
+    def update_partitions(self) -> None:
+        """Look for new partitions of all topics now."""
+        self._portal.call(self._consumer.update_partitions)
+
+    def add_topics(self, topics: Sequence[str]) -> None:
+        """Subscribe to more topics, to all of them or to none."""
+        self._portal.call(lambda: self._consumer.add_topics(topics))
+
+    def remove_topics(self, topics: Sequence[str]) -> None:
+        """Consume these topics no more; their subscriptions stay."""
+        self._portal.call(lambda: self._consumer.remove_topics(topics))
 
     def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription, and close."""
@@ -193,6 +171,10 @@ class Reader:
     def topic(self) -> str:
         return self._reader.topic
 
+    @property
+    def topics(self) -> list[str]:
+        return self._reader.topics
+
     def read_next(self, timeout_ms: int | None = None) -> Message:
         """The next message. Raises OperationTimeout if none comes in time."""
         return self._portal.call(lambda: self._reader.read_next(timeout_ms))
@@ -208,9 +190,9 @@ class Reader:
         """Whether a message lies between the place reached and the end that the topic has now."""
         return self._portal.call(self._reader.has_message_available)
 
-    def seek(self, target: MessageId | int) -> None:
-        """Go on at a message or at a publish time in ms since the epoch."""
-        self._portal.call(lambda: self._reader.seek(target))
+    def seek(self, target: SeekTarget, *, included: bool = True) -> None:
+        """Go on at a message, at a publish time in ms, or by a function of the topic's name."""
+        self._portal.call(lambda: self._reader.seek(target, included=included))
 
     def close(self) -> None:
         """Stop reading; nothing of the reader stays at the broker."""
@@ -241,14 +223,21 @@ class Client:
         """A producer. ``options``: those of ProducerConfig."""
         return Producer(self._portal, self._portal.call(lambda: self._client.create_producer(topic, **options)))
 
-    def subscribe(self, topics: str | Sequence[str], subscription: str, **options: Any) -> Consumer:
-        """A consumer of one or several topics. ``options``: those of ConsumerConfig."""
+    def subscribe(self, topics: str | Sequence[str] | re.Pattern[str], subscription: str, **options: Any) -> Consumer:
+        """A consumer of one or several topics, or of those that match an expression. ``options``: those of
+        ConsumerConfig."""
         made = self._portal.call(lambda: self._client.subscribe(topics, subscription, **options))
         return Consumer(self._portal, made)
 
-    def create_reader(self, topic: str, start: MessageId | Position = EARLIEST, **options: Any) -> Reader:
-        """A reader from ``start`` on. ``options``: those of ReaderConfig."""
-        return Reader(self._portal, self._portal.call(lambda: self._client.create_reader(topic, start, **options)))
+    def create_reader(
+        self, topics: str | Sequence[str], start: MessageId | Position = EARLIEST, **options: Any
+    ) -> Reader:
+        """A reader of one or several topics from ``start`` on. ``options``: those of ReaderConfig."""
+        return Reader(self._portal, self._portal.call(lambda: self._client.create_reader(topics, start, **options)))
+
+    def create_table_view(self, topic: str, **options: Any) -> TableView:
+        """The newest value of every key of a topic. ``options``: those of TableViewConfig."""
+        return TableView(self._portal, self._portal.call(lambda: self._client.create_table_view(topic, **options)))
 
     def get_partitions_for_topic(
         self, topic: str, create: bool | None = None, *, fallback_on_old_broker: bool = False

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 from interpulse.model.ids import LATEST, MessageId
 from interpulse.model.names import TopicName, encode_local_name
 
-__all__ = ["LATEST_ID", "message_id_of", "reset_position", "stats_query", "subscription_path", "topic_path"]
+__all__ = [
+    "LATEST_ID",
+    "encoded_subscription",
+    "message_id_of",
+    "reset_position",
+    "stats_query",
+    "subscription_path",
+    "topic_path",
+]
 
 LATEST_ID: Final = MessageId(LATEST.ledger, LATEST.entry)
 """After the last message."""
@@ -20,9 +29,14 @@ def topic_path(topic: TopicName | str, last: str = "") -> str:
     return f"{root}/{last}" if last else root
 
 
+def encoded_subscription(subscription: str) -> str:
+    """Twice, because brokers decode it twice: a ``+`` or ``%`` in a name would not arrive otherwise."""
+    return quote(encode_local_name(subscription), safe="")
+
+
 def subscription_path(topic: TopicName | str, subscription: str, last: str = "") -> str:
     """The path of a subscription, or of something below it."""
-    path = topic_path(topic, f"subscription/{encode_local_name(subscription)}")
+    path = topic_path(topic, f"subscription/{encoded_subscription(subscription)}")
     return f"{path}/{last}" if last else path
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-__all__ = ["ClusterData", "TenantInfo"]
+__all__ = ["ClusterData", "FailureDomain", "TenantInfo"]
 
 _CLUSTER_KEYS = {
     "service_url": "serviceUrl",
@@ -22,8 +22,24 @@ _CLUSTER_KEYS = {
     "broker_client_tls_enabled": "brokerClientTlsEnabled",
     "tls_allow_insecure_connection": "tlsAllowInsecureConnection",
     "broker_client_trust_certs_file_path": "brokerClientTrustCertsFilePath",
+    "broker_client_key_file_path": "brokerClientKeyFilePath",
+    "broker_client_certificate_file_path": "brokerClientCertificateFilePath",
     "listener_name": "listenerName",
 }
+_JAVA_KEYS: Final = frozenset(
+    {
+        "brokerClientTlsEnabledWithKeyStore",
+        "brokerClientTlsTrustStoreType",
+        "brokerClientTlsTrustStore",
+        "brokerClientTlsTrustStorePassword",
+        "brokerClientTlsKeyStoreType",
+        "brokerClientTlsKeyStore",
+        "brokerClientTlsKeyStorePassword",
+        "brokerClientSslFactoryPlugin",
+        "brokerClientSslFactoryPluginParams",
+    }
+)
+"""Key stores and plug-ins that only Java can use: kept for the tools that wrote them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +58,18 @@ class ClusterData:
     broker_client_tls_enabled: bool = False
     tls_allow_insecure_connection: bool = False
     broker_client_trust_certs_file_path: str | None = None
+    broker_client_key_file_path: str | None = None
+    broker_client_certificate_file_path: str | None = None
     listener_name: str | None = None
+    other: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Pulsar's JSON; fields that were never set are left out."""
-        body: dict[str, Any] = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
+        body: dict[str, Any] = dict(self.other)
+        for name, key in _CLUSTER_KEYS.items():
+            value = getattr(self, name)
             if value is not None:
-                body[_CLUSTER_KEYS[item.name]] = list(value) if isinstance(value, tuple) else value
+                body[key] = list(value) if isinstance(value, tuple) else value
         return body
 
     @classmethod
@@ -61,7 +80,7 @@ class ClusterData:
             value = body.get(key)
             if value is not None:
                 values[name] = tuple(value) if isinstance(value, list) else value
-        return cls(**values)
+        return cls(other={key: body[key] for key in _JAVA_KEYS & body.keys() if body[key] is not None}, **values)
 
     def dump(self) -> bytes:
         return json.dumps(self.to_json()).encode()
@@ -90,4 +109,25 @@ class TenantInfo:
 
     @classmethod
     def load(cls, raw: bytes) -> TenantInfo:
+        return cls.from_json(json.loads(raw))
+
+
+@dataclass(frozen=True, slots=True)
+class FailureDomain:
+    """Brokers of one cluster that fail together, by their ``host:port``."""
+
+    brokers: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"brokers": sorted(self.brokers)}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> FailureDomain:
+        return cls(tuple(sorted(set(body.get("brokers") or ()))))
+
+    def dump(self) -> bytes:
+        return json.dumps(self.to_json()).encode()
+
+    @classmethod
+    def load(cls, raw: bytes) -> FailureDomain:
         return cls.from_json(json.loads(raw))

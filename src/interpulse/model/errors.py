@@ -7,6 +7,7 @@
     ├── MetadataError
     ├── PersistenceError
     ├── AuthenticationError, AuthorizationError
+    │   └── Unauthorized (401)
     ├── ServiceNotReady, UnknownListener (500), TooManyRequests
     ├── ConsumerBusy, ConsumerAssignError, ConsumerNotFound
     ├── ProducerBusy, ProducerFenced, QuotaExceededError, QuotaExceededException
@@ -91,6 +92,7 @@ __all__ = [
     "TopicLimitReached",
     "TopicNotFound",
     "TopicTerminated",
+    "Unauthorized",
     "UnknownError",
     "UnknownListener",
     "Unprocessable",
@@ -172,6 +174,12 @@ class AuthorizationError(PulsarError):
 
     wire_code = ServerError.AuthorizationError
     http_status = 403
+
+
+class Unauthorized(AuthorizationError):
+    """The role may not do this; over HTTP the status Pulsar has for topics, tenants and clusters."""
+
+    http_status = 401
 
 
 class Forbidden(AuthorizationError):

@@ -120,6 +120,13 @@ class NamespaceName:
         return cls(tenant, local)
 
     def __str__(self) -> str:
+        return self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)  # as that of a topic's name
+
+    @_Kept
+    def _text(self) -> str:
         return f"{self.tenant}/{self.local}"
 
     @property

@@ -11,6 +11,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from interpulse.model.messaging_policies import (
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    PublishRate,
+    SubscribeRate,
+)
+from interpulse.model.permissions import NO_PERMISSIONS, Permissions
+from interpulse.model.policy_fields import (
+    LONG_MAX,
+    flag,
+    number,
+    one_each,
+    read_fields,
+    record,
+    text,
+    texts,
+    write_fields,
+)
+
 __all__ = [
     "DELETE_WHEN_CAUGHT_UP",
     "DELETE_WHEN_NO_SUBSCRIPTIONS",
@@ -117,7 +137,34 @@ class NamespacePolicies:
     allow_auto_update_schema_with_replicator: bool = True
     schema_validation_enforced: bool = False
     deleted: bool = False
+    publish_rates: Mapping[str, PublishRate] = field(default_factory=dict)
+    """By cluster, as the three that follow: a replicated namespace may have other rates elsewhere."""
+
+    dispatch_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
+    subscription_dispatch_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
+    subscribe_rates: Mapping[str, SubscribeRate] = field(default_factory=dict)
+    backlog_quotas: Mapping[str, BacklogQuota] = field(default_factory=dict)
+    """By type."""
+
+    max_producers: int | None = None
+    max_consumers: int | None = None
+    max_consumers_per_subscription: int | None = None
+    max_subscriptions: int | None = None
+    max_unacked_per_consumer: int | None = None
+    max_unacked_per_subscription: int | None = None
+    delayed_delivery: DelayedDelivery | None = None
+    deduplication_snapshot_seconds: int | None = None
+    compaction_threshold_bytes: int | None = None
+    encryption_required: bool = False
+    subscription_types_enabled: frozenset[str] | None = None
+    granted: Permissions | None = None
+    subscription_auth_mode: str | None = None
     other: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def permissions(self) -> Permissions:
+        """Who was granted what; nobody anything if that was never said."""
+        return self.granted or NO_PERMISSIONS
 
     def to_json(self) -> dict[str, Any]:
         """Pulsar's JSON with nulls left out; unknown fields come back as they were stored."""
@@ -130,6 +177,8 @@ class NamespacePolicies:
             "schema_validation_enforced": self.schema_validation_enforced,
             "deleted": self.deleted,
         }
+        messaging = write_fields(_MESSAGING_FIELDS, self)
+        body |= {key: value for key, value in messaging.items() if value or key not in body}
         return body | {key: value for key, value in self._optional_json().items() if value is not None}
 
     def _optional_json(self) -> dict[str, Any]:
@@ -155,7 +204,9 @@ class NamespacePolicies:
         inactive_topics = body.get("inactive_topic_policies")
         retention = body.get("retention_policies")
         with_replicator = body.get("is_allow_auto_update_schema_with_replicator")
+        messaging, understood = read_fields(_MESSAGING_FIELDS, body)
         return cls(
+            **messaging,
             replication_clusters=tuple(sorted(body.get("replication_clusters") or ())),
             allowed_clusters=tuple(sorted(body.get("allowed_clusters") or ())),
             auto_topic_creation=AutoTopicCreation.from_json(auto_topics) if auto_topics else None,
@@ -172,7 +223,11 @@ class NamespacePolicies:
             allow_auto_update_schema_with_replicator=True if with_replicator is None else bool(with_replicator),
             schema_validation_enforced=bool(body.get("schema_validation_enforced", False)),
             deleted=bool(body.get("deleted", False)),
-            other={key: value for key, value in body.items() if key not in _KNOWN_KEYS and value is not None},
+            other={
+                key: value
+                for key, value in body.items()
+                if key not in _KNOWN_KEYS and key not in understood and value is not None
+            },
         )
 
     def dump(self) -> bytes:
@@ -187,6 +242,26 @@ class NamespacePolicies:
         return replace(self, **values)
 
 
+_MESSAGING_FIELDS: Final = (
+    one_each("publishMaxMessageRate", "publish_rates", PublishRate),
+    one_each("topicDispatchRate", "dispatch_rates", DispatchRate),
+    one_each("subscriptionDispatchRate", "subscription_dispatch_rates", DispatchRate),
+    one_each("clusterSubscribeRate", "subscribe_rates", SubscribeRate),
+    one_each("backlog_quota_map", "backlog_quotas", BacklogQuota),
+    number("max_producers_per_topic", "max_producers"),
+    number("max_consumers_per_topic", "max_consumers"),
+    number("max_consumers_per_subscription", "max_consumers_per_subscription"),
+    number("max_subscriptions_per_topic", "max_subscriptions"),
+    number("max_unacked_messages_per_consumer", "max_unacked_per_consumer"),
+    number("max_unacked_messages_per_subscription", "max_unacked_per_subscription"),
+    record("delayed_delivery_policies", "delayed_delivery", DelayedDelivery),
+    number("deduplicationSnapshotIntervalSeconds", "deduplication_snapshot_seconds"),
+    number("compaction_threshold", "compaction_threshold_bytes", most=LONG_MAX),
+    flag("encryption_required", "encryption_required"),
+    texts("subscription_types_enabled", "subscription_types_enabled"),
+    record("auth_policies", "granted", Permissions),
+    text("subscription_auth_mode", "subscription_auth_mode"),
+)
 _KNOWN_KEYS = frozenset(
     {
         "replication_clusters",

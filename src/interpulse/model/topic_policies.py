@@ -1,6 +1,6 @@
 """The policies of one topic as Pulsar's JSON knows them: what they do not set, its namespace decides.
 
-The policies this broker acts on are attributes, one line each here and in `_POLICIES`; everything else that is stored
+The policies this broker acts on are attributes, one line each here and in `_FIELDS`; everything else that is stored
 is kept in ``other`` and written back unchanged.
 """
 
@@ -11,12 +11,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from interpulse.model.policies import InactiveTopicPolicies
+from interpulse.model.messaging_policies import (
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    PublishRate,
+    SubscribeRate,
+)
+from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policy_fields import (
+    LONG_MAX,
+    flag,
+    number,
+    one_each,
+    read_fields,
+    record,
+    text,
+    texts,
+    write_fields,
+)
 
 __all__ = ["TopicPolicies"]
 
-_POLICIES: Final = {"inactiveTopicPolicies": ("inactive_topics", InactiveTopicPolicies)}
-"""By the key in JSON: the attribute, and the class that reads and writes it."""
+_CLUSTERS: Final = "replicationClusters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +41,52 @@ class TopicPolicies:
     """The policies of one topic, of all partitions if it is partitioned. None = not set here."""
 
     inactive_topics: InactiveTopicPolicies | None = None
+    replication_clusters: tuple[str, ...] | None = None
+    """The local cluster is one of them; the others get what is published, whatever the namespace says."""
+
+    retention: RetentionPolicies | None = None
+    message_ttl_seconds: int | None = None
+    backlog_quotas: Mapping[str, BacklogQuota] | None = None
+    """By type."""
+
+    publish_rate: PublishRate | None = None
+    dispatch_rate: DispatchRate | None = None
+    subscription_dispatch_rate: DispatchRate | None = None
+    subscribe_rate: SubscribeRate | None = None
+    max_producers: int | None = None
+    max_consumers: int | None = None
+    max_consumers_per_subscription: int | None = None
+    max_subscriptions: int | None = None
+    max_unacked_per_consumer: int | None = None
+    max_unacked_per_subscription: int | None = None
+    max_message_size: int | None = None
+    delayed_delivery: DelayedDelivery | None = None
+    deduplication_enabled: bool | None = None
+    deduplication_snapshot_seconds: int | None = None
+    compaction_threshold_bytes: int | None = None
+    subscription_types_enabled: frozenset[str] | None = None
+    auto_subscription_creation_allowed: bool | None = None
+    schema_compatibility_strategy: str | None = None
+    schema_validation_enforced: bool | None = None
     other: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """What is set; empty if nothing is."""
-        values = {key: getattr(self, name) for key, (name, _) in _POLICIES.items()}
-        return dict(self.other) | {key: value.to_json() for key, value in values.items() if value is not None}
+        body = dict(self.other) | write_fields(_FIELDS, self)
+        if self.replication_clusters is not None:
+            body[_CLUSTERS] = sorted(self.replication_clusters)
+        return body
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TopicPolicies:
-        known = {name: kind.from_json(body[key]) for key, (name, kind) in _POLICIES.items() if body.get(key)}
-        other = {key: value for key, value in body.items() if key not in _POLICIES and value is not None}
-        return cls(other=other, **known)
+        known, understood = read_fields(_FIELDS, body)
+        clusters = body.get(_CLUSTERS)
+        understood.add(_CLUSTERS)
+        return cls(
+            **known,
+            replication_clusters=tuple(sorted(clusters)) if clusters else None,
+            other={key: value for key, value in body.items() if key not in understood and value is not None},
+        )
 
     def dump(self) -> bytes:
         return json.dumps(self.to_json()).encode()
@@ -47,3 +98,30 @@ class TopicPolicies:
     def changed(self, **values: Any) -> TopicPolicies:
         """A copy with some policies replaced; None takes one away."""
         return replace(self, **values)
+
+
+_FIELDS: Final = (
+    record("inactiveTopicPolicies", "inactive_topics", InactiveTopicPolicies),
+    record("retentionPolicies", "retention", RetentionPolicies),
+    number("messageTTLInSeconds", "message_ttl_seconds"),
+    one_each("backLogQuotaMap", "backlog_quotas", BacklogQuota),
+    record("publishRate", "publish_rate", PublishRate),
+    record("dispatchRate", "dispatch_rate", DispatchRate),
+    record("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
+    record("subscribeRate", "subscribe_rate", SubscribeRate),
+    number("maxProducerPerTopic", "max_producers"),
+    number("maxConsumerPerTopic", "max_consumers"),
+    number("maxConsumersPerSubscription", "max_consumers_per_subscription"),
+    number("maxSubscriptionsPerTopic", "max_subscriptions"),
+    number("maxUnackedMessagesOnConsumer", "max_unacked_per_consumer"),
+    number("maxUnackedMessagesOnSubscription", "max_unacked_per_subscription"),
+    number("maxMessageSize", "max_message_size"),
+    record("delayedDelivery", "delayed_delivery", DelayedDelivery),
+    flag("deduplicationEnabled", "deduplication_enabled"),
+    number("deduplicationSnapshotIntervalSeconds", "deduplication_snapshot_seconds"),
+    number("compactionThreshold", "compaction_threshold_bytes", most=LONG_MAX),
+    texts("subscriptionTypesEnabled", "subscription_types_enabled"),
+    flag("autoSubscriptionCreation", "auto_subscription_creation_allowed"),
+    text("schemaCompatibilityStrategy", "schema_compatibility_strategy"),
+    flag("schemaValidationEnforced", "schema_validation_enforced"),
+)

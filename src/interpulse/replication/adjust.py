@@ -105,7 +105,7 @@ async def _plan_cluster(enabling: Enabling, cluster: str, local: NamespaceSnapsh
 
 
 def _unreachable(cluster: str, reason: str) -> ClusterPlan:
-    remedy = f"see that {cluster} is up and its serviceUrl right (clusters get {cluster}), then ask again"
+    remedy = f"see that {cluster} is up, its address and our credentials right (clusters get {cluster}), then ask again"
     conflict = AdjustmentConflict(ConflictKind.CLUSTER_UNREACHABLE, reason, remedy)
     return ClusterPlan(cluster, conflicts=(conflict,), skip_reason=reason)
 
@@ -118,7 +118,7 @@ async def _apply(enabling: Enabling, plan: AdjustmentPlan, connect: Connect) -> 
         if failure or not each.changes:
             clusters.append(replace(each, changes=tuple(_pending(change) for change in each.changes)))
             continue
-        async with connect(enabling.added[each.cluster].service_url or "") as admin:
+        async with connect(each.cluster, enabling.added[each.cluster]) as admin:
             changes, failure = await _apply_all(admin, each.changes)
         clusters.append(replace(each, changes=changes))
         if failure:

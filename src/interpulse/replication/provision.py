@@ -7,26 +7,51 @@ without a decision of an operator is held: `TopicHeld` says why and what would e
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from interpulse.client.admin import AdminClient
-from interpulse.client.admin_schemas import SchemaVersion
 from interpulse.model.errors import (
     Conflict,
     IncompatibleSchema,
     NamespaceNotFound,
+    NotConnected,
+    OperationTimeout,
     PulsarError,
+    RemoteClusterUnavailable,
     SchemaNotFound,
+    TenantNotFound,
     TopicNotFound,
+    UnknownError,
 )
 from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.provisioning import Provisioning, ProvisioningStep, plan_topic
 
-__all__ = ["TopicHeld", "TopicProvisioner", "topic_shape"]
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
+    from interpulse.client.admin_schemas import SchemaVersion
 
-_ATTEMPTS_MAX = 5
+__all__ = [
+    "Obstacle",
+    "Provisioned",
+    "Shape",
+    "TopicHeld",
+    "TopicProvisioner",
+    "copy_schemas",
+    "obstacle_of",
+    "topic_shape",
+]
+
+Shape = Callable[[TopicName], Awaitable[Existence]]
+"""Says what a base name stands for on one cluster, without creating it."""
+
+_ATTEMPTS_MAX: Final = 5
 """A creation can lose against somebody else's a few times; losing more often means that the two sides fight."""
+_SCHEMA_REMEDY: Final = (
+    "let replicators register schemas there (namespaces set-is-allow-auto-update-schema), relax its schema "
+    "compatibility strategy, or delete the schema that stands in the way"
+)
 
 
 class TopicHeld(PulsarError):
@@ -44,6 +69,40 @@ class TopicHeld(PulsarError):
         return type(self), (self.topic, self.reason, self.remedy)
 
 
+class Provisioned(NamedTuple):
+    """The partition count that both clusters have, 0 = not partitioned, and in words what was done for it."""
+
+    partitions: int
+    change: str | None = None
+
+
+class Obstacle(NamedTuple):
+    """Why a topic is not replicated now, in the words of its status record."""
+
+    state: str
+    reason: str
+    remedy: str
+
+
+def obstacle_of(cluster: str, problem: Exception) -> Obstacle:
+    """What an operator is told about a failure on the way to a cluster."""
+    if isinstance(problem, TopicHeld):
+        return Obstacle("HELD", problem.reason, problem.remedy)
+    if isinstance(problem, NotConnected | OperationTimeout | RemoteClusterUnavailable):
+        remedy = (
+            f"see that {cluster} is up and its addresses right (clusters get {cluster}); it is tried again by itself"
+        )
+        return Obstacle("DISCONNECTED", str(problem), remedy)
+    remedy = f"see the log of {cluster} for the reason; it is tried again by itself"
+    if isinstance(problem, PulsarError) and problem.http_status in (401, 403):
+        remedy = (
+            f"give {cluster} credentials that may create topics there (clusters update {cluster} --auth-plugin ..., "
+            "with its addresses: the whole record is replaced)"
+        )
+    reason = str(problem) if isinstance(problem, PulsarError) else f"{type(problem).__name__}: {problem}"
+    return Obstacle("HELD", reason, remedy)
+
+
 class TopicProvisioner:
     """Provisions topics of one pair of clusters.
 
@@ -53,7 +112,7 @@ class TopicProvisioner:
 
     def __init__(
         self,
-        source: AdminClient,
+        source: Shape,
         target: AdminClient,
         *,
         creation_allowed: bool = True,
@@ -64,22 +123,23 @@ class TopicProvisioner:
         self._creation_allowed = creation_allowed
         self._expansion_allowed = expansion_allowed
 
-    async def ensure_topic(self, topic: TopicName, *, equal_before: int | None = None) -> int:
-        """The partition count that both clusters have for the base of ``topic`` now; 0 = not partitioned.
+    async def ensure_topic(self, topic: TopicName, *, equal_before: int | None = None) -> Provisioned:
+        """Return when both clusters have the base of ``topic`` in the same shape.
 
         ``equal_before`` is the count both had when this was last asked: a source that has grown since then takes the
         remote topic along. Raises TopicHeld, or what the clusters answer when they cannot be asked.
         """
         base = topic.base
         refusal: Conflict | None = None
+        change: str | None = None
         for _ in range(_ATTEMPTS_MAX):
-            local = await topic_shape(self._source, base)
+            local = await self._source(base)
             remote = await self._remote_shape(base)
             plan = plan_topic(base, local, remote, may_create=self._creation_allowed)
             if plan.step is ProvisioningStep.CONNECT:
-                return plan.partitions
+                return Provisioned(plan.partitions, change)
             try:
-                await self._apply(base, plan, local, remote, equal_before)
+                change = await self._apply(base, plan, local, remote, equal_before)
             except Conflict as error:  # somebody else was faster, or something stands in the way: look again
                 refusal = error
         raise TopicHeld(
@@ -88,34 +148,10 @@ class TopicProvisioner:
             "remove there what stands in the way",
         )
 
-    async def ensure_schemas(self, topic: TopicName) -> dict[int, int]:
-        """Register all schemas of the topic remotely, oldest first, and return source version -> remote version.
-
-        Raises TopicHeld if the remote cluster refuses one: later versions are then not tried, so that their order is
-        kept.
-        """
-        versions = {}
-        for entry in await self._schema_history(topic):
-            try:
-                versions[entry.version] = await self._target.schemas.upload(topic.base, entry.schema)
-            except IncompatibleSchema as error:
-                raise TopicHeld(
-                    str(topic.base),
-                    f"the remote cluster refuses version {entry.version} of the schema of {topic.base}: {error}",
-                    "relax the schema compatibility strategy there, or delete the schema that stands in the way",
-                ) from error
-        return versions
-
-    async def _schema_history(self, topic: TopicName) -> list[SchemaVersion]:
-        try:
-            return await self._source.schemas.history(topic.base)
-        except SchemaNotFound:
-            return []
-
     async def _remote_shape(self, base: TopicName) -> Existence:
         try:
             return await topic_shape(self._target, base)
-        except NamespaceNotFound as error:
+        except (NamespaceNotFound, TenantNotFound) as error:
             namespace = base.namespace_name
             raise TopicHeld(
                 str(base), f"namespace {namespace} does not exist on the remote cluster", f"create {namespace} there"
@@ -123,16 +159,18 @@ class TopicProvisioner:
 
     async def _apply(
         self, base: TopicName, plan: Provisioning, local: Existence, remote: Existence, equal_before: int | None
-    ) -> None:
+    ) -> str:
         topics = self._target.topics
         if plan.step is ProvisioningStep.CREATE_PLAIN:
             await topics.create(base)
-        elif plan.step is ProvisioningStep.CREATE_PARTITIONED:
+            return f"{base.local_name} created with no partitions: it was absent there"
+        if plan.step is ProvisioningStep.CREATE_PARTITIONED:
             await topics.create_partitioned(base, plan.partitions, local_only=True)
-        elif self._may_expand(local, remote, equal_before):
+            return f"{base.local_name} created with {plan.partitions} partitions: it was absent there"
+        if self._may_expand(local, remote, equal_before):
             await topics.expand(base, local.partitions, local_only=True)
-        else:
-            raise TopicHeld(str(base), plan.reason, plan.remedy)
+            return f"{base.local_name} expanded to {local.partitions} partitions: the source has grown"
+        raise TopicHeld(str(base), plan.reason, plan.remedy)
 
     def _may_expand(self, local: Existence, remote: Existence, equal_before: int | None) -> bool:
         both_partitioned = local.kind is remote.kind is TopicKind.PARTITIONED
@@ -146,6 +184,33 @@ async def topic_shape(admin: AdminClient, base: TopicName) -> Existence:
         metadata = await admin.topics.partitioned_metadata(base)
     except TopicNotFound:
         return Existence(TopicKind.ABSENT)
+    except (AttributeError, TypeError, ValueError) as error:  # JSON of another shape than the admin API's
+        raise UnknownError(f"{admin.web_url} answers for {base} what no broker does") from error
     if metadata.partitions == 0:
         return Existence(TopicKind.NON_PARTITIONED)
     return Existence(TopicKind.PARTITIONED, metadata.partitions)
+
+
+async def copy_schemas(
+    source: AdminClient, topic: TopicName, register: Callable[[TopicName, SchemaInfo], Awaitable[object]]
+) -> None:
+    """Hand all schemas of the topic to ``register``, oldest first.
+
+    Raises TopicHeld if the remote cluster refuses one: later versions are then not tried, so that their order is kept.
+    """
+    for entry in await _schema_history(source, topic):
+        try:
+            await register(topic.base, entry.schema)
+        except IncompatibleSchema as error:
+            raise TopicHeld(
+                str(topic.base),
+                f"the remote cluster refuses version {entry.version} of the schema of {topic.base}: {error}",
+                _SCHEMA_REMEDY,
+            ) from error
+
+
+async def _schema_history(source: AdminClient, topic: TopicName) -> list[SchemaVersion]:
+    try:
+        return await source.schemas.history(topic.base)
+    except SchemaNotFound:
+        return []

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["AdminReading", "Connect", "NamespaceReading", "broker_auto_creation", "read_namespace", "read_remote"]
 
 T = TypeVar("T")
-Connect = Callable[[str], "AdminClient"]
-"""Makes a client for a web address; the caller closes it."""
+Connect = Callable[[str, ClusterData], "AdminClient"]
+"""Makes a client for a cluster; the caller closes it. Raises RemoteClusterUnavailable."""
 
 _QUESTIONS_MAX: Final = 16
 """At once and per cluster: a comparison must not crowd out what the cluster is there for."""
@@ -101,9 +101,7 @@ async def read_remote(
     With ``only``, just what a comparison of these topics looks at: no schema policies. Raises NamespaceNotFound, and
     RemoteClusterUnavailable with a sentence for whatever keeps the cluster from being read.
     """
-    if not data.service_url:
-        raise RemoteClusterUnavailable(f"Cluster {cluster} has no serviceUrl, so it cannot be compared")
-    async with connect(data.service_url) as admin:
+    async with connect(cluster, data) as admin:
         reading = AdminReading(admin)
         try:
             policies = await reading.policies(namespace)
@@ -114,11 +112,11 @@ async def read_remote(
             raise NamespaceNotFound(str(error)) from error
         except PulsarError as error:
             raise RemoteClusterUnavailable(
-                f"Cluster {cluster} at {data.service_url} cannot be compared: {error}"
+                f"Cluster {cluster} at {admin.web_url} cannot be compared: {error}"
             ) from error
         except (AttributeError, TypeError, ValueError) as error:  # JSON of another shape than the admin API's
             raise RemoteClusterUnavailable(
-                f"Cluster {cluster} at {data.service_url} cannot be compared: its answers are not those of a broker"
+                f"Cluster {cluster} at {admin.web_url} cannot be compared: its answers are not those of a broker"
             ) from error
 
 

@@ -1,20 +1,26 @@
-"""Bundles: the hash ranges of a namespace, which one a topic belongs to, and those that operators name."""
+"""Bundles, the hash ranges of a namespace: which one a topic belongs to, those that operators name, dividing them."""
 
 from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from interpulse.model.errors import InvalidRequest, PreconditionFailed
+from interpulse.model.errors import InvalidRequest, NotFound, PreconditionFailed
 from interpulse.model.names import TopicName
 from interpulse.model.policies import NamespacePolicies
 
 __all__ = [
     "BUNDLES_DEFAULT",
+    "LARGEST",
     "ONE_BUNDLE",
+    "RANGE_EQUALLY_DIVIDE",
+    "SPECIFIED_POSITIONS_DIVIDE",
+    "SPLIT_ALGORITHMS",
+    "TOPIC_COUNT_EQUALLY_DIVIDE",
     "boundaries_of",
     "bundle_at",
     "bundle_boundaries",
@@ -23,6 +29,9 @@ __all__ = [
     "bundles_of_new_namespace",
     "checked_bundle",
     "lower_ends",
+    "named_bundle",
+    "split_at",
+    "split_positions",
 ]
 
 BUNDLES_DEFAULT: Final = 4
@@ -32,6 +41,14 @@ _HASH_MAX: Final = 0xFFFFFFFF
 ONE_BUNDLE: Final = ("0x00000000", "0xffffffff")
 """The boundaries of a namespace that is not divided."""
 _REASON_CHARS_MAX: Final = 500
+
+RANGE_EQUALLY_DIVIDE: Final = "range_equally_divide"
+TOPIC_COUNT_EQUALLY_DIVIDE: Final = "topic_count_equally_divide"
+SPECIFIED_POSITIONS_DIVIDE: Final = "specified_positions_divide"
+SPLIT_ALGORITHMS: Final = (RANGE_EQUALLY_DIVIDE, TOPIC_COUNT_EQUALLY_DIVIDE, SPECIFIED_POSITIONS_DIVIDE)
+"""Pulsar's fourth, ``flow_or_qps_equally_divide``, needs rates per topic that are not measured here."""
+LARGEST: Final = "LARGEST"
+_HOT: Final = "HOT"
 
 
 def bundle_boundaries(bundles: int) -> tuple[str, ...]:
@@ -107,3 +124,67 @@ def checked_bundle(text: str, boundaries: Sequence[str]) -> str:
         known = ", ".join(bundles)
         raise PreconditionFailed(f"Invalid bundle range {text[:100]!r}: there is {known[:_REASON_CHARS_MAX]}")
     return text.lower()
+
+
+def named_bundle(text: str, boundaries: Sequence[str], topics: Iterable[TopicName]) -> str:
+    """As `checked_bundle`; ``LARGEST`` stands for the first bundle that most of the ``topics`` lie in.
+
+    Raises NotFound where there is none, and for ``HOT``.
+    """
+    if text == _HOT:
+        raise NotFound("Bundle range HOT not found: the load of bundles is not measured here; name one, or LARGEST")
+    if text != LARGEST:
+        return checked_bundle(text, boundaries)
+    counts = Counter(bundle_of(topic, boundaries) for topic in topics)
+    if not counts:
+        raise NotFound("Bundle range LARGEST not found: the namespace has no topics")
+    return min(counts, key=lambda bundle: (-counts[bundle], bundle))
+
+
+def split_positions(
+    bundle: str, *, algorithm: str, topics: Iterable[TopicName], positions: Sequence[int] = ()
+) -> list[int]:
+    """Where a bundle is divided, sorted; nothing where its topics leave nothing to divide.
+
+    ``topics`` are those of the bundle. Raises PreconditionFailed for an unknown algorithm, and where it has to be told
+    positions and is told none that lies inside.
+    """
+    lower, upper = (int(end, 16) for end in bundle.split("_"))
+    if algorithm == SPECIFIED_POSITIONS_DIVIDE:
+        return _positions_inside(bundle, range(lower + 1, upper), positions)
+    if algorithm == RANGE_EQUALLY_DIVIDE:
+        middle = lower + (upper - lower) // 2
+    elif algorithm == TOPIC_COUNT_EQUALLY_DIVIDE:
+        hashes = sorted(map(bundle_hash, topics))
+        if len(hashes) < 2:
+            return []
+        left, right = hashes[len(hashes) // 2 - 1], hashes[len(hashes) // 2]
+        middle = left + (right - left) // 2
+    else:
+        known = ", ".join(SPLIT_ALGORITHMS)
+        raise PreconditionFailed(
+            f"Unsupported namespace bundle split algorithm {algorithm[:100]!r}, supported algorithms are [{known}]"
+        )
+    return [middle] if lower < middle < upper else []
+
+
+def _positions_inside(bundle: str, inside: range, positions: Sequence[int]) -> list[int]:
+    if not positions:
+        raise PreconditionFailed(
+            f"With {SPECIFIED_POSITIONS_DIVIDE} split algorithm, splitBoundaries must not be empty"
+        )
+    chosen = sorted({position for position in positions if position in inside})
+    if not chosen:
+        raise PreconditionFailed(
+            f"None of the split boundaries lies in bundle {bundle}: they are numbers from {inside.start} to "
+            f"{inside.stop - 1}"
+        )
+    return chosen
+
+
+def split_at(boundaries: Sequence[str], positions: Iterable[int]) -> tuple[str, ...]:
+    """The boundaries with these in between; raises PreconditionFailed if there would be too many bundles."""
+    numbers = sorted({*(int(boundary, 16) for boundary in boundaries), *positions})
+    if len(numbers) - 1 > _BUNDLES_MAX:
+        raise PreconditionFailed(f"A namespace may have {_BUNDLES_MAX} bundles; this would make {len(numbers) - 1}")
+    return tuple(f"0x{number:08x}" for number in numbers)

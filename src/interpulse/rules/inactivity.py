@@ -21,10 +21,8 @@ from interpulse.model.policies import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
     InactiveTopicPolicies,
-    NamespacePolicies,
     RetentionPolicies,
 )
-from interpulse.model.topic_policies import TopicPolicies
 from interpulse.rules.decision import Decision
 from interpulse.rules.topics import TopicView
 
@@ -33,7 +31,6 @@ __all__ = [
     "TopicActivity",
     "check_inactive_topics",
     "decide_delete_deserted",
-    "effective_inactive_topics",
     "is_active",
     "is_expendable",
 ]
@@ -98,13 +95,6 @@ def decide_delete_deserted(view: TopicView, *, loaded: bool) -> Decision[bool]:
     if present is None or present.deleted or view.name.is_system or view.partition_records or loaded:
         return Decision(False)
     return Decision(True, (DeletePartitionedMetadata(view.name),))
-
-
-def effective_inactive_topics(
-    topic: TopicPolicies, namespace: NamespacePolicies | None, broker: InactiveTopicPolicies
-) -> InactiveTopicPolicies:
-    """The topic's policy if it has one, else the namespace's, else the broker's; each replaces the next as a whole."""
-    return topic.inactive_topics or (namespace and namespace.inactive_topics) or broker
 
 
 def check_inactive_topics(body: Mapping[str, Any]) -> InactiveTopicPolicies:

@@ -38,6 +38,7 @@ __all__ = [
     "sort_by_existence",
     "sort_by_namespace",
     "sort_by_owner",
+    "sort_by_permission",
 ]
 
 View = TypeVar("View")
@@ -192,6 +193,15 @@ def requested_topics(names: Iterable[str], answer: BatchAnswer) -> dict[str, Top
         except InvalidTopicName as error:
             answer.fail(name, error)
     return topics
+
+
+def sort_by_permission(
+    topics: Mapping[str, TopicName], refused: Mapping[str, PulsarError], answer: BatchAnswer
+) -> dict[str, TopicName]:
+    """The topics that may be looked up; the others fail before anything is said about their namespaces."""
+    for name, error in refused.items():
+        answer.fail(name, error)
+    return {name: topic for name, topic in topics.items() if name not in refused}
 
 
 def sort_by_namespace(

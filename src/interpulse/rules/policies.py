@@ -21,14 +21,11 @@ __all__ = [
     "check_auto_topic_creation",
     "check_not_negative",
     "check_retention",
+    "check_schema_switch",
     "check_strategy",
     "effective_auto_creation",
-    "effective_auto_subscription_creation",
-    "effective_deduplication",
-    "effective_retention",
     "effective_schema_strategy",
     "effective_topics_max",
-    "effective_ttl_seconds",
 ]
 
 _INT_MAX: Final = 2**31 - 1
@@ -137,34 +134,11 @@ def _invalid_override(reason: str) -> PreconditionFailed:
     return PreconditionFailed(f"Invalid configuration for autoTopicCreationOverride: {reason}")
 
 
-def effective_auto_subscription_creation(namespace: NamespacePolicies | None, broker_allowed: bool) -> bool:
-    """Whether SUBSCRIBE may create the subscription it names."""
-    override = namespace.auto_subscription_creation_allowed if namespace else None
-    return broker_allowed if override is None else override
-
-
-def effective_deduplication(namespace: NamespacePolicies | None, broker_enabled: bool) -> bool:
-    """Whether repeated sequence ids of a producer are dropped."""
-    override = namespace.deduplication_enabled if namespace else None
-    return broker_enabled if override is None else override
-
-
-def effective_retention(namespace: NamespacePolicies | None, broker: RetentionPolicies) -> RetentionPolicies:
-    """How long entries stay after every subscription has acknowledged them."""
-    return (namespace and namespace.retention) or broker
-
-
 def effective_schema_strategy(namespace: NamespacePolicies, broker_strategy: str) -> str:
     """How a new schema has to fit the earlier ones; the namespace's older setting counts if the newer says nothing."""
     if namespace.schema_compatibility_strategy != "UNDEFINED":
         return namespace.schema_compatibility_strategy
     return _LEGACY_STRATEGIES.get(str(namespace.other.get(_LEGACY_STRATEGY_FIELD)), broker_strategy)
-
-
-def effective_ttl_seconds(namespace: NamespacePolicies | None, broker_seconds: int) -> int:
-    """After how many seconds an unacknowledged message counts as acknowledged; 0 = never."""
-    override = namespace.message_ttl_seconds if namespace else None
-    return broker_seconds if override is None else override
 
 
 def effective_topics_max(namespace: NamespacePolicies | None, broker_max: int) -> int:
@@ -189,10 +163,10 @@ def check_retention(body: Mapping[str, Any]) -> RetentionPolicies:
     return retention
 
 
-def check_not_negative(name: str, value: int) -> int:
+def check_not_negative(name: str, value: int, *, most: int = _INT_MAX) -> int:
     """Limits and times to live are 0 or more, and what a Java client can read; raises PreconditionFailed."""
-    if not 0 <= value < 2**31:
-        raise PreconditionFailed(f"Invalid value for {name}: it must be 0 or more, and below 2^31, not {value}")
+    if not 0 <= value <= most:
+        raise PreconditionFailed(f"Invalid value for {name}: it must be 0 or more, and at most {most}, not {value}")
     return value
 
 
@@ -201,3 +175,9 @@ def check_strategy(value: Any, allowed: Sequence[str]) -> str:
     if value not in allowed:
         raise PreconditionFailed(f"Unknown schema compatibility strategy {value}; allowed are {', '.join(allowed)}")
     return str(value)
+
+
+def check_schema_switch(allowed: bool, with_replicator: bool) -> None:
+    """Whoever lets all producers bring schemas cannot keep replicators from it; raises InvalidRequest."""
+    if allowed and not with_replicator:
+        raise InvalidRequest("Can not enable for all producers but denies for replicators, which is meaningless")

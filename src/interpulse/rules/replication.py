@@ -13,10 +13,31 @@ from interpulse.model.errors import (
     PreconditionFailed,
     TenantNotFound,
 )
-from interpulse.model.names import NamespaceName
+from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
+from interpulse.model.topic_policies import TopicPolicies
 
-__all__ = ["check_allowed_clusters", "check_replication_clusters", "check_tenant_clusters"]
+__all__ = [
+    "check_allowed_clusters",
+    "check_new_namespace_clusters",
+    "check_replication_clusters",
+    "check_tenant_clusters",
+    "check_topic_replication_clusters",
+    "effective_replication_clusters",
+    "remote_clusters",
+]
+
+
+def effective_replication_clusters(topic: TopicPolicies, namespace: NamespacePolicies | None) -> tuple[str, ...]:
+    """Where a topic is: on the clusters set for itself, else on those of its namespace."""
+    if topic.replication_clusters is not None:
+        return topic.replication_clusters
+    return namespace.replication_clusters if namespace else ()
+
+
+def remote_clusters(local: str, clusters: Collection[str]) -> tuple[str, ...]:
+    """The clusters that get what is published here, sorted; none where the local cluster is not listed."""
+    return tuple(sorted(set(clusters) - {local})) if local in clusters else ()
 
 
 def check_replication_clusters(
@@ -34,10 +55,7 @@ def check_replication_clusters(
     if not requested:
         raise PreconditionFailed("ClusterIds should not be null or empty")
     _check_registered(requested, registered)
-    for name in sorted(requested):
-        peers = set(registered[name].peer_cluster_names or ()) & set(requested)
-        if peers:
-            raise Conflict(f"{sorted(peers)} are peer clusters of {name}; a namespace cannot be on both")
+    _check_peers(requested, registered)
     if policies is None:
         raise NamespaceNotFound(f"Namespace {namespace} does not exist")
     if policies.allowed_clusters:
@@ -49,6 +67,29 @@ def check_replication_clusters(
     if tenant is None:
         raise TenantNotFound(f"Tenant {namespace.tenant} does not exist")
     check_tenant_clusters(namespace.tenant, requested, tenant)
+
+
+def check_topic_replication_clusters(
+    topic: TopicName,
+    requested: Collection[str],
+    *,
+    local_cluster: str,
+    registered: Mapping[str, ClusterData],
+    tenant: TenantInfo,
+) -> None:
+    """Refuse a list of replication clusters of one topic; the first failing check decides, in Pulsar's order.
+
+    The allowed clusters of the namespace do not count here, as in Pulsar.
+    """
+    if not requested:
+        raise PreconditionFailed("ClusterIds should not be null or empty")
+    if local_cluster not in requested:
+        raise PreconditionFailed(
+            f"Can not remove local cluster from the local topic-level replication clusters policy; add {local_cluster}"
+        )
+    _check_registered(requested, registered)
+    _check_peers(requested, registered)
+    check_tenant_clusters(topic.tenant, requested, tenant)
 
 
 def check_allowed_clusters(
@@ -70,6 +111,29 @@ def check_allowed_clusters(
             )
 
 
+def check_new_namespace_clusters(
+    namespace: NamespaceName,
+    policies: NamespacePolicies,
+    *,
+    registered: Mapping[str, ClusterData],
+    tenant: TenantInfo,
+) -> None:
+    """Refuse a namespace on clusters its tenant may not use, that are not registered, peers, or not among the allowed.
+
+    ``registered`` holds those of both lists that are known.
+    """
+    replication, allowed = policies.replication_clusters, policies.allowed_clusters
+    for clusters in (replication, allowed):
+        check_tenant_clusters(namespace.tenant, clusters, tenant)
+        _check_registered(clusters, registered)
+    _check_peers(replication, registered)
+    if allowed and not set(replication) <= set(allowed):
+        raise InvalidRequest(
+            f"[{namespace}] All replication clusters should be included in allowed clusters. "
+            f"Repl clusters: {sorted(replication)}, allowed clusters: {sorted(allowed)}"
+        )
+
+
 def check_tenant_clusters(tenant_name: str, requested: Collection[str], tenant: TenantInfo) -> None:
     """Refuse clusters that the tenant may not use; raises Forbidden."""
     for name in sorted(requested):
@@ -81,3 +145,12 @@ def _check_registered(requested: Collection[str], registered: Mapping[str, Clust
     for name in sorted(requested):
         if name not in registered:
             raise Forbidden(f"Invalid cluster id: {name}")
+
+
+def _check_peers(requested: Collection[str], registered: Mapping[str, ClusterData]) -> None:
+    for name in sorted(requested):
+        peers = set(registered[name].peer_cluster_names or ()) & set(requested)
+        if peers:
+            raise Conflict(
+                f"{name}'s peer-clusters {sorted(peers)} can't be part of replication-clusters {sorted(requested)}"
+            )

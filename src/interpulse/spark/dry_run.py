@@ -16,7 +16,7 @@ __all__ = ["print_plan"]
 
 async def print_plan(config: PipelineConfig) -> int:
     """Print topics, what would be created on the target, and what would be held; changes nothing."""
-    async with AdminClient(config.source.admin_url, timeout_ms=10_000) as source:
+    async with config.source.admin() as source:
         try:
             selected = await select(config, source)
         except PulsarError as error:
@@ -26,7 +26,7 @@ async def print_plan(config: PipelineConfig) -> int:
             print("nothing is selected: no policy names another registered cluster")  # noqa: T201 - the command's output
         for remote, selection in selected.items():
             print(f"to {remote} ({selection.address.service_url}), start = {config.start}")  # noqa: T201 - as above
-            async with AdminClient(selection.address.admin_url, timeout_ms=10_000) as target:
+            async with selection.address.admin() as target:
                 for topic, count in selection.topics.items():
                     print(f"  {topic}: {await _plan(target, topic, count, config)}")  # noqa: T201 - as above
     return 0

@@ -95,7 +95,7 @@ async def _read_all(
     """Read all ranges, a bounded number at a time, and say how it ended."""
     error: BaseException | None = None
     try:
-        session = await session_for(options.service_url, options.operation_timeout_ms)
+        session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
         slots = asyncio.Semaphore(options.range_concurrency)
         buffer_bytes = max(options.fetch_buffer_bytes // min(len(ranges), options.range_concurrency), 64 * 1024)
 

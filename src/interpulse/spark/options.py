@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
+from interpulse.spark.access import Access
 from interpulse.spark.offsets import parse_offsets
 
 __all__ = [
@@ -160,14 +161,22 @@ def _option(
     *,
     aliases: tuple[str, ...] = (),
     purpose: Purpose = Purpose.ANY,
+    secret: bool = False,
     text: str,
 ) -> Any:
     metadata = {"option": name, "read": read, "aliases": aliases, "purpose": purpose, "text": text}
-    return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
+    return (
+        field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata, repr=not secret)
+    )
 
 
 _SERVICE_URL_TEXT = "binary service URL, for example `pulsar://127.0.0.1:6650`; required"
 _TIMEOUT_TEXT = "longest wait for the answer to one request"
+_TOKEN_TEXT = (
+    "token to authenticate with: best `file:///path`, which is read where it is used and anew for every connection; or "
+    "`env:NAME`, or the token itself"
+)
+_TRUST_TEXT = "file of the certificates that are trusted with `pulsar+ssl://`; without it the system's"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +192,12 @@ class ReadOptions:
         30_000,
         aliases=("pulsar.client.operationTimeoutMs",),
         text=_TIMEOUT_TEXT,
+    )
+    auth_token: str | None = _option(
+        "authToken", str, None, aliases=("pulsar.client.authParams",), secret=True, text=_TOKEN_TEXT
+    )
+    trust_certs_file: str | None = _option(
+        "tlsTrustCertsFile", str, None, aliases=("pulsar.client.tlsTrustCertsFilePath",), text=_TRUST_TEXT
     )
     topics: tuple[str, ...] = _option(
         "topics",
@@ -323,6 +338,10 @@ class ReadOptions:
         "verifyChecksum", _flag, True, purpose=Purpose.READ, text="check the CRC32C of every entry"
     )
 
+    @property
+    def access(self) -> Access:
+        return Access(self.auth_token, self.trust_certs_file)
+
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:
@@ -345,6 +364,12 @@ class WriteOptions:
         30_000,
         aliases=("pulsar.client.operationTimeoutMs",),
         text=_TIMEOUT_TEXT,
+    )
+    auth_token: str | None = _option(
+        "authToken", str, None, aliases=("pulsar.client.authParams",), secret=True, text=_TOKEN_TEXT
+    )
+    trust_certs_file: str | None = _option(
+        "tlsTrustCertsFile", str, None, aliases=("pulsar.client.tlsTrustCertsFilePath",), text=_TRUST_TEXT
     )
     topic: str | None = _option(
         "topic", _topic, None, purpose=Purpose.WRITE, text="target of all rows; wins over a `__topic` column"
@@ -399,6 +424,16 @@ class WriteOptions:
         purpose=Purpose.WRITE,
         text="where schema versions of copied entries are looked up; without it they are left out",
     )
+    schema_source_auth_token: str | None = _option(
+        "schemaSourceAuthToken", str, None, purpose=Purpose.WRITE, secret=True, text="as `authToken`, for that cluster"
+    )
+    schema_source_trust_certs_file: str | None = _option(
+        "schemaSourceTlsTrustCertsFile",
+        str,
+        None,
+        purpose=Purpose.WRITE,
+        text="as `tlsTrustCertsFile`, for that cluster",
+    )
     batching_max_messages: int = _option(
         "batchingMaxMessages",
         _positive,
@@ -441,6 +476,14 @@ class WriteOptions:
         purpose=Purpose.WRITE,
         text="how long to wait while an earlier attempt still holds the producer name",
     )
+
+    @property
+    def access(self) -> Access:
+        return Access(self.auth_token, self.trust_certs_file)
+
+    @property
+    def schema_source_access(self) -> Access:
+        return Access(self.schema_source_auth_token, self.schema_source_trust_certs_file)
 
     @property
     def exactly_once(self) -> bool:

@@ -10,26 +10,30 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from interpulse.client.admin import AdminClient
 from interpulse.client.config import ClientConfig
+from interpulse.client.lookup import store_schema
 from interpulse.client.session import Session
-from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
+from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.replication.provision import TopicHeld
+from interpulse.model.schemas import SchemaInfo
+from interpulse.replication.provision import TopicProvisioner, copy_schemas, obstacle_of, topic_shape
 from interpulse.spark.lanes import LaneState, lane_name, replicator_lane_name
 from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.progress import BatchProgress
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
 from interpulse.spark.selection import partitions_of
 from interpulse.spark.state_files import HeldRange, LaneFiles, write_atomically
-from interpulse.spark.target_topics import check_deduplicating, ensure_deduplication, ensure_topic
+from interpulse.spark.target_topics import check_deduplicating, ensure_deduplication
 from interpulse.spark.target_view import lane_start
 
 if TYPE_CHECKING:
@@ -133,14 +137,18 @@ class Pipeline:
     @property
     def target(self) -> AdminClient:
         if self._target is None:
-            self._target = AdminClient(self.address.admin_url, timeout_ms=10_000)
+            self._target = self.address.admin()
         return self._target
 
     @property
     def session(self) -> Session:
         """A client of the target for the control side; the data has its own in Spark's workers."""
         if self._session is None:
-            self._session = Session(ClientConfig(self.address.service_url, operation_timeout_ms=10_000))
+            access = self.address.access
+            config = ClientConfig(
+                self.address.service_url, operation_timeout_ms=10_000, credentials=access.credentials, tls=access.tls
+            )
+            self._session = Session(config)
         return self._session
 
     # ---- Topics
@@ -202,16 +210,19 @@ class Pipeline:
     async def _provision(self, topic: TopicName, before: TopicState) -> tuple[int, str | None]:
         rules = self.config.provision
         await ensure_deduplication(self.target, topic, may_enable=rules.ensure_deduplication)
-        count, provisioned = await ensure_topic(
-            self.source,
-            self.target,
-            topic,
-            may_create=rules.create,
-            equal_before=before.partitions if before.is_ready else self._anchored(topic),
-        )
+        provisioner = TopicProvisioner(partial(topic_shape, self.source), self.target, creation_allowed=rules.create)
+        equal_before = before.partitions if before.is_ready else self._anchored(topic)
+        count, change = await provisioner.ensure_topic(topic, equal_before=equal_before)
+        if self.config.copy_schemas:
+            await copy_schemas(self.source, topic, self._register_schema)
         if not before.is_ready:
             await check_deduplicating(self.target, partitions_of(topic, count))
-        return count, provisioned
+        return count, change
+
+    async def _register_schema(self, topic: TopicName, schema: SchemaInfo) -> None:
+        """As the lane, not through the admin API: what replicators may register is the target's to say."""
+        connection = await self.session.connect(topic)
+        await store_schema(connection, topic, schema, producer_name=self.lane_name)
 
     def _anchored(self, topic: TopicName) -> int | None:
         """The partition count both sides had when the topic was last ready, be it in an earlier run."""
@@ -222,21 +233,20 @@ class Pipeline:
         return count or None
 
     def _hold(self, topic: TopicName, before: TopicState, problem: Exception) -> None:
-        state = "DISCONNECTED" if isinstance(problem, NotConnected | OperationTimeout) else "HELD"
-        since = before.since_ms if before.state == state else _now_ms()
+        obstacle = obstacle_of(self.address.cluster, problem)
+        since = before.since_ms if before.state == obstacle.state else _now_ms()
         self._topics[topic] = replace(
             before,
-            state=state,
+            state=obstacle.state,
             since_ms=since,
-            reason=problem.reason if isinstance(problem, TopicHeld) else str(problem),
-            remedy=problem.remedy if isinstance(problem, TopicHeld) else None,
-            retry_at=time.monotonic() + before.pause,
+            reason=obstacle.reason,
+            remedy=obstacle.remedy,
+            retry_at=time.monotonic() + before.pause * random.uniform(0.9, 1.0),
             pause=min(before.pause * 2, _HELD_MAX_S),
         )
-        if before.reason != str(problem):
-            self.emit(
-                {"event": state.lower(), "cluster": self.address.cluster, "topic": str(topic), "reason": str(problem)}
-            )
+        if before.reason != obstacle.reason:
+            event = obstacle.state.lower()
+            self.emit({"event": event, "cluster": self.address.cluster, "topic": str(topic), "reason": str(problem)})
 
     async def _anchor(self, names: list[str]) -> None:
         """Record where lanes stand before their first range, so that a retry of it can be read back."""
@@ -318,6 +328,7 @@ class Pipeline:
         limits = self.config.limits
         return {
             "service.url": self.config.source.service_url,
+            **_access_options(self.config.source, "authToken", "tlsTrustCertsFile"),
             "topicsFile": str(self._topics_file),
             "mode": "entry",
             "includeColumns": ",".join(ENTRY_WRITE_COLUMNS),
@@ -332,6 +343,7 @@ class Pipeline:
     def _sink_options(self) -> dict[str, str]:
         options = {
             "service.url": self.address.service_url,
+            **_access_options(self.address, "authToken", "tlsTrustCertsFile"),
             "mode": "entry",
             "deliveryGuarantee": "exactly-once",
             "producerName": self.lane_name,
@@ -342,6 +354,7 @@ class Pipeline:
         }
         if self.config.copy_schemas:
             options["schemaSourceUrl"] = self.config.source.service_url
+            options |= _access_options(self.config.source, "schemaSourceAuthToken", "schemaSourceTlsTrustCertsFile")
         return options
 
     # ---- What is going on
@@ -433,6 +446,12 @@ class Pipeline:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+def _access_options(address: ClusterAddress, token: str, trust_certs_file: str) -> dict[str, str]:
+    """What is set of the options of these names."""
+    values = {token: address.token, trust_certs_file: address.trust_certs_file}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _hold_of(held: HeldRange) -> dict[str, Any]:

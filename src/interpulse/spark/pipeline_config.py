@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from interpulse.client.admin import AdminClient
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.spark.access import Access
 from interpulse.spark.options import parse_duration_ms, parse_size
 
 __all__ = [
@@ -37,11 +39,25 @@ class PipelineConfigError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterAddress:
-    """One side of the pipeline: its name, ``pulsar://`` and ``http://`` URLs."""
+    """One side of the pipeline: its name, ``pulsar://`` and ``http://`` URLs, and how we get in.
+
+    ``token`` is best ``file:///path``; ``trust_certs_file`` counts where the URLs are encrypted.
+    """
 
     cluster: str
     service_url: str
     admin_url: str
+    token: str | None = field(default=None, repr=False)
+    trust_certs_file: str | None = None
+
+    @property
+    def access(self) -> Access:
+        return Access(self.token, self.trust_certs_file)
+
+    def admin(self) -> AdminClient:
+        """A client of the admin API; the caller closes it."""
+        access = self.access
+        return AdminClient(self.admin_url, credentials=access.credentials, tls=access.tls, timeout_ms=10_000)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
+from interpulse.spark.access import Access
 
 __all__ = ["Portal", "portal", "relaxed_collector", "session_for"]
 
@@ -28,7 +29,7 @@ class Portal:
     def __init__(self) -> None:
         self.loop = _new_loop()
         self.process_id = os.getpid()
-        self.sessions: dict[tuple[str, int], Session] = {}
+        self.sessions: dict[tuple[str, int, Access], Session] = {}
         self._thread = threading.Thread(target=self._run, name="interpulse-client", daemon=True)
         self._thread.start()
 
@@ -86,9 +87,9 @@ def portal() -> Portal:
         return _portal
 
 
-async def session_for(service_url: str, operation_timeout_ms: int) -> Session:
+async def session_for(service_url: str, operation_timeout_ms: int, access: Access) -> Session:
     """The client of this process for a cluster. Call it in the portal's loop."""
-    key = (service_url, operation_timeout_ms)
+    key = (service_url, operation_timeout_ms, access)
     sessions = portal().sessions
     session = sessions.get(key)
     if session is None or session.is_closed:
@@ -97,6 +98,8 @@ async def session_for(service_url: str, operation_timeout_ms: int) -> Session:
             operation_timeout_ms=operation_timeout_ms,
             lookup_timeout_ms=operation_timeout_ms,
             backoff_max_ms=2_000,
+            credentials=access.credentials,
+            tls=access.tls,
         )
         session = sessions[key] = Session(config)
     return session

@@ -61,7 +61,7 @@ class ReplicationJob:
         if self._supervised:
             threading.Thread(target=self._watch_parent, args=(loop,), daemon=True).start()
         self._config.state.mkdir(parents=True, exist_ok=True)
-        async with AdminClient(self._config.source.admin_url, timeout_ms=10_000) as admin:
+        async with self._config.source.admin() as admin:
             starting = asyncio.create_task(self._start_spark())
             reporting = asyncio.create_task(self._report_status(admin))
             controlling = asyncio.create_task(self._control(admin, starting))

@@ -131,7 +131,9 @@ def _index(message: _Message) -> int | None:
 
 
 def _broker_time(message: _Message) -> int | None:
-    return _micros(message.broker.broker_timestamp) if message.broker is not None else None
+    if message.broker is None or not message.broker.HasField("broker_timestamp"):
+        return None
+    return _micros(message.broker.broker_timestamp)
 
 
 _SHARED: Final[dict[str, _Column]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,12 +11,16 @@ from typing import TypeVar
 
 from interpulse.client.admin import AdminClient
 from interpulse.model.clusters import ClusterData
-from interpulse.model.errors import NotFound
-from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.errors import NotAllowed, NotFound, NotSupported, RemoteClusterUnavailable
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
+from interpulse.replication.connect import broker_url, credentials_of, tls_of, web_url
+from interpulse.rules.replication import remote_clusters
 from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
 
 __all__ = ["RemoteSelection", "partitions_of", "select"]
+
+log = logging.getLogger(__name__)
 
 _REQUESTS_MAX = 16
 Answer = TypeVar("Answer")
@@ -48,15 +53,10 @@ async def select(config: PipelineConfig, admin: AdminClient) -> dict[str, Remote
 
 
 async def _by_policies(config: PipelineConfig, admin: AdminClient) -> dict[str, RemoteSelection]:
-    """Namespaces whose policies name the source and a registered remote cluster."""
+    """Topics whose own policies, or else those of their namespace, name the source and a registered remote cluster."""
     selected: dict[str, RemoteSelection] = {}
     for namespace, policies in (await _namespaces(admin)).items():
-        clusters = set(policies.replication_clusters)
-        if config.source.cluster not in clusters:
-            continue
-        remotes = [name for name in sorted(clusters - {config.source.cluster}) if _is_wanted(config, name)]
-        topics = await _topics_of(admin, namespace, config.select) if remotes else {}
-        for remote in remotes:
+        for remote, topics in (await _remotes_of_topics(config, admin, namespace, policies)).items():
             if remote not in selected:
                 address = await _address(config, admin, remote)
                 if address is None:
@@ -66,23 +66,76 @@ async def _by_policies(config: PipelineConfig, admin: AdminClient) -> dict[str, 
     return selected
 
 
+async def _remotes_of_topics(
+    config: PipelineConfig, admin: AdminClient, namespace: NamespaceName, policies: NamespacePolicies
+) -> dict[str, dict[TopicName, int]]:
+    """The topics of one namespace by the clusters they are replicated to; topics that are not are not asked for."""
+    local, default = config.source.cluster, policies.replication_clusters
+    own = await _own_clusters(admin, namespace)
+    if remote_clusters(local, default):
+        topics = await _topics_of(admin, namespace, config.select)
+    else:
+        topics = await _counts(admin, [topic for topic in own if _is_copied(topic, config.select)])
+    found: dict[str, dict[TopicName, int]] = {}
+    for topic, count in topics.items():
+        for remote in remote_clusters(local, own.get(topic, default)):
+            if _is_wanted(config, remote):
+                found.setdefault(remote, {})[topic] = count
+    return found
+
+
+async def _own_clusters(admin: AdminClient, namespace: NamespaceName) -> dict[TopicName, tuple[str, ...]]:
+    """The topics with replication clusters of their own.
+
+    Another broker than ours has to be asked topic by topic, and only about clusters its tenant may use: where there is
+    one alone, there is nothing to ask.
+    """
+    try:
+        own = await admin.namespaces.topics_with_clusters(namespace)
+        return {TopicName.parse(name): tuple(clusters) for name, clusters in own.items()}
+    except NotSupported:
+        pass
+    if len((await admin.tenants.get(namespace.tenant)).allowed_clusters) < 2:
+        return {}
+    names = {TopicName.parse(name).base for name in await admin.topics.list(namespace, domains=(PERSISTENT,))}
+    bases = sorted(names, key=str)
+    answers = await _gathered(_clusters_of_topic(admin, name) for name in bases)
+    return {name: tuple(found) for name, found in zip(bases, answers, strict=True) if isinstance(found, list) and found}
+
+
+async def _clusters_of_topic(admin: AdminClient, topic: TopicName) -> list[str] | None:
+    try:
+        return await admin.topics.replication_clusters(topic)
+    except NotAllowed:  # topic policies are switched off there
+        return None
+
+
 def _is_wanted(config: PipelineConfig, remote: str) -> bool:
     return config.target is None or config.target.cluster == remote
 
 
 async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> ClusterAddress | None:
-    """The cluster record's URLs; None while the cluster is not registered or has none."""
+    """The cluster record's URLs and credentials; None while it is not registered, or its record cannot be used."""
     if config.target is not None:
         return config.target
     try:
         data: ClusterData = await admin.clusters.get(remote)
     except NotFound:
         return None
-    service_url = data.broker_service_url or data.broker_service_url_tls
-    admin_url = data.service_url or data.service_url_tls
-    if not service_url or not admin_url:
+    try:
+        credentials = credentials_of(remote, data)
+        if credentials is not None and credentials.method != "token":
+            raise RemoteClusterUnavailable(f"Cluster {remote}: messages are replicated with tokens only")
+        return ClusterAddress(
+            cluster=remote,
+            service_url=broker_url(remote, data),
+            admin_url=web_url(remote, data),
+            token=credentials.source if credentials is not None else None,
+            trust_certs_file=tls_of(data).trust_certs_path,
+        )
+    except RemoteClusterUnavailable as problem:
+        log.error("cluster left out cluster=%s reason=%s", remote, problem)
         return None
-    return ClusterAddress(cluster=remote, service_url=service_url, admin_url=admin_url)
 
 
 async def _namespaces(admin: AdminClient) -> Mapping[NamespaceName, NamespacePolicies]:
@@ -98,8 +151,11 @@ async def _namespaces(admin: AdminClient) -> Mapping[NamespaceName, NamespacePol
 
 
 async def _topics_of(admin: AdminClient, namespace: NamespaceName, rules: Selection) -> dict[TopicName, int]:
-    partitioned = {TopicName.parse(name) for name in await admin.topics.list_partitioned(namespace)}
-    existing = {TopicName.parse(name) for name in await admin.topics.list(namespace)}
+    system = rules.include_system_topics
+    found = await admin.topics.list_partitioned(namespace, domains=(PERSISTENT,), system_included=system)
+    partitioned = {TopicName.parse(name) for name in found}
+    listed = await admin.topics.list(namespace, domains=(PERSISTENT,), system_included=system)
+    existing = {TopicName.parse(name) for name in listed}
     plain = {topic for topic in existing if topic.base not in partitioned and not topic.is_partition}
     wanted = [topic for topic in sorted(partitioned | plain, key=str) if _is_copied(topic, rules)]
     return await _counts(admin, wanted)

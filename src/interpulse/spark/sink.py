@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from interpulse.client.entries import EntrySender, Receipt
+from interpulse.client.entry_sender import EntrySender
+from interpulse.client.sending import Receipt
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.ids import EARLIEST
@@ -58,12 +59,14 @@ def write_rows(
 
 
 async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState]) -> _Writer:
-    session = await session_for(options.service_url, options.operation_timeout_ms)
+    session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
     if not options.exactly_once:
         return _PublishingWriter(options, session)
     source = None
     if options.schema_source_url is not None:
-        source = await session_for(options.schema_source_url, options.operation_timeout_ms)
+        source = await session_for(
+            options.schema_source_url, options.operation_timeout_ms, options.schema_source_access
+        )
     target = BrokerTarget(
         session,
         window_bytes=options.max_pending_bytes,

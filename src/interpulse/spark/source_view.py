@@ -64,7 +64,7 @@ class _Cursor:
             answer = await connection.request(lambda number: commands.get_last_message_id(number, consumer_id))
         except PulsarError:
             self._connection = None  # whatever it was, the next question finds its way anew
-            connection.remove_consumer(consumer_id)
+            connection.consumers.forget(consumer_id)
             raise
         response = answer.getLastMessageIdResponse
         acknowledged = None
@@ -83,12 +83,7 @@ class _Cursor:
     async def _attach(self) -> Connection:
         connection = await self._session.connect(self.topic)
         self._id = self._session.next_id()
-        connection.add_consumer(self._id, self)
-        try:
-            await connection.request(self._subscribe_frame)
-        except BaseException:
-            connection.remove_consumer(self._id)
-            raise
+        await connection.consumers.open(self._id, self, self._subscribe_frame)
         self._connection = connection
         self.acknowledged = None  # the last acknowledgement may not have arrived
         return connection
@@ -115,14 +110,8 @@ class _Cursor:
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is None or not connection.is_open:
-            return
-        consumer_id = self._id
-        connection.remove_consumer(consumer_id)
-        try:
-            await connection.request(lambda number: commands.close_consumer(consumer_id, number))
-        except PulsarError as error:
-            log.debug("consumer was not closed properly topic=%s error=%s", self.topic, error)
+        if connection is not None:
+            await connection.consumers.close(self._id)
 
     # ---- Called by the connection
 
@@ -205,7 +194,7 @@ class BrokerSourceView:
         if literal is None:
             raise OptionError(f"topicsPattern {pattern!r} must begin with a literal tenant/namespace/")
         wanted = re.compile(pattern.removeprefix("persistent://"))
-        names = await session.lookup.topics_of_namespace(NamespaceName.parse(literal[1]))
+        names = (await session.lookup.topics_of_namespace(NamespaceName.parse(literal[1]))).names
         bases = {TopicName.parse(name).base for name in names}
         return [
             topic
@@ -330,7 +319,7 @@ class BrokerSourceView:
         await asyncio.gather(*(cursor.close() for cursor in cursors.values()))
 
     async def _session(self) -> Session:
-        return await session_for(self._options.service_url, self._options.operation_timeout_ms)
+        return await session_for(self._options.service_url, self._options.operation_timeout_ms, self._options.access)
 
 
 def _plain(topic: TopicName) -> str:

@@ -1,4 +1,4 @@
-"""What must hold on the target before a topic's first entry is sent: it exists in the same shape, and de-duplicates."""
+"""What must hold on the target before the first entry of a topic that is there is sent: it de-duplicates."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from interpulse.client.admin import AdminClient
 from interpulse.model.errors import AuthorizationError, NamespaceNotFound, NotFound
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.model.topics import TopicKind
-from interpulse.replication.provision import TopicHeld, TopicProvisioner, topic_shape
+from interpulse.replication.provision import TopicHeld
 
-__all__ = ["check_deduplicating", "ensure_deduplication", "ensure_topic"]
+__all__ = ["check_deduplicating", "ensure_deduplication"]
 
 
 async def ensure_deduplication(target: AdminClient, topic: TopicName, *, may_enable: bool) -> bool:
@@ -49,29 +48,6 @@ async def _broker_default(target: AdminClient) -> bool:
     except AuthorizationError:
         return False
     return runtime.get("brokerDeduplicationEnabled", "false").lower() == "true"
-
-
-async def ensure_topic(
-    source: AdminClient, target: AdminClient, topic: TopicName, *, may_create: bool, equal_before: int | None
-) -> tuple[int, str | None]:
-    """The partition count of both sides, and in words what had to be created. Raises TopicHeld."""
-    absent = equal_before is None and (await _kind_on(target, topic)) is TopicKind.ABSENT
-    provisioner = TopicProvisioner(source, target, creation_allowed=may_create)
-    count = await provisioner.ensure_topic(topic, equal_before=equal_before)
-    await provisioner.ensure_schemas(topic)
-    shape = f"{count} partitions" if count else "no partitions"
-    if absent:
-        return count, f"{topic.local_name} created with {shape}: it was absent there"
-    if equal_before is not None and equal_before != count:
-        return count, f"{topic.local_name} expanded to {shape}: the source has grown"
-    return count, None
-
-
-async def _kind_on(target: AdminClient, topic: TopicName) -> TopicKind | None:
-    try:
-        return (await topic_shape(target, topic)).kind
-    except NamespaceNotFound:
-        return None  # ensure_topic says so, in words
 
 
 async def check_deduplicating(target: AdminClient, names: Sequence[str]) -> None:

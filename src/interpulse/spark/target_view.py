@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from interpulse.client.entries import EntryReader, EntrySender, Receipt
+from interpulse.client.entries import EntryReader
+from interpulse.client.entry_sender import EntrySender
 from interpulse.client.lookup import VersionedSchema, store_schema
+from interpulse.client.sending import Receipt
 from interpulse.client.session import Session
 from interpulse.model.errors import MetadataError
 from interpulse.model.ids import EARLIEST, LATEST, Position
@@ -67,8 +69,10 @@ class BrokerTarget:
         self._window_bytes = window_bytes
         self._takeover_timeout_ms = takeover_timeout_ms
         self._versions: dict[tuple[TopicName, bytes], bytes | None] = {}
+        self._producer_name: str | None = None
 
     async def open_lane(self, topic: str, producer_name: str) -> SenderLane:
+        self._producer_name = producer_name
         sender = EntrySender(
             self._session,
             TopicName.parse(topic),
@@ -117,7 +121,7 @@ class BrokerTarget:
 
     async def _stored(self, base: TopicName, found: VersionedSchema) -> bytes:
         connection = await self._session.connect(base)
-        return await store_schema(connection, base, found.schema)
+        return await store_schema(connection, base, found.schema, producer_name=self._producer_name)
 
 
 async def last_position(session: Session, topic: TopicName) -> Position:

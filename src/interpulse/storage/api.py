@@ -12,7 +12,7 @@ Storage errors: a failing disk is a `PersistenceError` (logs) or a `MetadataErro
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -22,6 +22,8 @@ from interpulse.model.ids import Position
 __all__ = [
     "Change",
     "CommitConflict",
+    "CompactedEntries",
+    "CompactedLedger",
     "DataDirectoryInUse",
     "DataDirectoryUnusable",
     "Delete",
@@ -215,6 +217,43 @@ class LogEntry(NamedTuple):
     payload: bytes
 
 
+class CompactedLedger(NamedTuple):
+    """What compaction kept of a log up to and including ``horizon``: a ledger of entries with their old positions."""
+
+    ledger_id: int
+    entries: int
+    size: int
+    created_ms: int
+    horizon: Position
+
+
+class CompactedEntries(Protocol):
+    """What compaction kept of one log. There is at most one compacted ledger, and it changes as a whole."""
+
+    @property
+    def current(self) -> CompactedLedger | None:
+        """None until the log was compacted."""
+
+    async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
+        """Kept entries from ``start`` on, in order; at least one if there is one. Raises `LogDamaged`."""
+
+    async def first(self, wanted: Callable[[LogEntry], bool]) -> LogEntry | None:
+        """The first kept entry that is wanted, if all behind a wanted one are wanted too. Raises `LogDamaged`."""
+
+    async def last(self) -> LogEntry | None:
+        """The last kept entry. Raises `LogDamaged`."""
+
+    async def replace(self, horizon: Position, parts: AsyncIterable[Sequence[LogEntry]]) -> CompactedLedger:
+        """Keep these entries, in this order, instead of what was kept before; durable on return.
+
+        Everything is written first, then one commit makes it current: whatever ends this early, or ends the process,
+        leaves the old state. Raises `LogFenced` if the log was closed or deleted meanwhile.
+        """
+
+    async def drop(self) -> None:
+        """Keep nothing any more; durable on return."""
+
+
 class LogListener(Protocol):
     """Told in the event loop what became of appended entries; at most once per group commit. Must not raise."""
 
@@ -247,6 +286,10 @@ class Log(Protocol):
     @property
     def ledgers(self) -> Sequence[LedgerRecord]:
         """Oldest first; the last one is the current one (unless the log was terminated before it was opened)."""
+
+    @property
+    def compacted(self) -> CompactedEntries:
+        """What compaction kept."""
 
     @property
     def terminated(self) -> bool:

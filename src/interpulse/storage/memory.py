@@ -16,8 +16,9 @@ from interpulse.storage.api import (
     Put,
     Versioned,
 )
+from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone
 from interpulse.storage.tail_cache import Run, within
-from interpulse.storage.topic_log import JournalClient, JournalStatistics, LedgerGone, LogConfig, TopicLogStore
+from interpulse.storage.topic_log import LogConfig, TopicLogStore
 from interpulse.storage.watches import Watches
 
 __all__ = ["MemoryJournal", "MemoryMetadataStore", "memory_log_store"]

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
@@ -30,12 +30,14 @@ from interpulse.storage.api import (
     LogTerminated,
     MetadataStore,
 )
+from interpulse.storage.compacted import CompactedLog
+from interpulse.storage.journals import Journal, LedgerGone
 from interpulse.storage.ledgers import LedgerList
 from interpulse.storage.tail_cache import LogTail, Run, TailCache, as_log_entries
 from interpulse.storage.topic_records import LedgerIds, TopicRecord, TopicRecords, with_ledgers
 from interpulse.storage.write_meter import WriteMeter, WrittenEntries
 
-__all__ = ["Journal", "JournalClient", "JournalStatistics", "LedgerGone", "LogConfig", "TopicLog", "TopicLogStore"]
+__all__ = ["LogConfig", "TopicLog", "TopicLogStore"]
 
 _new_tuple = tuple.__new__  # Position(...) without the generated Python function around it
 
@@ -51,57 +53,6 @@ class LogConfig:
     cache_bytes_max: int = 64 * 1024 * 1024
 
 
-@dataclass(slots=True)
-class JournalStatistics:
-    """Counts since start, for metrics. A group is one write with one sync."""
-
-    groups: int = 0
-    group_bytes: int = 0
-    group_seconds: float = 0.0
-    failed_groups: int = 0
-
-
-class LedgerGone(Exception):
-    """The ledger was dropped while it was being read."""
-
-
-class JournalClient(Protocol):
-    """What a journal needs of a log that has something to write."""
-
-    def take_pending(self) -> list[Run]:
-        """The appended runs that are not yet being written, in order."""
-
-    def committed(self, runs: list[Run]) -> None:
-        """These runs are durable."""
-
-    def failed(self, error: Exception) -> None:
-        """These and later runs are not."""
-
-
-class Journal(Protocol):
-    """Keeps runs of entries, per ledger. Called in the event loop only."""
-
-    statistics: JournalStatistics
-
-    def enqueue(self, client: JournalClient) -> None:
-        """Write the client's pending runs with the next group; called once until `JournalClient.take_pending`."""
-
-    def measure(self, ledger_id: int) -> tuple[int, int]:
-        """How many durable entries the ledger has, and their bytes."""
-
-    async def verify(self, name: str, ledgers: Sequence[LedgerRecord]) -> None:
-        """Raise `LogDamaged` if a record of these ledgers is not what was written, or is missing."""
-
-    async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
-        """Durable entries of one ledger from ``first`` on; at least one. Raises `LogDamaged` or `LedgerGone`."""
-
-    async def forget(self, ledger_ids: Iterable[int]) -> None:
-        """Give back the room of ledgers nobody has any more."""
-
-    async def close(self) -> None:
-        """Write what is pending, then give everything back."""
-
-
 class TopicLog:
     """The entries of one topic. See `interpulse.storage.api.Log`."""
 
@@ -112,6 +63,7 @@ class TopicLog:
         self._journal = store.journal
         self._ledgers = LedgerList(record.ledgers)
         self._tail = LogTail()
+        self.compacted = CompactedLog(name, record.compacted, store, self._check_open, self.failed)
         self._end = record.terminated  # the last position of a terminated log
         self._refusal: Callable[[], LogFenced] | None = None if self._end is None else lambda: LogTerminated(name)
         self._ledger_id, self._entry = self._last_or_current()
@@ -262,8 +214,7 @@ class TopicLog:
 
     async def trim(self, before: Position) -> None:
         async with self._changing:
-            if self._failure is not None:
-                raise LogFenced(self._name, str(self._failure))
+            self._check_open()
             current = self._ledger_id if self._end is None else None
             gone = [each for each in self._ledgers.before(before) if each != current]
             if not gone:
@@ -288,6 +239,7 @@ class TopicLog:
         return self._end
 
     async def close(self) -> None:
+        await self.compacted.close()
         try:
             if self._failure is None:
                 await self._durable(self.last_appended)
@@ -297,8 +249,12 @@ class TopicLog:
         except LogFenced:
             assert self._failure is not None, "the listener was told"
         finally:
-            self.fence("closed")
-            self._store.closed(self)
+            try:
+                async with self._changing:
+                    pass  # a change of the record under way must not end on top of one by whoever opens the log next
+            finally:
+                self.fence("closed")
+                self._store.closed(self)
 
     def forget_tail(self) -> None:
         """Give back the memory of cached entries."""
@@ -308,6 +264,11 @@ class TopicLog:
 
     def _pending_run(self) -> Run:
         return Run(self._ledger_id, self._entry + 1 - len(self._pending), self._pending)
+
+    def _check_open(self) -> None:
+        """A terminated log passes: it takes no entries, and is open all the same."""
+        if self._failure is not None:
+            raise LogFenced(self._name, str(self._failure))
 
     def _check_usable(self) -> None:
         if self._refusal is not None:
@@ -395,7 +356,7 @@ class TopicLogStore:
         if record is None and not create:
             raise LogNotFound(name)
         if record is not None:
-            await self.journal.verify(name, record.ledgers)
+            await self.journal.verify(name, _to_verify(record))
         if record is None or record.terminated is None:
             record = await self._begin_ledger(name, create=create)
         else:
@@ -462,3 +423,9 @@ class TopicLogStore:
             if entries:
                 rows.append(row._replace(entries=entries, size=size))
         return rows
+
+
+def _to_verify(record: TopicRecord) -> list[LedgerRecord]:
+    """The compacted ledger first, for what comes last is compared most closely."""
+    compacted = [] if record.compacted is None else [LedgerRecord(*record.compacted[:4])]
+    return [*compacted, *record.ledgers]

@@ -1,7 +1,7 @@
 """What the metadata store knows about logs.
 
-* ``/managed-ledgers/<log name>`` holds the topic record: its ledgers, properties, and where it was terminated, in
-  Pulsar's JSON. The properties belong to the broker and are kept as they are.
+* ``/managed-ledgers/<log name>`` holds the topic record: its ledgers, the compacted one, properties, and where it was
+  terminated, in Pulsar's JSON. The properties belong to the broker and are kept as they are.
 * ``/ledgers/L<id>`` says which log a ledger belongs to. It comes and goes in one commit with the record, so that what
   lies in a segment can be told alive or dead without reading every record.
 * ``/ledgers/id-counter`` is the first ledger id that was never reserved. Ids are reserved in blocks *before* one is
@@ -24,6 +24,7 @@ from interpulse.model.ids import Position
 from interpulse.storage.api import (
     Change,
     CommitConflict,
+    CompactedLedger,
     Delete,
     LedgerRecord,
     MetadataStore,
@@ -58,6 +59,13 @@ class TopicRecord:
     ledgers: tuple[LedgerRecord, ...] = ()
     terminated: Position | None = None
     other: dict[str, Any] = field(default_factory=lambda: {"properties": {}})
+    compacted: CompactedLedger | None = None
+
+    @property
+    def ledger_ids(self) -> list[int]:
+        """Every ledger that belongs to the log."""
+        ids = [row.ledger_id for row in self.ledgers]
+        return ids if self.compacted is None else [*ids, self.compacted.ledger_id]
 
     @classmethod
     def decode(cls, value: bytes) -> TopicRecord:
@@ -68,7 +76,8 @@ class TopicRecord:
             for row in fields.pop("ledgers", ())
         )
         end = fields.pop("terminated", None)
-        return cls(ledgers, Position(end["ledgerId"], end["entryId"]) if end else None, fields)
+        compacted = fields.pop("compactedLedger", None)
+        return cls(ledgers, _position(end) if end else None, fields, _compacted(compacted) if compacted else None)
 
     def encode(self) -> bytes:
         """The JSON form."""
@@ -78,7 +87,9 @@ class TopicRecord:
         ]
         fields: dict[str, Any] = {"ledgers": rows, **self.other}
         if self.terminated is not None:
-            fields["terminated"] = {"ledgerId": self.terminated.ledger, "entryId": self.terminated.entry}
+            fields["terminated"] = _position_fields(self.terminated)
+        if self.compacted is not None:
+            fields["compactedLedger"] = _compacted_fields(self.compacted)
         return _to_json(fields).encode()
 
 
@@ -187,25 +198,49 @@ def with_ledgers(record: TopicRecord | None, ledgers: Iterable[LedgerRecord]) ->
     return replace(record or TopicRecord(), ledgers=tuple(ledgers))
 
 
+def _position(fields: Mapping[str, int]) -> Position:
+    return Position(fields["ledgerId"], fields["entryId"])
+
+
+def _position_fields(position: Position) -> dict[str, int]:
+    return {"ledgerId": position.ledger, "entryId": position.entry}
+
+
+def _compacted(fields: Mapping[str, Any]) -> CompactedLedger:
+    return CompactedLedger(
+        fields["ledgerId"], fields["entries"], fields["size"], fields["timestamp"], _position(fields["horizon"])
+    )
+
+
+def _compacted_fields(ledger: CompactedLedger) -> dict[str, Any]:
+    return {
+        "ledgerId": ledger.ledger_id,
+        "entries": ledger.entries,
+        "size": ledger.size,
+        "timestamp": ledger.created_ms,
+        "horizon": _position_fields(ledger.horizon),
+    }
+
+
 def _lists(stored: Versioned | None, ledger_id: int) -> bool:
     if stored is None:
         return False
     try:
-        return any(row.ledger_id == ledger_id for row in TopicRecord.decode(stored.value).ledgers)
+        return ledger_id in TopicRecord.decode(stored.value).ledger_ids
     except _UNREADABLE:
         return True  # the log cannot be opened before somebody mends its record; its entries must still be there then
 
 
 def _owner_changes(name: str, old: TopicRecord | None, new: TopicRecord) -> list[Change]:
-    before = {row.ledger_id for row in old.ledgers} if old else set()
-    after = {row.ledger_id for row in new.ledgers}
+    before = set(old.ledger_ids) if old else set()
+    after = set(new.ledger_ids)
     begun: list[Change] = [Put(ledger_key(each), name.encode()) for each in sorted(after - before)]
     return begun + [Delete(ledger_key(each)) for each in sorted(before - after)]
 
 
 def _ledgers_of(name: str, value: bytes) -> list[int]:
     try:
-        return [row.ledger_id for row in _decode(name, value).ledgers]
+        return _decode(name, value).ledger_ids
     except MetadataUnavailable:
         return []
 

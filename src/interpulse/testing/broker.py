@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from interpulse.broker.app import BrokerApp
-from interpulse.broker.config import load_config
+from interpulse.broker.config_sources import load_config
 
 __all__ = ["InProcessBroker"]
 

@@ -30,11 +30,13 @@ __all__ = [
     "FrameDecoder",
     "ParsedEntry",
     "accept_entry",
+    "bare_entry",
     "build_entry",
     "encode_command",
     "encode_with_payload",
     "parse_entry",
     "seal_entry",
+    "stamp_entry",
     "verify_checksum",
 ]
 
@@ -53,6 +55,7 @@ PROTOCOL_VERSION: Final = 21
 _CHECKSUM_MAGIC: Final = 0x0E01
 _CHECKSUM_MARK: Final = b"\x0e\x01"
 _BROKER_METADATA_MAGIC: Final = 0x0E02
+_BROKER_METADATA_MARK: Final = b"\x0e\x02"
 _U16: Final = Struct(">H")
 _U32: Final = Struct(">I")
 _TWO_U32: Final = Struct(">II")
@@ -285,3 +288,16 @@ def build_entry(metadata_bytes: bytes, payload: bytes | memoryview) -> bytes:
     size = _U32.pack(len(metadata_bytes))
     crc = crc32c(payload, crc32c(size + metadata_bytes))
     return b"".join((_CHECKSUM_MARK, _U32.pack(crc), size, metadata_bytes, payload))
+
+
+def stamp_entry(broker_metadata: pb.BrokerEntryMetadata, entry: bytes | memoryview) -> bytes:
+    """The entry with what the broker has to say of it put in front."""
+    raw = broker_metadata.SerializeToString()
+    return b"".join((_BROKER_METADATA_MARK, _U32.pack(len(raw)), raw, entry))
+
+
+def bare_entry(entry: bytes) -> bytes:
+    """The entry as its producer sent it: itself, or a copy without what a broker put in front."""
+    if entry[:2] != _BROKER_METADATA_MARK:
+        return entry
+    return entry[6 + int.from_bytes(entry[2:6], "big") :]

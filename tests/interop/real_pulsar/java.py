@@ -43,7 +43,7 @@ def java_command(*options: str) -> list[str]:
     return [java_executable(), *opens, "-cp", class_path(), *options]
 
 
-def run_java(source: Path, *arguments: str, stdin: bytes = b"", timeout_s: float = 120) -> bytes:
+def run_java(source: Path, *arguments: str, stdin: bytes = b"", timeout_s: float = 240) -> bytes:
     """Compiles and runs one source file, returns what it wrote to standard output; needs a JDK, not only a runtime."""
     command = java_command(f"-Dlog4j2.configurationFile={LOGGING}", str(source), *arguments)
     done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s)

@@ -24,7 +24,7 @@ from tests.interop.real_pulsar.java import java_command, run_java
 
 METADATA_PROGRAM = Path(__file__).with_name("MetadataKeys.java")
 LOGGING = Path(__file__).with_name("log4j2-broker.xml")
-START_SECONDS_MAX = 90
+START_SECONDS_MAX = 180
 STOP_SECONDS_MAX = 15
 START_ATTEMPTS = 3
 

@@ -6,8 +6,9 @@ from dataclasses import fields
 
 import pytest
 
-from interpulse.broker.config import BrokerConfig, ConfigError, dynamic_keys, load_config, settings_by_key
-from interpulse.broker.config_keys import BROKER_KEYS, PULSAR_KEYS
+from interpulse.broker.config import BrokerConfig, ConfigError, dynamic_keys, settings_by_key
+from interpulse.broker.config_keys import AUTHENTICATION_KEYS, BROKER_KEYS, PULSAR_KEYS
+from interpulse.broker.config_sources import load_config
 
 OURS = {
     "autoTopicCreationLookupTimeoutMs",
@@ -16,13 +17,14 @@ OURS = {
     "replicationJob",
     "replicationJobDriverMemory",
     "replicationJobSparkMaster",
+    "replicatorRoles",
     "supportsBatchLookup",
     "supportsReplicationPreview",
 }
 
 
 def test_every_key_is_pulsars_or_declared_ours() -> None:
-    assert {key for key in settings_by_key() if key not in BROKER_KEYS} == OURS
+    assert {key for key in settings_by_key() if key not in BROKER_KEYS | AUTHENTICATION_KEYS} == OURS
 
 
 def test_every_setting_is_described() -> None:
@@ -89,8 +91,11 @@ def test_key_of_pulsar_that_is_not_supported_gives_one_warning() -> None:
     )
 
 
-def test_key_of_a_part_not_built_yet_gives_a_warning() -> None:
-    assert "not built yet" in load_config(settings=["replicatorRoles=me"]).warnings[0]
+def test_secret_when_settings_are_shown_then_is_hidden() -> None:
+    config = load_config(settings=["tokenSecretKey=data:;base64,c2VjcmV0"]).config
+    assert config.token_secret_key == "data:;base64,c2VjcmV0"
+    assert config.as_text()["tokenSecretKey"] == "*****"
+    assert BrokerConfig().as_text()["tokenSecretKey"] == ""
 
 
 def test_unrelated_environment_is_none_of_our_business() -> None:
@@ -137,3 +142,16 @@ def test_inactive_duration_when_not_set_then_is_the_frequency(settings: list[str
     )
     shown = config.as_text()["brokerDeleteInactiveTopicsMaxInactiveDurationSeconds"]
     assert shown == ("0" if seconds == 0 else ""), "as real Pulsar shows it"
+
+
+def test_interceptors_when_a_class_is_unknown_then_told_which_there_are() -> None:
+    package = "org.apache.pulsar.common.intercept."
+    known = [f"{package}AppendIndexMetadataInterceptor", f"{package}AppendBrokerTimestampMetadataInterceptor"]
+    loaded = load_config(settings=[f"brokerEntryMetadataInterceptors={known[1]}, {known[0]}"])
+    assert loaded.config.broker_entry_metadata_interceptors == ",".join(known)
+    with pytest.raises(ConfigError) as refusal:
+        load_config(settings=[f"brokerEntryMetadataInterceptors={known[0]},com.example.Mine"])
+    assert str(refusal.value).endswith(
+        f"brokerEntryMetadataInterceptors={known[0]},com.example.Mine: "
+        f"must be some of {known[0]}, {known[1]}, with commas between them"
+    )

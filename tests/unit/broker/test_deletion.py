@@ -7,6 +7,7 @@ import pytest
 from interpulse.broker import deletion, keys
 from interpulse.model.errors import OperationNotAllowed, PartitionedTopicNotFound, PreconditionFailed, TopicNotFound
 from interpulse.model.names import NON_PERSISTENT, PUBLIC_DEFAULT, NamespaceName, TopicName
+from interpulse.model.permissions import Permissions
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
@@ -91,6 +92,25 @@ async def test_schemas_when_a_topic_of_the_same_name_comes_while_they_go_then_st
         await room.store.commit(plan.changes, plan.expect)
     await room.deletion.partitioned_topic(X, force=False)
     assert await room.schemas.has_schema(twin)
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+async def test_permissions_on_a_topic_go_with_it_and_are_not_those_of_the_next_of_its_name(
+    room: Room, partitions: int
+) -> None:
+    granted = Permissions().grant("app", ["produce"])
+    for each in (X, X.partition(1), Y):
+        granted = granted.grant_topic([each], "reader", ["consume"])
+    await room.namespaces.update_policies(TRIAL, lambda old: old.changed(granted=granted))
+    if partitions:
+        await room.lifecycle.create_partitioned(X, partitions)
+        await room.deletion.partitioned_topic(X, force=False)
+    else:
+        await room.lifecycle.create_plain(X)
+        await room.deletion.topic(X, force=False)
+    left = (await room.namespaces.get_policies(TRIAL)).permissions
+    assert list(left.topics) == [str(Y)]
+    assert left.namespace == {"app": {"produce"}}
 
 
 async def test_plain_twin_of_a_partitioned_topic_goes_alone(room: Room) -> None:

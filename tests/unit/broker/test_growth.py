@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from interpulse.broker import keys
+from interpulse.broker.cluster_links import ClusterLinks
 from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.growth import AdminRemotes, Growth
-from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
+from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.topic_policies import TopicPolicyRecords
+from interpulse.broker.topic_reading import LifecycleSettings
 from interpulse.model.changes import SetPartitionCount
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import Conflict, PulsarError, RemoteClusterUnavailable, Unprocessable
@@ -54,7 +59,8 @@ class House:
         self.remotes = ScriptedRemotes()
         self.namespaces = Namespaces(self.store, local_cluster="east")
         self.lifecycle = TopicLifecycle(self.store, self.namespaces, LifecycleSettings)
-        self.growth = Growth(self.lifecycle, self.namespaces, self.remotes, BrokerConfig)
+        self.policies = TopicPolicyRecords(self.store, self.lifecycle)
+        self.growth = Growth(self.lifecycle, self.namespaces, self.policies, self.remotes, BrokerConfig)
 
     async def partitions(self) -> int:
         return await self.lifecycle.partitions(X, create=False)
@@ -81,6 +87,12 @@ async def test_topic_when_only_the_local_one_is_meant_then_nobody_is_asked(house
     house.remotes.partitions = {}
     await house.growth.expand(X, 3, local_only=True)
     assert await house.partitions() == 3
+
+
+async def test_topic_with_clusters_of_its_own_grows_on_those(house: House) -> None:
+    await house.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
+    await house.growth.expand(X, 4)
+    assert house.remotes.grown == [("north", SetPartitionCount(X, 4))]
 
 
 @pytest.mark.parametrize("answer", [4, RemoteClusterUnavailable("away")], ids=["larger", "unreachable"])
@@ -113,10 +125,15 @@ async def test_topic_when_it_is_refused_here_then_no_other_cluster_is_touched(ho
 
 
 class TestAdminRemotes:
-    async def remotes(self, url: str) -> AdminRemotes:
-        store = MemoryMetadataStore()
-        await Clusters(store).create("west", ClusterData(service_url=url))
-        return AdminRemotes(Clusters(store), timeout_ms=2000)
+    @asynccontextmanager
+    async def remotes(self, url: str) -> AsyncIterator[AdminRemotes]:
+        clusters = Clusters(MemoryMetadataStore())
+        await clusters.create("west", ClusterData(service_url=url))
+        links = ClusterLinks(clusters)
+        try:
+            yield AdminRemotes(links)
+        finally:
+            await links.close()
 
     @pytest.mark.parametrize(
         ("status", "body", "expected"),
@@ -129,12 +146,14 @@ class TestAdminRemotes:
     async def test_find_asks_without_creating(self, status: int, body: Any, expected: Existence) -> None:
         with StubWeb() as web:
             web.answer("GET", PATH, body, status=status)
-            assert await (await self.remotes(web.url)).find("west", X) == expected
+            async with self.remotes(web.url) as remotes:
+                assert await remotes.find("west", X) == expected
             assert [asked.target for asked in web.asked] == [f"{PATH}?checkAllowAutoCreation=false"]
 
     async def test_grow_is_for_that_cluster_alone(self) -> None:
         with StubWeb() as web:
-            await (await self.remotes(web.url)).grow("west", SetPartitionCount(X, 5))
+            async with self.remotes(web.url) as remotes:
+                await remotes.grow("west", SetPartitionCount(X, 5))
             (asked,) = web.asked
         assert (asked.method, asked.target, asked.body) == (
             "POST",
@@ -142,16 +161,21 @@ class TestAdminRemotes:
             5,
         )
 
-    async def test_refusal_names_cluster_address_and_cause(self) -> None:
+    @pytest.mark.parametrize(
+        ("status", "kind"),
+        [(422, Unprocessable), (409, Unprocessable), (401, RemoteClusterUnavailable), (500, RemoteClusterUnavailable)],
+    )
+    async def test_refusal_names_cluster_address_and_cause(self, status: int, kind: type[PulsarError]) -> None:
         with StubWeb() as web:
-            web.answer("POST", PATH, {"reason": "too many"}, status=422)
-            with pytest.raises(Unprocessable, match=f"west at {web.url}: .*too many"):
-                await (await self.remotes(web.url)).grow("west", SetPartitionCount(X, 5))
+            web.answer("POST", PATH, {"reason": "too many"}, status=status)
+            async with self.remotes(web.url) as remotes:
+                with pytest.raises(kind, match=f"west at {web.url}: .*too many"):
+                    await remotes.grow("west", SetPartitionCount(X, 5))
 
     async def test_cluster_without_address_or_answer_is_named(self) -> None:
-        with pytest.raises(RemoteClusterUnavailable, match="west has no serviceUrl"):
-            await (await self.remotes("")).find("west", X)
         with StubWeb() as web:
-            url = web.url
-        with pytest.raises(RemoteClusterUnavailable, match=f"west at {url}"):
-            await (await self.remotes(url)).find("west", X)
+            gone = web.url
+        for url, words in (("", "west has no serviceUrl"), (gone, f"west at {gone}")):
+            async with self.remotes(url) as remotes:
+                with pytest.raises(RemoteClusterUnavailable, match=words):
+                    await remotes.find("west", X)

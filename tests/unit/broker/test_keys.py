@@ -20,6 +20,7 @@ def test_keys() -> None:
     assert keys.topic_record(PARTITION) == "/managed-ledgers/demo/a/persistent/t+x-partition-3"
     assert keys.schema(PARTITION) == "/schemas/demo/a/t+x"
     assert keys.topic_policies(PARTITION) == "/admin/topic-policies/demo/a/persistent/t+x"
+    assert keys.topic_of_topic_policies(keys.topic_policies(PARTITION)) == PARTITION.base
     assert keys.all_topic_policies(DEMO, "persistent") == "/admin/topic-policies/demo/a/persistent"
     assert keys.replication_status(DEMO) == "/replication-status/demo/a"
     assert keys.CONFIGURATION == "/admin/configuration"

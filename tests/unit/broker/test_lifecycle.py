@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import pytest
 
 from interpulse.broker import keys
-from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
+from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.cursor import CursorRecord
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
 from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (
     AlreadyExists,
@@ -26,7 +27,7 @@ from interpulse.model.ids import Position
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.policies import PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
-from interpulse.storage.api import Change, Put, Versioned
+from interpulse.storage.api import Change, Delete, Put, Versioned
 from interpulse.storage.memory import MemoryMetadataStore
 
 PARTITIONED_4 = LifecycleSettings(AutoTopicCreation(True, PARTITIONED, 4))
@@ -161,6 +162,20 @@ async def test_expand_by_force_takes_a_stored_partition_over_at_its_end_and_keep
     assert await cursor(broker.store, f"{taken}/a") == CursorRecord(Position(10, -1))
     assert await cursor(broker.store, f"{taken}/b") == mine
     assert await cursor(broker.store, f"{keys.topic_record(X.partition(1))}/a") == CursorRecord()
+
+
+async def test_expand_by_force_when_the_stored_partition_is_deleted_meanwhile_makes_a_new_one() -> None:
+    taken, first = keys.topic_record(X.partition(1)), keys.topic_record(X.partition(0))
+    store = Interloper([Delete(taken)])
+    broker = await start(store)
+    await broker.lifecycle.create_partitioned(X, 1)
+    await store.commit([Put(taken, b'{"ledgers":[{"ledgerId":4}]}'), Put(f"{first}/a", CursorRecord().dump())])
+    store.armed = True
+    await broker.lifecycle.expand(X, 2, force=True)
+    record = await store.get(taken)
+    assert record is not None
+    assert b"ledgerId" not in record.value
+    assert await cursor(store, f"{taken}/a") == CursorRecord()
 
 
 async def cursor(store: MemoryMetadataStore, key: str) -> CursorRecord | None:

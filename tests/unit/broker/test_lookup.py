@@ -11,9 +11,10 @@ from interpulse.broker import keys
 from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
-from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
+from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.lookup import NO_OPTIONS, BatchLimits, BatchLookup, LookupOptions, Lookups, SoleOwner
 from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import (
     InvalidRequest,

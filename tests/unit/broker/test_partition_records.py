@@ -17,6 +17,12 @@ def record_of(name: str) -> str:
     return keys.topic_record(TopicName.parse(f"public/default/{name}"))
 
 
+async def version(store: MemoryMetadataStore, name: str) -> int:
+    stored = await store.get(record_of(name))
+    assert stored is not None
+    return stored.version
+
+
 async def test_stored_partitions_are_found_with_their_cursors_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_records, "_KEYS_PER_PAGE", 2)
     store = MemoryMetadataStore()
@@ -31,9 +37,9 @@ async def test_stored_partitions_are_found_with_their_cursors_page_by_page(monke
         ]
     )
     assert await stored_partitions(store, X) == {
-        0: StoredPartition(b"0"),
-        2: StoredPartition(b"2", {"s+1": b"cursor"}),
-        10: StoredPartition(b"10"),
+        0: StoredPartition(b"0", await version(store, "a b-partition-0")),
+        2: StoredPartition(b"2", await version(store, "a b-partition-2"), {"s+1": b"cursor"}),
+        10: StoredPartition(b"10", await version(store, "a b-partition-10")),
     }
 
 
@@ -43,4 +49,4 @@ async def test_topic_that_is_not_stored_has_no_stored_partitions() -> None:
 
 
 def test_new_cursors_when_partition_0_is_gone_then_none() -> None:
-    assert new_cursors(X, {1: StoredPartition(b"{}")}, range(2, 4), replicator_prefix="pulsar.repl") == []
+    assert new_cursors(X, {1: StoredPartition(b"{}", 0)}, range(2, 4), replicator_prefix="pulsar.repl") == []

@@ -9,7 +9,9 @@ import pytest
 
 from interpulse.broker import keys
 from interpulse.broker.replication import JobCommand, JobState, ReplicationSupervisor, records_without_job
+from interpulse.model.names import TopicName
 from interpulse.model.policies import NamespacePolicies
+from interpulse.model.topic_policies import TopicPolicies
 from interpulse.storage.api import Delete, Put
 from interpulse.storage.memory import MemoryMetadataStore
 
@@ -80,6 +82,13 @@ async def test_job_when_a_policy_asks_then_runs_and_its_progress_is_seen(store, 
     assert supervisor.view.state == JobState.RUNNING
     assert supervisor.view.remotes == ("west",)
     assert supervisor.view.progress["west"]["source"] == "east"
+
+
+async def test_job_when_only_a_topic_asks_then_runs(store, supervise):
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    own = TopicPolicies(replication_clusters=("east", "west"))
+    await store.commit([Put(keys.topic_policies(TopicName.parse("persistent://t/ns/x")), own.dump())])
+    await until(lambda: supervisor.view.remotes == ("west",))
 
 
 async def test_job_when_the_cluster_is_not_registered_then_waits_for_it(store, supervise):
@@ -199,3 +208,13 @@ def test_configuration_is_one_that_the_job_reads(tmp_path):
     assert config.select.from_policies
     assert config.as_replicator
     assert config.state == command.directory
+    assert config.source.token is None
+
+
+def test_configuration_names_the_token_that_the_job_needs(tmp_path):
+    from interpulse.spark.pipeline_config import load_pipeline_config
+
+    command = JobCommand("east", "pulsar://a:1", "http://a:2", tmp_path, token="file:///secret")
+    (tmp_path / "job.toml").write_text(command.config_text())
+    assert load_pipeline_config(str(tmp_path / "job.toml")).source.token == "file:///secret"
+    assert "secret" not in repr(command)

@@ -13,7 +13,9 @@ from interpulse.model.errors import IncompatibleSchema, NamespaceNotFound, Schem
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topic_policies import TopicPolicies
 from interpulse.model.topics import Requester
+from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
 
 TOPIC = TopicName.parse("persistent://public/default/flights-partition-2")
@@ -53,6 +55,9 @@ class House:
 
     def policies(self, **values: object) -> None:
         self.namespace.policies = NamespacePolicies().changed(**values)
+
+    async def topic_policies(self, policies: TopicPolicies) -> None:
+        await self.store.commit([Put(keys.topic_policies(TOPIC), policies.dump())])
 
 
 @pytest.fixture
@@ -180,6 +185,29 @@ async def test_producer_when_without_schema_then_refused_only_if_enforced_and_to
     house.settings = SchemaSettings(validation_enforced=True)
     with pytest.raises(IncompatibleSchema):
         await house.schemas.admit_producer(TOPIC, None, by=CLIENT)
+
+
+async def test_producer_when_its_topic_says_something_about_schemas_then_the_namespace_is_not_asked(
+    house: House,
+) -> None:
+    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
+    house.policies(schema_validation_enforced=True)
+    await house.topic_policies(TopicPolicies(schema_validation_enforced=False))
+    assert await house.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
+    house.policies()
+    await house.topic_policies(TopicPolicies(schema_validation_enforced=True))
+    with pytest.raises(IncompatibleSchema):
+        await house.schemas.admit_producer(TOPIC, None, by=CLIENT)
+
+
+async def test_register_when_its_topic_has_a_strategy_then_that_decides(house: House) -> None:
+    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
+    house.policies(schema_compatibility_strategy="ALWAYS_INCOMPATIBLE")
+    with pytest.raises(IncompatibleSchema):
+        await house.schemas.register(TOPIC, GROWN, by=CLIENT)
+    await house.topic_policies(TopicPolicies(schema_compatibility_strategy="ALWAYS_COMPATIBLE"))
+    assert await house.schemas.strategy(TOPIC) == "ALWAYS_COMPATIBLE"
+    assert await house.schemas.register(TOPIC, GROWN, by=CLIENT) == 1
 
 
 async def test_consumer_when_topic_is_idle_then_its_schema_is_registered(house: House) -> None:

@@ -8,9 +8,10 @@ from contextlib import suppress
 import pytest
 
 from interpulse.broker import keys
-from interpulse.broker.lifecycle import LifecycleSettings, TopicLifecycle
+from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.broker.topic_policies import TopicPolicyRecords
+from interpulse.broker.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PreconditionFailed, TopicNotFound
 from interpulse.model.names import TopicName

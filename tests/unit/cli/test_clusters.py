@@ -1,5 +1,7 @@
 """``clusters``."""
 
+import pytest
+
 from tests.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
@@ -39,3 +41,59 @@ def test_update_and_delete_when_used_then_ask_for_it(web: StubWeb, run_admin: Ru
     assert [asked.method for asked in web.asked] == ["POST", "DELETE"]
     assert web.asked[0].body["serviceUrlTls"] == "https://w"
     assert web.asked[0].body["brokerClientTlsEnabled"] is True
+
+
+def test_cluster_when_given_files_of_a_key_then_sends_them(web: StubWeb, run_admin: RunAdmin) -> None:
+    arguments = ("--tls-key-filepath", "/k.pem", "--tls-certs-filepath", "/c.pem")
+    assert run_admin("clusters", "create", "west", *arguments).exit_code == 0
+    assert web.last.body["brokerClientKeyFilePath"] == "/k.pem"
+    assert web.last.body["brokerClientCertificateFilePath"] == "/c.pem"
+
+
+@pytest.mark.parametrize(
+    ("command", "method", "path", "body"),
+    [
+        ("update-peer-clusters west --peer-clusters a,b", "POST", "peers", ["a", "b"]),
+        (
+            "create-failure-domain west --domain-name d --broker-list a:1,b:1",
+            "POST",
+            "failureDomains/d",
+            {"brokers": ["a:1", "b:1"]},
+        ),
+        ("update-failure-domain west --domain-name a/b", "POST", "failureDomains/a%2Fb", {"brokers": []}),
+        ("delete-failure-domain west --domain-name d", "DELETE", "failureDomains/d", None),
+    ],
+)
+def test_change_when_typed_then_is_asked_for(
+    web: StubWeb, run_admin: RunAdmin, command: str, method: str, path: str, body: object
+) -> None:
+    result = run_admin("clusters", *command.split())
+    assert (result.exit_code, result.output) == (0, "")
+    assert (web.last.method, web.last.target, web.last.body) == (method, f"{ROOT}/west/{path}", body)
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "answer", "printed"),
+    [
+        ("get-peer-clusters west", "peers", ["a", "b"], "a\nb\n"),
+        ("get-peer-clusters west", "peers", None, ""),
+        (
+            "get-failure-domain west --domain-name d",
+            "failureDomains/d",
+            {"brokers": ["a:1"]},
+            '{\n  "brokers" : [ "a:1" ]\n}\n',
+        ),
+        (
+            "list-failure-domains west",
+            "failureDomains",
+            {"d": {"brokers": ["a:1"]}},
+            '{\n  "d" : {\n    "brokers" : [ "a:1" ]\n  }\n}\n',
+        ),
+    ],
+)
+def test_question_when_typed_then_answer_is_printed(
+    web: StubWeb, run_admin: RunAdmin, command: str, path: str, answer: object, printed: str
+) -> None:
+    web.answer("GET", f"{ROOT}/west/{path}", answer)
+    result = run_admin("clusters", *command.split())
+    assert (result.exit_code, result.stdout) == (0, printed)

@@ -55,6 +55,8 @@ def test_yaml_when_written_then_means_the_value(value: Any, text: str) -> None:
         ([], "VALUE"),
         ({"a": 1, "bcd": "x"}, "FIELD  VALUE\na      1\nbcd    x"),
         ([{"a": 1, "b": {"c": "x"}}, {"a": 22}], "A   B.C\n1   x\n22"),
+        ({"a": ["b", "c"], "d": [1, "e"], "f": []}, 'FIELD  VALUE\na      b, c\nd      [1, "e"]\nf      []'),
+        ({"a": [{"b": 1}, {"c": 2}]}, "a:\nB  C\n1\n   2"),
         ({"a": "two\nlines"}, 'FIELD  VALUE\na      "two\\nlines"'),
     ],
 )
@@ -62,10 +64,11 @@ def test_table_when_written_then_nothing_is_cut_off(value: Any, text: str) -> No
     assert to_table(value) == text
 
 
-def test_table_when_objects_are_nested_then_rows_carry_their_path() -> None:
-    rows = dict(row.split(None, 1) for row in to_table(STATS).splitlines()[1:])
+def test_table_when_objects_are_nested_then_rows_carry_their_path_and_lists_of_objects_follow() -> None:
+    fields, consumers = to_table(STATS).split("\n\n")
+    rows = dict(row.split(None, 1) for row in fields.splitlines()[1:])
     assert rows["subscriptions.s.msgBacklog"] == "3"
-    assert json.loads(rows["subscriptions.s.consumers"]) == [{"consumerName": "c", "type": None}]
+    assert consumers == "subscriptions.s.consumers:\nCONSUMERNAME  TYPE\nc"
 
 
 def test_formats_when_listed_then_are_the_three() -> None:

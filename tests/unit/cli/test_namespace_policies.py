@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from interpulse.cli.namespace_policies import POLICY_COMMANDS
+from interpulse.cli.namespace_schemas import SCHEMA_POLICY_COMMANDS
 from tests.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
@@ -75,6 +76,19 @@ def auto(allowed: bool, topic_type: str = "non-partitioned", **more: int) -> dic
             False,
         ),
         ("set-schema-compatibility-strategy t/ns -c FULL", "PUT", "schemaCompatibilityStrategy", "FULL"),
+        ("set-schema-autoupdate-strategy t/ns -c Full", "PUT", "schemaAutoUpdateCompatibilityStrategy", "Full"),
+        (
+            "set-schema-autoupdate-strategy t/ns -c none",
+            "PUT",
+            "schemaAutoUpdateCompatibilityStrategy",
+            "AlwaysCompatible",
+        ),
+        (
+            "set-schema-autoupdate-strategy t/ns --disabled",
+            "PUT",
+            "schemaAutoUpdateCompatibilityStrategy",
+            "AutoUpdateDisabled",
+        ),
         ("set-schema-validation-enforce t/ns -e", "POST", "schemaValidationEnforced", True),
     ],
 )
@@ -112,6 +126,8 @@ def test_change_when_typed_then_is_asked_for(
         ("get-max-topics-per-namespace", "maxTopicsPerNamespace", 0, "0\n"),
         ("get-is-allow-auto-update-schema", "isAllowAutoUpdateSchema", True, "true\n"),
         ("get-schema-compatibility-strategy", "schemaCompatibilityStrategy", "UNDEFINED", "UNDEFINED\n"),
+        ("get-schema-autoupdate-strategy", "schemaAutoUpdateCompatibilityStrategy", "Backward", "BACKWARD\n"),
+        ("get-schema-autoupdate-strategy", "schemaAutoUpdateCompatibilityStrategy", None, "null\n"),
         ("get-schema-validation-enforce", "schemaValidationEnforced", False, "false\n"),
     ],
 )
@@ -168,6 +184,8 @@ def test_applied_auto_creation_when_broker_does_not_know_it_then_is_worked_out(
         ("set-retention t/ns -t 3x -s 1M", "valid forms are"),
         ("set-is-allow-auto-update-schema t/ns --enable --enable-for-replicator=false", "needs --disable"),
         ("set-schema-compatibility-strategy t/ns -c Full", "'Full' is not one of"),
+        ("set-schema-autoupdate-strategy t/ns", "Need to specify --compatibility"),
+        ("set-schema-autoupdate-strategy t/ns -c Sideways", "Need to specify --compatibility"),
     ],
 )
 def test_change_when_contradictory_then_nothing_is_asked(
@@ -180,5 +198,47 @@ def test_change_when_contradictory_then_nothing_is_asked(
 
 
 def test_policies_when_they_can_be_set_then_can_be_read() -> None:
-    names = {command.name or "" for command in POLICY_COMMANDS}
+    names = {command.name or "" for command in (*POLICY_COMMANDS, *SCHEMA_POLICY_COMMANDS)}
     assert {name.replace("set-", "get-", 1) for name in names if name.startswith("set-")} <= names
+
+
+def test_switch_for_replicators_when_given_with_the_old_strategy_then_is_a_call_of_its_own(
+    web: StubWeb, run_admin: RunAdmin
+) -> None:
+    web.answer("GET", f"{ROOT}/isAllowAutoUpdateSchema", False)
+    result = run_admin("namespaces", "set-schema-autoupdate-strategy", "t/ns", "-d", "--enable-for-replicator")
+    assert (result.exit_code, result.output) == (0, "")
+    assert [(asked.method, asked.target, asked.body) for asked in web.asked] == [
+        ("GET", f"{ROOT}/isAllowAutoUpdateSchema", None),
+        ("POST", f"{ROOT}/isAllowAutoUpdateSchema?allowAutoUpdateSchemaWithReplicator=true", False),
+        ("PUT", f"{ROOT}/schemaAutoUpdateCompatibilityStrategy", "AutoUpdateDisabled"),
+    ]
+
+
+def test_switch_for_replicators_when_all_producers_may_then_it_cannot_be_off(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("GET", f"{ROOT}/isAllowAutoUpdateSchema", True)
+    result = run_admin("namespaces", "set-schema-autoupdate-strategy", "t/ns", "-d", "--enable-for-replicator=false")
+    assert result.exit_code == 1
+    assert "meaningless" in result.stderr
+    assert len(web.asked) == 1
+
+
+@pytest.mark.parametrize(("option", "value"), [("", True), ("=true", True), ("=false", False)])
+def test_word_about_replicators_when_given_then_is_sent(
+    web: StubWeb, run_admin: RunAdmin, option: str, value: bool
+) -> None:
+    body = auto(False, alwaysAllowForReplicator=value)
+    web.answer("GET", f"{ROOT}/autoTopicCreation", body)
+    arguments = ("set-auto-topic-creation", "t/ns", "-d", f"--always-allow-for-replicator{option}")
+    result = run_admin("namespaces", *arguments)
+    assert (result.exit_code, result.output) == (0, "")
+    assert [(asked.method, asked.body) for asked in web.asked] == [("POST", body), ("GET", None)]
+
+
+def test_word_about_replicators_when_the_broker_ignores_it_then_the_command_fails(
+    web: StubWeb, run_admin: RunAdmin
+) -> None:
+    web.answer("GET", f"{ROOT}/autoTopicCreation", auto(False))
+    result = run_admin("namespaces", "set-auto-topic-creation", "t/ns", "-d", "--always-allow-for-replicator=false")
+    assert result.exit_code == 1
+    assert "this broker does not know it" in result.stderr

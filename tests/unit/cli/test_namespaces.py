@@ -46,8 +46,8 @@ def test_change_when_typed_then_is_asked_for(
         (
             "replication-status t/ns",
             f"{ROOT}/replication/status",
-            [{"state": "HELD"}],
-            '[ {\n  "state" : "HELD"\n} ]\n',
+            [{"topic": "x", "cluster": "west", "state": "HELD"}],
+            "x -> west: HELD\n",
         ),
     ],
 )
@@ -74,31 +74,6 @@ def test_topics_when_mode_is_given_then_is_asked_for(
     web.answer("GET", f"{ROOT}/topics", ["persistent://t/ns/x"])
     assert run_admin("namespaces", "topics", "t/ns", *options.split()).stdout == "persistent://t/ns/x\n"
     assert web.last.target == f"{ROOT}/topics?{query}"
-
-
-@pytest.mark.parametrize(
-    ("options", "target"),
-    [
-        ("", "/unload"),
-        ("-b 0x00000000_0x40000000", "/0x00000000_0x40000000/unload"),
-        ("-b 0x0_0x4 -d b:8080", "/0x0_0x4/unload?destinationBroker=b%3A8080"),
-    ],
-)
-def test_namespace_when_unloaded_then_whole_or_by_bundle(
-    web: StubWeb, run_admin: RunAdmin, options: str, target: str
-) -> None:
-    result = run_admin("namespaces", "unload", "t/ns", *options.split())
-    assert (result.exit_code, web.last.method) == (0, "PUT")
-    assert web.last.target == f"/admin/v2/namespaces/t/ns{target}"
-
-
-@pytest.mark.parametrize(("options", "words"), [("-b half", "is no bundle"), ("-d b:1", "needs --bundle")])
-def test_unload_when_arguments_do_not_fit_then_nothing_is_asked(
-    web: StubWeb, run_admin: RunAdmin, options: str, words: str
-) -> None:
-    result = run_admin("namespaces", "unload", "t/ns", *options.split())
-    assert (result.exit_code, web.asked) == (2, [])
-    assert words in result.stderr
 
 
 def test_namespace_when_malformed_then_nothing_is_asked(web: StubWeb, run_admin: RunAdmin) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.cli.topic_policies import POLICY_COMMANDS
+from interpulse.cli.topic_policies import POLICY_COMMANDS, topic_policies
 from tests.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
@@ -106,7 +106,132 @@ def test_inactive_topics_when_removed_then_is_asked_for(web: StubWeb, run_admin:
     assert (web.last.method, web.last.target) == ("DELETE", f"{root}/inactiveTopicPolicies")
 
 
-def test_commands_when_registered_then_each_has_its_three_forms() -> None:
-    assert {command.name for command in POLICY_COMMANDS} == {
-        f"{verb}-inactive-topic-policies" for verb in ("set", "get", "remove")
-    }
+T = "/admin/v2/persistent/t/ns/a"
+DISPATCH = {
+    "dispatchThrottlingRateInMsg": 5,
+    "dispatchThrottlingRateInByte": -1,
+    "relativeToPublishRate": False,
+    "ratePeriodInSecond": 1,
+}
+QUOTA = {"limit": 100, "limitSize": 100, "limitTime": -1, "policy": "producer_exception"}
+OF_BOTH = [
+    (
+        "set-retention t/ns/a -t 3h -s 10M",
+        "POST",
+        "retention",
+        {"retentionTimeInMinutes": 180, "retentionSizeInMB": 10},
+    ),
+    ("set-retention t/ns/a -t -1 -s -1", "POST", "retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}),
+    ("set-message-ttl t/ns/a -t 2m", "POST", "messageTTL?messageTTL=120", None),
+    ("set-deduplication t/ns/a -e", "POST", "deduplicationEnabled", True),
+    ("set-dispatch-rate t/ns/a -md 5", "POST", "dispatchRate", DISPATCH),
+    ("set-subscription-dispatch-rate t/ns/a -md 5", "POST", "subscriptionDispatchRate", DISPATCH),
+    ("set-max-producers t/ns/a -p 5", "POST", "maxProducers", 5),
+    ("set-max-consumers t/ns/a -c 5", "POST", "maxConsumers", 5),
+    ("set-max-consumers-per-subscription t/ns/a -c 5", "POST", "maxConsumersPerSubscription", 5),
+    ("set-max-unacked-messages-per-consumer t/ns/a -m 5", "POST", "maxUnackedMessagesOnConsumer", 5),
+    ("set-max-unacked-messages-per-subscription t/ns/a -m 5", "POST", "maxUnackedMessagesOnSubscription", 5),
+    ("set-max-message-size t/ns/a -m 100K", "POST", "maxMessageSize", 102_400),
+    ("set-compaction-threshold t/ns/a -t 10M", "POST", "compactionThreshold", 10_485_760),
+    ("set-subscription-types-enabled t/ns/a -t Shared", "POST", "subscriptionTypesEnabled", ["Shared"]),
+    (
+        "set-auto-subscription-creation t/ns/a -d",
+        "POST",
+        "autoSubscriptionCreation",
+        {"allowAutoSubscriptionCreation": False},
+    ),
+    ("set-schema-compatibility-strategy t/ns/a -c BACKWARD", "PUT", "schemaCompatibilityStrategy", "BACKWARD"),
+    (
+        "set-backlog-quota t/ns/a -l 100 -p producer_exception",
+        "POST",
+        "backlogQuota?backlogQuotaType=destination_storage",
+        QUOTA,
+    ),
+    ("remove-backlog-quota t/ns/a", "DELETE", "backlogQuota?backlogQuotaType=destination_storage", None),
+    ("set-deduplication-snapshot-interval t/ns/a -i 60", "POST", "deduplicationSnapshotInterval", 60),
+    ("remove-max-producers t/ns/a", "DELETE", "maxProducers", None),
+]
+
+
+@pytest.mark.parametrize("group", ["topics", "topicPolicies"])
+@pytest.mark.parametrize(("arguments", "method", "target", "sent"), OF_BOTH, ids=[row[0] for row in OF_BOTH])
+def test_change_when_typed_under_either_name_then_is_asked_for(
+    web: StubWeb, run_admin: RunAdmin, group: str, arguments: str, method: str, target: str, sent: Any
+) -> None:
+    result = run_admin(group, *arguments.split())
+    assert (result.exit_code, result.output) == (0, "")
+    assert (web.last.method, web.last.target, web.last.body) == (method, f"{T}/{target}", sent)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "method", "target", "sent"),
+    [
+        ("topics set-max-subscriptions t/ns/a -m 5", "POST", "maxSubscriptionsPerTopic", 5),
+        ("topics set-max-unacked-messages-on-consumer t/ns/a -m 5", "POST", "maxUnackedMessagesOnConsumer", 5),
+        ("topics set-max-unacked-messages-on-subscription t/ns/a -m 5", "POST", "maxUnackedMessagesOnSubscription", 5),
+        ("topics set-schema-validation-enforce t/ns/a -e", "POST", "schemaValidationEnforced", True),
+        ("topics enable-deduplication t/ns/a", "POST", "deduplicationEnabled", True),
+        ("topics disable-deduplication t/ns/a", "POST", "deduplicationEnabled", False),
+        ("topicPolicies set-replication-clusters t/ns/a -c a,b", "POST", "replication", ["a", "b"]),
+        ("topicPolicies set-replication-clusters t/ns/a -c a -g", "POST", "replication?isGlobal=true", ["a"]),
+        ("topicPolicies remove-replication-clusters t/ns/a", "DELETE", "replication", None),
+        ("topicPolicies set-max-subscriptions-per-topic t/ns/a -s 5", "POST", "maxSubscriptionsPerTopic", 5),
+        ("topicPolicies delete t/ns/a", "DELETE", "policies", None),
+        ("topicPolicies set-max-producers t/ns/a -p 5 -g", "POST", "maxProducers?isGlobal=true", 5),
+        ("topicPolicies set-message-ttl t/ns/a -t 5 --global", "POST", "messageTTL?isGlobal=true&messageTTL=5", None),
+        ("topicPolicies remove-max-producers t/ns/a -g", "DELETE", "maxProducers?isGlobal=true", None),
+    ],
+)
+def test_change_when_only_one_of_the_two_has_it_then_is_asked_for(
+    web: StubWeb, run_admin: RunAdmin, arguments: str, method: str, target: str, sent: Any
+) -> None:
+    result = run_admin(*arguments.split())
+    assert (result.exit_code, result.output) == (0, "")
+    assert (web.last.method, web.last.target, web.last.body) == (method, f"{T}/{target}", sent)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "target", "answer", "printed"),
+    [
+        ("topics get-max-producers t/ns/a", "maxProducers?applied=false", 5, "5\n"),
+        ("topics get-deduplication-enabled t/ns/a", "deduplicationEnabled?applied=false", True, "true\n"),
+        ("topicPolicies get-replication-clusters t/ns/a -ap", "replication?applied=true", ["a"], '[ "a" ]\n'),
+        ("topicPolicies get-max-producers t/ns/a -ap", "maxProducers?applied=true", 5, "5\n"),
+        ("topicPolicies get-max-producers t/ns/a -g", "maxProducers?applied=false&isGlobal=true", None, "null\n"),
+        (
+            "topics get-schema-compatibility-strategy t/ns/a",
+            "schemaCompatibilityStrategy?applied=false",
+            "FULL",
+            "FULL\n",
+        ),
+        (
+            "topics get-auto-subscription-creation t/ns/a",
+            "autoSubscriptionCreation?applied=false",
+            {"allowAutoSubscriptionCreation": False},
+            '{\n  "allowAutoSubscriptionCreation" : false\n}\n',
+        ),
+        (
+            "topics get-backlog-quotas t/ns/a -ap",
+            "backlogQuotaMap?applied=true",
+            {"destination_storage": QUOTA},
+            "destination_storage    BacklogQuotaImpl(limit=100, limitSize=100, limitTime=-1, policy=producer_exception)"
+            "\n",
+        ),
+        ("topicPolicies get-backlog-quota t/ns/a", "backlogQuotaMap?applied=false", {}, ""),
+    ],
+)
+def test_policy_when_read_then_is_printed(
+    web: StubWeb, run_admin: RunAdmin, arguments: str, target: str, answer: Any, printed: str
+) -> None:
+    web.answer("GET", f"{T}/{target.partition('?')[0]}", answer)
+    result = run_admin(*arguments.split())
+    assert (result.exit_code, result.stdout, web.last.target) == (0, printed, f"{T}/{target}")
+
+
+def test_commands_when_they_can_be_set_then_can_be_read_and_taken_away() -> None:
+    for names in ({command.name or "" for command in POLICY_COMMANDS}, set(topic_policies.commands)):
+        nouns = {name.removeprefix("set-") for name in names if name.startswith("set-")}
+        read = {name.removeprefix("get-").replace("quotas", "quota") for name in names if name.startswith("get-")}
+        taken_away = {name.removeprefix("remove-") for name in names if name.startswith("remove-")}
+        assert read - {"deduplication-enabled"} == nouns  # an older name of get-deduplication
+        assert taken_away == nouns - {"schema-validation-enforce"}

@@ -74,7 +74,7 @@ def test_change_when_typed_then_is_asked_for(
         ("stats-internal t/ns/a -m", f"{ROOT}/internalStats?metadata=true", {}, "{ }\n"),
         ("get-replication-clusters t/ns/a -ap", f"{ROOT}/replication?applied=true", ["x"], '[ "x" ]\n'),
         ("get-replication-clusters t/ns/a", f"{ROOT}/replication?applied=false", None, "null\n"),
-        ("replication-status t/ns/a", f"{ROOT}/replication/status", [], "[ ]\n"),
+        ("replication-status t/ns/a", f"{ROOT}/replication/status", [], "Nothing is replicated from here.\n"),
     ],
 )
 def test_question_when_typed_then_answer_is_printed(

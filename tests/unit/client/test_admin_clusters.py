@@ -1,7 +1,7 @@
 """Requests about clusters and tenants."""
 
 from interpulse.client.admin import AdminClient
-from interpulse.model.clusters import ClusterData, TenantInfo
+from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from tests.stub_web import StubWeb
 
 CLUSTER = {"serviceUrl": "http://w:8080", "brokerClientTlsEnabled": False, "tlsAllowInsecureConnection": False}
@@ -48,3 +48,26 @@ async def test_tenant_when_read_then_is_a_value(web: StubWeb) -> None:
     async with AdminClient(web.url) as admin:
         assert await admin.tenants.list() == ["demo"]
         assert await admin.tenants.get("demo") == TenantInfo(("r",), ("east", "west"))
+
+
+async def test_peers_and_failure_domains_when_read_then_are_values(web: StubWeb) -> None:
+    web.answer("GET", "/admin/v2/clusters/east/peers", ["west"])
+    web.answer("GET", "/admin/v2/clusters/east/failureDomains", {"d": {"brokers": ["a:1"]}})
+    web.answer("GET", "/admin/v2/clusters/east/failureDomains/two%20words", {"brokers": ["b:1"]})
+    async with AdminClient(web.url) as admin:
+        assert await admin.clusters.peers("east") == ["west"]
+        assert await admin.clusters.peers("west") is None
+        assert await admin.clusters.failure_domains("east") == {"d": FailureDomain(("a:1",))}
+        assert await admin.clusters.failure_domain("east", "two words") == FailureDomain(("b:1",))
+
+
+async def test_peers_and_failure_domains_when_changed_then_requests_are_as_pulsars(web: StubWeb) -> None:
+    async with AdminClient(web.url) as admin:
+        await admin.clusters.set_peers("east", ["west"])
+        await admin.clusters.set_failure_domain("east", "d", FailureDomain(("a:1",)))
+        await admin.clusters.delete_failure_domain("east", "d")
+    assert [(asked.method, asked.target, asked.body) for asked in web.asked] == [
+        ("POST", "/admin/v2/clusters/east/peers", ["west"]),
+        ("POST", "/admin/v2/clusters/east/failureDomains/d", {"brokers": ["a:1"]}),
+        ("DELETE", "/admin/v2/clusters/east/failureDomains/d", None),
+    ]

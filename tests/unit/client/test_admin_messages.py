@@ -103,12 +103,12 @@ def test_entries_when_written_by_brokers_or_not_committed_then_are_known() -> No
 
 
 def serve(web: StubWeb, number: int, body: bytes, **more: str) -> None:
-    path = f"/admin/v2/persistent/t/ns/a/subscription/s+1/position/{number}"
+    path = f"/admin/v2/persistent/t/ns/a/subscription/s%2B1/position/{number}"
     web.answer_raw("GET", path, body, headers=REQUIRED | {f"X-Pulsar-{name}": value for name, value in more.items()})
 
 
 def end(web: StubWeb, number: int, reason: str) -> None:
-    path = f"/admin/v2/persistent/t/ns/a/subscription/s+1/position/{number}"
+    path = f"/admin/v2/persistent/t/ns/a/subscription/s%2B1/position/{number}"
     web.answer("GET", path, {"reason": reason}, status=404)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from interpulse.client.admin import AdminClient
 from interpulse.model.names import NamespaceName
-from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
+from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
 from tests.stub_web import StubWeb
 
 NAMESPACE = NamespaceName("t", "ns")
@@ -184,3 +184,10 @@ async def test_lists_when_asked_then_come_as_complete_names(web: StubWeb) -> Non
         assert await admin.namespaces.list("t") == ["t/ns"]
         assert await admin.namespaces.topics(NAMESPACE, mode="PERSISTENT") == ["persistent://t/ns/x"]
     assert web.last.target == f"{ROOT}/topics?mode=PERSISTENT&includeSystemTopic=false"
+
+
+async def test_namespace_when_created_with_policies_then_all_are_sent(web: StubWeb) -> None:
+    policies = NamespacePolicies(message_ttl_seconds=7, allow_auto_update_schema=False)
+    async with AdminClient(web.url) as admin:
+        await admin.namespaces.create(NAMESPACE, clusters=["x"], bundles=3, policies=policies)
+    assert web.last.body == policies.to_json() | {"replication_clusters": ["x"], "bundles": {"numBundles": 3}}

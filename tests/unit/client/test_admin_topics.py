@@ -76,7 +76,7 @@ Call = Callable[[AdminClient], Awaitable[Any]]
         (
             lambda a: a.topics.create_subscription(TOPIC, "s /1"),
             "PUT",
-            f"{ROOT}/subscription/s+%2F1?replicated=false",
+            f"{ROOT}/subscription/s%2B%252F1?replicated=false",
             LATEST,
         ),
         (

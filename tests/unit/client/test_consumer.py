@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.consumer import ConsumerConfig, PartitionConsumer
+from interpulse.client.consumer import PartitionConsumer
+from interpulse.client.consumer_config import ConsumerConfig, DeadLetterPolicy, KeySharedPolicy, RedeliveryBackoff
 from interpulse.client.inbox import Inbox
+from interpulse.client.letters import Letters
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
+from interpulse.client.unpacking import Start
 from interpulse.model.errors import AlreadyClosed, ConsumerBusy, TopicNotFound
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
@@ -43,8 +46,9 @@ class Stage:
 
     async def open(self, *, start: MessageId | None = None, included: bool = False, **config: object) -> None:
         settings = ConsumerConfig(**config)  # type: ignore[arg-type]
+        letters = Letters(self.session, "s", settings.letters) if settings.letters else None
         self.consumer = PartitionConsumer(
-            self.session, TOPIC, "s", settings, self.inbox, start=start, start_included=included
+            self.session, TOPIC, "s", settings, self.inbox, start=start and Start(start, included), letters=letters
         )
         await self.consumer.open()
         await self.broker.heard(pb.BaseCommand.FLOW)
@@ -318,3 +322,120 @@ async def test_consumer_when_opening_is_given_up_then_the_broker_is_told_in_case
     assert closed.close_consumer.consumer_id == stage.consumer_id
     with pytest.raises(asyncio.CancelledError):
         await opening
+
+
+async def acknowledged(broker: ScriptedBroker, count: int = 1) -> list[int]:
+    await broker.heard(pb.BaseCommand.ACK, count)
+    acks = broker.all_of(pb.BaseCommand.ACK)
+    return [message_id.entryId for command in acks for message_id in command.ack.message_id]
+
+
+def asked_again(broker: ScriptedBroker) -> list[list[int]]:
+    asked = broker.all_of(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    return [[one.entryId for one in each.redeliverUnacknowledgedMessages.message_ids] for each in asked]
+
+
+DYING = {"subscription_type": "shared", "nack_delay_ms": 10, "dead_letter_policy": DeadLetterPolicy(1)}
+
+
+async def test_message_given_back_for_the_last_time_is_moved_instead_of_asked_for(stage: Stage) -> None:
+    await stage.open(**DYING)
+    stage.deliver(0, single(b"early"), redelivery_count=0)
+    stage.deliver(1, single(b"last"), redelivery_count=1)
+    for message in await stage.take(2):
+        stage.consumer.negative_acknowledge(message)
+    assert await acknowledged(stage.broker) == [1]
+    await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    assert asked_again(stage.broker) == [[0]]
+    assert len(stage.broker.stored) == 1
+    await stage.consumer.close()
+
+
+async def test_message_that_had_its_last_chance_elsewhere_is_moved_without_being_handed_out(stage: Stage) -> None:
+    await stage.open(receiver_queue_size=2, **DYING)
+    stage.deliver(0, batch(b"a", b"b"), redelivery_count=2)
+    assert await acknowledged(stage.broker) == [0]
+    assert len(stage.broker.stored) == 2
+    assert len(stage.inbox) == 0
+    assert stage.permits() == [2, 2]
+    await stage.consumer.close()
+
+
+async def test_message_that_was_acknowledged_is_not_dead(stage: Stage) -> None:
+    await stage.open(**DYING)
+    stage.deliver(0, batch(b"a", b"b"), redelivery_count=1)
+    done, bad = await stage.take(2)
+    stage.consumer.negative_acknowledge(bad)
+    stage.consumer.acknowledge(done)
+    assert await acknowledged(stage.broker) == [0]
+    assert len(stage.broker.stored) == 1
+    assert asked_again(stage.broker) == []
+    await stage.consumer.close()
+
+
+async def test_message_that_cannot_be_moved_is_kept_and_tried_again(stage: Stage) -> None:
+    await stage.open(**DYING)
+    stage.broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: peer.say(
+        commands.error(frame.command.producer.request_id, 22, "no dead letters here")
+    )
+    stage.deliver(0, single(b"bad"), redelivery_count=1)
+    (message,) = await stage.take()
+    stage.consumer.negative_acknowledge(message)
+    await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    assert (asked_again(stage.broker), stage.broker.count(pb.BaseCommand.ACK)) == ([[0]], 0)
+    del stage.broker.scripts[pb.BaseCommand.PRODUCER]
+    stage.deliver(0, single(b"bad"), redelivery_count=2)
+    assert await acknowledged(stage.broker) == [0]
+    await stage.consumer.close()
+
+
+async def test_consumer_when_closed_while_a_message_is_moved_then_waits_for_it(stage: Stage) -> None:
+    await stage.open(**DYING)
+    stage.deliver(0, single(b"bad"), redelivery_count=2)
+    await stage.broker.heard(pb.BaseCommand.SEND)
+    await stage.consumer.close()
+    assert [command.type for command in stage.broker.peers[-1].seen][-2:] == [
+        pb.BaseCommand.ACK,
+        pb.BaseCommand.CLOSE_CONSUMER,
+    ]
+
+
+async def test_delays_grow_with_every_time_a_message_comes_again(stage: Stage) -> None:
+    backoff = RedeliveryBackoff(10, 60_000, 1000)
+    await stage.open(subscription_type="shared", nack_backoff=backoff, ack_timeout_backoff=backoff)
+    stage.deliver(0, single(b"fourth time"), redelivery_count=3)
+    stage.deliver(1, single(b"first time"))
+    stage.deliver(2, single(b"first time, forgotten"))
+    for message in (await stage.take(3))[:2]:
+        stage.consumer.negative_acknowledge(message)
+    await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    while sum(map(len, asked_again(stage.broker))) < 2:
+        await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES, len(asked_again(stage.broker)) + 1)
+    assert sorted(entry for each in asked_again(stage.broker) for entry in each) == [1, 2]
+    await stage.consumer.close()
+
+
+@pytest.mark.parametrize(
+    ("policy", "mode", "ranges", "out_of_order"),
+    [
+        pytest.param(None, None, [], False, id="none"),
+        pytest.param(KeySharedPolicy(), pb.AUTO_SPLIT, [], False, id="shared-out-by-the-broker"),
+        pytest.param(KeySharedPolicy(((0, 9), (20, 30))), pb.STICKY, [(0, 9), (20, 30)], False, id="sticky"),
+        pytest.param(KeySharedPolicy(out_of_order_allowed=True), pb.AUTO_SPLIT, [], True, id="out-of-order"),
+    ],
+)
+async def test_keys_are_asked_for_when_subscribing(
+    stage: Stage,
+    policy: KeySharedPolicy | None,
+    mode: int | None,
+    ranges: list[tuple[int, int]],
+    out_of_order: bool,
+) -> None:
+    await stage.open(subscription_type="key-shared", key_shared=policy)
+    subscribe = stage.broker.all_of(pb.BaseCommand.SUBSCRIBE)[0].subscribe
+    assert subscribe.HasField("keySharedMeta") == (policy is not None)
+    meta = subscribe.keySharedMeta
+    assert mode is None or meta.keySharedMode == mode
+    assert [(each.start, each.end) for each in meta.hashRanges] == ranges
+    assert meta.allowOutOfOrderDelivery == out_of_order
+    await stage.consumer.close()

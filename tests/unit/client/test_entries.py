@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.entries import EntryReader, EntrySender
+from interpulse.client.entries import EntryReader
+from interpulse.client.entry_sender import EntrySender
 from interpulse.client.session import Session
 from interpulse.model.errors import ChecksumError, DataLoss, OperationTimeout, PersistenceError, TopicNotFound
 from interpulse.model.ids import EARLIEST, Position

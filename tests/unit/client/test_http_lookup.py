@@ -26,7 +26,7 @@ def http_group(url: str, *names: str, response: str = "Connect") -> dict[str, ob
 
 
 async def over_http(web: StubWeb, *names: str, **options: object) -> dict[str, BrokerAddress | PulsarError]:
-    config = ClientConfig(web.url, backoff_initial_ms=1, lookup_timeout_ms=200, **options)  # type: ignore[arg-type]
+    config = ClientConfig(web.url, backoff_initial_ms=1, **options)  # type: ignore[arg-type]
     lookup = HttpLookup(config, ConnectionPool(config))
     answers = await lookup.brokers(parsed(*names))
     await lookup.close()
@@ -76,5 +76,5 @@ async def test_http_brokers_when_the_service_has_no_permits_then_asked_again(web
 
 async def test_http_brokers_when_it_never_works_then_every_topic_has_that_failure(web: StubWeb) -> None:
     web.answer("POST", HTTP_TOPICS, {"reason": "too many"}, status=503)
-    answers = await over_http(web, "a", "b")
+    answers = await over_http(web, "a", "b", lookup_timeout_ms=200)
     assert [type(answer) for answer in answers.values()] == [ServiceNotReady, ServiceNotReady]

@@ -1,6 +1,7 @@
 """The inbox."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -54,3 +55,27 @@ async def test_messages_of_one_source_when_discarded_then_the_others_stay() -> N
     inbox.put(message(2, 1), second)
     assert inbox.discard(first) == 1
     assert len(inbox) == 1
+
+
+async def test_batch_ends_with_the_first_limit_that_is_reached() -> None:
+    inbox, owner = Inbox(), Owner()
+    for number in range(6):
+        inbox.put(replace(message(1, number), content=b"12345"), owner)
+
+    async def take(messages_max: int | None, bytes_max: int, timeout_ms: int = 60_000) -> list[int]:
+        batch = await inbox.take_batch(messages_max=messages_max, bytes_max=bytes_max, timeout_ms=timeout_ms)
+        return [each.id.entry for each in batch]
+
+    assert await take(2, 1000) == [0, 1]
+    assert await take(None, 10) == [2, 3]
+    assert await take(None, 1000, timeout_ms=10) == [4, 5]
+    assert await take(None, 1000, timeout_ms=0) == []
+
+
+async def test_batch_when_the_inbox_fails_then_what_is_there_comes_first() -> None:
+    inbox = Inbox()
+    inbox.put(message(1, 1), Owner())
+    inbox.fail(AlreadyClosed("over"))
+    assert len(await inbox.take_batch(messages_max=None, bytes_max=100, timeout_ms=60_000)) == 1
+    with pytest.raises(AlreadyClosed):
+        await inbox.take_batch(messages_max=None, bytes_max=100, timeout_ms=60_000)

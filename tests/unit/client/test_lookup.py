@@ -241,7 +241,7 @@ async def test_http_lookup_when_asked_then_uses_the_paths_of_pulsar(web: StubWeb
     assert await lookup.partitions(TOPIC, create=False) == 3
     assert web.last.target.endswith("?checkAllowAutoCreation=false")
     assert await lookup.broker(TOPIC) == BrokerAddress("b", 1)
-    assert await lookup.topics_of_namespace(NamespaceName.parse("public/default"), "ALL") == ["x"]
+    assert await lookup.topics_of_namespace(NamespaceName.parse("public/default"), "ALL") == (["x"], False)
     assert web.last.target.endswith("?mode=ALL")
     await lookup.close()
 

@@ -4,11 +4,11 @@ import struct
 
 import pytest
 
-from interpulse.client.messages import Message, messages_of
+from interpulse.client.messages import Message, OutgoingMessage, messages_of
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import build_entry, parse_entry
+from interpulse.wire.frames import build_entry, parse_entry, stamp_entry
 
 
 def read(metadata: pb.MessageMetadata, payload: bytes, front: bytes = b"") -> list[Message]:
@@ -41,6 +41,24 @@ def test_index_of_the_broker_counts_back_from_the_end_of_the_batch() -> None:
     assert messages[0].broker_publish_time_ms == 77
 
 
+@pytest.mark.parametrize("metadata", [pb.MessageMetadata(), pb.MessageMetadata(num_messages_in_batch=1)])
+def test_broker_when_it_noted_only_one_of_index_and_time_then_the_other_is_absent(metadata: pb.MessageMetadata) -> None:
+    payload = pack_batch([(pb.SingleMessageMetadata(), b"x")]) if metadata.num_messages_in_batch else b"x"
+    noted = [pb.BrokerEntryMetadata(broker_timestamp=77), pb.BrokerEntryMetadata(index=12)]
+    (timed,), (counted,) = (read(metadata, payload, stamp_entry(each, b"")) for each in noted)
+    assert (timed.broker_publish_time_ms, timed.index) == (77, None)
+    assert (counted.broker_publish_time_ms, counted.index) == (None, 12)
+
+
 def test_entry_when_it_announces_a_monstrous_size_then_is_refused_before_memory_is_taken() -> None:
     with pytest.raises(RemoteProtocolError, match="announces"):
         read(pb.MessageMetadata(compression=pb.ZLIB, uncompressed_size=2**31), b"x")
+
+
+def test_message_with_a_delay_gets_its_time_when_it_is_sent() -> None:
+    message = OutgoingMessage(b"x", deliver_after_ms=5)
+    assert message.due_from(100) == OutgoingMessage(b"x", deliver_at_ms=105)
+    plain = OutgoingMessage(b"x", deliver_at_ms=7)
+    assert plain.due_from(100) is plain
+    with pytest.raises(ValueError, match="exclude each other"):
+        OutgoingMessage(b"x", deliver_at_ms=7, deliver_after_ms=5).due_from(100)

@@ -189,3 +189,71 @@ async def test_consumer_when_closed_while_it_grows_then_leaves_nothing_open() ->
         assert broker.count(pb.BaseCommand.CLOSE_CONSUMER) == 2
         with pytest.raises(AlreadyClosed):
             await consumer.update_partitions()
+
+
+async def test_topics_are_added_and_removed_while_others_go_on() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        broker.partitions["persistent://public/default/parts"] = 2
+        consumer = await client.subscribe(TOPIC, "s")
+        await consumer.add_topics(["parts", TOPIC])
+        assert consumer.topics == [TOPIC, "persistent://public/default/parts"]
+        assert len(consumer.parts) == 3
+        assert broker.count(pb.BaseCommand.SUBSCRIBE) == 3
+        await consumer.remove_topics(["parts", "unknown"])
+        assert (consumer.topics, len(consumer.parts)) == ([TOPIC], 1)
+        closed = {command.close_consumer.consumer_id for command in broker.all_of(pb.BaseCommand.CLOSE_CONSUMER)}
+        assert closed == {consumer_ids(broker)[f"persistent://public/default/parts-partition-{n}"] for n in range(2)}
+        await consumer.close()
+        with pytest.raises(AlreadyClosed):
+            await consumer.add_topics(["x"])
+
+
+async def test_topic_that_cannot_be_added_leaves_the_consumer_as_it_was() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        consumer = await client.subscribe(TOPIC, "s")
+        broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: peer.say(
+            commands.error(frame.command.subscribe.request_id, 22, "no")
+        )
+        with pytest.raises(NotAllowed):
+            await consumer.add_topics(["x"])
+        assert (consumer.topics, len(consumer.parts), consumer.is_connected) == ([TOPIC], 1, True)
+
+
+async def test_seek_by_function_asks_for_every_partition() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        broker.partitions[TOPIC] = 2
+        consumer = await client.subscribe(TOPIC, "s")
+        await consumer.seek(lambda topic: 5 if topic.endswith("0") else MessageId(1, 2))
+        first, second = sorted(
+            (command.seek for command in broker.all_of(pb.BaseCommand.SEEK)), key=lambda seek: seek.consumer_id
+        )
+        assert (first.message_publish_time, second.message_id.entryId) == (5, 2)
+        with pytest.raises(InvalidRequest, match="fits one topic or partition only, and there are 2"):
+            await consumer.seek(MessageId(1, 2))
+
+
+async def test_retry_letters_are_read_by_the_consumer_that_sends_them() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        consumer = await client.subscribe(TOPIC, "s", retry_enabled=True)
+        assert list(consumer_ids(broker)) == [TOPIC, f"{TOPIC}-s-RETRY"]
+        assert consumer.topics == [TOPIC]
+        broker.peers[0].say(commands.message(consumer_ids(broker)[TOPIC], Position(1, 0), single(b"x")))
+        await consumer.reconsume_later(await consumer.receive(5000), 10, {"why": "busy"})
+        await broker.heard(pb.BaseCommand.ACK)
+        (producer,) = broker.all_of(pb.BaseCommand.PRODUCER)
+        assert producer.producer.topic == f"{TOPIC}-s-RETRY"
+        await consumer.close()
+        await broker.heard(pb.BaseCommand.CLOSE_PRODUCER)
+
+
+async def test_retry_letter_that_is_refused_leaves_its_message_unacknowledged() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        consumer = await client.subscribe(TOPIC, "s", retry_enabled=True)
+        broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: peer.say(
+            commands.error(frame.command.producer.request_id, 22, "no")
+        )
+        broker.peers[0].say(commands.message(consumer_ids(broker)[TOPIC], Position(1, 0), single(b"x")))
+        with pytest.raises(NotAllowed):
+            await consumer.reconsume_later(await consumer.receive(5000), 10)
+        await consumer.close()
+        assert broker.count(pb.BaseCommand.ACK) == 0

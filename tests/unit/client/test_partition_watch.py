@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.consumer import ConsumerConfig
+from interpulse.client.consumer_config import ConsumerConfig
 from interpulse.client.partition_watch import PartitionWatch, check_interval
 from interpulse.client.producer import ProducerConfig
 from interpulse.client.reader import ReaderConfig
@@ -76,7 +76,7 @@ async def test_watch_when_stopped_then_nothing_of_it_runs_any_more(session: Sess
 @pytest.mark.parametrize(
     "accept",
     [
-        check_interval,
+        lambda interval_ms: check_interval("auto_update_partitions_interval_ms", interval_ms),
         lambda interval_ms: ProducerConfig(auto_update_partitions_interval_ms=interval_ms),
         lambda interval_ms: ConsumerConfig(auto_update_partitions_interval_ms=interval_ms),
         lambda interval_ms: ReaderConfig(auto_update_partitions_interval_ms=interval_ms),

@@ -3,7 +3,7 @@
 import pytest
 
 from interpulse.client import Client
-from interpulse.model.errors import AlreadyClosed
+from interpulse.model.errors import AlreadyClosed, InvalidRequest
 from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -11,6 +11,7 @@ from tests.scripted_broker import ScriptedBroker
 from tests.unit.client.test_consumer import batch, single
 
 TOPIC = "persistent://public/default/t"
+TOPIC_A, TOPIC_B = "persistent://public/default/a", "persistent://public/default/b"
 
 
 async def test_reader_introduces_itself_as_one_that_leaves_nothing_behind() -> None:
@@ -87,3 +88,15 @@ async def test_reader_of_a_topic_without_partitions_does_not_look_for_any() -> N
         broker.partitions[TOPIC] = 2
         await reader.update_partitions()
         assert broker.count(pb.BaseCommand.SUBSCRIBE) == broker.count(pb.BaseCommand.PARTITIONED_METADATA) == 1
+
+
+async def test_reader_of_several_topics_begins_where_all_of_them_can() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        reader = await client.create_reader(["a", "b"], LATEST)
+        assert (reader.topic, reader.topics) == (TOPIC_A, [TOPIC_A, TOPIC_B])
+        assert {command.subscribe.topic for command in broker.all_of(pb.BaseCommand.SUBSCRIBE)} == {TOPIC_A, TOPIC_B}
+        with pytest.raises(InvalidRequest, match="7:8:-1 fits one topic"):
+            await client.create_reader(["a", "b"], MessageId(7, 8))
+        with pytest.raises(InvalidRequest):
+            await client.create_reader([])
+        await broker.heard(pb.BaseCommand.CLOSE_CONSUMER, 2)

@@ -1,6 +1,6 @@
 """Clusters and tenants: Pulsar's JSON."""
 
-from interpulse.model.clusters import ClusterData, TenantInfo
+from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 
 
 def test_cluster_when_read_then_unknown_fields_are_ignored() -> None:
@@ -25,3 +25,19 @@ def test_tenant_when_written_then_reads_back_sorted() -> None:
     tenant = TenantInfo(admin_roles=("b", "a"), allowed_clusters=("west", "east"))
     assert TenantInfo.load(tenant.dump()) == TenantInfo(("a", "b"), ("east", "west"))
     assert TenantInfo.from_json({"adminRoles": None}) == TenantInfo()
+
+
+def test_cluster_when_it_names_key_stores_of_java_then_they_are_kept() -> None:
+    body = {"brokerClientTlsKeyStore": "/k.jks", "brokerClientKeyFilePath": "/k.pem", "brokerClientTlsTrustStore": None}
+    cluster = ClusterData.from_json(body)
+    assert cluster.broker_client_key_file_path == "/k.pem"
+    assert ClusterData.load(cluster.dump()) == cluster
+    assert cluster.to_json()["brokerClientTlsKeyStore"] == "/k.jks"
+    assert "brokerClientTlsTrustStore" not in cluster.to_json()
+
+
+def test_failure_domain_when_written_then_reads_back_sorted_and_once() -> None:
+    domain = FailureDomain.from_json({"brokers": ["b:8080", "a:8080", "b:8080"]})
+    assert domain.to_json() == {"brokers": ["a:8080", "b:8080"]}
+    assert FailureDomain.load(domain.dump()) == domain
+    assert FailureDomain.from_json({"brokers": None}) == FailureDomain()

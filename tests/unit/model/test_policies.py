@@ -4,12 +4,32 @@ import json
 
 import pytest
 
+from interpulse.model.messaging_policies import (
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    PublishRate,
+    SubscribeRate,
+)
 from interpulse.model.policies import AutoTopicCreation, NamespacePolicies, RetentionPolicies
 
-WRITTEN_BY_PULSAR = """{"auth_policies": {"namespace_auth": {}, "destination_auth": {}},
+WRITTEN_BY_PULSAR = """{"auth_policies": {"namespace_auth": {"app": ["consume", "produce"]}, "destination_auth": {
+  "persistent://t/n/a": {"other": ["produce"]}}, "subscription_auth_roles": {"mine": ["app"]}},
+ "subscription_auth_mode": "Prefix",
  "replication_clusters": ["west", "east"], "allowed_clusters": [],
  "bundles": {"boundaries": ["0x0", "0xf"], "numBundles": 1},
- "backlog_quota_map": {}, "latency_stats_sample_rate": {}, "deleted": false, "encryption_required": false,
+ "backlog_quota_map": {"message_age": {"limit": -1, "limitSize": -1, "limitTime": 60, "policy": "producer_exception"}},
+ "clusterDispatchRate": {}, "subscriptionDispatchRate": {}, "topicDispatchRate": {"west": {
+  "dispatchThrottlingRateInMsg": 5, "dispatchThrottlingRateInByte": -1, "relativeToPublishRate": true,
+  "ratePeriodInSecond": 2}},
+ "clusterSubscribeRate": {"west": {"subscribeThrottlingRatePerConsumer": 3, "ratePeriodInSecond": 30}},
+ "publishMaxMessageRate": {"west": {"publishThrottlingRateInMsg": 5, "publishThrottlingRateInByte": 3000000000}},
+ "delayed_delivery_policies": {"tickTime": 1000, "active": true, "maxDeliveryDelayInMillis": 3000},
+ "max_producers_per_topic": 1, "max_consumers_per_topic": 2, "max_consumers_per_subscription": 3,
+ "max_subscriptions_per_topic": 4, "max_unacked_messages_per_consumer": 5,
+ "max_unacked_messages_per_subscription": 6, "compaction_threshold": 3000000000,
+ "deduplicationSnapshotIntervalSeconds": 7, "subscription_types_enabled": ["Exclusive", "Shared"],
+ "latency_stats_sample_rate": {}, "deleted": false, "encryption_required": false,
  "autoTopicCreationOverride": {
   "allowAutoTopicCreation": true, "topicType": "partitioned", "defaultNumPartitions": 3},
  "autoSubscriptionCreationOverride": {"allowAutoSubscriptionCreation": false},
@@ -33,6 +53,35 @@ def test_policies_when_read_then_have_what_was_set() -> None:
     assert policies.allow_auto_update_schema is False
     assert policies.allow_auto_update_schema_with_replicator is False
     assert policies.schema_validation_enforced
+    assert policies.dispatch_rates == {"west": DispatchRate(5, -1, True, 2)}
+    assert policies.subscribe_rates == {"west": SubscribeRate(3)}
+    assert policies.publish_rates == {"west": PublishRate(5, 3_000_000_000)}
+    assert policies.backlog_quotas == {"message_age": BacklogQuota(-1, 60, "producer_exception")}
+    assert policies.delayed_delivery == DelayedDelivery(True, 1000, 3000)
+    assert (policies.max_producers, policies.max_consumers, policies.max_consumers_per_subscription) == (1, 2, 3)
+    assert (policies.max_subscriptions, policies.max_unacked_per_consumer) == (4, 5)
+    assert (policies.max_unacked_per_subscription, policies.deduplication_snapshot_seconds) == (6, 7)
+    assert policies.compaction_threshold_bytes == 3_000_000_000
+    assert policies.subscription_types_enabled == {"Exclusive", "Shared"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("max_producers_per_topic", "five"),
+        ("max_producers_per_topic", 2**31),
+        ("subscription_types_enabled", "Shared"),
+        ("backlog_quota_map", {"destination_storage": {"policy": "unheard of"}}),
+        ("topicDispatchRate", {"west": 5}),
+        ("delayed_delivery_policies", {"active": "yes"}),
+    ],
+)
+def test_policies_when_a_stored_value_is_of_another_form_then_it_is_kept_and_not_acted_on(
+    key: str, value: object
+) -> None:
+    policies = NamespacePolicies.load(json.dumps({key: value}).encode())
+    assert policies == NamespacePolicies(other={key: value})
+    assert policies.to_json()[key] == value
 
 
 def test_policies_when_written_again_then_nothing_is_lost() -> None:

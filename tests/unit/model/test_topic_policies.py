@@ -2,23 +2,66 @@
 
 from __future__ import annotations
 
-from interpulse.model.policies import InactiveTopicPolicies
+from dataclasses import fields
+
+from interpulse.model.messaging_policies import (
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    PublishRate,
+    SubscribeRate,
+)
+from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.topic_policies import TopicPolicies
 
 INACTIVE = InactiveTopicPolicies("delete_when_subscriptions_caught_up", 5, False)
 
 
 def test_policies_when_stored_and_read_again_then_are_the_same() -> None:
-    policies = TopicPolicies(INACTIVE, other={"messageTTLInSeconds": 3})
+    policies = TopicPolicies(INACTIVE, other={"fromTheFuture": 3})
     assert TopicPolicies.load(policies.dump()) == policies
-    assert policies.to_json() == {"inactiveTopicPolicies": INACTIVE.to_json(), "messageTTLInSeconds": 3}
+    assert policies.to_json() == {"inactiveTopicPolicies": INACTIVE.to_json(), "fromTheFuture": 3}
 
 
 def test_policies_when_one_is_taken_away_then_the_others_stay() -> None:
-    policies = TopicPolicies(INACTIVE, other={"messageTTLInSeconds": 3})
-    assert policies.changed(inactive_topics=None).to_json() == {"messageTTLInSeconds": 3}
+    policies = TopicPolicies(INACTIVE, other={"fromTheFuture": 3})
+    assert policies.changed(inactive_topics=None).to_json() == {"fromTheFuture": 3}
     assert TopicPolicies(INACTIVE).changed(inactive_topics=None).to_json() == {}
 
 
 def test_policies_when_a_value_is_null_then_it_is_not_set() -> None:
-    assert TopicPolicies.from_json({"inactiveTopicPolicies": None, "messageTTLInSeconds": None}) == TopicPolicies()
+    assert TopicPolicies.from_json({"inactiveTopicPolicies": None, "fromTheFuture": None}) == TopicPolicies()
+
+
+def test_replication_clusters_when_stored_and_read_again_then_are_the_same() -> None:
+    policies = TopicPolicies(replication_clusters=("east", "west"))
+    assert policies.to_json() == {"replicationClusters": ["east", "west"]}
+    assert TopicPolicies.load(policies.dump()) == policies
+    assert policies.changed(replication_clusters=None).to_json() == {}
+
+
+def test_policies_when_every_one_is_set_then_all_are_read_back() -> None:
+    policies = TopicPolicies(
+        INACTIVE,
+        ("east",),
+        RetentionPolicies(1, 2),
+        3,
+        {"destination_storage": BacklogQuota(4, -1, "consumer_backlog_eviction")},
+        PublishRate(5, 3_000_000_000),
+        DispatchRate(6, 7, True, 8),
+        DispatchRate(9),
+        SubscribeRate(10, 11),
+        *range(12, 19),
+        DelayedDelivery(True, 19, 20),
+        True,
+        21,
+        3_000_000_000,
+        frozenset({"Shared", "Key_Shared"}),
+        False,
+        "BACKWARD",
+        True,
+        {"fromTheFuture": 1},
+    )
+    assert None not in [getattr(policies, each.name) for each in fields(policies)]
+    assert TopicPolicies.load(policies.dump()) == policies
+    assert len(policies.to_json()) == len(fields(policies))

@@ -80,8 +80,8 @@ def enabling(remotes: Mapping[str, StubWeb]) -> Enabling:
     return Enabling(DEMO, "east", ("east", *REMOTES), added)
 
 
-def connect(web_url: str) -> AdminClient:
-    return AdminClient(web_url, timeout_ms=2000)
+def connect(cluster: str, data: ClusterData) -> AdminClient:
+    return AdminClient(data.service_url or "", timeout_ms=2000)
 
 
 def changes_asked(web: StubWeb) -> list[str]:
@@ -148,7 +148,7 @@ async def test_change_that_is_not_answered_in_time_counts_as_failed(remotes: dic
             raise OperationTimeout(f"{request.path} was not answered within 10 ms")
 
     store = Stored()
-    plan = await adjust(enabling(remotes), Local(), Slow, store)
+    plan = await adjust(enabling(remotes), Local(), lambda cluster, data: Slow(data.service_url or ""), store)
     assert (plan.applied, plan.http_status, store.times) == (False, 500, 0)
     assert statuses(plan)[0] == [ChangeStatus.FAILED, ChangeStatus.PENDING]
     assert plan.reason is not None
@@ -163,7 +163,7 @@ async def test_source_that_changes_meanwhile_is_noticed_before_anything_is_store
             local.count = 5
             await super().close()
 
-    plan = await adjust(enabling(remotes), local, Growing, store)
+    plan = await adjust(enabling(remotes), local, lambda cluster, data: Growing(data.service_url or ""), store)
     assert (plan.applied, plan.http_status, store.times) == (False, 409, 0)
     assert plan.reason is not None
     assert "TOPIC_PARTITIONS of persistent://demo/a/p on north" in plan.reason

@@ -1,6 +1,7 @@
 """Provisioning of a remote topic (PIP-433): what is created, what is held, and races with others."""
 
 import pickle
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -9,16 +10,22 @@ from interpulse.client.admin import AdminClient
 from interpulse.client.admin_schemas import SchemaVersion
 from interpulse.model.errors import (
     AlreadyExists,
+    AuthenticationError,
+    AuthorizationError,
     IncompatibleSchema,
     NamespaceNotFound,
     NotConnected,
+    OperationTimeout,
+    PulsarError,
+    RemoteClusterUnavailable,
     SchemaNotFound,
     TopicNotFound,
+    UnknownError,
 )
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.replication.provision import TopicHeld, TopicProvisioner
+from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, obstacle_of, topic_shape
 
 TOPIC = TopicName.parse("persistent://t/ns/x")
 AVRO = SchemaInfo(SchemaType.AVRO, b"{}")
@@ -79,27 +86,27 @@ class FakeCluster:
 
 
 def provisioner(source: FakeCluster, target: FakeCluster, **options: bool) -> TopicProvisioner:
-    return TopicProvisioner(cast(AdminClient, source), cast(AdminClient, target), **options)
+    return TopicProvisioner(partial(topic_shape, cast(AdminClient, source)), cast(AdminClient, target), **options)
 
 
 @pytest.mark.parametrize("partitions", [0, 1, 4])
 async def test_topic_when_absent_remotely_then_is_created_in_the_same_shape_there_only(partitions: int) -> None:
     source, target = FakeCluster({TOPIC: partitions}), FakeCluster()
-    assert await provisioner(source, target).ensure_topic(TOPIC) == partitions
+    assert (await provisioner(source, target).ensure_topic(TOPIC)).partitions == partitions
     assert target.calls == [("create", TOPIC, partitions, True)]
     assert source.calls == []
 
 
 async def test_partition_when_given_then_its_base_is_provisioned() -> None:
     source, target = FakeCluster({TOPIC: 3}), FakeCluster()
-    assert await provisioner(source, target).ensure_topic(TOPIC.partition(1)) == 3
+    assert (await provisioner(source, target).ensure_topic(TOPIC.partition(1))).partitions == 3
     assert target.shapes == {TOPIC: 3}
 
 
 @pytest.mark.parametrize("partitions", [0, 4])
 async def test_topic_when_equal_then_nothing_is_created(partitions: int) -> None:
     source, target = FakeCluster({TOPIC: partitions}), FakeCluster({TOPIC: partitions})
-    assert await provisioner(source, target).ensure_topic(TOPIC) == partitions
+    assert (await provisioner(source, target).ensure_topic(TOPIC)).partitions == partitions
     assert target.calls == []
 
 
@@ -134,7 +141,7 @@ async def test_namespace_when_missing_remotely_then_topic_is_held() -> None:
 async def test_creation_when_another_was_faster_with_the_same_shape_then_succeeds() -> None:
     source, target = FakeCluster({TOPIC: 2}), FakeCluster()
     target.rival = 2
-    assert await provisioner(source, target).ensure_topic(TOPIC) == 2
+    assert await provisioner(source, target).ensure_topic(TOPIC) == (2, None)
 
 
 async def test_creation_when_another_was_faster_with_another_shape_then_is_held() -> None:
@@ -155,7 +162,8 @@ async def test_creation_when_refused_again_and_again_then_is_held_with_the_reaso
 
 async def test_topic_when_source_has_grown_since_then_remote_grows_too() -> None:
     source, target = FakeCluster({TOPIC: 4}), FakeCluster({TOPIC: 2})
-    assert await provisioner(source, target).ensure_topic(TOPIC, equal_before=2) == 4
+    grown = await provisioner(source, target).ensure_topic(TOPIC, equal_before=2)
+    assert grown == (4, "x expanded to 4 partitions: the source has grown")
     assert target.calls == [("expand", TOPIC, 4, True)]
 
 
@@ -173,7 +181,7 @@ async def test_expansion_when_allowed_then_grows_but_never_shrinks(remote: int, 
         with pytest.raises(TopicHeld):
             await ensuring
     else:
-        assert await ensuring == 4
+        assert (await ensuring).partitions == 4
     assert target.shapes[TOPIC] == (remote if held else 4)
 
 
@@ -188,22 +196,51 @@ async def test_cluster_when_unreachable_then_its_error_comes_through() -> None:
 
 async def test_schemas_when_there_are_none_then_nothing_is_registered() -> None:
     target = FakeCluster()
-    assert await provisioner(FakeCluster(), target).ensure_schemas(TOPIC) == {}
+    await copy_schemas(cast(AdminClient, FakeCluster()), TOPIC, target.upload)
     assert target.calls == []
 
 
-async def test_schemas_when_registered_then_versions_are_mapped_in_order() -> None:
-    source, target = FakeCluster(schemas=[AVRO, TEXT]), FakeCluster()
-    assert await provisioner(source, target).ensure_schemas(TOPIC.partition(1)) == {0: 0, 2: 1}
+async def test_schemas_when_registered_then_come_in_their_order_under_the_base_name() -> None:
+    target = FakeCluster()
+    await copy_schemas(cast(AdminClient, FakeCluster(schemas=[AVRO, TEXT])), TOPIC.partition(1), target.upload)
     assert target.calls == [("upload", TOPIC, AVRO), ("upload", TOPIC, TEXT)]
 
 
 async def test_schema_when_refused_then_topic_is_held_and_later_ones_wait() -> None:
-    source, target = FakeCluster(schemas=[AVRO, TEXT]), FakeCluster()
+    target = FakeCluster()
     target.refused = AVRO
     with pytest.raises(TopicHeld, match=r"version 0 of the schema .*: Incompatible schema: FULL"):
-        await provisioner(source, target).ensure_schemas(TOPIC)
+        await copy_schemas(cast(AdminClient, FakeCluster(schemas=[AVRO, TEXT])), TOPIC, target.upload)
     assert target.calls == []
+
+
+async def test_cluster_when_it_answers_nonsense_then_is_no_broker() -> None:
+    class Nonsense(FakeCluster):
+        web_url = "http://x"
+
+        async def partitioned_metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
+            return PartitionedTopicMetadata.from_json(cast(Any, ["ok"]))
+
+    with pytest.raises(UnknownError, match=r"http://x answers for .* what no broker does"):
+        await provisioner(FakeCluster({TOPIC: 2}), Nonsense()).ensure_topic(TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("problem", "state", "remedy"),
+    [
+        pytest.param(TopicHeld("t", "counts differ", "make them equal"), "HELD", "make them equal", id="held"),
+        pytest.param(NotConnected("Cannot reach http://x"), "DISCONNECTED", "see that west is up", id="away"),
+        pytest.param(OperationTimeout("no answer"), "DISCONNECTED", "see that west is up", id="silent"),
+        pytest.param(RemoteClusterUnavailable("no serviceUrl"), "DISCONNECTED", "clusters get west", id="no-address"),
+        pytest.param(AuthenticationError("token expired"), "HELD", "credentials", id="unknown-there"),
+        pytest.param(AuthorizationError("no rights"), "HELD", "credentials", id="not-allowed-there"),
+        pytest.param(UnknownError("HTTP 500"), "HELD", "see the log of west", id="fails"),
+    ],
+)
+def test_obstacle_has_a_state_a_reason_and_a_remedy(problem: PulsarError, state: str, remedy: str) -> None:
+    found = obstacle_of("west", problem)
+    assert (found.state, remedy in found.remedy) == (state, True)
+    assert found.reason in str(problem)
 
 
 def test_held_topic_when_pickled_then_keeps_everything() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +14,9 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import NamespaceNotFound, RemoteClusterUnavailable, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import AutoTopicCreation, NamespacePolicies
+from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, preview
+from interpulse.replication.connect import connect as connect_to
 from interpulse.replication.snapshot import read_namespace, read_remote
 from tests.stub_web import StubWeb
 
@@ -26,8 +29,8 @@ def topic(name: str) -> TopicName:
     return TopicName.parse(f"persistent://demo/a/{name}")
 
 
-def connect(web_url: str) -> AdminClient:
-    return AdminClient(web_url, timeout_ms=2000)
+def connect(cluster: str, data: ClusterData) -> AdminClient:
+    return connect_to(cluster, data, timeout_ms=2000)
 
 
 class Cluster:
@@ -164,7 +167,7 @@ async def test_cluster_that_does_not_answer_is_given_up_in_time() -> None:
     data = ClusterData(service_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     async with server:
         with pytest.raises(RemoteClusterUnavailable, match="did not answer within 100 ms"):
-            await read_remote("west", data, DEMO, lambda url: AdminClient(url, timeout_ms=100))
+            await read_remote("west", data, DEMO, partial(connect_to, timeout_ms=100))
         await ended.wait()
 
 
@@ -179,3 +182,64 @@ async def test_a_thousand_topics_on_two_clusters_are_compared_with_few_requests(
         plan = await preview(Enabling(DEMO, "east", ("east", "north", "west"), added), local, connect)
         assert [len(each.conflicts) for each in plan.clusters] == [0, 0]
         assert (len(west.asked), len(north.asked)) == (6, 6)
+
+
+class Admin:
+    """The admin API of a cluster with many partitioned topics; counts its questions, at once and in all."""
+
+    under_way_anywhere = most_anywhere = 0
+
+    def __init__(self, cluster: str, names: Sequence[str]) -> None:
+        self._policies = NamespacePolicies(replication_clusters=(cluster,))
+        self._names = [str(topic(name)) for name in names]
+        self.asked = self.under_way = self.most_under_way = 0
+        self.web_url = f"http://{cluster}"
+        self.namespaces = self.topics = self.brokers = self
+
+    async def _answer(self) -> None:
+        self.asked += 1
+        self.under_way += 1
+        Admin.under_way_anywhere += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        Admin.most_anywhere = max(Admin.most_anywhere, Admin.under_way_anywhere)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        Admin.under_way_anywhere -= 1
+
+    async def policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        await self._answer()
+        return self._policies
+
+    async def runtime_configuration(self) -> Mapping[str, str]:
+        await self._answer()
+        return {}
+
+    async def list_partitioned(self, namespace: NamespaceName, *, system_included: bool) -> Sequence[str]:
+        await self._answer()
+        return self._names
+
+    async def list(self, namespace: NamespaceName, *, domains: Sequence[str], system_included: bool) -> Sequence[str]:
+        await self._answer()
+        return []
+
+    async def partitioned_metadata(self, name: TopicName) -> PartitionedTopicMetadata:
+        await self._answer()
+        return PartitionedTopicMetadata(2)
+
+    async def __aenter__(self) -> Admin:
+        return self
+
+    async def __aexit__(self, *reason: object) -> None:
+        assert self.under_way == 0
+
+
+async def test_partitioned_topics_are_compared_with_both_clusters_at_once_and_few_questions_at_a_time() -> None:
+    names = [f"t{index}" for index in range(200)]
+    local = Cluster(NamespacePolicies(), dict.fromkeys(names, 2))
+    admins = {cluster: Admin(cluster, names) for cluster in ("north", "west")}
+    enabling = Enabling(DEMO, "east", ("east", "north", "west"), dict.fromkeys(admins, ClusterData()))
+    plan = await preview(enabling, local, lambda cluster, data: cast(AdminClient, admins[cluster]))
+    assert [each.conflicts for each in plan.clusters] == [(), ()]
+    for admin in admins.values():
+        assert (admin.asked, admin.most_under_way) == (204, 16)
+    assert Admin.most_anywhere == 32, "no cluster waits for another one"

@@ -14,10 +14,8 @@ from interpulse.model.policies import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
     InactiveTopicPolicies,
-    NamespacePolicies,
     RetentionPolicies,
 )
-from interpulse.model.topic_policies import TopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.decision import Decision
 from interpulse.rules.inactivity import (
@@ -25,7 +23,6 @@ from interpulse.rules.inactivity import (
     TopicActivity,
     check_inactive_topics,
     decide_delete_deserted,
-    effective_inactive_topics,
     is_active,
     is_expendable,
 )
@@ -83,25 +80,6 @@ def test_unconsumed_messages_when_subscriptions_must_have_caught_up_then_keep_th
 
 def test_duration_when_zero_then_a_topic_goes_in_the_next_round() -> None:
     assert goes(idle_ms=0, policies=AT_ONCE)
-
-
-TOPIC_SAYS, NAMESPACE_SAYS, BROKER_SAYS = (InactiveTopicPolicies(max_inactive_seconds=n) for n in (1, 2, 3))
-
-
-@pytest.mark.parametrize(
-    ("topic", "namespace", "expected"),
-    [
-        pytest.param(None, None, BROKER_SAYS, id="broker"),
-        pytest.param(None, NamespacePolicies(), BROKER_SAYS, id="silent-namespace"),
-        pytest.param(None, NamespacePolicies(inactive_topics=NAMESPACE_SAYS), NAMESPACE_SAYS, id="namespace"),
-        pytest.param(TOPIC_SAYS, NamespacePolicies(inactive_topics=NAMESPACE_SAYS), TOPIC_SAYS, id="topic-wins"),
-        pytest.param(TOPIC_SAYS, None, TOPIC_SAYS, id="topic"),
-    ],
-)
-def test_policy_when_several_say_something_then_the_nearest_counts_as_a_whole(
-    topic: InactiveTopicPolicies | None, namespace: NamespacePolicies | None, expected: InactiveTopicPolicies
-) -> None:
-    assert effective_inactive_topics(TopicPolicies(topic), namespace, BROKER_SAYS) == expected
 
 
 @pytest.mark.parametrize("mode", DELETE_MODES)

@@ -22,17 +22,14 @@ from interpulse.rules.policies import (
     check_retention,
     check_strategy,
     effective_auto_creation,
-    effective_auto_subscription_creation,
-    effective_deduplication,
-    effective_retention,
     effective_schema_strategy,
     effective_topics_max,
-    effective_ttl_seconds,
 )
 
 X = TopicName.parse("x")
 BROKER = AutoTopicCreation(True, PARTITIONED, 4)
 NOTHING_SET = NamespacePolicies()
+NO_LIMIT = NamespacePolicies(max_topics_per_namespace=0)
 
 
 def override(*values: Any) -> NamespacePolicies:
@@ -109,30 +106,11 @@ def test_auto_topic_creation_above_the_maximum_is_refused_even_switched_off(allo
         check_auto_topic_creation(body, partitions_max=5)
 
 
-def test_namespace_wins_over_broker_where_it_says_something() -> None:
-    said = NamespacePolicies(
-        auto_subscription_creation_allowed=False,
-        deduplication_enabled=False,
-        retention=RetentionPolicies(0, 0),
-        message_ttl_seconds=0,
-        max_topics_per_namespace=0,
-    )
-    broker = RetentionPolicies(5, 5)
-    assert effective_auto_subscription_creation(said, True) is False
-    assert effective_deduplication(said, True) is False
-    assert effective_retention(said, broker) == RetentionPolicies(0, 0)
-    assert effective_ttl_seconds(said, 9) == 0
-    assert effective_topics_max(said, 9) == 0
-
-
-@pytest.mark.parametrize("silent", [None, NOTHING_SET])
-def test_broker_decides_where_the_namespace_is_silent(silent: NamespacePolicies | None) -> None:
-    broker = RetentionPolicies(5, 5)
-    assert effective_auto_subscription_creation(silent, True) is True
-    assert effective_deduplication(silent, True) is True
-    assert effective_retention(silent, broker) == broker
-    assert effective_ttl_seconds(silent, 9) == 9
-    assert effective_topics_max(silent, 9) == 9
+@pytest.mark.parametrize(("namespace", "most"), [(None, 9), (NOTHING_SET, 9), (NO_LIMIT, 0)])
+def test_topics_max_is_the_broker_s_unless_the_namespace_says_something(
+    namespace: NamespacePolicies | None, most: int
+) -> None:
+    assert effective_topics_max(namespace, 9) == most
 
 
 @pytest.mark.parametrize(("minutes", "megabytes"), [(0, 0), (-1, -1), (10, -1), (-1, 5), (10, 5)])

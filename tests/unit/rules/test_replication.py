@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import PulsarError
-from interpulse.model.names import NamespaceName
+from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
-from interpulse.rules.replication import check_allowed_clusters, check_replication_clusters
+from interpulse.model.topic_policies import TopicPolicies
+from interpulse.rules.replication import (
+    check_allowed_clusters,
+    check_new_namespace_clusters,
+    check_replication_clusters,
+    check_topic_replication_clusters,
+    effective_replication_clusters,
+    remote_clusters,
+)
 
 DEMO = NamespaceName("demo", "a")
 KNOWN = {"east": ClusterData(), "west": ClusterData(), "north": ClusterData(peer_cluster_names=("west",))}
@@ -59,3 +69,81 @@ def test_allowed_clusters_that_are_refused(requested: tuple[str, ...], tenant: T
 
 def test_allowed_clusters_that_may_be_set() -> None:
     check_allowed_clusters(DEMO, ("east", "west"), registered=KNOWN, policies=POLICIES, tenant=TENANT)
+
+
+@pytest.mark.parametrize(
+    ("topic", "namespace", "clusters"),
+    [
+        pytest.param(TopicPolicies(), POLICIES, ("east",), id="nothing-set-here"),
+        pytest.param(TopicPolicies(), None, (), id="no-namespace"),
+        pytest.param(TopicPolicies(replication_clusters=("east", "west")), POLICIES, ("east", "west"), id="more"),
+        pytest.param(
+            TopicPolicies(replication_clusters=("east",)),
+            NamespacePolicies(replication_clusters=("east", "west")),
+            ("east",),
+            id="fewer",
+        ),
+    ],
+)
+def test_effective_clusters(
+    topic: TopicPolicies, namespace: NamespacePolicies | None, clusters: tuple[str, ...]
+) -> None:
+    assert effective_replication_clusters(topic, namespace) == clusters
+
+
+@pytest.mark.parametrize(
+    ("clusters", "remotes"),
+    [
+        pytest.param((), (), id="none"),
+        pytest.param(("east",), (), id="only-the-local-one"),
+        pytest.param(("west", "east", "north"), ("north", "west"), id="sorted"),
+        pytest.param(("west", "north"), (), id="the-local-one-is-not-listed"),
+    ],
+)
+def test_remote_clusters(clusters: tuple[str, ...], remotes: tuple[str, ...]) -> None:
+    assert remote_clusters("east", clusters) == remotes
+
+
+TOPIC = TopicName.parse("demo/a/x")
+
+
+@pytest.mark.parametrize(
+    ("requested", "tenant", "status"),
+    [
+        pytest.param((), EAST_ONLY, 412, id="empty-before-all"),
+        pytest.param(("west", "south"), EAST_ONLY, 412, id="local-missing-before-not-registered"),
+        pytest.param(("east", "north", "south", "west"), EAST_ONLY, 403, id="not-registered-before-peers"),
+        pytest.param(("east", "north", "west"), EAST_ONLY, 409, id="peers-before-tenant"),
+        pytest.param(("east", "west"), EAST_ONLY, 403, id="tenant-not-allowed"),
+    ],
+)
+def test_clusters_of_a_topic_that_are_refused(requested: tuple[str, ...], tenant: TenantInfo, status: int) -> None:
+    with pytest.raises(PulsarError) as refusal:
+        check_topic_replication_clusters(TOPIC, requested, local_cluster="east", registered=KNOWN, tenant=tenant)
+    assert refusal.value.http_status == status
+
+
+def test_clusters_of_a_topic_that_may_be_set() -> None:
+    for requested in (("east",), ("east", "west")):
+        check_topic_replication_clusters(TOPIC, requested, local_cluster="east", registered=KNOWN, tenant=TENANT)
+
+
+@pytest.mark.parametrize(
+    ("replication", "allowed", "tenant", "status"),
+    [
+        pytest.param(("east", "west"), (), EAST_ONLY, 403, id="tenant-not-allowed"),
+        pytest.param(("east",), ("east", "west"), EAST_ONLY, 403, id="tenant-not-allowed-on-an-allowed-one"),
+        pytest.param(("south",), (), TenantInfo(allowed_clusters=("south",)), 403, id="not-registered"),
+        pytest.param(("north", "west"), (), TENANT, 409, id="peers"),
+        pytest.param(("east", "west"), ("east",), TENANT, 400, id="not-among-the-allowed"),
+        pytest.param(("east", "west"), ("east", "west"), TENANT, None, id="among-the-allowed"),
+        pytest.param(("west",), (), TENANT, None, id="not-here"),
+    ],
+)
+def test_clusters_of_a_new_namespace(
+    replication: tuple[str, ...], allowed: tuple[str, ...], tenant: TenantInfo, status: int | None
+) -> None:
+    policies = NamespacePolicies(replication_clusters=replication, allowed_clusters=allowed)
+    with pytest.raises(PulsarError) if status else nullcontext() as refusal:
+        check_new_namespace_clusters(DEMO, policies, registered=KNOWN, tenant=tenant)
+    assert status is None or refusal.value.http_status == status

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.model.errors import NotConnected, PersistenceError, TopicTerminated
+from interpulse.model.errors import IncompatibleSchema, NotConnected, PersistenceError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lane_writer import EntryRows, HolesFound, LaneInUse, LaneWriter
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState, pack_sequence
@@ -38,7 +38,10 @@ class FakeTarget:
         }
 
     async def schema_version(self, topic, version):
-        return self.versions.get(version)
+        found = self.versions.get(version)
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     @property
     def ids(self):
@@ -282,3 +285,15 @@ async def test_lane_that_was_held_goes_on_although_an_operator_skipped_the_rest(
     target.failing.clear()
     report = (await write_isolated(target, [rows(7, 8)], {TOPIC: held.state}))[TOPIC]
     assert (report.held, target.ids) == (None, ids(0, 1, 7, 8))
+
+
+async def test_schema_that_the_target_refuses_holds_its_lane_in_order_until_it_is_taken():
+    target, first, second = FakeTarget(), b"\0" * 8, b"\0" * 7 + b"\x01"
+    target.versions = {first: first, second: IncompatibleSchema("schema auto updating is disabled")}
+    batches = [rows(0, schema_version=first), rows(1, schema_version=second), rows(2, schema_version=first)]
+    held = (await write_isolated(target, batches))[TOPIC]
+    assert held.held == "schema auto updating is disabled"
+    assert target.ids == ids(0)  # what needs no new schema does not overtake
+    target.versions[second] = second
+    report = (await write_isolated(target, batches, {TOPIC: held.state}))[TOPIC]
+    assert (report.held, target.ids) == (None, ids(0, 1, 2))

@@ -36,7 +36,7 @@ class Answers:
             async def close(self):
                 pass
 
-        async def session_for(url, timeout_ms):
+        async def session_for(url, timeout_ms, access):
             return None
 
         monkeypatch.setattr(source_view, "_Cursor", Cursor)

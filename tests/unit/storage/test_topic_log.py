@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,10 @@ from interpulse.storage.api import (
     MetadataUnavailable,
     Put,
 )
+from interpulse.storage.journals import Journal, JournalClient
 from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
-from interpulse.storage.topic_log import Journal, JournalClient, LogConfig, TopicLog, TopicLogStore
+from interpulse.storage.topic_log import LogConfig, TopicLog, TopicLogStore
 from tests.unit.storage.listeners import Listener, read_all
 
 NAME = "public/default/persistent/a%2Fb"
@@ -232,6 +234,30 @@ async def test_trim_when_ledgers_lie_before_then_only_these_go(room: Room) -> No
     await log.trim(LATEST)
     assert log.first_position is None
     assert len(log.ledgers) == 1
+
+
+async def test_close_when_a_trim_is_being_stored_then_waits_for_it(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, listener = await room.open()
+    await fill(log, listener, b"a" * 200, b"b" * 200)
+    await log.roll()
+    commit, may_commit, asked = room.metadata.commit, asyncio.Event(), asyncio.Event()
+
+    async def slow_commit(*arguments: Any) -> None:
+        asked.set()
+        await may_commit.wait()
+        await commit(*arguments)
+
+    monkeypatch.setattr(room.metadata, "commit", slow_commit)
+    trimming = asyncio.create_task(log.trim(LATEST))
+    await asyncio.wait_for(asked.wait(), 60)
+    closing = asyncio.create_task(log.close())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not closing.done()
+    may_commit.set()
+    await asyncio.gather(trimming, closing)
+    log, _ = await room.open()
+    assert log.first_position is None
 
 
 async def test_terminate_when_done_then_no_more_appends_ever(room: Room) -> None:

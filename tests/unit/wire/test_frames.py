@@ -12,11 +12,13 @@ from interpulse.wire.frames import (
     Frame,
     FrameDecoder,
     accept_entry,
+    bare_entry,
     build_entry,
     encode_command,
     encode_with_payload,
     parse_entry,
     seal_entry,
+    stamp_entry,
     verify_checksum,
 )
 
@@ -132,8 +134,11 @@ def test_entry_when_the_count_is_present_then_is_a_batch_even_of_one() -> None:
 
 
 def test_entry_when_a_broker_put_metadata_in_front_then_both_are_read() -> None:
-    broker = pb.BrokerEntryMetadata(broker_timestamp=5, index=9).SerializeToString()
+    metadata = pb.BrokerEntryMetadata(broker_timestamp=5, index=9)
+    broker = metadata.SerializeToString()
     data = b"\x0e\x02" + struct.pack(">I", len(broker)) + broker + GOLDEN_ENTRY
+    assert stamp_entry(metadata, GOLDEN_ENTRY) == data
+    assert bare_entry(data) == bare_entry(GOLDEN_ENTRY) == GOLDEN_ENTRY
     entry = parse_entry(data)
     assert entry.broker_metadata is not None
     assert entry.broker_metadata.index == 9

@@ -6,23 +6,28 @@ Invariants kept here:
 * one error boundary: a failure answers the request it belongs to, a broken conversation closes this connection and
   nothing else;
 * what a client can make us hold is bounded: above the limits for pending publishes, requests being worked on or
-  waiting output we stop reading from it, and a consumer whose output waits gets no more entries.
+  waiting output we stop reading from it, and a consumer whose output waits gets no more entries;
+* a client that publishes faster than a policy allows is not read from for a while, and nothing of it is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final, cast
 
 from interpulse.broker.binary.eager import begun
 from interpulse.broker.binary.failures import asker_of, refusal, request_id_of
+from interpulse.broker.binary.guard import guarded
 from interpulse.broker.binary.handlers import AWAITING, INLINE
 from interpulse.broker.binary.open import OpenConsumer, OpenProducer
 from interpulse.broker.binary.output import Output
 from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
+from interpulse.broker.binary.session import Session
+from interpulse.broker.binary.topic_watchers import TopicWatcher
 from interpulse.model.errors import PulsarError, UnknownError
+from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
@@ -65,6 +70,9 @@ class ClientConnection(asyncio.Protocol):
         self.lost = False
         self.producers: dict[int, OpenProducer] = {}
         self.consumers: dict[int, OpenConsumer] = {}
+        self.topic_watchers: dict[int, TopicWatcher] = {}
+        self.session: Session | None = None
+        """Who the client is; None while authentication is off."""
         self.pending_publishes = 0
         self.pending_bytes = 0
         self.held_by_publishes = False
@@ -76,8 +84,11 @@ class ClientConnection(asyncio.Protocol):
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed_producers: dict[int, float] = {}  # when, oldest first
         self._transport: asyncio.Transport
-        self._unhandled: list[Frame] = []  # came with others in one read, and wait for requests to be answered
+        self._coming: Iterator[Frame] = iter(())  # of the read that is being handled
+        self._unhandled: list[Frame] = []  # came with others in one read, and wait until we go on
         self._held_by_requests = False
+        self._held_by_rate = False
+        self._throttle_timer: asyncio.TimerHandle | None = None  # when we go on after a publish rate held us
         self._held_by_output = False
         self._output_high = False
         self._sign_of_life: asyncio.Future[bool] | None = None
@@ -122,21 +133,30 @@ class ClientConnection(asyncio.Protocol):
             self._read_again()
         for open_consumer in list(self.consumers.values()):
             open_consumer.consumer.resume()
+        for watcher in self.topic_watchers.values():
+            watcher.tell()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = True
+        if self.session is not None:
+            self.session.close()
         if self._keep_alive_timer is not None:
             self._keep_alive_timer.cancel()
+        if self._throttle_timer is not None:
+            self._throttle_timer.cancel()
         if self._sign_of_life is not None:
             self._sign_of_life.set_result(False)
             self._sign_of_life = None
         producers, self.producers = self.producers, {}
         consumers, self.consumers = self.consumers, {}
+        watchers, self.topic_watchers = self.topic_watchers, {}
         for open_producer in producers.values():
             open_producer.producer.close()
             open_producer.outlet.abandon()
         for open_consumer in consumers.values():
             open_consumer.consumer.close()
+        for watcher in watchers.values():
+            watcher.close()
         _logger.debug("connection closed address=%s cause=%s", self.address, exc)
         self._on_lost(self)
 
@@ -162,17 +182,60 @@ class ClientConnection(asyncio.Protocol):
     def accepts_closing(self) -> bool:
         return self._protocol.accepts_closing
 
+    @property
+    def gets_stamps(self) -> bool:
+        """Whether the client shall see what the broker put in front of entries, and can."""
+        return self.limits.stamps_exposed and self._protocol.peer_flags.supports_broker_entry_metadata
+
     def greet(self) -> None:
         """Let the client in, then handle what it sent without waiting for that."""
         self._protocol.accept()
         self._send_own()
         self.loop.call_soon(self.data_received, b"")
 
+    def refuse(self, error: PulsarError, reason: str) -> None:
+        """Turn the client away with ``error``; ``reason`` is for the log."""
+        self._protocol.refuse(error.wire_code, str(error))
+        self._send_own()
+        self.drop(reason)
+
+    def end(self, error: PulsarError, reason: str) -> None:
+        """Hang up on a client that was let in; ``reason`` is for the log."""
+        self.output.send(commands.error_of(-1, error))
+        self.drop(reason)
+
+    @property
+    def accepts_auth_challenge(self) -> bool:
+        return self._protocol.accepts_auth_challenge
+
+    def challenge(self, auth_method: str) -> None:
+        """Ask the client for new credentials."""
+        self._protocol.challenge(auth_method)
+        self._send_own()
+
+    def calls_itself_replicator(self, producer_name: str) -> bool:
+        """Whether a producer of this name is a replicator's, and the client may say so."""
+        claimed = producer_name.startswith(self.rooms.replicator_prefix)
+        return claimed and (self.session is None or self.session.is_replicator)
+
     def publishes_answered(self) -> None:
         """Fewer entries are pending: read again if that was what we waited for."""
         if self.held_by_publishes and self._publishes_below(self.limits.pending_publishes_max // 2 + 1):
             self.held_by_publishes = False
             self._read_again()
+
+    def throttle(self, wait_ms: int) -> None:
+        """Handle and read nothing more of this client for so long; 0 = go on at once."""
+        timer, until = self._throttle_timer, self.loop.time() + wait_ms / 1000
+        if self.lost or (timer is None and not wait_ms) or (timer is not None and wait_ms and until <= timer.when()):
+            return
+        if timer is None:
+            self._unhandled = [*self._coming]
+            self._stop_reading()
+            self._held_by_rate = True
+        else:
+            timer.cancel()
+        self._throttle_timer = self.loop.call_at(until, self._unthrottle)
 
     def forget_producer(self, producer_id: int) -> None:
         """The producer is closed: nothing is pending any more, and sends on their way to it are ignored for a while."""
@@ -195,7 +258,7 @@ class ClientConnection(asyncio.Protocol):
         """Ask the client for a sign of life; drop it if there is none. One that waits for us is not suspected."""
         if self.lost:
             return False
-        if self._held_by_requests or self.held_by_publishes:
+        if self._held_by_requests or self.held_by_publishes or self._held_by_rate:
             return True
         if self._sign_of_life is None:
             self._sign_of_life = self.loop.create_future()
@@ -231,8 +294,11 @@ class ClientConnection(asyncio.Protocol):
 
     def _handle(self, frames: list[Frame]) -> None:
         """Start these commands in their order, as far as there may be more requests."""
+        if self._throttle_timer is not None:
+            self._unhandled = frames
+            return
         self._unhandled = []
-        coming = iter(frames)
+        self._coming = coming = iter(frames)  # `throttle` takes what is left of it
         for frame in coming:
             handler = INLINE.get(frame.command.type)
             if handler is not None:
@@ -249,13 +315,23 @@ class ClientConnection(asyncio.Protocol):
             self._read_again()
             self.loop.call_soon(self.data_received, b"")
 
+    def _unthrottle(self) -> None:
+        self._throttle_timer = None
+        self.data_received(b"")
+        if self._throttle_timer is None:
+            self._held_by_rate = False
+            self._read_again()
+
     def _handle_slowly(self, frame: Frame) -> None:
         command = frame.command
         entry = AWAITING.get(command.type)
         if entry is None:
             raise RemoteProtocolError(f"{pb.BaseCommand.Type.Name(command.type)} is not for a broker to receive")
         field, handler = entry
-        self._start(command, handler(self, getattr(command, field)))
+        request = getattr(command, field)
+        session = self.session
+        work = handler(self, request) if session is None else guarded(self, session, command.type, request, handler)
+        self._start(command, work)
 
     def _start(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
         answered = self._answered(command, work)
@@ -291,22 +367,26 @@ class ClientConnection(asyncio.Protocol):
         if self.lost:
             return
         if not self.held_by_publishes and not self._publishes_below(self.limits.pending_publishes_max):
+            self._stop_reading()
             self.held_by_publishes = True
-            self._transport.pause_reading()
-        if self._unhandled and not self._held_by_requests:
+        if self._unhandled and not self._held_by_requests and self._throttle_timer is None:
+            self._stop_reading()
             self._held_by_requests = True
-            self._transport.pause_reading()
         if self._output_high and not self._held_by_output and self.output.bytes_waiting > _OUTPUT_BYTES_MAX:
+            self._stop_reading()
             self._held_by_output = True
-            self._transport.pause_reading()
 
     @property
     def _held(self) -> bool:
         """We do not read from this client now."""
-        return self.held_by_publishes or self._held_by_requests or self._held_by_output
+        return self.held_by_publishes or self._held_by_requests or self._held_by_output or self._held_by_rate
 
     def _publishes_below(self, count: int) -> bool:
         return self.pending_publishes < count and self.pending_bytes < self.limits.pending_publish_bytes_max
+
+    def _stop_reading(self) -> None:
+        if not self._held:
+            self._transport.pause_reading()
 
     def _read_again(self) -> None:
         if not self._held and not self._transport.is_closing():

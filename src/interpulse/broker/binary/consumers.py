@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from interpulse.broker.binary.open import ConsumerOutlet, OpenConsumer
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, LiveTopic, SubscribeRequest, SubType
+from interpulse.broker.live.dispatch import sticky_sharing
 from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
@@ -102,7 +103,7 @@ async def on_seek(connection: ClientConnection, request: pb.CommandSeek) -> None
 
 async def on_get_last_message_id(connection: ClientConnection, request: pb.CommandGetLastMessageId) -> None:
     opened = _opened(connection, request.consumer_id)
-    last = await opened.topic.last_message()
+    last = await opened.topic.last_message(read_compacted=opened.consumer.read_compacted)
     mark_delete = opened.topic.mark_delete_position(opened.consumer.subscription_name)
     last_id = MessageId(*last.position, opened.topic.name.partition_index, last.batch_index)
     connection.output.send(commands.get_last_message_id_response(request.request_id, last_id, mark_delete))
@@ -164,7 +165,8 @@ async def _open(connection: ClientConnection, request: pb.CommandSubscribe) -> N
     schema = requested_schema(request.schema) if request.HasField("schema") else None
     if schema is not None:
         await rooms.schemas.admit_consumer(topic, schema, topic_active=_is_active(live, rooms.replicator_prefix))
-    outlet = ConsumerOutlet(connection, request, topic.partition_index)
+    bare = live.stamps_possible and not connection.gets_stamps
+    outlet = ConsumerOutlet(connection, request, topic.partition_index, bare=bare)
     consumer = await live.subscribe(_live_request(connection, request), outlet)
     outlet.consumer = consumer
     if connection.lost:
@@ -209,8 +211,10 @@ def _live_request(connection: ClientConnection, request: pb.CommandSubscribe) ->
 
 
 def _key_sharing(meta: pb.KeySharedMeta) -> KeySharing:
+    if meta.keySharedMode != pb.STICKY:
+        return KeySharing((), meta.allowOutOfOrderDelivery)
     ranges = tuple(KeyRange(item.start, item.end) for item in meta.hashRanges)
-    return KeySharing(ranges if meta.keySharedMode == pb.STICKY else (), meta.allowOutOfOrderDelivery)
+    return sticky_sharing(ranges, meta.allowOutOfOrderDelivery)
 
 
 def _pairs(wire: Any) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
-from interpulse.broker.binary import consumers, lookup, producers, schemas, topics
+from interpulse.broker.binary import consumers, lookup, producers, schemas, session, topic_watchers, topics
 from interpulse.model.errors import NotAllowed, UnsupportedVersion
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
@@ -27,11 +27,16 @@ _TYPES: Final = pb.BaseCommand
 
 def on_connect(connection: ClientConnection, frame: Frame) -> None:
     """Everybody is let in while authentication is off, also through a proxy and with an unknown method."""
-    connection.greet()
+    if connection.rooms.access is None:
+        connection.greet()
+    else:
+        session.admit(connection, connection.rooms.access, frame.command.connect)
 
 
 def on_auth_response(connection: ClientConnection, frame: Frame) -> None:
-    """Nobody was asked for credentials, so an answer changes nothing."""
+    """Where nobody was asked for credentials an answer changes nothing."""
+    if connection.session is not None:
+        session.renew(connection, connection.session, frame.command.authResponse.response)
 
 
 def on_transaction(connection: ClientConnection, frame: Frame) -> None:
@@ -54,8 +59,6 @@ _TRANSACTIONS: Final = (
 )
 # Commands that a client sends only after the broker announced them; this one does not.
 _UNSUPPORTED: Final = (
-    _TYPES.WATCH_TOPIC_LIST,
-    _TYPES.WATCH_TOPIC_LIST_CLOSE,
     _TYPES.SCALABLE_TOPIC_LOOKUP,
     _TYPES.SCALABLE_TOPIC_CLOSE,
     _TYPES.SCALABLE_TOPIC_SUBSCRIBE,
@@ -81,6 +84,8 @@ AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
     _TYPES.LOOKUP: ("lookupTopic", lookup.on_lookup),
     _TYPES.BATCH_LOOKUP: ("batchLookupTopic", lookup.on_batch_lookup),
     _TYPES.GET_TOPICS_OF_NAMESPACE: ("getTopicsOfNamespace", topics.on_get_topics_of_namespace),
+    _TYPES.WATCH_TOPIC_LIST: ("watchTopicList", topic_watchers.on_watch_topic_list),
+    _TYPES.WATCH_TOPIC_LIST_CLOSE: ("watchTopicListClose", topic_watchers.on_watch_topic_list_close),
     _TYPES.PRODUCER: ("producer", producers.on_producer),
     _TYPES.CLOSE_PRODUCER: ("close_producer", producers.on_close_producer),
     _TYPES.SUBSCRIBE: ("subscribe", consumers.on_subscribe),

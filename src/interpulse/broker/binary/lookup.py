@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from interpulse.broker.lookup import NO_OPTIONS, BatchLookup, LookupOptions
+from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupFailure, LookupTarget
 from interpulse.wire import commands
@@ -39,6 +42,7 @@ async def on_batch_lookup(connection: ClientConnection, request: pb.CommandBatch
         _options(request),
         create_if_missing=request.create_if_missing,
         expand_partitions=request.expand_partitions,
+        refused=_refused(connection),
     )
     answer = await connection.rooms.lookups.find_many(batch)
     connection.output.send(
@@ -49,6 +53,15 @@ async def on_batch_lookup(connection: ClientConnection, request: pb.CommandBatch
             partitions=answer.partitions,
         )
     )
+
+
+def _refused(
+    connection: ClientConnection,
+) -> Callable[[Mapping[str, TopicName]], Awaitable[Mapping[str, PulsarError]]] | None:
+    session = connection.session
+    if session is None or session.authorization is None:
+        return None
+    return partial(session.authorization.refused_lookups, session.principal)
 
 
 def _options(request: pb.CommandLookupTopic | pb.CommandBatchLookupTopic) -> LookupOptions:

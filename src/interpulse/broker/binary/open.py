@@ -12,6 +12,7 @@ from interpulse.broker.live.api import Delivery, LiveConsumer, LiveProducer, Liv
 from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import bare_entry
 
 if TYPE_CHECKING:
     from interpulse.broker.binary.connection import ClientConnection
@@ -58,6 +59,9 @@ class ProducerOutlet:
         self._send(commands.send_error(producer_id, sequence_id, error.wire_code, str(error)))
         self._release(1)
 
+    def throttle(self, wait_ms: int) -> None:
+        self._connection.throttle(wait_ms)
+
     def producer_ready(self, producer_id: int, topic_epoch: int) -> None:
         opened = self._connection.producers.get(producer_id)
         if opened is not None:
@@ -92,9 +96,13 @@ class ProducerOutlet:
 class ConsumerOutlet:
     """Turns entries for one consumer into MESSAGE frames."""
 
-    __slots__ = ("_connection", "_early", "_encode", "_epoch_wanted", "_partition", "_subscribed", "consumer")
+    __slots__ = ("_bare", "_connection", "_early", "_encode", "_epoch_wanted", "_partition", "_subscribed", "consumer")
 
-    def __init__(self, connection: ClientConnection, request: pb.CommandSubscribe, partition: int) -> None:
+    def __init__(
+        self, connection: ClientConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
+    ) -> None:
+        """``bare``: cut off what the broker put in front of entries."""
+        self._bare = bare
         self.consumer: LiveConsumer | None = None
         self._connection = connection
         self._partition = partition
@@ -116,6 +124,8 @@ class ConsumerOutlet:
         return self._connection.writable
 
     def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
+        if self._bare:
+            batch = [each._replace(entry=bare_entry(each.entry)) for each in batch]
         encode = self._encode
         pieces: list[bytes] = []
         size = 0

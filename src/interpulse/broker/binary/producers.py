@@ -79,7 +79,7 @@ async def on_close_producer(connection: ClientConnection, request: pb.CommandClo
 async def _open(connection: ClientConnection, request: pb.CommandProducer) -> OpenProducer:
     topic = TopicName.parse(request.topic)
     rooms = connection.rooms
-    replicator = request.producer_name.startswith(rooms.replicator_prefix)
+    replicator = connection.calls_itself_replicator(request.producer_name)
     requester = Requester.REPLICATOR if replicator else Requester.CLIENT
     live = await rooms.registry.open(topic, by=requester, create=True)
     schema = requested_schema(request.schema) if request.HasField("schema") else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from interpulse.wire.frames import MESSAGE_BYTES_MAX
 
 if TYPE_CHECKING:
+    from interpulse.broker.access.setup import Access
     from interpulse.broker.binary.permits import LookupPermits
     from interpulse.broker.lifecycle import TopicLifecycle
     from interpulse.broker.live.registry import TopicRegistry
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from interpulse.broker.namespaces import Namespaces
     from interpulse.broker.refusals import Refusals
     from interpulse.broker.schemas import Schemas
+    from interpulse.broker.topic_watches import TopicWatches
 
 __all__ = ["ConnectionLimits", "Rooms"]
 
@@ -30,6 +32,14 @@ class ConnectionLimits:
     pending_publish_bytes_max: int = 64 * 1024 * 1024
     liveness_check_seconds: float = 5.0
     """How long a silent client may keep a producer name from another one (``connectionLivenessCheckTimeoutMillis``)."""
+    patterns_evaluated: bool = True
+    """Patterns of topics are matched here (``enableBrokerSideSubscriptionPatternEvaluation``)."""
+    pattern_length_max: int = 50
+    """Characters of such a pattern (``subscriptionPatternMaxLength``)."""
+    topic_watchers_allowed: bool = True
+    """Clients hear that they may watch lists of topics (``enableBrokerTopicListWatcher``)."""
+    stamps_exposed: bool = False
+    """Clients get what the broker put in front of entries (``exposingBrokerEntryMetadataToClientEnabled``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +53,7 @@ class Rooms:
     lookups: Lookups
     permits: LookupPermits
     refusals: Refusals
+    topic_watches: TopicWatches
     replicator_prefix: str = "pulsar.repl"
+    access: Access | None = None
+    """None: everybody is let in and may do everything."""

@@ -50,8 +50,8 @@ async def on_get_or_create_schema(connection: ClientConnection, request: pb.Comm
 def _requester(connection: ClientConnection, topic: TopicName, producer_name: str) -> Requester:
     """Replicators are known by the name of their producer; older ones do not send it with this command."""
     names = [producer_name] if producer_name else _own_producers(connection, topic)
-    prefix = connection.rooms.replicator_prefix
-    return Requester.REPLICATOR if any(name.startswith(prefix) for name in names) else Requester.CLIENT
+    replicator = any(map(connection.calls_itself_replicator, names))
+    return Requester.REPLICATOR if replicator else Requester.CLIENT
 
 
 def _own_producers(connection: ClientConnection, topic: TopicName) -> list[str]:

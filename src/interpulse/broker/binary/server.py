@@ -11,6 +11,7 @@ from interpulse import __version__
 from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
 from interpulse.broker.instruments import ConnectionCounts
+from interpulse.model.names import NamespaceName
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.server import ServerProtocol
 
@@ -60,6 +61,12 @@ class BinaryServer:
             connection.close()
         await asyncio.gather(*(connection.tasks_done() for connection in connections))
 
+    async def permissions_changed(self, namespace: NamespaceName) -> None:
+        """Close what clients have open in this namespace and may not any more."""
+        for connection in list(self._connections):
+            if connection.session is not None:
+                await connection.session.recheck(namespace)
+
     def _new_connection(self) -> ClientConnection:
         self._created += 1
         return ClientConnection(
@@ -77,9 +84,12 @@ class BinaryServer:
 
     def _flags(self) -> pb.FeatureFlags:
         """What a client that comes now may rely on."""
+        watchers = self._limits.topic_watchers_allowed and self._limits.patterns_evaluated
         return pb.FeatureFlags(
             supports_auth_refresh=False,
             supports_broker_entry_metadata=False,
+            supports_topic_watchers=watchers,
+            supports_topic_watcher_reconcile=watchers,
             supports_get_partitioned_metadata_without_auto_creation=True,
             supports_batch_lookup=self._rooms.lookups.batches_supported or None,
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
-from interpulse.model.errors import NamespaceNotFound, NotFound
+from interpulse.broker.topic_patterns import TopicPattern
+from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["on_get_topics_of_namespace", "on_partitioned_metadata"]
 
+_logger = logging.getLogger(__name__)
 _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
     pb.CommandGetTopicsOfNamespace.PERSISTENT: (PERSISTENT,),
     pb.CommandGetTopicsOfNamespace.NON_PERSISTENT: (NON_PERSISTENT,),
@@ -40,26 +43,45 @@ async def on_partitioned_metadata(connection: ClientConnection, request: pb.Comm
 
 
 async def on_get_topics_of_namespace(connection: ClientConnection, request: pb.CommandGetTopicsOfNamespace) -> None:
-    """The whole list, unfiltered; only "nothing changed" when the client's hash still holds.
+    """The topics that match the pattern, if there is one that we evaluate, else all; nothing if the hash still holds.
 
     A namespace that does not exist has no topics.
     """
+    pattern = _evaluated_pattern(connection, request)
     topics = await _topics(connection, NamespaceName.parse(request.namespace), _DOMAINS_BY_MODE[request.mode])
-    current = topics_hash(topics)
+    names = [str(topic) for topic in topics if pattern is None or pattern.matches(topic)]
+    current = topics_hash(names)
     changed = request.topics_hash != current
     connection.output.send(
         commands.get_topics_of_namespace_response(
-            request.request_id, topics if changed else (), topics_hash=current, changed=changed
+            request.request_id,
+            names if changed else (),
+            topics_hash=current,
+            filtered=pattern is not None,
+            changed=changed,
         )
     )
 
 
-async def _topics(connection: ClientConnection, namespace: NamespaceName, domains: tuple[Domain, ...]) -> list[str]:
-    names: list[str] = []
+def _evaluated_pattern(connection: ClientConnection, request: pb.CommandGetTopicsOfNamespace) -> TopicPattern | None:
+    """None: the client gets all topics and matches them itself, as it does with brokers that know no patterns."""
+    limits, text = connection.limits, request.topics_pattern
+    if not request.HasField("topics_pattern") or not limits.patterns_evaluated or len(text) > limits.pattern_length_max:
+        return None
+    try:
+        return TopicPattern(text)
+    except InvalidTopicName as error:  # it may be one of Java's
+        _logger.debug("pattern left to the client address=%s reason=%s", connection.address, error)
+        return None
+
+
+async def _topics(
+    connection: ClientConnection, namespace: NamespaceName, domains: tuple[Domain, ...]
+) -> list[TopicName]:
+    topics: list[TopicName] = []
     try:
         for domain in domains:
-            listed = await connection.rooms.lifecycle.list_topics(namespace, domain, include_system=False)
-            names += map(str, listed)
+            topics += await connection.rooms.lifecycle.list_topics(namespace, domain, include_system=False)
     except NamespaceNotFound:
         return []
-    return names
+    return topics

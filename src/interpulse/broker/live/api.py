@@ -14,6 +14,13 @@ from typing import Any, NamedTuple, Protocol
 
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId, Position
+from interpulse.model.messaging_policies import (
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    PublishRate,
+    SubscribeRate,
+)
 from interpulse.model.names import TopicName
 from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
 
@@ -83,19 +90,61 @@ class KeySharing:
     sticky_ranges: tuple[KeyRange, ...] = ()
     out_of_order_allowed: bool = False
 
+    @property
+    def mode(self) -> str:
+        """Pulsar's spelling in statistics and messages."""
+        return "STICKY" if self.sticky_ranges else "AUTO_SPLIT"
+
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The effective policies of one topic; replaced as a whole when a policy changes."""
+    """The effective policies of one topic; replaced as a whole when a policy changes.
+
+    A rate that limits nothing is None, a count without limit 0, so that a topic can tell at once what it need not do.
+    """
 
     deduplication_enabled: bool = False
     deduplication_entries_interval: int = 1000
+    deduplication_snapshot_seconds: int = 0
+    """How long an entry may be without a snapshot; 0 = until there are enough of them."""
+
     retention: RetentionPolicies = field(default_factory=RetentionPolicies)
     message_ttl_seconds: int = 0
     auto_subscription_creation_allowed: bool = True
     deduplication_inactivity_minutes: int = 360
     remote_clusters: tuple[str, ...] = ()
     inactive_topics: InactiveTopicPolicies = field(default_factory=InactiveTopicPolicies)
+    publish_rate: PublishRate | None = None
+    dispatch_rate: DispatchRate | None = None
+    """Of the whole topic."""
+
+    subscription_dispatch_rate: DispatchRate | None = None
+    """Of each of its subscriptions."""
+
+    subscribe_rate: SubscribeRate | None = None
+    backlog_quotas: Mapping[str, BacklogQuota] = field(default_factory=dict)
+    """By type, `DESTINATION_STORAGE` or `MESSAGE_AGE`; only those that limit something."""
+
+    max_producers: int = 0
+    max_consumers: int = 0
+    max_consumers_per_subscription: int = 0
+    max_subscriptions: int = 0
+    max_unacked_per_consumer: int = 0
+    max_unacked_per_subscription: int = 0
+    delayed_delivery: DelayedDelivery | None = None
+    """None: messages are delivered at once, whatever they ask for."""
+
+    compaction_threshold_bytes: int = 0
+    """Compact by itself when so much has come since the last time; 0 = never."""
+    compaction_keeps_keyless: bool = False
+    """Compaction keeps messages without a key."""
+
+    encryption_required: bool = False
+    subscription_types_enabled: frozenset[str] | None = None
+    """Labels of `SubType`; None = all."""
+
+    max_message_size: int = 0
+    """Bytes, below the broker's own maximum; 0 = only that one counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +229,9 @@ class ProducerSink(Protocol):
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
         """The entry was not and will not be stored; ``sequence_id`` is the higher of the two published."""
 
+    def throttle(self, wait_ms: int) -> None:
+        """The topic is over its publish rate: read nothing more from the client for so long; 0 = read again."""
+
     def producer_ready(self, producer_id: int, topic_epoch: int) -> None:
         """A producer that waited for exclusivity has it now."""
 
@@ -253,6 +305,9 @@ class LiveProducer(Protocol):
     def close(self) -> None:
         """The client is gone. What is pending is still stored, but nobody is told."""
 
+    def close_by_broker(self) -> None:
+        """Tell the client that it has to open it again, if it may."""
+
 
 class LiveConsumer(Protocol):
     """One open consumer. All calls after :meth:`close` are ignored."""
@@ -261,6 +316,10 @@ class LiveConsumer(Protocol):
     name: str
     epoch: int
     """Repeated in MESSAGE commands so that the client can drop what was sent before a redelivery of everything."""
+
+    @property
+    def read_compacted(self) -> bool:
+        """It reads what compaction left of the topic."""
 
     @property
     def subscription_name(self) -> str:
@@ -293,6 +352,9 @@ class LiveConsumer(Protocol):
     def close(self) -> None:
         """The client is gone; what it had not acknowledged goes to others."""
 
+    def close_by_broker(self) -> None:
+        """Tell the client that it has to open it again, if it may."""
+
     def stats(self) -> dict[str, Any]:
         """Pulsar's ConsumerStats as JSON; also the source of CONSUMER_STATS_RESPONSE."""
 
@@ -301,6 +363,10 @@ class LiveTopic(Protocol):
     """One loaded topic, persistent or not."""
 
     name: TopicName
+
+    @property
+    def stamps_possible(self) -> bool:
+        """Some entries may begin with what the broker has to say of them, which not every client shall see."""
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> LiveProducer:
         """Open a producer; raises ProducerBusy, ProducerFenced, TopicTerminated, ServiceNotReady."""
@@ -325,8 +391,8 @@ class LiveTopic(Protocol):
     def subscription_names(self) -> list[str]:
         """Without replication cursors, sorted."""
 
-    async def last_message(self) -> LastMessage:
-        """The last durable message."""
+    async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
+        """The last durable message, as far as compaction left it if it is asked so."""
 
     def mark_delete_position(self, subscription: str) -> Position:
         """Up to here everything is acknowledged; raises SubscriptionNotFound."""

@@ -10,11 +10,9 @@ from interpulse.broker.live.dispatch import message_total
 from interpulse.broker.live.stats import TrafficMeter, iso_time
 from interpulse.model.errors import ConsumerNotFound
 from interpulse.model.ids import MessageId, Position
+from interpulse.rules.unacked import consumer_blocked
 
 __all__ = ["Consumer", "ConsumerOwner"]
-
-UNACKNOWLEDGED_MAX = 50_000
-"""A consumer that holds more messages gets no new ones (maxUnackedMessagesPerConsumer)."""
 
 
 class ConsumerOwner(Protocol):
@@ -53,6 +51,9 @@ class Consumer:
         self.name = request.consumer_name
         self.epoch = request.epoch
         self.permits = 0
+        """How many messages it may get now."""
+        self.blocked = False
+        """It held as many messages as it may, and still holds more than half of that."""
         self.pending: dict[Position, int] = {}
         """Entries that this consumer alone holds, with their messages not acknowledged yet; Shared types only."""
         self.unacknowledged = 0
@@ -64,6 +65,8 @@ class Consumer:
         self.end_told = False
         """It knows that the topic is terminated and drained."""
         self._owner = owner
+        self._granted = 0
+        self._unacknowledged_max = 0
         self._now_ms = owner.now_ms
         self._connected_ms = owner.now_ms()
         self._first_sent_ms = self.last_sent_ms = self._last_acknowledged_ms = 0
@@ -74,20 +77,20 @@ class Consumer:
         return self._owner.name
 
     @property
-    def priority_level(self) -> int:
-        return self.request.priority_level
+    def read_compacted(self) -> bool:
+        return self.request.read_compacted
 
     @property
-    def blocked(self) -> bool:
-        """It holds too much to get more; only on Shared types does a consumer hold anything."""
-        return self.unacknowledged >= UNACKNOWLEDGED_MAX
+    def priority_level(self) -> int:
+        return self.request.priority_level
 
     # --- calls of the door
 
     def flow(self, permits: int) -> None:
         if self.closed:
             return
-        self.permits += permits
+        self._granted += permits
+        self._count_permits()
         self._last_flow_ms = self._now_ms()
         self._first_flow_ms = self._first_flow_ms or self._last_flow_ms
         self._owner.flow_granted()
@@ -136,7 +139,8 @@ class Consumer:
     def deliver(self, batch: Sequence[Delivery]) -> None:
         """Send entries and charge their permits."""
         messages = message_total(batch)
-        self.permits -= messages
+        self._granted -= messages
+        self._count_permits()
         out = self.out
         out.messages += messages
         out.entries += len(batch)
@@ -161,7 +165,28 @@ class Consumer:
         if messages_left:
             self.pending[position] = messages_left
         self.unacknowledged -= held - messages_left
+        if self.permits < self._granted:
+            self._count_permits()
         return True
+
+    def hold_at_most(self, messages: int) -> None:
+        """A consumer that holds so many gets no more until it holds half of it; 0 = no limit."""
+        self._unacknowledged_max = messages
+        self._count_permits()
+
+    def forget_held(self) -> None:
+        """Everything it holds will be sent again."""
+        self.pending.clear()
+        self.unacknowledged = 0
+        self._count_permits()
+
+    def _count_permits(self) -> None:
+        limit = self._unacknowledged_max
+        if not limit:
+            self.permits, self.blocked = self._granted, False
+            return
+        self.blocked = consumer_blocked(self.unacknowledged, limit, before=self.blocked)
+        self.permits = 0 if self.blocked else min(self._granted, limit - self.unacknowledged)
 
     def close_by_broker(self) -> None:
         """Tell the client to come back."""
@@ -186,7 +211,7 @@ class Consumer:
             "messageAckRate": self.acknowledged.message_rate,
             "chunkedMessageRate": 0.0,
             "consumerName": self.name,
-            "availablePermits": self.permits,
+            "availablePermits": self._granted,
             "unackedMessages": self.unacknowledged,
             "avgMessagesPerEntry": round(self.out.messages / self.out.entries) if self.out.entries else 0,
             "blockedConsumerOnUnackedMsgs": self.blocked,

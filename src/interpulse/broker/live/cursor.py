@@ -216,7 +216,8 @@ class Cursor:
 
     def backlog(self, last: Position) -> int:
         """How many entries up to ``last`` are not acknowledged."""
-        return max(0, self._ledgers.entries_between(self.mark_delete, last) - self._acked_beyond)
+        acked = self._acked_beyond - self._acked_of_gone() if self._ranges else 0
+        return max(0, self._ledgers.entries_between(self.mark_delete, last) - acked)
 
     # --- changes
 
@@ -266,6 +267,11 @@ class Cursor:
         self.changes += 1
 
     # --- parts
+
+    def _acked_of_gone(self) -> int:
+        """How many entries were acknowledged that only compaction still has: the log does not count them."""
+        first = self._ledgers.next_position(self.mark_delete)
+        return sum(each.count() for ledger, each in self._ranges.items() if first is None or ledger < first.ledger)
 
     def _add(self, position: Position) -> bool:
         numbers = self._ranges.get(position.ledger)

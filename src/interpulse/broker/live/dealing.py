@@ -1,20 +1,29 @@
-"""How Shared and Key_Shared subscriptions deal their entries out."""
+"""How Shared and Key_Shared subscriptions deal their entries out; Shared is here, Key_Shared in `key_dealing`.
+
+Entries wait among the *replays* when they have to be sent outside the order of the log: given back by a consumer, held
+for one that cannot take them now, or due after a delay. The replays are kept here, because who may get one decides in
+which order they are looked at.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from interpulse.broker.live.api import Delivery, KeyRange
+from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.consumer import Consumer
-from interpulse.broker.live.dispatch import KeyRing, check_ranges, message_total, share_out
-from interpulse.broker.live.entries import FactsCache, sticky_slot_of
+from interpulse.broker.live.dispatch import message_total, share_out
+from interpulse.broker.live.entries import FactsCache
+from interpulse.broker.live.replays import Replays
 from interpulse.model.ids import Position
 
-__all__ = ["Dealing", "Dealt", "KeySharing", "RoundRobin"]
+__all__ = ["Dealing", "Dealt", "Parts", "RoundRobin"]
 
 Parts = list[tuple[Consumer, list[Delivery]]]
+
+_UNFINISHED_CHUNKS_MAX = 1_000
+"""Chunked messages whose consumer is remembered; more come from producers that never sent the last chunk."""
 
 
 class Dealt(NamedTuple):
@@ -30,27 +39,47 @@ class Dealt(NamedTuple):
 
 
 class Dealing(Protocol):
-    """Decides who gets which entries, and is told what becomes of them."""
+    """Decides who gets which entries, keeps those that wait, and is told what becomes of them."""
 
-    def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer], *, again: bool) -> Dealt:
-        """``again``: these entries come from the replays, and stay there if they are held."""
+    @property
+    def waiting(self) -> int:
+        """How many replays there are."""
 
-    def playable(self, position: Position, ready: Sequence[Consumer]) -> bool:
-        """Whether one of these could take this replay now, as far as is known without reading it."""
+    def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
+        """Deal out entries that come from the log; what is held is among the replays now."""
+
+    def deal_again(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
+        """Deal out replays; what is dealt has left them. ``held``: their place among the replays is known only now."""
+
+    def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
+        """The next replays that these may be able to take, oldest first."""
+
+    def await_turn(self, positions: Iterable[Position]) -> None:
+        """Entries nobody has seen yet go among the replays."""
+
+    def give_back(self, positions: Sequence[Position]) -> None:
+        """Entries go from their consumer to the replays."""
+
+    def acknowledged(self, position: Position, *, held: bool) -> bool:
+        """Nobody needs the entry; a consumer ``held`` it, or it may be a replay. True if a replay became playable."""
+
+    def forget_upto(self, position: Position) -> None:
+        """No replay up to here is needed any more."""
 
     def joined(self, consumer: Consumer) -> None:
         """Raises ConsumerAssignError if its key ranges are taken."""
 
-    def left(self, consumer: Consumer) -> None: ...
-
-    def given_back(self, position: Position) -> None:
-        """The entry went from its consumer to the replays."""
-
-    def acknowledged(self, position: Position, *, held: bool) -> bool:
-        """Nobody needs the entry; a consumer ``held`` it, or it was a replay. True if a replay may be playable now."""
+    def left(self, consumer: Consumer) -> None:
+        """What it holds is given back next."""
 
     def reset(self) -> None:
         """Every entry is forgotten."""
+
+    def stats(self) -> dict[str, Any]:
+        """What this adds to the statistics of the subscription."""
+
+    def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
+        """What this adds to the statistics of one of its consumers."""
 
 
 class RoundRobin:
@@ -59,17 +88,58 @@ class RoundRobin:
     def __init__(self, facts: Callable[[], FactsCache]) -> None:
         self._facts = facts
         self._turn = 0
+        self._replays = Replays()
         self._chunk_owners: dict[str, Consumer] = {}
+        self._held_chunks: dict[Position, str] = {}
+        """Chunks among the replays that wait for the owner of their message."""
+        self._held: Counter[str] = Counter()
+        """How many of a message."""
 
-    def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer], *, again: bool) -> Dealt:
+    @property
+    def waiting(self) -> int:
+        return len(self._replays)
+
+    def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
         budgets = [each.permits for each in ready]
         if not self._has_chunks(batch):
             parts, self._turn = share_out(batch, ready, budgets, self._turn)
             return Dealt(parts, [])
-        return Dealt(self._deal_with_chunks(batch, ready, budgets), [])
+        dealt = self._deal_with_chunks(batch, ready, budgets)
+        for delivery in dealt.held:
+            self._replays.add(delivery.position)
+        return dealt
 
-    def playable(self, position: Position, ready: Sequence[Consumer]) -> bool:
-        return True
+    def deal_again(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
+        budgets = [each.permits for each in ready]
+        if self._has_chunks(batch):
+            parts = self._deal_with_chunks(batch, ready, budgets).parts
+        else:
+            parts, self._turn = share_out(batch, ready, budgets, self._turn)
+        self._replays.discard_all({delivery.position for _, part in parts for delivery in part})
+        return Dealt(parts, [])
+
+    def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
+        count = min(entries_max, sum(each.permits for each in ready))
+        if not self._held_chunks:
+            return self._replays.first(count)
+        able = {None, *ready}
+        owner_of = {uuid: self._chunk_owners.get(uuid) for uuid in self._held}
+        return [each for each in self._replays if owner_of.get(self._held_chunks.get(each, "")) in able][:count]
+
+    def await_turn(self, positions: Iterable[Position]) -> None:
+        self._replays.add_all(positions)
+
+    def give_back(self, positions: Sequence[Position]) -> None:
+        self._replays.add_all(positions)
+
+    def acknowledged(self, position: Position, *, held: bool) -> bool:
+        if not held and self._replays.discard(position):
+            self._unhold(position)
+        return False
+
+    def forget_upto(self, position: Position) -> None:
+        for each in self._replays.pop_upto(position):
+            self._unhold(each)
 
     def joined(self, consumer: Consumer) -> None:
         """Nothing is kept per consumer but the owners of chunks."""
@@ -77,14 +147,19 @@ class RoundRobin:
     def left(self, consumer: Consumer) -> None:
         self._chunk_owners = {uuid: owner for uuid, owner in self._chunk_owners.items() if owner is not consumer}
 
-    def given_back(self, position: Position) -> None:
-        """Nothing is kept per entry."""
-
-    def acknowledged(self, position: Position, *, held: bool) -> bool:
-        return False
-
     def reset(self) -> None:
+        self._replays.clear()
         self._chunk_owners.clear()
+        self._held_chunks.clear()
+        self._held.clear()
+
+    def stats(self) -> dict[str, Any]:
+        return {}
+
+    def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
+        return {}
+
+    # --- chunks
 
     def _has_chunks(self, batch: Sequence[Delivery]) -> bool:
         facts = self._facts()
@@ -92,137 +167,60 @@ class RoundRobin:
             return False
         return any(facts.facts(each.position, each.entry).chunk_uuid for each in batch)
 
-    def _deal_with_chunks(self, batch: Sequence[Delivery], ready: Sequence[Consumer], budgets: list[int]) -> Parts:
-        """One entry after the other, until there are no permits for the next."""
-        shares: dict[int, tuple[Consumer, list[Delivery]]] = {}
+    def _deal_with_chunks(self, batch: Sequence[Delivery], ready: Sequence[Consumer], budgets: list[int]) -> Dealt:
+        """One entry after the other, until nobody has permits for the next.
+
+        A chunk whose owner cannot take it waits for that one, with every later chunk of its message, and the entries
+        behind it go on.
+        """
+        shares: dict[Consumer, list[Delivery]] = {}
+        held: list[Delivery] = []
         facts_cache = self._facts()
         for delivery in batch:
-            facts = facts_cache.facts(delivery.position, delivery.entry)
-            owner = self._chunk_owners.get(facts.chunk_uuid) if facts.chunk_uuid else None
+            position = delivery.position
+            facts = facts_cache.facts(position, delivery.entry)
+            uuid = facts.chunk_uuid
+            owner = self._chunk_owners.get(uuid) if uuid else None
             if owner is None:
                 parts, self._turn = share_out([delivery], ready, budgets, self._turn)
                 if not parts:
                     break
                 owner = parts[0][0]
-            if facts.last_chunk:
-                self._chunk_owners.pop(facts.chunk_uuid, None)
-            elif facts.chunk_uuid:
-                self._chunk_owners[facts.chunk_uuid] = owner
-            shares.setdefault(id(owner), (owner, []))[1].append(delivery)
-        return list(shares.values())
-
-
-class KeySharing:
-    """Key_Shared: each key goes to one consumer at a time, in order.
-
-    While a consumer holds unacknowledged entries of a key, nobody else gets that key, also when the ring says so since
-    somebody joined or left; the entries of the key are held until it has acknowledged them, or left.
-    """
-
-    def __init__(self) -> None:
-        self._consumers: dict[str, Consumer] = {}
-        self._ring = KeyRing((), {})
-        self._slots: dict[Position, int] = {}
-        """Of every entry that a consumer holds or that is held."""
-        self._holders: dict[int, tuple[Consumer, int]] = {}
-        """Per slot: who has unacknowledged entries, and how many."""
-        self._held: Counter[int] = Counter()
-        """Per slot: how many entries are among the replays."""
-
-    def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer], *, again: bool) -> Dealt:
-        budgets = {id(each): each.permits for each in ready}
-        shares: dict[int, tuple[Consumer, list[Delivery]]] = {}
-        held: list[Delivery] = []
-        blocked: set[int] = set()
-        for delivery in batch:
-            slot = self._slot(delivery)
-            taker = None if slot in blocked or (not again and self._held[slot]) else self._taker(slot, budgets)
-            if taker is None:
-                blocked.add(slot)
+            elif not self._charge(owner, delivery, uuid, ready, budgets):
+                self._hold(position, uuid)
                 held.append(delivery)
-                if not again:
-                    self._held[slot] += 1
                 continue
-            budgets[id(taker)] -= message_total([delivery])
-            shares.setdefault(id(taker), (taker, []))[1].append(delivery)
-            self._holders[slot] = (taker, self._holders.get(slot, (taker, 0))[1] + 1)
-            if again:
-                self._unhold(slot)
-        return Dealt(list(shares.values()), held)
+            self._unhold(position)
+            self._note_owner(uuid, owner, last=facts.last_chunk)
+            shares.setdefault(owner, []).append(delivery)
+        return Dealt(list(shares.items()), held)
 
-    def playable(self, position: Position, ready: Sequence[Consumer]) -> bool:
-        slot = self._slots.get(position)
-        return slot is None or self._taker(slot, None) in ready
-
-    def joined(self, consumer: Consumer) -> None:
-        taken = [each for other in self._consumers.values() for each in _ranges(other)]
-        check_ranges(_ranges(consumer), taken)
-        label, number = consumer.name, 0
-        while label in self._consumers:
-            number += 1
-            label = f"{consumer.name}~{number}"
-        self._consumers[label] = consumer
-        self._build_ring()
-
-    def left(self, consumer: Consumer) -> None:
-        self._consumers = {label: each for label, each in self._consumers.items() if each is not consumer}
-        self._build_ring()
-
-    def given_back(self, position: Position) -> None:
-        slot = self._slots.get(position)
-        if slot is not None:
-            self._held[slot] += 1
-            self._release(slot)
-
-    def acknowledged(self, position: Position, *, held: bool) -> bool:
-        slot = self._slots.pop(position, None)
-        if slot is None:
+    def _charge(
+        self, owner: Consumer, chunk: Delivery, uuid: str, ready: Sequence[Consumer], budgets: list[int]
+    ) -> bool:
+        """Whether the owner can take this chunk now; it is charged for it."""
+        earlier_ones_wait = uuid in self._held and chunk.position not in self._held_chunks
+        if earlier_ones_wait or owner not in ready or budgets[ready.index(owner)] <= 0:
             return False
-        if held:
-            self._release(slot)
-        else:
-            self._unhold(slot)
-        return slot not in self._holders and self._held[slot] > 0
+        budgets[ready.index(owner)] -= message_total([chunk])
+        return True
 
-    def reset(self) -> None:
-        self._slots.clear()
-        self._holders.clear()
-        self._held.clear()
+    def _note_owner(self, uuid: str, owner: Consumer, *, last: bool) -> None:
+        if last:
+            self._chunk_owners.pop(uuid, None)
+        elif uuid:
+            self._chunk_owners[uuid] = owner
+            if len(self._chunk_owners) > _UNFINISHED_CHUNKS_MAX:
+                del self._chunk_owners[next(iter(self._chunk_owners))]
 
-    def _slot(self, delivery: Delivery) -> int:
-        slot = self._slots.get(delivery.position)
-        if slot is None:
-            slot = self._slots[delivery.position] = sticky_slot_of(delivery.entry)
-        return slot
+    def _hold(self, position: Position, uuid: str) -> None:
+        if position not in self._held_chunks:
+            self._held_chunks[position] = uuid
+            self._held[uuid] += 1
 
-    def _taker(self, slot: int, budgets: dict[int, int] | None) -> Consumer | None:
-        """Who may get an entry of this slot now."""
-        owner = self._consumers.get(self._ring.owner(slot) or "")
-        holder = self._holders.get(slot)
-        if owner is None or (holder is not None and holder[0] is not owner):
-            return None
-        permits = owner.permits if budgets is None else budgets.get(id(owner), 0)
-        return owner if permits > 0 else None
-
-    def _release(self, slot: int) -> None:
-        holder = self._holders.get(slot)
-        if holder is None:
-            return
-        if holder[1] <= 1:
-            del self._holders[slot]
-        else:
-            self._holders[slot] = (holder[0], holder[1] - 1)
-
-    def _unhold(self, slot: int) -> None:
-        if self._held[slot] <= 1:
-            del self._held[slot]
-        else:
-            self._held[slot] -= 1
-
-    def _build_ring(self) -> None:
-        sticky = {label: _ranges(each) for label, each in self._consumers.items() if _ranges(each)}
-        self._ring = KeyRing((label for label in self._consumers if label not in sticky), sticky)
-
-
-def _ranges(consumer: Consumer) -> tuple[KeyRange, ...]:
-    return consumer.request.key_sharing.sticky_ranges
+    def _unhold(self, position: Position) -> None:
+        uuid = self._held_chunks.pop(position, None)
+        if uuid is not None:
+            self._held[uuid] -= 1
+            if not self._held[uuid]:
+                del self._held[uuid]

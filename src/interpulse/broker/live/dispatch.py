@@ -7,14 +7,25 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Protocol, TypeVar
 
-from interpulse.broker.live.api import Delivery, KeyRange
+from interpulse.broker.live.api import Delivery, KeyRange, KeySharing
 from interpulse.model.errors import ConsumerAssignError
 from interpulse.wire.hashing import STICKY_SLOTS, murmur3_hash
 
-__all__ = ["KeyRing", "Receiver", "check_ranges", "choose_active", "covered_by", "message_total", "share_out"]
+__all__ = [
+    "KeyRing",
+    "Receiver",
+    "check_ranges",
+    "choose_active",
+    "covered_by",
+    "message_total",
+    "overlapping",
+    "share_out",
+    "sticky_sharing",
+]
 
 TURN_ENTRIES_MAX = 20
 """Entries a receiver gets before it is the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
@@ -121,12 +132,7 @@ class KeyRing:
 
     def __init__(self, sharers: Iterable[str], sticky: Mapping[str, Sequence[KeyRange]]) -> None:
         """``sharers`` and the keys of ``sticky`` identify consumers."""
-        points = [
-            (murmur3_hash(f"{sharer}#{point}".encode()) % STICKY_SLOTS, sharer)
-            for sharer in sharers
-            for point in range(_POINTS_PER_RECEIVER)
-        ]
-        self._points = sorted(points)
+        self._points = sorted((point, sharer) for sharer in sharers for point in _points_of(sharer))
         self._ranges = sorted((each.start, each.end, owner) for owner, ranges in sticky.items() for each in ranges)
 
     def owner(self, slot: int) -> str | None:
@@ -138,16 +144,64 @@ class KeyRing:
             return None
         return self._points[bisect_left(self._points, (slot, "")) % len(self._points)][1]
 
+    def ranges_of(self, owner: str) -> list[KeyRange]:
+        """The slots that this consumer gets; the slot 0 does not occur."""
+        mine = [KeyRange(start, end) for start, end, other in self._ranges if other == owner]
+        if mine or not self._points:
+            return mine
+        start = 1
+        for point, sharer in [*self._points, (STICKY_SLOTS - 1, self._points[0][1])]:
+            if point < start:
+                continue
+            if sharer == owner:
+                _append_range(mine, KeyRange(start, point))
+            start = point + 1
+        return mine
 
-def check_ranges(wanted: Sequence[KeyRange], taken: Iterable[KeyRange]) -> None:
-    """Raises ConsumerAssignError unless the wanted ranges are valid and free."""
-    used = list(taken)
-    for each in wanted:
+
+def _append_range(ranges: list[KeyRange], following: KeyRange) -> None:
+    """Put a range behind the others, joined with the last one if it follows without a gap."""
+    if ranges and ranges[-1].end + 1 == following.start:
+        ranges[-1] = KeyRange(ranges[-1].start, following.end)
+    else:
+        ranges.append(following)
+
+
+@lru_cache(maxsize=10_000)
+def _points_of(sharer: str) -> tuple[int, ...]:
+    """Where a consumer stands on the ring."""
+    return tuple(murmur3_hash(f"{sharer}#{point}".encode()) % STICKY_SLOTS for point in range(_POINTS_PER_RECEIVER))
+
+
+def overlapping(one: KeyRange, other: KeyRange) -> bool:
+    """Whether two ranges share a slot."""
+    return one.start <= other.end and other.start <= one.end
+
+
+def sticky_sharing(ranges: tuple[KeyRange, ...], out_of_order_allowed: bool) -> KeySharing:
+    """What a consumer asks for that names its ranges; raises ConsumerAssignError if it names none."""
+    if not ranges:
+        raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
+    return KeySharing(ranges, out_of_order_allowed)
+
+
+def check_ranges(wanted: Sequence[KeyRange], taken: Mapping[str, Sequence[KeyRange]]) -> None:
+    """Raises ConsumerAssignError unless the wanted ranges are valid and free; ``taken`` by consumers' names."""
+    for number, each in enumerate(wanted):
+        if each.start > each.end:
+            raise ConsumerAssignError(f"Fixed hash range start > end for range: {_text(each)}")
         if not 0 <= each.start <= each.end < STICKY_SLOTS:
-            raise ConsumerAssignError(f"Invalid hash range: [{each.start}, {each.end}]")
-        for other in used:
-            if each.start <= other.end and other.start <= each.end:
-                raise ConsumerAssignError(
-                    f"Range conflict with consumer: [{each.start}, {each.end}] and [{other.start}, {other.end}]"
-                )
-        used.append(each)
+            raise ConsumerAssignError(f"Fixed hash range {_text(each)} is not within [0,{STICKY_SLOTS - 1}]")
+        for own in wanted[:number]:
+            if overlapping(each, own):
+                raise ConsumerAssignError(f"Consumer's own ranges conflict: {_text(own)} overlaps with {_text(each)}")
+        for name, ranges in taken.items():
+            for other in ranges:
+                if overlapping(each, other):
+                    raise ConsumerAssignError(
+                        f"Range conflict with consumer {name}: {_text(each)} overlaps with {_text(other)}"
+                    )
+
+
+def _text(each: KeyRange) -> str:
+    return f"[{each.start},{each.end}]"

@@ -21,6 +21,7 @@ __all__ = [
     "ORDINARY",
     "EntryFacts",
     "FactsCache",
+    "broker_metadata_of",
     "facts_in",
     "facts_of",
     "last_sequence_id_of",
@@ -31,6 +32,8 @@ __all__ = [
 _CACHED_MAX = 50_000
 _CHECKSUM_MARK = b"\x0e\x01"
 _METADATA_START = 10  # behind the mark, the checksum and the size
+_BROKER_METADATA_MARK = b"\x0e\x02"
+_NO_BROKER_METADATA = pb.BrokerEntryMetadata()
 _parse_metadata = pb.MessageMetadata.FromString
 
 
@@ -58,7 +61,8 @@ MARKER = EntryFacts(is_marker=True)
 def metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
     """The metadata of a stored entry; raises PersistenceError if it holds none.
 
-    Entries begin with their checksum, as every one does that this broker stored, or are taken apart the slow way.
+    Entries begin with their checksum unless the broker put something in front; what does not is taken apart the slow
+    way.
     """
     try:
         if entry[:2] == _CHECKSUM_MARK:
@@ -68,6 +72,16 @@ def metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
         return parse_entry(entry).metadata
     except (RemoteProtocolError, DecodeError) as error:
         raise PersistenceError(f"a stored entry cannot be understood: {error}") from error
+
+
+def broker_metadata_of(entry: bytes) -> pb.BrokerEntryMetadata:
+    """What the broker put in front of a stored entry; empty where that is nothing, or cannot be understood."""
+    if entry[:2] != _BROKER_METADATA_MARK:
+        return _NO_BROKER_METADATA
+    try:
+        return pb.BrokerEntryMetadata.FromString(entry[6 : 6 + int.from_bytes(entry[2:6], "big")])
+    except DecodeError:
+        return _NO_BROKER_METADATA
 
 
 def facts_of(entry: bytes | memoryview) -> EntryFacts:

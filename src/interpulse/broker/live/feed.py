@@ -14,11 +14,13 @@ from operator import itemgetter
 from typing import Any, Protocol
 
 from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.compacted_reads import horizon_ahead, read_on
 from interpulse.broker.live.cursor import Cursor, words_of
 from interpulse.broker.live.entries import FactsCache
+from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
-from interpulse.storage.api import Log, LogEntry
+from interpulse.storage.api import CompactedLedger, Log, LogEntry
 
 __all__ = ["READ_BYTES_MAX", "READ_ENTRIES_MAX", "EntryFeed", "FeedSource"]
 
@@ -28,6 +30,7 @@ READ_ENTRIES_MAX = 1000
 READ_BYTES_MAX = 5 * 1024 * 1024
 """Bytes of one look into the log (dispatcherMaxReadSizeBytes)."""
 
+_READ_LIMITS = {"entries_max": READ_ENTRIES_MAX, "bytes_max": READ_BYTES_MAX}
 _new = tuple.__new__
 _position, _payload = itemgetter(0), itemgetter(1)
 
@@ -40,6 +43,9 @@ class FeedSource(Protocol):
 
     @property
     def facts(self) -> FactsCache: ...
+
+    @property
+    def reads(self) -> SharedReads: ...
 
     def read_failed(self, error: PulsarError) -> None:
         """Entries cannot be read: the topic is of no use until it is loaded again."""
@@ -56,6 +62,8 @@ class EntryFeed:
         self._cursor = cursor
         self._on_ready = on_ready
         self.after = cursor.mark_delete
+        self.read_compacted = False
+        """Read what compaction kept instead of the log that it was made of."""
         self._ahead: list[LogEntry] = []
         self._reading = False
         self._round = 0
@@ -106,17 +114,24 @@ class EntryFeed:
         if self._reading:
             return []
         start = Position(self.after.ledger, self.after.entry + 1)
-        found = self._source.log.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
-        if found is None:
-            self._reading = True
-            self._source.spawn(self._read(start, self._round))
-            return []
-        return found
+        log = self._source.log
+        compacted = horizon_ahead(log, start) if self.read_compacted else None
+        if compacted is None:
+            found = log.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
+            if found is not None:
+                return found
+        self._reading = True
+        self._source.spawn(self._read(start, self._round, compacted))
+        return []
 
-    async def _read(self, start: Position, round_: int) -> None:
+    async def _read(self, start: Position, round_: int, compacted: CompactedLedger | None) -> None:
+        log, limits = self._source.log, _READ_LIMITS
         found: list[LogEntry] = []
         try:
-            found = await self._source.log.read(start, entries_max=READ_ENTRIES_MAX, bytes_max=READ_BYTES_MAX)
+            if compacted is None:
+                found = await self._source.reads.read(start, **limits)
+            else:
+                found = await read_on(log, compacted, start, **limits)
         except PulsarError as error:
             self._source.read_failed(error)
             return
@@ -124,6 +139,8 @@ class EntryFeed:
             self._reading = False
         if round_ == self._round:
             self._ahead = found
+            if compacted is not None and not found:
+                self.after = compacted.horizon
         self._on_ready()
 
     def _deliveries(self, raw: Sequence[LogEntry]) -> list[Delivery]:

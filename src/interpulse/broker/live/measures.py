@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["Measured", "ReplicationMeasure", "SubscriptionMeasure", "TopicMeasure", "summed"]
+__all__ = ["LimitMeasure", "Measured", "ReplicationMeasure", "SubscriptionMeasure", "TopicMeasure", "summed"]
 
 
 class TopicMeasure(NamedTuple):
@@ -44,6 +44,9 @@ class SubscriptionMeasure(NamedTuple):
     expired: int
     messages_out: int
     bytes_out: int
+    delayed: int = 0
+    delayed_bytes: int = 0
+    replaying: int = 0
 
 
 class ReplicationMeasure(NamedTuple):
@@ -51,8 +54,22 @@ class ReplicationMeasure(NamedTuple):
 
     backlog: int
     connected: bool
+    disconnected: bool
     rate_out: float
     throughput_out: float
+
+
+class LimitMeasure(NamedTuple):
+    """What the policies of one topic limit, and how often they did."""
+
+    publish_throttled: int = 0
+    quota_bytes: int = -1
+    quota_seconds: int = -1
+    backlog_age_seconds: int = -1
+    evictions: Mapping[str, int] = {}
+    """By type of quota."""
+    throttled: Mapping[str, Mapping[str, int]] = {}
+    """By subscription: how often nothing was sent because of which dispatch rate, with the names of statistics."""
 
 
 class Measured(NamedTuple):
@@ -61,6 +78,8 @@ class Measured(NamedTuple):
     topic: TopicMeasure
     subscriptions: Mapping[str, SubscriptionMeasure]
     replication: Mapping[str, ReplicationMeasure]
+    limits: LimitMeasure | None = None
+    """None if nothing is limited."""
 
 
 def summed(topic: TopicMeasure, subscriptions: Mapping[str, SubscriptionMeasure]) -> TopicMeasure:

@@ -21,12 +21,17 @@ from interpulse.broker.live.api import (
     SubType,
     TopicSettings,
 )
+from interpulse.broker.live.compacted_reads import check_allowed
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.deduplication import Deduplication
-from interpulse.broker.live.dispatch import KeyRing, choose_active, share_out
+from interpulse.broker.live.dispatch import choose_active, share_out
+from interpulse.broker.live.dispatch_choice import check_fitting
 from interpulse.broker.live.entries import EntryFacts, sticky_slot_of
-from interpulse.broker.live.measures import Measured, SubscriptionMeasure, TopicMeasure, summed
+from interpulse.broker.live.key_owners import KeyOwners
+from interpulse.broker.live.limits import TopicLimits
+from interpulse.broker.live.measures import LimitMeasure, Measured, SubscriptionMeasure, TopicMeasure, summed
 from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
+from interpulse.broker.live.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic import TopicHost
 from interpulse.model.errors import (
@@ -40,6 +45,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
+from interpulse.rules.limits import check_consumers_of_subscription, check_consumers_of_topic
 
 __all__ = ["NonPersistentSubscription", "NonPersistentTopic"]
 
@@ -58,12 +64,13 @@ class NonPersistentSubscription:
         self._topic = topic
         self._turn = 0
         self._active: Consumer | None = None
+        self._keys = KeyOwners()
         self._given_up = TrafficMeter()
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Raises ConsumerBusy."""
-        if self.consumers and self.sub_type is not request.sub_type:
-            raise ConsumerBusy("Subscription is of different type")
+        if self.consumers:
+            check_fitting(request, self.consumers[0].request)
         if request.sub_type is SubType.EXCLUSIVE:
             for other in list(self.consumers):
                 if await other.sink.is_alive():
@@ -71,8 +78,13 @@ class NonPersistentSubscription:
                 other.close()
             if self.consumers:  # somebody came while we asked
                 raise ConsumerBusy("Exclusive consumer is already connected")
+        topic = self._topic
+        check_consumers_of_topic(topic.consumer_count, topic.limits.settings.max_consumers)
+        check_consumers_of_subscription(len(self.consumers), topic.limits.settings.max_consumers_per_subscription)
         self.sub_type = request.sub_type
         consumer = Consumer(self, request, sink)
+        if request.sub_type is SubType.KEY_SHARED:
+            self._keys.join(consumer)
         self.consumers.append(consumer)
         self._choose_active()
         return consumer
@@ -89,9 +101,7 @@ class NonPersistentSubscription:
         if self.sub_type in (SubType.EXCLUSIVE, SubType.FAILOVER):
             return self._active
         if self.sub_type is SubType.KEY_SHARED:
-            by_label = {f"{each.name}{each.consumer_id}": each for each in self.consumers}
-            owner = KeyRing(by_label, {}).owner(sticky_slot_of(delivery.entry))
-            return by_label[owner] if owner else None
+            return self._keys.owner(sticky_slot_of(delivery.entry))
         ready = [each for each in self.consumers if each.sink.writable]
         parts, self._turn = share_out([delivery], ready, [each.permits for each in ready], self._turn)
         return parts[0][0] if parts else None
@@ -122,6 +132,7 @@ class NonPersistentSubscription:
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
+        self._keys.leave(consumer)
         self._given_up.absorb(consumer.out)
         self._choose_active()
         if not self.consumers:
@@ -191,12 +202,18 @@ class NonPersistentTopic:
         self.entries_added = 0
         self.created_ms = self.active_ms = host.now_ms()
         self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
+        self.limits = TopicLimits(name, host.now_ms, host.call_later)
+        self.publish_limits: PublishLimits | None = None
+        self.stamper = None
+        self.stamps_possible = False
         self._refusal: PulsarError | None = None
+        self._use_limits()
 
     # --- producing
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
         self._check_open()
+        check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
         producer = await self.producers.add(self, request, sink)
         if self._refusal is not None:
             producer.close()
@@ -233,16 +250,27 @@ class NonPersistentTopic:
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         self._check_open()
+        check_allowed(request, is_persistent=False)
         subscription = self.subscriptions.get(request.subscription)
         if subscription is None:
             subscription = NonPersistentSubscription(self, request.subscription, request.sub_type)
             self.subscriptions[request.subscription] = subscription
-        consumer = await subscription.add(request, sink)
+        try:
+            consumer = await subscription.add(request, sink)
+        except PulsarError:
+            if not subscription.consumers:
+                self.forget(subscription)
+            raise
         if self._refusal is not None:
             consumer.close()
             raise self._refusal
         self.subscriptions[request.subscription] = subscription  # it may have lost its last consumer meanwhile
         return consumer
+
+    @property
+    def consumer_count(self) -> int:
+        """Of all subscriptions."""
+        return sum(len(each.consumers) for each in self.subscriptions.values())
 
     def forget(self, subscription: NonPersistentSubscription) -> None:
         """The last consumer left."""
@@ -271,7 +299,7 @@ class NonPersistentTopic:
     def subscription_names(self) -> list[str]:
         return sorted(self.subscriptions)
 
-    async def last_message(self) -> LastMessage:
+    async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
         raise NotAllowed("A non-persistent topic has no last message")
 
     def mark_delete_position(self, subscription: str) -> Position:
@@ -281,6 +309,11 @@ class NonPersistentTopic:
 
     async def apply(self, settings: TopicSettings) -> None:
         self.settings = settings
+        self._use_limits()
+
+    def _use_limits(self) -> None:
+        self.limits.use(self.settings, self.producers)
+        self.publish_limits = self.limits.publish
 
     async def maintain(self) -> None:
         """There is nothing to expire or trim."""
@@ -340,7 +373,8 @@ class NonPersistentTopic:
             messages_in=self.published.messages + sum(each.published.messages for each in producers),
             bytes_in=self.published.bytes + sum(each.published.bytes for each in producers),
         )
-        return Measured(summed(figures, subscriptions), subscriptions, {})
+        limits = LimitMeasure(self.limits.publish_throttled) if self.limits.publish else None
+        return Measured(summed(figures, subscriptions), subscriptions, {}, limits)
 
     def internal_stats(self) -> dict[str, Any]:
         return non_persistent_stats.internal_stats(self)

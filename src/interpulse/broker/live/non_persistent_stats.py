@@ -82,6 +82,7 @@ def stats(topic: NonPersistentTopic) -> dict[str, Any]:
         "bytesOutCounter": topic.gone.bytes + sum(each["bytesOutCounter"] for each in shown.values()),
         "msgOutCounter": topic.gone.messages + sum(each["msgOutCounter"] for each in shown.values()),
         "msgDropRate": float(sum(each["msgDropRate"] for each in shown.values())),
+        "publishRateLimitedTimes": topic.limits.publish_throttled,
         "publishers": [each.stats() for each in producers],
         "waitingPublishers": len(topic.producers.waiting),
         "subscriptions": shown,

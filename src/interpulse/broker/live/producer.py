@@ -15,9 +15,12 @@ from typing import Any, NamedTuple, Protocol
 from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink
 from interpulse.broker.live.deduplication import Deduplication, SequenceState, Verdict
 from interpulse.broker.live.entries import MARKER, EntryFacts, facts_of, last_sequence_id_of, metadata_of
+from interpulse.broker.live.publish_limits import PublishLimits
+from interpulse.broker.live.stamps import Stamper
 from interpulse.broker.live.stats import TrafficMeter, iso_time
 from interpulse.model.errors import NotAllowed, PersistenceError, ProducerBusy, ProducerFenced, PulsarError
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.rules.limits import check_producers
 from interpulse.wire.ids import signed
 
 __all__ = ["PendingPublish", "Producer", "ProducerOwner", "ProducerSet"]
@@ -57,6 +60,14 @@ class ProducerOwner(Protocol):
     @property
     def topic_epoch(self) -> int | None: ...
 
+    @property
+    def publish_limits(self) -> PublishLimits | None:
+        """None if the policies of the topic demand nothing of single entries."""
+
+    @property
+    def stamper(self) -> Stamper | None:
+        """None if entries are stored as they come; the same as long as the topic is loaded."""
+
     def append(self, entry: bytes, facts: EntryFacts | None) -> Position:
         """Raises TopicTerminated, PersistenceError."""
 
@@ -78,9 +89,11 @@ class Producer:
         self.sink = sink
         self.ready = True
         self.closed = False
+        self.leaving = False
         self.pending_count = 0
         self.published = TrafficMeter()
         self._owner = owner
+        self._stamper = owner.stamper
         self._connected_ms = owner.now_ms()
         self._sequence: SequenceState | None = None
         self._deduplication: Deduplication | None = None
@@ -107,28 +120,37 @@ class Producer:
         is_chunk: bool = False,
         marker: bool = False,
     ) -> None:
-        owner = self._owner
-        entry = bytes(entry)
+        owner, stamper = self._owner, self._stamper
+        stored = entry = bytes(entry)
         sequence, last = None, -1
         facts = None
+        limits = owner.publish_limits
         try:
             if self.closed or not self.ready:
                 raise ProducerFenced(f"Producer {self.name} is closed, or waits for exclusivity")
+            if limits is not None:
+                limits.check(entry, is_chunk=is_chunk, is_marker=marker)
             if num_messages != 1 or is_chunk or marker:
                 facts = _published_facts(num_messages, entry, is_chunk, marker)
             if owner.deduplication is not None and (facts is None or facts.ends_message):
                 sequence, last = self._sequence_of(entry, sequence_id, highest_sequence_id, num_messages)
                 if not self._is_new(sequence, last):
                     return self._answer(sequence_id, highest_sequence_id, None)
-            position = owner.append(entry, facts)
+            if stamper is not None:
+                stored = stamper.stamp(entry, facts)
+            position = owner.append(stored, facts)
         except PulsarError as error:
+            if self.leaving:
+                return None
             return self._answer(sequence_id, highest_sequence_id, error)
         self.pending_count += 1
         published = self.published
         published.messages += num_messages
         published.bytes += len(entry)
-        row = (position, self, sequence_id, highest_sequence_id, entry, num_messages, sequence, last, None)
+        row = (position, self, sequence_id, highest_sequence_id, stored, num_messages, sequence, last, None)
         owner.await_durable(_new(PendingPublish, row))
+        if limits is not None and (wait_ms := limits.charge(num_messages, len(entry), owner.now_ms())):
+            self.sink.throttle(wait_ms)
         return None
 
     def answered(self, publishes: Iterable[PendingPublish]) -> None:
@@ -160,6 +182,11 @@ class Producer:
         if not self.closed:
             self.closed = True
             self._owner.remove_producer(self)
+
+    def leave(self) -> None:
+        """Take nothing more and say nothing of it: the client is sent away soon, and sends it again elsewhere."""
+        self.leaving = True
+        self.ready = False
 
     def close_by_broker(self) -> None:
         """Tell the client to come back."""
@@ -240,6 +267,8 @@ class ProducerSet:
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.epoch = epoch
+        self.limit = 0
+        """How many may be open at once, replicators not counted; 0 = any number."""
         self.by_name: dict[str, Producer] = {}
         self.waiting: deque[Producer] = deque()
         self.exclusive: Producer | None = None
@@ -252,6 +281,7 @@ class ProducerSet:
         """Raises ProducerBusy, ProducerFenced. A producer that has to wait is not `ready` yet."""
         name = request.name or self._generate_name()
         await self._free_name(name, request, sink)
+        self._check_limit(request)
         producer = Producer(owner, request, name, sink)
         if request.access_mode is AccessMode.SHARED:
             self._check_no_exclusive(ProducerBusy)
@@ -283,6 +313,11 @@ class ProducerSet:
             self.by_name[heir.name] = self.exclusive = heir  # at once, so that nobody slips in
             self._spawn(self._promote(heir))
 
+    def leave(self) -> None:
+        """The topic is being unloaded: answer what was taken, then :meth:`close_by_broker`."""
+        for producer in self.by_name.values():
+            producer.leave()
+
     def close_by_broker(self) -> None:
         """Close all; their clients come back."""
         waiting, self.waiting = list(self.waiting), deque()
@@ -300,6 +335,10 @@ class ProducerSet:
             if not (returns and request.epoch > holder.request.epoch) and await holder.sink.is_alive():
                 raise ProducerBusy(f"Producer with name '{name}' is already connected to topic '{self._topic}'")
             holder.close()
+
+    def _check_limit(self, request: ProducerRequest) -> None:
+        if self.limit and not request.remote:
+            check_producers(self._topic, sum(not each.request.remote for each in self.by_name.values()), self.limit)
 
     def _check_no_exclusive(self, refusal: type[PulsarError]) -> None:
         if self.exclusive or self.waiting:

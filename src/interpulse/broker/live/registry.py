@@ -15,7 +15,9 @@ from interpulse.broker.clock import Clock
 from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.non_persistent import NonPersistentTopic
+from interpulse.broker.live.stamps import Stamping
 from interpulse.broker.live.topic import Topic
+from interpulse.broker.rounds import regularly
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
@@ -38,6 +40,7 @@ OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
 _NAME_COUNTER_KEY = "/counters/producer-name"
 _FLUSH_SECONDS = 1.0
 _TOPICS_AT_ONCE = 100  # of many that something is done to; then it is others' turn in the event loop, which waited 2 ms
+_COMPACTIONS_AT_ONCE = 2  # each of them has memory for its keys
 _SETTLE_SECONDS = 0.5  # at the end; what takes longer waits for somebody else, such as another cluster
 
 
@@ -56,25 +59,35 @@ class TopicRegistry:
         replicator_prefix: str = "pulsar.repl",
         rates_seconds: float = 10.0,
         upkeep_seconds: float = 60.0,
+        compaction_seconds: float = 60.0,
+        quota_check_seconds: float | None = 60.0,
+        stamping: Stamping | None = None,
     ) -> None:
-        """``settings`` gives the effective policies of a topic; ``rates_seconds`` is the period of rates."""
+        """``settings`` gives the effective policies of a topic; ``rates_seconds`` is the period of rates.
+
+        Backlogs are looked at every ``quota_check_seconds``; None = never, then only opening a producer is checked.
+        """
         self.metadata = metadata
         self.loads = LatencyMeter()
         """Topics that the rules let be loaded."""
         self.replicator_prefix = replicator_prefix
         self.now_ms = clock.now_ms
+        self.stamping = stamping
         self._cluster = cluster
         self._logs = logs
         self._open_rule = open_rule
         self._settings = settings
         self._rates_seconds = rates_seconds
         self._upkeep_seconds = upkeep_seconds
+        self._compaction_seconds = compaction_seconds
+        self._quota_check_seconds = quota_check_seconds
         self._topics: dict[TopicName, AnyTopic] = {}
         self._working: dict[TopicName, asyncio.Task[Any]] = {}
         self._changed: set[AnyTopic] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._applying = asyncio.Lock()
         self._closing = False
+        self.compaction_permits = asyncio.Semaphore(_COMPACTIONS_AT_ONCE)
         self._names_given = 0
         self._starts = 0
 
@@ -91,9 +104,12 @@ class TopicRegistry:
             except CommitConflict:
                 continue
             break
-        self.spawn(self._flush_regularly())
-        self.spawn(self._tick_regularly())
-        self.spawn(self._maintain_regularly())
+        self.spawn(regularly("cursors", lambda: _FLUSH_SECONDS, self.flush))
+        self.spawn(regularly("rates", lambda: self._rates_seconds, self._tick))
+        self.spawn(regularly("upkeep", lambda: self._upkeep_seconds, self.maintain))
+        self.spawn(regularly("compaction", lambda: self._compaction_seconds, self.compact_due))
+        if (seconds := self._quota_check_seconds) is not None:
+            self.spawn(regularly("backlog quotas", lambda: seconds, self.check_backlogs))
 
     async def close(self) -> None:
         """Unload everything: answer what is pending, store all cursors. No topic can be opened any more."""
@@ -163,21 +179,33 @@ class TopicRegistry:
     async def policies_changed(self, namespace: NamespaceName | None = None, base: TopicName | None = None) -> None:
         """Apply the new settings to the loaded topics of a namespace, of one base name, or to all.
 
-        On return they are in force.
+        On return they are in force. What the topics store for it is stored together, so many at a time.
 
         Raises the first failure after every topic was tried.
         """
         failures: list[PulsarError] = []
         async with self._applying:
-            async for topic in self._in_turns():
-                if namespace in (None, topic.name.namespace_name) and base in (None, topic.name.base):
-                    try:
-                        await topic.apply(await self._settings(topic.name))
-                    except PulsarError as error:
-                        log.error("policies not applied topic=%s error=%s", topic.name, error)
-                        failures.append(error)
+            concerned = [
+                topic
+                async for topic in self._in_turns()
+                if namespace in (None, topic.name.namespace_name) and base in (None, topic.name.base)
+            ]
+            for first in range(0, len(concerned), _TOPICS_AT_ONCE):
+                some = concerned[first : first + _TOPICS_AT_ONCE]
+                failures += filter(None, await asyncio.gather(*map(self._apply_settings, some)))
         if failures:
             raise failures[0]
+
+    async def _apply_settings(self, topic: AnyTopic) -> PulsarError | None:
+        """What kept them from coming into force."""
+        try:
+            settings = await self._settings(topic.name)
+            if self._topics.get(topic.name) is topic:  # it may have gone meanwhile
+                await topic.apply(settings)
+        except PulsarError as error:
+            log.error("policies not applied topic=%s error=%s", topic.name, error)
+            return error
+        return None
 
     # --- what topics ask
 
@@ -189,6 +217,9 @@ class TopicRegistry:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
+
+    def call_later(self, wait_ms: int, call: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(wait_ms / 1000, call)
 
     def cursors_changed(self, topic: Topic) -> None:
         self._changed.add(topic)
@@ -313,19 +344,18 @@ class TopicRegistry:
 
     # --- upkeep
 
-    async def _flush_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(_FLUSH_SECONDS)
-            await self.flush()
-
     async def flush(self) -> None:
         """Store every cursor that changed; the store puts what comes together into one sync."""
         changed, self._changed = self._changed, set()
-        async with asyncio.TaskGroup() as flushes:
-            for number, topic in enumerate(changed, 1):
-                flushes.create_task(self._flush(topic))
-                if number % _TOPICS_AT_ONCE == 0:
-                    await asyncio.sleep(0)
+        try:
+            async with asyncio.TaskGroup() as flushes:
+                for number, topic in enumerate(changed, 1):
+                    flushes.create_task(self._flush(topic))
+                    if number % _TOPICS_AT_ONCE == 0:
+                        await asyncio.sleep(0)
+        except BaseException:
+            self._changed |= changed
+            raise
 
     async def _flush(self, topic: AnyTopic) -> None:
         try:
@@ -335,16 +365,15 @@ class TopicRegistry:
                 self._changed.add(topic)
             log.warning("cursors not stored topic=%s error=%s", topic.name, error)
 
-    async def _tick_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(self._rates_seconds)
-            async for topic in self._in_turns():
-                topic.tick(self._rates_seconds)
+    async def _tick(self) -> None:
+        async for topic in self._in_turns():
+            topic.tick(self._rates_seconds)
 
-    async def _maintain_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(self._upkeep_seconds)
-            await self.maintain()
+    async def compact_due(self) -> None:
+        """Begin to compact every topic whose policies want it now."""
+        async for topic in self._in_turns():
+            if isinstance(topic, Topic):
+                topic.compaction.begin_if_due()
 
     async def maintain(self) -> None:
         """Expire and trim every topic."""
@@ -353,6 +382,17 @@ class TopicRegistry:
                 await topic.maintain()
             except PulsarError as error:
                 log.warning("upkeep failed topic=%s error=%s", topic.name, error)
+            except Exception:  # a fault of ours must not end the care for the topics behind this one
+                log.exception("upkeep failed topic=%s", topic.name)
+
+    async def check_backlogs(self) -> None:
+        """Keep every topic within its backlog quotas."""
+        async for topic in self._in_turns():
+            if isinstance(topic, Topic):
+                try:
+                    await topic.backlog_keeper.check()
+                except PulsarError as error:
+                    log.warning("backlog not looked at topic=%s error=%s", topic.name, error)
 
     async def _in_turns(self) -> AsyncIterator[AnyTopic]:
         """All loaded topics; between many it is others' turn, and what goes meanwhile is left out."""

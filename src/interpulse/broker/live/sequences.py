@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
+from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication, DeduplicationSnapshot
 from interpulse.broker.live.entries import facts_in, last_sequence_id_of, metadata_of
 from interpulse.broker.live.topic_state import TopicStateStore
@@ -20,7 +21,7 @@ _REPLAY_BYTES = 5 * 1024 * 1024
 class SequenceKeeper:
     """While it is `enabled`, whatever was receipted is known after any restart.
 
-    A snapshot is due after some number of entries; it is stored together with the cursors.
+    A snapshot is due after some number of entries, or some time after an entry; it is stored together with the cursors.
     """
 
     def __init__(self, log: Log, state: TopicStateStore, on_due: Callable[[], None]) -> None:
@@ -28,10 +29,13 @@ class SequenceKeeper:
         self.snapshot_due = False
         self.entries_interval = 1000
         """Entries between two snapshots (brokerDeduplicationEntriesInterval)."""
+        self.snapshot_ms = 0
+        """Time an entry may be without one; 0 = any."""
         self._log = log
         self._state = state
         self._on_due = on_due
         self._entries_since = 0
+        self._complete_ms = 0
 
     async def begin(self) -> None:
         """De-duplicate from here on; what came before is not known."""
@@ -63,10 +67,22 @@ class SequenceKeeper:
         self.snapshot_due = False
         await self._state.delete_cursor(DEDUPLICATION_CURSOR)
 
+    def follow(self, settings: TopicSettings) -> None:
+        """Take snapshots as often as the policies want them."""
+        self.entries_interval = settings.deduplication_entries_interval
+        self.snapshot_ms = settings.deduplication_snapshot_seconds * 1000
+
     def count(self, entries: int) -> None:
         """So many entries became durable."""
         self._entries_since += entries
         if self._entries_since >= self.entries_interval:
+            self.request_snapshot()
+
+    def tick(self, now_ms: int) -> None:
+        """Called from time to time."""
+        if not self._entries_since:
+            self._complete_ms = now_ms
+        elif self.snapshot_ms and now_ms - self._complete_ms >= self.snapshot_ms:
             self.request_snapshot()
 
     def request_snapshot(self) -> None:

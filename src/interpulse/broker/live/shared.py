@@ -1,23 +1,26 @@
 """Shared and Key_Shared: entries are dealt out, acknowledged one by one, and sent again when somebody gives them up.
 
-Entries wait among the *replays* when they have to be sent outside the order of the log: given back by a consumer, or
-held because their key is busy. Replays go before new entries. An entry is at one place at a time: not read yet,
-pending with one consumer, among the replays, or acknowledged.
+Entries wait among the *replays* when they have to be sent outside the order of the log: given back by a consumer, held
+because their key is busy, or due after a delay. Replays go before new entries. An entry is at one place at a time: not
+read yet, delayed, among the replays, pending with one consumer, or acknowledged.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
+from typing import Any
 
 from interpulse.broker.live.api import Delivery, SubType
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor, words_of
-from interpulse.broker.live.dealing import Dealing
+from interpulse.broker.live.dealing import Dealing, Parts
+from interpulse.broker.live.delayed import DelayedEntries, deliver_at_of
+from interpulse.broker.live.dispatch_limits import DispatchGate
 from interpulse.broker.live.feed import READ_BYTES_MAX, READ_ENTRIES_MAX, EntryFeed, FeedSource
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
+from interpulse.rules.unacked import subscription_blocked
 from interpulse.storage.api import LogEntry
 
 __all__ = ["SharedDispatch"]
@@ -25,23 +28,48 @@ __all__ = ["SharedDispatch"]
 REPLAYS_MAX = 10_000
 """No new entries are read while more than these wait among the replays."""
 
+PUT_ASIDE_AT_ONCE = 2_000
+"""After so many entries that have to wait for their time it is others' turn in the event loop, which waited 25 ms."""
+
+_GAP_MAX = 32
+"""Replays so close together are read with what lies between them: it costs less than to read twice."""
+
 
 class SharedDispatch:
     """See the module."""
 
-    def __init__(self, sub_type: SubType, source: FeedSource, cursor: Cursor, dealing: Dealing) -> None:
+    def __init__(
+        self,
+        sub_type: SubType,
+        source: FeedSource,
+        cursor: Cursor,
+        dealing: Dealing,
+        now_ms: Callable[[], int],
+        wake: Callable[[], None],
+    ) -> None:
+        """``wake`` is the subscription's `pump`, which also looks whether the end of the topic is reached."""
         self.sub_type = sub_type
         self.consumers: list[Consumer] = []
-        self.feed = EntryFeed(source, cursor, self.pump)
+        self.feed = EntryFeed(source, cursor, wake)
+        self.delayed: DelayedEntries | None = None
+        """None while delays are not honoured."""
+        self.gate: DispatchGate | None = None
+        """None while no dispatch rate holds anything back."""
+        self.unacknowledged_max = 0
+        """Nothing is sent while consumers hold so many messages together, until they hold half of it; 0 = no limit."""
+        self.blocked = False
+        self.dealing = dealing
         self._source = source
         self._cursor = cursor
-        self._dealing = dealing
-        self._replays: list[Position] = []
+        self._now_ms = now_ms
+        self._wake = wake
         self._redeliveries: dict[Position, int] = {}
         self._replay_entries: dict[Position, bytes] = {}
         """Replays that were read from disk and not sent yet."""
         self._reading = False
         self._round = 0
+        self._put_aside = 0
+        """Entries that were found to have to wait, since it was others' turn."""
 
     @property
     def active(self) -> Consumer | None:
@@ -56,11 +84,16 @@ class SharedDispatch:
     @property
     def replaying(self) -> int:
         """Entries that wait to be sent again."""
-        return len(self._replays)
+        return self.dealing.waiting
+
+    @property
+    def drained(self) -> bool:
+        """Of what was read nothing waits to be sent."""
+        return not self.dealing.waiting and not self.delayed
 
     def add(self, consumer: Consumer) -> None:
         """Raises ConsumerAssignError if its key ranges are taken."""
-        self._dealing.joined(consumer)
+        self.dealing.joined(consumer)
         if not self.consumers:
             self._start_again()
         self.consumers.append(consumer)
@@ -69,19 +102,21 @@ class SharedDispatch:
     def remove(self, consumer: Consumer) -> None:
         """What the consumer held goes to others."""
         self.consumers.remove(consumer)
-        self._dealing.left(consumer)
+        self.dealing.left(consumer)
         self._give_back(consumer, list(consumer.pending))
-        self.pump()
+        if self.delayed is not None and not self.consumers:
+            self.delayed.sleep()
+        self._wake()
 
     def offer(self, fresh: Sequence[Delivery], previous: Position) -> None:
         """Entries that follow ``previous`` became durable; none of them is a marker."""
-        if self.feed.after != previous or self._replays or self.feed.reading:
+        if self.feed.after != previous or self.dealing.waiting or self.feed.reading or self._full:
             self.pump()
             return
         ready = self._ready()
         if not ready:
             return
-        dealt = self._deal(fresh, ready)
+        dealt = self._deal_new(fresh, ready)
         if dealt:
             self.feed.after = fresh[dealt - 1].position
         if dealt < len(fresh):
@@ -90,9 +125,15 @@ class SharedDispatch:
     def pump(self) -> None:
         """Send what permits allow, replays first."""
         while ready := self._ready():
-            if self._replays and self._pump_replays(ready):
+            if self.delayed:
+                self._take_due(self.delayed)
+            if self.dealing.waiting and self._pump_replays(ready):
                 continue
-            if self._reading or len(self._replays) > REPLAYS_MAX or not self._pump_new(ready):
+            if self._reading or self.dealing.waiting > REPLAYS_MAX or self._full or not self._pump_new(ready):
+                return
+            if self._put_aside >= PUT_ASIDE_AT_ONCE:
+                self._put_aside = 0
+                self._source.spawn(self._pump_later())
                 return
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
@@ -102,15 +143,28 @@ class SharedDispatch:
             self._redeliveries[position] = self._redeliveries.get(position, 0) + 1
         consumer.redelivered.messages += sum(consumer.pending[each] for each in held)
         self._give_back(consumer, held)
-        self.pump()
+        self._wake()
 
     def rewind(self) -> None:
         """Begin again behind the mark-delete position, as if nothing had been sent."""
         for consumer in self.consumers:
-            consumer.pending.clear()
-            consumer.unacknowledged = 0
+            consumer.forget_held()
         self._start_again()
         self.pump()
+
+    def put_away(self) -> None:
+        """Another dispatch takes over."""
+        self.honour_delays(None)
+
+    def skipped(self) -> None:
+        """The cursor was moved past entries that consumers have not acknowledged."""
+        mark_delete = self._cursor.mark_delete
+        self.dealing.forget_upto(mark_delete)
+        self._redeliveries = {each: count for each, count in self._redeliveries.items() if each > mark_delete}
+        if self.delayed is not None:
+            self.delayed.forget_upto(mark_delete)
+        if self.feed.after < mark_delete:
+            self.feed.rewind(mark_delete)
 
     def released(self, consumer: Consumer, position: Position, messages_left: int) -> None:
         """An acknowledgement by ``consumer``, who is usually but not always the one that holds the entry."""
@@ -119,20 +173,76 @@ class SharedDispatch:
         if holder is not None:
             holder.release(position, messages_left)
         playable = False
+        self._redeliveries.pop(position, None)  # whoever works on a batch is not failing it
         if not messages_left:
-            self._redeliveries.pop(position, None)
-            playable = self._dealing.acknowledged(position, held=holder is not None)
-        if playable or was_blocked:
+            playable = self.dealing.acknowledged(position, held=holder is not None)
+            if self._replay_entries:
+                self._replay_entries.pop(position, None)
+        if playable or self.blocked or (was_blocked and holder is not None and not holder.blocked):
+            self._wake()
+
+    def stats(self) -> dict[str, Any]:
+        """What this adds to the statistics of the subscription."""
+        return self.dealing.stats()
+
+    def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
+        """What this adds to the statistics of a consumer."""
+        return self.dealing.consumer_stats(consumer)
+
+    # --- delays
+
+    def honour_delays(self, delayed: DelayedEntries | None) -> None:
+        """What waits for its time goes on waiting with ``delayed``; with None it is sent."""
+        before, self.delayed = self.delayed, delayed
+        if before is None:
+            return
+        waiting = before.take_all()
+        if delayed is None:
+            self.dealing.await_turn(position for position, _ in waiting)
             self.pump()
+        else:
+            for position, deliver_at_ms in waiting:
+                delayed.add(position, deliver_at_ms)
+
+    @property
+    def _full(self) -> bool:
+        return self.delayed is not None and self.delayed.full
+
+    def _take_due(self, delayed: DelayedEntries) -> None:
+        room = REPLAYS_MAX - self.dealing.waiting
+        due = delayed.due(room) if room > 0 else []
+        if due:
+            self.dealing.await_turn(each for each in due if not self._cursor.is_acknowledged(each))
+
+    def _deal_new(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
+        """As `_deal`, for entries of which some may have to wait for their time."""
+        delayed = self.delayed
+        late = [] if delayed is None else [(row, at) for row in batch if (at := deliver_at_of(row[1]))]
+        if delayed is None or not late:
+            return self._deal(batch, ready)
+        now = self._now_ms()
+        waiting = {row[0]: at for row, at in late if at > now}
+        rest = [each for each in batch if each[0] not in waiting]
+        dealt = self._deal(rest, ready) if rest else 0
+        end = len(batch) if dealt == len(rest) else batch.index(rest[dealt])
+        for delivery in batch[:end]:
+            if delivery[0] in waiting:
+                delayed.add(delivery[0], waiting[delivery[0]])
+        self._put_aside += end - dealt
+        return end
+
+    async def _pump_later(self) -> None:
+        self._wake()
 
     # --- parts
 
     def _start_again(self) -> None:
-        self._replays.clear()
         self._redeliveries.clear()
         self._replay_entries.clear()
         self._round += 1
-        self._dealing.reset()
+        self.dealing.reset()
+        if self.delayed is not None:
+            self.delayed.clear()
         self.feed.rewind(self._cursor.mark_delete)
 
     def _holder(self, likely: Consumer, position: Position) -> Consumer | None:
@@ -141,84 +251,96 @@ class SharedDispatch:
         return next((each for each in self.consumers if position in each.pending), None)
 
     def _ready(self) -> list[Consumer]:
-        return [each for each in self.consumers if each.permits > 0 and not each.blocked and each.sink.writable]
+        if self.blocked:
+            self._count_unacknowledged()
+        ready = [each for each in self.consumers if each.permits > 0 and not self.blocked and each.sink.writable]
+        return ready if self.gate is None or not ready or self.gate.room() else []
+
+    def _count_unacknowledged(self) -> None:
+        limit, held = self.unacknowledged_max, sum(each.unacknowledged for each in self.consumers)
+        self.blocked = limit > 0 and subscription_blocked(held, limit, before=self.blocked)
 
     def _give_back(self, consumer: Consumer, positions: Iterable[Position]) -> None:
+        replays = []
         for position in positions:
             if not consumer.release(position):
                 continue
             if self._cursor.is_acknowledged(position):  # not by the consumer: it expired, or an operator skipped it
-                self._dealing.acknowledged(position, held=True)
+                self.dealing.acknowledged(position, held=True)
             else:
-                self._add_replay(position)
-                self._dealing.given_back(position)
-
-    def _add_replay(self, position: Position) -> None:
-        index = bisect_left(self._replays, position)
-        if index == len(self._replays) or self._replays[index] != position:
-            self._replays.insert(index, position)
+                replays.append(position)
+        self.dealing.give_back(replays)
 
     def _pump_new(self, ready: Sequence[Consumer]) -> bool:
-        batch = self.feed.peek(sum(each.permits for each in ready))
+        permits = sum(each.permits for each in ready)
+        batch = self.feed.peek(permits if self.gate is None else min(permits, self.gate.room()))
         if not batch:
             return False
-        dealt = self._deal(batch, ready)
+        dealt = self._deal_new(batch, ready)
         self.feed.consumed(batch, dealt)
         return dealt > 0
 
-    def _deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer], *, again: bool = False) -> int:
+    def _deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
         """Send what can be sent; how many entries from the beginning of the batch are sent or held."""
-        dealt = self._dealing.deal(batch, ready, again=again)
-        for consumer, part in dealt.parts:
-            consumer.hold(part)
-        if again:
-            sent = {delivery.position for _, part in dealt.parts for delivery in part}
-            self._drop_replays(sent)
-        for delivery in dealt.held:
-            self._add_replay(delivery.position)
-        for consumer, part in dealt.parts:
-            consumer.deliver(part)
+        if self.gate is not None:
+            batch = batch[: self.gate.admitted(batch)]
+        dealt = self.dealing.deal(batch, ready)
+        self._send(dealt.parts)
         return dealt.entry_count
+
+    def _send(self, parts: Parts) -> None:
+        for consumer, part in parts:
+            consumer.hold(part)
+        for consumer, part in parts:
+            consumer.deliver(part)
+            if self.gate is not None:
+                self.gate.sent(part)
+        if self.unacknowledged_max:
+            self._count_unacknowledged()
 
     # --- replays
 
     def _pump_replays(self, ready: Sequence[Consumer]) -> bool:
         """Send replays; False if none can be sent now."""
-        self._forget_replays({each for each in self._replays if self._cursor.is_acknowledged(each)})
-        waiting = len(self._replays)
-        permits = sum(each.permits for each in ready)
-        wanted = [each for each in self._replays if self._dealing.playable(each, ready)]
-        batch = [] if self._reading else self._fetch(wanted[: min(permits, READ_ENTRIES_MAX)])
-        if batch:
-            self._deal(batch, ready, again=True)
-        return len(self._replays) < waiting
+        if self._reading:
+            return False
+        wanted = self.dealing.next_replays(ready, READ_ENTRIES_MAX)
+        gone = {each for each in wanted if self._cursor.is_acknowledged(each)}
+        self._forget_replays(gone)
+        batch = self._fetch([each for each in wanted if each not in gone])
+        if self.gate is not None:
+            batch = batch[: self.gate.admitted(batch)]
+        if not batch:
+            return bool(gone)
+        dealt = self.dealing.deal_again(batch, ready)
+        for _, part in dealt.parts:
+            for delivery in part:
+                self._replay_entries.pop(delivery.position, None)
+        self._send(dealt.parts)
+        return bool(gone) or dealt.entry_count > 0
 
-    def _forget_replays(self, gone: set[Position]) -> None:
+    def _forget_replays(self, gone: Iterable[Position]) -> None:
         """Nobody will get these any more."""
         for position in gone:
-            self._dealing.acknowledged(position, held=False)
-        self._drop_replays(gone)
-
-    def _drop_replays(self, gone: set[Position]) -> None:
-        if gone:
-            self._replays = [each for each in self._replays if each not in gone]
-            for position in gone:
-                self._replay_entries.pop(position, None)
+            self.dealing.acknowledged(position, held=False)
+            self._replay_entries.pop(position, None)
 
     def _fetch(self, wanted: Sequence[Position]) -> list[Delivery]:
         """The beginning of these entries that is in memory; if there is none it is being read, and `pump` will come."""
         runs = _runs([each for each in wanted if each not in self._replay_entries])
         uncached: list[list[Position]] = []
+        gone: set[Position] = set()
         for number, run in enumerate(runs):
-            entries = self._source.log.read_cached(run[0], entries_max=len(run), bytes_max=READ_BYTES_MAX)
+            entries = self._source.log.read_cached(run[0], entries_max=_length(run), bytes_max=READ_BYTES_MAX)
             if entries is None:
                 uncached = runs[number:]
                 break
-            self._take_in(run, entries)
-        waiting = set(self._replays)
-        present = takewhile(self._replay_entries.__contains__, [each for each in wanted if each in waiting])
+            gone |= self._take_in(run, entries)
+        present = takewhile(self._replay_entries.__contains__, [each for each in wanted if each not in gone])
         found = [self._delivery(position, self._replay_entries[position]) for position in present]
         if uncached and not found:
+            kept = [each for each in wanted if each in self._replay_entries]  # not for consumers that take none now
+            self._replay_entries = {each: self._replay_entries[each] for each in kept}
             self._reading = True
             self._source.spawn(self._read(uncached, self._round))
         return found
@@ -228,7 +350,7 @@ class SharedDispatch:
         bytes_left = READ_BYTES_MAX
         try:
             for run in runs:
-                entries = await self._source.log.read(run[0], entries_max=len(run), bytes_max=bytes_left)
+                entries = await self._source.log.read(run[0], entries_max=_length(run), bytes_max=bytes_left)
                 if round_ == self._round:
                     self._take_in(run, entries)
                 bytes_left -= sum(len(each.payload) for each in entries)
@@ -239,14 +361,18 @@ class SharedDispatch:
             return
         finally:
             self._reading = False
-        self.pump()
+        self._wake()
 
-    def _take_in(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> None:
-        """Keep what was read of a run of replays; what should stand before it was dropped by the log."""
-        expected = set(run).intersection(self._replays)
-        self._replay_entries |= {found.position: found.payload for found in entries if found.position in expected}
+    def _take_in(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> set[Position]:
+        """Keep what was read of a run of replays. What should stand before it is gone: the log has dropped it."""
+        expected = set(run)
+        for found in entries:
+            if found.position in expected and not self._cursor.is_acknowledged(found.position):
+                self._replay_entries[found.position] = found.payload
         first = entries[0].position if entries else None
-        self._forget_replays({each for each in run if first is None or each < first})
+        gone = {each for each in run if first is None or each < first}
+        self._forget_replays(gone)
+        return gone
 
     def _delivery(self, position: Position, entry: bytes) -> Delivery:
         messages = self._source.facts.facts(position, entry).message_count
@@ -258,11 +384,17 @@ class SharedDispatch:
 
 
 def _runs(positions: Sequence[Position]) -> list[list[Position]]:
-    """Positions that follow each other in one ledger, together."""
+    """Positions that lie close together in one ledger, so that each run is one look into the log."""
     runs: list[list[Position]] = []
     for position in positions:
-        if runs and runs[-1][-1] == (position.ledger, position.entry - 1):
+        last = runs[-1][-1] if runs else None
+        if last is not None and last.ledger == position.ledger and position.entry - last.entry <= _GAP_MAX:
             runs[-1].append(position)
         else:
             runs.append([position])
     return runs
+
+
+def _length(run: Sequence[Position]) -> int:
+    """How many entries there are from the first to the last of a run."""
+    return run[-1].entry - run[0].entry + 1

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from interpulse.broker.live.api import Delivery, SubType
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor
+from interpulse.broker.live.delayed import DelayedEntries
 from interpulse.broker.live.dispatch import choose_active, covered_by
+from interpulse.broker.live.dispatch_limits import DispatchGate
 from interpulse.broker.live.feed import EntryFeed, FeedSource
 from interpulse.model.errors import ConsumerBusy
 from interpulse.model.ids import Position
@@ -23,12 +26,18 @@ class SingleActiveDispatch:
         sub_type: SubType,
         source: FeedSource,
         cursor: Cursor,
+        wake: Callable[[], None],
         choose: Callable[[Sequence[Consumer]], Consumer | None] | None = None,
     ) -> None:
+        """``wake`` is the subscription's `pump`, which also looks whether the end of the topic is reached."""
         self.sub_type = sub_type
         self.consumers: list[Consumer] = []
         self.active: Consumer | None = None
-        self.feed = EntryFeed(source, cursor, self.pump)
+        self.feed = EntryFeed(source, cursor, wake)
+        self.delayed: DelayedEntries | None = None
+        """Nothing waits for its time here: these types deliver at once."""
+        self.gate: DispatchGate | None = None
+        """None while no dispatch rate holds anything back."""
         self._cursor = cursor
         self._choose = choose or (lambda consumers: choose_active(consumers, "", -1))
 
@@ -41,6 +50,11 @@ class SingleActiveDispatch:
     def replaying(self) -> int:
         """Entries that wait to be sent again."""
         return 0
+
+    @property
+    def drained(self) -> bool:
+        """Of what was read nothing waits to be sent."""
+        return True
 
     def add(self, consumer: Consumer) -> None:
         """Raises ConsumerBusy if there is an exclusive consumer already."""
@@ -65,6 +79,7 @@ class SingleActiveDispatch:
             and not self.feed.reading
             and active.sink.writable
             and covered_by(fresh, active.permits) == len(fresh)
+            and self.gate is None
         ):
             self.feed.after = fresh[-1].position
             active.deliver(fresh)
@@ -73,14 +88,20 @@ class SingleActiveDispatch:
 
     def pump(self) -> None:
         """Send what permits allow."""
-        active = self.active
+        active, gate = self.active, self.gate
         while active is not None and active.permits > 0 and active.sink.writable:
-            batch = self.feed.peek(active.permits)
+            room = active.permits if gate is None else min(active.permits, gate.room())
+            batch = self.feed.peek(room) if room else []
             number = covered_by(batch, active.permits)
+            if gate is not None:
+                number = gate.admitted(batch[:number])
             if not number:
                 return
             self.feed.consumed(batch, number)
-            active.deliver(batch if number == len(batch) else batch[:number])
+            part = batch if number == len(batch) else batch[:number]
+            active.deliver(part)
+            if gate is not None:
+                gate.sent(part)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Everything that is not acknowledged is sent again, whatever was named."""
@@ -92,8 +113,26 @@ class SingleActiveDispatch:
         self.feed.rewind(self._cursor.mark_delete)
         self.pump()
 
+    def skipped(self) -> None:
+        """The cursor was moved past entries that consumers have not acknowledged."""
+        if self.feed.after < self._cursor.mark_delete:
+            self.feed.rewind(self._cursor.mark_delete)
+
+    def put_away(self) -> None:
+        """Another dispatch takes over."""
+
     def released(self, consumer: Consumer, position: Position, messages_left: int) -> None:
         """An acknowledgement; nothing is kept per entry here."""
+
+    def stats(self) -> dict[str, Any]:
+        """What this adds to the statistics of the subscription."""
+        active = self.active
+        shown = self.sub_type is SubType.FAILOVER and active is not None
+        return {"activeConsumerName": active.name} if shown and active is not None else {}
+
+    def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
+        """What this adds to the statistics of a consumer."""
+        return {}
 
     def _choose_again(self) -> None:
         chosen = self._choose(self.consumers)
@@ -103,5 +142,6 @@ class SingleActiveDispatch:
         if self.sub_type is SubType.FAILOVER:
             for each in self.consumers:
                 each.sink.active_changed(each.consumer_id, each is chosen)
+        self.feed.read_compacted = chosen is not None and chosen.read_compacted
         self.feed.rewind(self._cursor.mark_delete)
         self.pump()

@@ -7,49 +7,61 @@ who waited for it looks again whether the subscription still exists.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest, SubType
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor, CursorRecord, mask_of
-from interpulse.broker.live.dealing import KeySharing, RoundRobin
-from interpulse.broker.live.dispatch import choose_active
-from interpulse.broker.live.feed import FeedSource
+from interpulse.broker.live.delayed import DelayedEntries
+from interpulse.broker.live.dispatch_choice import (
+    Dispatch,
+    DispatchOwner,
+    check_fitting,
+    delays_of,
+    fits,
+    in_the_way,
+    new_dispatch,
+)
+from interpulse.broker.live.dispatch_limits import NOT_THROTTLED, DispatchGate
+from interpulse.broker.live.limits import TopicLimits
 from interpulse.broker.live.measures import SubscriptionMeasure
 from interpulse.broker.live.shared import SharedDispatch
-from interpulse.broker.live.single_active import SingleActiveDispatch
 from interpulse.broker.live.stats import TrafficMeter
-from interpulse.model.errors import ConsumerBusy, MetadataError, NotAllowed, PreconditionFailed
+from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
-from interpulse.model.names import TopicName
+from interpulse.rules.limits import check_consumers_of_subscription, check_consumers_of_topic
 
 __all__ = ["Subscription", "SubscriptionOwner"]
 
-Dispatch = SingleActiveDispatch | SharedDispatch
+_NO_DRAINING = {"drainingHashesCount": 0, "drainingHashesClearedTotal": 0, "drainingHashesUnackedMessages": 0}
 
 
-class SubscriptionOwner(FeedSource, Protocol):
+class SubscriptionOwner(DispatchOwner, Protocol):
     """What a subscription needs of its topic."""
 
     @property
-    def name(self) -> TopicName: ...
+    def limits(self) -> TopicLimits: ...
 
     @property
-    def now_ms(self) -> Callable[[], int]: ...
+    def consumer_count(self) -> int:
+        """Of all subscriptions, without replication."""
+
+    def remote_of(self, subscription: str) -> str | None:
+        """The remote cluster if this is a replication cursor."""
 
     def last_durable(self) -> Position: ...
 
     def end_reached(self, position: Position) -> bool:
         """The topic is terminated and there is nothing after this position."""
 
-    def position_before(self, target: MessageId) -> Position:
-        """Where a cursor stands so that ``target`` comes next; within the log."""
+    def position_before(self, target: MessageId, *, compacted: bool = False) -> Position:
+        """Where a cursor stands so that ``target`` comes next; within the log, or what compaction kept of it."""
 
-    def before_first(self) -> Position:
+    def before_first(self, *, compacted: bool = False) -> Position:
         """Where a cursor stands so that the first entry comes next."""
 
-    async def position_before_time(self, publish_time_ms: int) -> Position:
+    async def position_before_time(self, publish_time_ms: int, *, compacted: bool = False) -> Position:
         """Where a cursor stands so that the first entry published at or after this time comes next."""
 
     def cursor_changed(self, subscription: Subscription) -> None:
@@ -91,6 +103,9 @@ class Subscription:
         self.now_ms = owner.now_ms
         self._owner = owner
         self._dispatch: Dispatch | None = None
+        self._gate: DispatchGate | None = None
+        self._made_for: SubscribeRequest | None = None
+        """Of the first consumer that the dispatch had."""
         self._stored_changes = -1
         self._given_up = {"out": TrafficMeter(), "redelivered": TrafficMeter(), "acknowledged": TrafficMeter()}
         self._last_acknowledged_ms = self._last_moved_ms = self._last_flow_ms = 0
@@ -110,34 +125,50 @@ class Subscription:
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Open a consumer; the caller holds `changing`. Raises ConsumerBusy, ConsumerAssignError."""
-        if self.consumers and self.sub_type is not request.sub_type:
-            raise ConsumerBusy("Subscription is of different type")
-        if request.sub_type is SubType.EXCLUSIVE and self.consumers:
+        if self.consumers:
+            check_fitting(request, self.consumers[0].request)
+        if in_the_way(request, self.consumers):
             await self._drop_dead_consumers()
-        if self._dispatch is None or self._dispatch.sub_type is not request.sub_type:
-            self._dispatch = self._new_dispatch(request.sub_type)
+        if self._dispatch is None or self._made_for is None or not fits(request, self._made_for):
+            if self._dispatch is not None:
+                self._dispatch.put_away()
+            self._dispatch = new_dispatch(request, self._owner, self.cursor, self.pump)
+            self._made_for = request
+            self._limit_dispatch()
+        self._check_room()
         consumer = Consumer(self, request, sink)
+        consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
         self._dispatch.add(consumer)
         return consumer
+
+    def _check_room(self) -> None:
+        """Raises ConsumerBusy if there are as many consumers as there may be."""
+        if self._owner.remote_of(self.name) is None:
+            settings = self._owner.limits.settings
+            check_consumers_of_topic(self._owner.consumer_count, settings.max_consumers)
+            check_consumers_of_subscription(len(self.consumers), settings.max_consumers_per_subscription)
+
+    def use_limits(self) -> None:
+        """The policies of the topic limit something else now."""
+        for consumer in self.consumers:
+            consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
+        if self._dispatch is not None:
+            self._limit_dispatch()
+            self.pump()
+
+    def _limit_dispatch(self) -> None:
+        dispatch, limits = self._dispatch, self._owner.limits
+        if dispatch is None or self._owner.remote_of(self.name) is not None:
+            return
+        dispatch.gate = self._gate = limits.gate(self._gate, self.pump)
+        if isinstance(dispatch, SharedDispatch):
+            dispatch.unacknowledged_max = limits.settings.max_unacked_per_subscription
 
     async def _drop_dead_consumers(self) -> None:
         """A client whose connection broke without a word comes back before the old one is found dead."""
         for consumer in list(self.consumers):
             if not await consumer.sink.is_alive():
                 consumer.close()
-
-    def _new_dispatch(self, sub_type: SubType) -> Dispatch:
-        if sub_type is SubType.SHARED:
-            return SharedDispatch(sub_type, self._owner, self.cursor, RoundRobin(lambda: self._owner.facts))
-        if sub_type is SubType.KEY_SHARED:
-            return SharedDispatch(sub_type, self._owner, self.cursor, KeySharing())
-        name = self._owner.name
-        return SingleActiveDispatch(
-            sub_type,
-            self._owner,
-            self.cursor,
-            lambda consumers: choose_active(consumers, str(name), name.partition_index),
-        )
 
     def remove(self, consumer: Consumer) -> None:
         """The consumer is closed."""
@@ -173,7 +204,7 @@ class Subscription:
         if self._dispatch is None:
             return
         self._dispatch.pump()
-        if self._owner.end_reached(self._dispatch.read_position) and not self._dispatch.replaying:
+        if self._owner.end_reached(self._dispatch.read_position) and self._dispatch.drained:
             for consumer in self.consumers:
                 if not consumer.end_told:
                     consumer.end_told = True
@@ -182,6 +213,11 @@ class Subscription:
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         assert self._dispatch is not None
         self._dispatch.redeliver(consumer, positions)
+
+    def policies_changed(self) -> None:
+        """The topic has new settings."""
+        if isinstance(self._dispatch, SharedDispatch):
+            self._dispatch.honour_delays(delays_of(self._owner, self.pump))
 
     # --- acknowledgements
 
@@ -226,16 +262,22 @@ class Subscription:
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
         """Close the consumers, then let ``position`` come next."""
         async with self.changing:
+            compacted = self._reads_compacted
             self.close_consumers()
-            await self._reset(self._owner.position_before(position))
+            await self._reset(self._owner.position_before(position, compacted=compacted))
             if ack_set and position.ledger >= 0:
                 self.cursor.acknowledge_part(position.position, mask_of(ack_set))
 
     async def seek_to_time(self, publish_time_ms: int) -> None:
         """Close the consumers, then let the first entry published at or after this time come next."""
         async with self.changing:
+            compacted = self._reads_compacted
             self.close_consumers()
-            await self._reset(await self._owner.position_before_time(publish_time_ms))
+            await self._reset(await self._owner.position_before_time(publish_time_ms, compacted=compacted))
+
+    @property
+    def _reads_compacted(self) -> bool:
+        return any(each.read_compacted for each in self.consumers)
 
     async def _reset(self, mark_delete: Position) -> None:
         self.cursor.reset(mark_delete)
@@ -250,8 +292,9 @@ class Subscription:
         if not self.cursor.acknowledge_upto(min(position, last)):
             return 0
         self._last_moved_ms = self.now_ms()
-        if self._dispatch and self._dispatch.read_position < self.cursor.mark_delete:
-            self._dispatch.feed.rewind(self.cursor.mark_delete)
+        if self._dispatch:
+            self._dispatch.skipped()
+            self.pump()  # what was skipped may have been what kept it from going on
         self._changed()
         return before - self.cursor.backlog(last)
 
@@ -328,7 +371,7 @@ class Subscription:
         return SubscriptionMeasure(
             self.cursor.backlog(self._owner.last_durable()),
             sum(each.unacknowledged for each in consumers),
-            bool(consumers) and all(each.blocked for each in consumers),
+            self._blocked,
             out.message_rate,
             out.byte_rate,
             redelivered.message_rate,
@@ -337,6 +380,9 @@ class Subscription:
             self._expired.messages,
             out.messages,
             out.bytes,
+            len(self._delayed or ()),
+            self._delayed.memory_bytes if self._delayed is not None else 0,
+            self._dispatch.replaying if self._dispatch else 0,
         )
 
     def stats(self) -> dict[str, Any]:
@@ -347,6 +393,8 @@ class Subscription:
         redelivered = _total(self._given_up["redelivered"], [each.redelivered for each in consumers])
         acknowledged = _total(self._given_up["acknowledged"], [each.acknowledged for each in consumers])
         ranges = sum(1 for _ in self.cursor.ranges())
+        tracked = self._delayed
+        delayed = len(tracked) if tracked is not None else 0
         body: dict[str, Any] = {
             "msgRateOut": out.message_rate,
             "msgThroughputOut": out.byte_rate,
@@ -358,9 +406,9 @@ class Subscription:
             "msgBacklog": backlog,
             "backlogSize": 0,
             "earliestMsgPublishTimeInBacklog": 0,
-            "msgBacklogNoDelayed": backlog,
-            "blockedSubscriptionOnUnackedMsgs": bool(consumers) and all(each.blocked for each in consumers),
-            "msgDelayed": 0,
+            "msgBacklogNoDelayed": max(0, backlog - delayed),
+            "blockedSubscriptionOnUnackedMsgs": self._blocked,
+            "msgDelayed": delayed,
             "msgInReplay": self._dispatch.replaying if self._dispatch else 0,
             "unackedMessages": sum(each.unacknowledged for each in consumers),
             "msgRateExpired": self._expired.message_rate,
@@ -371,26 +419,42 @@ class Subscription:
             "lastConsumedTimestamp": max((each.last_sent_ms for each in consumers), default=0),
             "lastAckedTimestamp": self._last_acknowledged_ms,
             "lastMarkDeleteAdvancedTimestamp": self._last_moved_ms,
-            "consumers": [each.stats() for each in consumers],
+            "consumers": [each.stats() | self._dispatch_stats(each) for each in consumers],
             "isDurable": self.durable,
             "isReplicated": self.replicate_state,
             "allowOutOfOrderDelivery": False,
             "consumersAfterMarkDeletePosition": {},
+            **_NO_DRAINING,
+            **(self.throttled or NOT_THROTTLED),
             "nonContiguousDeletedMessagesRanges": ranges,
             "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+            "delayedMessageIndexSizeInBytes": tracked.memory_bytes if tracked is not None else 0,
             "subscriptionProperties": self.properties,
             "durable": self.durable,
             "replicated": self.replicate_state,
         }
-        if self.sub_type is not None:
-            body["type"] = self.sub_type.label
-        active = self._dispatch.active if self._dispatch else None
-        if self.sub_type is SubType.FAILOVER and active is not None:
-            body["activeConsumerName"] = active.name
-        if self.sub_type is SubType.KEY_SHARED:
-            sticky = any(each.request.key_sharing.sticky_ranges for each in consumers)
-            body["keySharedMode"] = "STICKY" if sticky else "AUTO_SPLIT"
+        if self._dispatch is not None:
+            body |= {"type": self._dispatch.sub_type.label} | self._dispatch.stats()
         return body
+
+    def _dispatch_stats(self, consumer: Consumer) -> dict[str, Any]:
+        assert self._dispatch is not None
+        return _NO_DRAINING | self._dispatch.consumer_stats(consumer)
+
+    @property
+    def _delayed(self) -> DelayedEntries | None:
+        """Entries that wait for their time; None where they do not wait."""
+        return self._dispatch.delayed if self._dispatch is not None else None
+
+    @property
+    def throttled(self) -> Mapping[str, int] | None:
+        """How often nothing was sent because of which dispatch rate; None while there is none."""
+        return self._gate.stats() if self._gate is not None else None
+
+    @property
+    def _blocked(self) -> bool:
+        """Nobody gets anything, because consumers hold too much together."""
+        return isinstance(self._dispatch, SharedDispatch) and self._dispatch.blocked
 
     def internal_stats(self) -> dict[str, Any]:
         read = self._dispatch.read_position if self._dispatch else self.cursor.mark_delete

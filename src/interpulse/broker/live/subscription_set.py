@@ -16,11 +16,15 @@ from interpulse.broker.live.subscription import Subscription, SubscriptionOwner
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, PulsarError, SubscriptionNotFound
 from interpulse.model.ids import MessageId, Position
+from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
 
 __all__ = ["SubscriptionSet"]
 
 _NAME_LENGTH_MAX = 1_000
 """With a topic's name it has to fit into the line of an HTTP request, encoded."""
+
+_INTERNAL_CURSORS = frozenset({DEDUPLICATION_CURSOR, "__compaction"})
+"""What the broker keeps for itself does not count as a subscription."""
 
 _IDLE_READER_MS = 60_000
 """A non-durable subscription whose consumer was sent away by a seek is kept so long for it to come back."""
@@ -75,6 +79,8 @@ class SubscriptionSet:
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink, *, creation_allowed: bool) -> Consumer:
         """Open a consumer, and the subscription if there is none."""
+        if self.remote_of(request.subscription) is None:
+            self._owner.limits.check_subscribe(request)
         while True:
             self._check_open()
             subscription = self._find_or_begin(request, creation_allowed)
@@ -85,7 +91,8 @@ class SubscriptionSet:
                 await self._store_new(subscription)
                 if request.start_rollback_seconds and not subscription.consumers:
                     since = self._owner.now_ms() - request.start_rollback_seconds * 1000
-                    subscription.cursor.reset(await self._owner.position_before_time(since))
+                    compacted = request.read_compacted
+                    subscription.cursor.reset(await self._owner.position_before_time(since, compacted=compacted))
                 return self._still_open(await subscription.add(request, sink))
 
     def _still_open(self, consumer: Consumer) -> Consumer:
@@ -110,6 +117,7 @@ class SubscriptionSet:
         _check_name(name)
         if name in self.by_name:
             raise AlreadyExists(f"Subscription {name} already exists for topic {self._owner.name}")
+        self._check_count()
         start = self._start(position, initial)
         created = self._begin(name, start, properties=properties, replicate_state=replicate_state)
         async with created.changing:
@@ -121,10 +129,13 @@ class SubscriptionSet:
         if subscription is None:
             if request.durable and not creation_allowed:
                 raise SubscriptionNotFound(f"Subscription {request.subscription} does not exist on {self._owner.name}")
+            if self.remote_of(request.subscription) is None:
+                self._check_count()
+                check_consumers_of_topic(self.consumer_count, self._owner.limits.settings.max_consumers)
             start = None if request.durable else request.start_message_id
             return self._begin(
                 request.subscription,
-                self._start(start, request.initial_position),
+                self._start(start, request.initial_position, compacted=request.read_compacted),
                 durable=request.durable,
                 properties=request.properties,
                 replicate_state=request.replicate_state,
@@ -134,12 +145,24 @@ class SubscriptionSet:
             raise NotAllowed(f"{kind} subscription with the same name already exists.")
         return subscription
 
-    def _start(self, position: MessageId | None, initial: InitialPosition) -> Position:
+    def _check_count(self) -> None:
+        """Raises NotAllowed if there are as many subscriptions as there may be."""
+        limit = self._owner.limits.settings.max_subscriptions
+        if limit:
+            count = sum(name not in _INTERNAL_CURSORS and self.remote_of(name) is None for name in self.by_name)
+            check_subscriptions(str(self._owner.name), count, limit)
+
+    @property
+    def consumer_count(self) -> int:
+        """Of all subscriptions, without replication."""
+        return sum(len(each.consumers) for name, each in self.by_name.items() if self.remote_of(name) is None)
+
+    def _start(self, position: MessageId | None, initial: InitialPosition, *, compacted: bool = False) -> Position:
         """Where a new cursor stands."""
         last = self._owner.last_durable()
         if position is not None and position.position <= last:
-            return self._owner.position_before(position)
-        return last if initial is InitialPosition.LATEST else self._owner.before_first()
+            return self._owner.position_before(position, compacted=compacted)
+        return last if initial is InitialPosition.LATEST else self._owner.before_first(compacted=compacted)
 
     def _begin(
         self,
@@ -207,9 +230,12 @@ class SubscriptionSet:
 
     async def open_replication_cursor(self, remote: str) -> None:
         """Keep everything from now on until the replication to this cluster has it. An open cursor stays as it is."""
-        name = self._prefix + remote
+        await self.ensure(self._prefix + remote, self._owner.last_durable())
+
+    async def ensure(self, name: str, mark_delete: Position) -> None:
+        """A durable subscription of this name exists; if there was none, it stands behind ``mark_delete``."""
         while True:
-            subscription = self.by_name.get(name) or self._begin(name, self._owner.last_durable())
+            subscription = self.by_name.get(name) or self._begin(name, mark_delete)
             async with subscription.changing:
                 if not subscription.deleted:
                     await self._store_new(subscription)

@@ -1,15 +1,18 @@
-"""Finds entries by publish time. Clocks of producers differ, so the order by time is that of the log only roughly."""
+"""Finds entries by the time they were published at.
+
+Clocks of producers differ, so the order by time is that of the log only roughly, unless the broker noted its own time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from interpulse.broker.live.entries import metadata_of
+from interpulse.broker.live.entries import broker_metadata_of, metadata_of
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.storage.api import LedgerRecord, Log
 
-__all__ = ["bytes_after", "first_published_since", "nth_position", "publish_time_of"]
+__all__ = ["bytes_after", "first_published_since", "nth_position", "position_leaving", "publish_time_of"]
 
 
 async def first_published_since(log: Log, publish_time_ms: int) -> Position | None:
@@ -39,7 +42,10 @@ def nth_position(ledgers: Sequence[LedgerRecord], number: int, *, from_end: bool
 
 
 def publish_time_of(entry: bytes) -> int:
-    """Milliseconds; 0 for an entry that cannot be understood."""
+    """Milliseconds: by the broker's clock if it noted that, else by the producer's; 0 if it cannot be understood."""
+    stamp = broker_metadata_of(entry)
+    if stamp.HasField("broker_timestamp"):
+        return stamp.broker_timestamp
     try:
         return metadata_of(entry).publish_time
     except PersistenceError:
@@ -55,6 +61,16 @@ def bytes_after(ledgers: Sequence[LedgerRecord], position: Position) -> int:
         elif each.ledger_id == position.ledger and each.entries:
             total += each.size * max(0, each.entries - 1 - position.entry) // each.entries
     return total
+
+
+def position_leaving(ledgers: Sequence[LedgerRecord], after: Position, size: int) -> Position:
+    """The first position, not before ``after``, behind which lie at most so many bytes as `bytes_after` counts them."""
+    left = size
+    for each in reversed(ledgers):
+        if each.size > left and each.entries:
+            return max(after, Position(each.ledger_id, each.entries - 1 - left * each.entries // each.size))
+        left -= each.size
+    return after
 
 
 def _nth(ledgers: Sequence[LedgerRecord], index: int) -> Position:

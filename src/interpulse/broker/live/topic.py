@@ -7,6 +7,7 @@ that waits is refused, all clients are sent away, and the topic is of no use unt
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
@@ -14,7 +15,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Protocol
 
-from interpulse.broker.live import backlog, topic_stats
+from interpulse.broker.live import backlog, compacted_reads, topic_stats
 from interpulse.broker.live.api import (
     ConsumerSink,
     Delivery,
@@ -25,18 +26,23 @@ from interpulse.broker.live.api import (
     SubscribeRequest,
     TopicSettings,
 )
+from interpulse.broker.live.backlog_quota import BacklogKeeper
+from interpulse.broker.live.compaction import COMPACTION_CURSOR, Compaction
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication
 from interpulse.broker.live.entries import EntryFacts, FactsCache, facts_of, metadata_of
+from interpulse.broker.live.limits import TopicLimits
 from interpulse.broker.live.measures import Measured
 from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
+from interpulse.broker.live.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.retention import trim_before
 from interpulse.broker.live.sequences import SequenceKeeper
+from interpulse.broker.live.shared_reads import SharedReads
+from interpulse.broker.live.stamps import Stamper, Stamping, TopicStamps
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.subscription import Subscription
 from interpulse.broker.live.subscription_set import SubscriptionSet
-from interpulse.broker.live.timeline import first_published_since
-from interpulse.broker.live.topic_state import TopicStateStore
+from interpulse.broker.live.topic_state import TopicCounters, TopicStateStore
 from interpulse.model.errors import (
     NotFound,
     PersistenceError,
@@ -69,9 +75,20 @@ class TopicHost(Protocol):
     @property
     def replicator_prefix(self) -> str: ...
 
+    @property
+    def compaction_permits(self) -> asyncio.Semaphore:
+        """Of which every compaction under way holds one."""
+
+    @property
+    def stamping(self) -> Stamping | None:
+        """What is put in front of the entries of persistent topics."""
+
     def generate_producer_name(self) -> str: ...
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+
+    def call_later(self, wait_ms: int, call: Callable[[], None]) -> None:
+        """Call it in the event loop after that time."""
 
     def cursors_changed(self, topic: Topic) -> None:
         """Call `Topic.flush` soon."""
@@ -85,8 +102,10 @@ class Topic:
 
     log: Log
     facts: FactsCache
+    reads: SharedReads
     producers: ProducerSet
     sequences: SequenceKeeper
+    stamps: TopicStamps
 
     def __init__(self, name: TopicName, host: TopicHost, settings: TopicSettings) -> None:
         self.name = name
@@ -99,12 +118,16 @@ class Topic:
         self.entries_added = 0
         self.chunk_published = False
         self.failed = False
+        self.limits = TopicLimits(name, host.now_ms, host.call_later)
+        self.publish_limits: PublishLimits | None = None
+        self.backlog_keeper = BacklogKeeper(self)
         self._host = host
         self._state = TopicStateStore(host.metadata, name)
         self._pending: deque[PendingPublish] = deque()
         self._durable = EARLIEST
         self._refusal: PulsarError | None = None
         self._last_marker = EARLIEST
+        self.compaction = Compaction(self, host.compaction_permits)
         self._subscriptions = SubscriptionSet(self, self._state, host.replicator_prefix, self._check_open)
         self.subscriptions = self._subscriptions.by_name
 
@@ -120,36 +143,44 @@ class Topic:
     ) -> Topic:
         """Open the log, restore cursors and sequence ids. Raises LogNotFound, LogDamaged, MetadataError."""
         topic = cls(name, host, settings)
-        epoch = await topic._state.read_epoch()  # opening the log changes the record, now it is still in memory
+        counters = await topic._state.read_counters()  # opening the log changes the record, now it is still in memory
         topic.log = await open_log(topic)
         try:
-            await topic._restore(epoch)
+            await topic._restore(counters)
         except BaseException:
             await topic.log.close()
             raise
         return topic
 
-    async def _restore(self, epoch: int | None) -> None:
+    async def _restore(self, counters: TopicCounters) -> None:
         self._durable = self.log.last_position
         self.facts = FactsCache(Position(self.log.last_appended.ledger, self.log.last_appended.entry + 1))
+        self.reads = SharedReads(self.log, lambda: len(self.subscriptions) > 1)
         self.producers = ProducerSet(
             str(self.name),
-            epoch,
+            counters.epoch,
             self._host.generate_producer_name,
             self._state.write_epoch,
             self._host.spawn,
         )
+        self._use_limits()
+        self.stamps = TopicStamps(self.log, self._state, counters.last_index)
+        await self.stamps.begin(self._host.stamping, self.now_ms)
         self.sequences = SequenceKeeper(self.log, self._state, lambda: self._host.cursors_changed(self))
         stored = await self._state.read_cursors()
         snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
         for subscription_name, record in stored.items():
             self._subscriptions.restore(subscription_name, record)
         await self._restore_sequences(snapshot)
+        if self.log.compacted.current is not None:
+            self.compacted_upto(self.log.compacted.current.horizon)
+        if self.settings.compaction_threshold_bytes > 0:
+            await self.keep_for_compaction()
         for remote in self.settings.remote_clusters:
             await self.open_replication_cursor(remote)
 
     async def _restore_sequences(self, snapshot: bytes | None) -> None:
-        self.sequences.entries_interval = self.settings.deduplication_entries_interval
+        self.sequences.follow(self.settings)
         if not self.settings.deduplication_enabled:
             if snapshot is not None:
                 await self.sequences.end()
@@ -208,6 +239,8 @@ class Topic:
         self._check_open()
         if self.log.terminated:
             raise TopicTerminated(f"Topic {self.name} was already terminated")
+        check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
+        await self.backlog_keeper.check_producer()
         producer = await self.producers.add(self, request, sink)
         if self._refusal is not None:
             producer.close()
@@ -248,6 +281,14 @@ class Topic:
     def topic_epoch(self) -> int | None:
         return self.producers.epoch
 
+    @property
+    def stamper(self) -> Stamper | None:
+        return self.stamps.stamper
+
+    @property
+    def stamps_possible(self) -> bool:
+        return self.stamps.possible
+
     def remove_producer(self, producer: Producer) -> None:
         """The producer is closed."""
         self.producers.remove(producer)
@@ -268,24 +309,28 @@ class Topic:
         """The topic is terminated and there is nothing after this position."""
         return self.log.terminated and position >= self._durable
 
-    def position_before(self, target: MessageId) -> Position:
-        """Where a cursor stands so that ``target`` comes next; within the log."""
+    def position_before(self, target: MessageId, *, compacted: bool = False) -> Position:
+        """Where a cursor stands so that ``target`` comes next; within the log, or what compaction kept of it."""
         before = Position(target.ledger, max(target.entry, 0) - 1)
-        return max(self.before_first(), min(before, self._durable))
+        return max(self.before_first(compacted=compacted), min(before, self._durable))
 
-    async def position_before_time(self, publish_time_ms: int) -> Position:
+    async def position_before_time(self, publish_time_ms: int, *, compacted: bool = False) -> Position:
         """Where a cursor stands so that the first entry published at or after this time comes next."""
-        found = await first_published_since(self.log, publish_time_ms)
+        found = await compacted_reads.first_since(self.log, publish_time_ms, compacted=compacted)
         return self._durable if found is None else Position(found.ledger, found.entry - 1)
 
-    def before_first(self) -> Position:
+    def before_first(self, *, compacted: bool = False) -> Position:
         """Where a cursor stands so that the first entry that can be read comes next."""
+        if compacted and self.log.compacted.current is not None:
+            return EARLIEST
         first = self.log.first_position
         return self._durable if first is None else Position(first.ledger, first.entry - 1)
 
-    async def last_message(self) -> LastMessage:
+    async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
         position = self._durable
         while position.entry >= 0:
+            if read_compacted and compacted_reads.horizon_ahead(self.log, position) is not None:
+                break
             try:
                 entry = await self.read_entry(position)
             except NotFound:
@@ -293,7 +338,7 @@ class Topic:
             if not facts_of(entry.payload).is_marker:
                 return LastMessage(position, _batch_size(entry.payload) - 1)
             position = Position(position.ledger, position.entry - 1)
-        return LastMessage(EARLIEST, -1)
+        return await compacted_reads.last_kept(self.log) if read_compacted else LastMessage(EARLIEST, -1)
 
     async def read_entry(self, position: Position) -> LogEntry:
         """One entry; raises NotFound if it does not exist (any more)."""
@@ -305,6 +350,7 @@ class Topic:
     # --- subscribing
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        compacted_reads.check_allowed(request, is_persistent=True)
         creation_allowed = self.settings.auto_subscription_creation_allowed
         return await self._subscriptions.subscribe(request, sink, creation_allowed=creation_allowed)
 
@@ -330,6 +376,10 @@ class Topic:
     def subscription_names(self) -> list[str]:
         return sorted(name for name in self.subscriptions if self.remote_of(name) is None)
 
+    def backlog_names(self) -> list[str]:
+        """Those whose backlog may be cleared or expire as a whole: without compaction, which would miss newest keys."""
+        return [name for name in self.subscription_names() if name != COMPACTION_CURSOR]
+
     def mark_delete_position(self, subscription: str) -> Position:
         return self.subscription(subscription).cursor.mark_delete
 
@@ -347,6 +397,11 @@ class Topic:
 
     # --- what subscriptions ask
 
+    @property
+    def consumer_count(self) -> int:
+        """Of all subscriptions, without replication."""
+        return self._subscriptions.consumer_count
+
     def cursor_changed(self, subscription: Subscription) -> None:
         """The cursor has to be stored, soon."""
         self._host.cursors_changed(self)
@@ -363,6 +418,8 @@ class Topic:
 
     async def drop_subscription(self, subscription: Subscription) -> None:
         """The subscription is deleted."""
+        if subscription.name == COMPACTION_CURSOR:
+            await self.compaction.forget()
         await self._subscriptions.drop(subscription)
         self.active_ms = self.now_ms()
 
@@ -390,6 +447,19 @@ class Topic:
             raise NotFound("Message not found")
         return await self.read_entry(position)
 
+    # --- compaction
+
+    async def keep_for_compaction(self) -> None:
+        """From now on nothing is trimmed that was not compacted."""
+        self._check_open()
+        await self._subscriptions.ensure(COMPACTION_CURSOR, self.before_first())
+
+    def compacted_upto(self, horizon: Position) -> None:
+        """Everything up to here may be trimmed as far as compaction is concerned."""
+        cursor = self.subscriptions.get(COMPACTION_CURSOR)
+        if cursor is not None:
+            cursor.skip_to(horizon)
+
     # --- settings, upkeep
 
     async def flush(self) -> None:
@@ -408,20 +478,32 @@ class Topic:
     async def apply(self, settings: TopicSettings) -> None:
         """Use new policies; on return they are in force."""
         old, self.settings = self.settings, settings
-        self.sequences.entries_interval = settings.deduplication_entries_interval
+        self._use_limits()
+        if settings.delayed_delivery != old.delayed_delivery:
+            for subscription in self.subscriptions.values():
+                subscription.policies_changed()
+        self.sequences.follow(settings)
         if settings.deduplication_enabled and self.deduplication is None:
             await self.sequences.begin()
         elif not settings.deduplication_enabled and self.deduplication is not None:
             await self.sequences.end()
+        if settings.compaction_threshold_bytes > 0 and self._refusal is None:
+            await self.keep_for_compaction()
         for remote in settings.remote_clusters:
             await self.open_replication_cursor(remote)
         for remote in set(old.remote_clusters) - set(settings.remote_clusters):
             await self.close_replication_cursor(remote)
 
+    def _use_limits(self) -> None:
+        self.limits.use(self.settings, self.producers)
+        self.publish_limits = self.limits.publish
+        for subscription in self.subscriptions.values():
+            subscription.use_limits()
+
     async def maintain(self) -> None:
         """Expire, trim, and drop what nobody came back for. Called from time to time."""
         if self.settings.message_ttl_seconds > 0:
-            for name in self.subscription_names():
+            for name in self.backlog_names():
                 await self.expire(name, self.settings.message_ttl_seconds)
         self._subscriptions.drop_idle_readers()
         silent_ms = self.settings.deduplication_inactivity_minutes * 60_000
@@ -437,6 +519,7 @@ class Topic:
         acknowledged = min(needed, default=LATEST)
         before = trim_before(self.log.ledgers, acknowledged, self.settings.retention, self.now_ms())
         if before is not None:
+            await self.stamps.before_trim()
             await self.log.trim(before)
             log.info("log trimmed topic=%s before=%s", self.name, before)
 
@@ -446,6 +529,10 @@ class Topic:
             producer.tick(seconds)
         for subscription in self.subscriptions.values():
             subscription.tick(seconds)
+        self.reads.forget_unused()
+        self.sequences.tick(self.now_ms())
+        producers = [each.published for each in self.producers.by_name.values()]
+        self.limits.follow(sum(each.message_rate for each in producers), sum(each.byte_rate for each in producers))
 
     # --- ending
 
@@ -457,12 +544,15 @@ class Topic:
         producers sent is remembered before, so that a repeat is still known as one.
         """
         self._check_open()
+        await self.compaction.forget()
         if not self.log.terminated:
             await self.log.roll()
         end = self._durable if self.log.terminated else Position(self.log.ledgers[-1].ledger_id, -1)
         self.sequences.snapshot_due = self.deduplication is not None
         await self.flush()
+        await self.stamps.before_trim()
         await self.log.trim(LATEST if self.log.terminated else end)
+        await self.compaction.forget()  # one that began meanwhile
         for subscription in self.subscriptions.values():
             subscription.skip_to(end)
             subscription.pump()
@@ -501,6 +591,8 @@ class Topic:
         """Answer what is pending, send clients away, store the cursors, give the log back."""
         if self._refusal is None:
             self._refusal = ServiceNotReady(f"Topic {self.name} is being unloaded")
+        self.producers.leave()
+        await self.compaction.stop()
         try:
             await self.log.close()
         except LogFenced as error:
@@ -520,6 +612,7 @@ class Topic:
     async def abandon(self) -> None:
         """The topic is deleted: send clients away, and never write anything of it again."""
         self.retire()
+        await self.compaction.stop()
         await self._state.close()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:

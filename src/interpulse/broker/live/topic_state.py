@@ -1,7 +1,7 @@
-"""What is stored of one topic besides its entries: its cursors and its epoch, in the metadata store.
+"""What is stored of one topic besides its entries: its cursors and counters, in the metadata store.
 
-Cursors lie below the record of the topic, the epoch in it. Writes and deletions of one topic follow each other. After
-`close` nothing is written any more, so that no cursor of a deleted topic comes back.
+Cursors lie below the record of the topic, its counters in it. Writes and deletions of one topic follow each other.
+After `close` nothing is written any more, so that no cursor of a deleted topic comes back.
 """
 
 from __future__ import annotations
@@ -9,15 +9,26 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from interpulse.broker import keys
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import TopicName, decode_local_name, encode_local_name
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, scan_pages
 
-__all__ = ["TopicStateStore"]
+__all__ = ["TopicCounters", "TopicStateStore"]
 
 _CURSORS_PER_PAGE = 100
+
+
+class TopicCounters(NamedTuple):
+    """What only grows. None = there never was one."""
+
+    epoch: int | None = None
+    """Of exclusive producers."""
+
+    last_index: int | None = None
+    """The index that was given to a message when this was last stored."""
 
 
 class TopicStateStore:
@@ -50,29 +61,35 @@ class TopicStateStore:
             if not self._closed:
                 await self._metadata.commit([Delete(self._cursor_key(name))])
 
-    async def read_epoch(self) -> int | None:
-        """The epoch of exclusive producers; None if there never was one."""
+    async def read_counters(self) -> TopicCounters:
         stored = await self._metadata.get(self._record_key)
-        epoch: int | None = json.loads(stored.value).get("topicEpoch") if stored else None
-        return epoch
+        record = json.loads(stored.value) if stored else {}
+        return TopicCounters(record.get("topicEpoch"), record.get("lastIndex"))
 
     async def write_epoch(self, epoch: int) -> None:
         """Store the epoch; durable on return. Raises ServiceNotReady if the topic is gone."""
-        while True:
-            stored = await self._metadata.get(self._record_key)
-            if stored is None or self._closed:
-                raise ServiceNotReady(f"Topic {self._topic} is being closed")
-            record = json.dumps(json.loads(stored.value) | {"topicEpoch": epoch}).encode()
-            try:
-                await self._metadata.commit([Put(self._record_key, record)], {self._record_key: stored.version})
-            except CommitConflict:
-                continue  # a ledger was begun at the same time
-            return
+        await self._write("topicEpoch", epoch)
+
+    async def write_index(self, index: int) -> None:
+        """Store the last index of a message; durable on return. Raises ServiceNotReady if the topic is gone."""
+        await self._write("lastIndex", index)
 
     async def close(self) -> None:
         """Wait for the write under way; later ones do nothing."""
         async with self._writing:
             self._closed = True
+
+    async def _write(self, counter: str, value: int) -> None:
+        while True:
+            stored = await self._metadata.get(self._record_key)
+            if stored is None or self._closed:
+                raise ServiceNotReady(f"Topic {self._topic} is being closed")
+            record = json.dumps(json.loads(stored.value) | {counter: value}).encode()
+            try:
+                await self._metadata.commit([Put(self._record_key, record)], {self._record_key: stored.version})
+            except CommitConflict:
+                continue  # a ledger was begun at the same time
+            return
 
     def _cursor_key(self, name: str) -> str:
         return f"{self._record_key}/{encode_local_name(name)}"

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from interpulse.broker.live.compaction import COMPACTION_CURSOR
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
-from interpulse.broker.live.measures import Measured, ReplicationMeasure, SubscriptionMeasure, TopicMeasure, summed
+from interpulse.broker.live.measures import (
+    LimitMeasure,
+    Measured,
+    ReplicationMeasure,
+    SubscriptionMeasure,
+    TopicMeasure,
+    summed,
+)
 from interpulse.broker.live.stats import TrafficMeter, iso_time
 from interpulse.broker.live.subscription import Subscription
 from interpulse.broker.live.timeline import bytes_after
 from interpulse.model.ids import Position
+from interpulse.storage.api import CompactedLedger
 
 if TYPE_CHECKING:
     from interpulse.broker.live.topic import Topic
@@ -42,6 +51,8 @@ def stats(topic: Topic) -> dict[str, Any]:
         "msgChunkPublished": topic.chunk_published,
         "storageSize": sum(each.size for each in ledgers),
         "backlogSize": max(backlogs, default=0),
+        **topic.backlog_keeper.stats(),
+        "publishRateLimitedTimes": topic.limits.publish_throttled,
         "earliestMsgPublishTimeInBacklogs": 0,
         "offloadedStorageSize": 0,
         "publishers": [each.stats() for each in producers],
@@ -59,12 +70,7 @@ def stats(topic: Topic) -> dict[str, Any]:
             sum(1 for _ in each.cursor.ranges()) for each in subscriptions.values()
         ),
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
-        "compaction": {
-            "lastCompactionRemovedEventCount": 0,
-            "lastCompactionSucceedTimestamp": 0,
-            "lastCompactionFailedTimestamp": 0,
-            "lastCompactionDurationTimeInMills": 0,
-        },
+        "compaction": topic.compaction.stats(),
         "topicCreationTimeStamp": topic.created_ms,
         "lastPublishTimeStamp": topic.last_publish_ms,
     } | ({} if topic.topic_epoch is None else {"topicEpoch": topic.topic_epoch})
@@ -80,7 +86,7 @@ def measure(topic: Topic) -> Measured:
             own[name] = found
         else:
             replication[remote] = ReplicationMeasure(
-                found.backlog, found.consumers > 0, found.rate_out, found.throughput_out
+                found.backlog, found.consumers > 0, found.consumers == 0, found.rate_out, found.throughput_out
             )
     ledgers = topic.log.ledgers
     waiting = [topic.subscriptions[name].cursor.mark_delete for name, found in own.items() if found.backlog]
@@ -94,7 +100,19 @@ def measure(topic: Topic) -> Measured:
         backlog_bytes=bytes_after(ledgers, min(waiting)) if waiting else 0,
         storage_bytes=sum(each.size for each in ledgers),
     )
-    return Measured(summed(figures, own), own, replication)
+    return Measured(summed(figures, own), own, replication, _limits(topic) if topic.limits.measured else None)
+
+
+def _limits(topic: Topic) -> LimitMeasure:
+    backlog = topic.backlog_keeper.stats()
+    return LimitMeasure(
+        topic.limits.publish_throttled,
+        backlog["backlogQuotaLimitSize"],
+        backlog["backlogQuotaLimitTime"],
+        backlog["oldestBacklogMessageAgeSeconds"],
+        topic.backlog_keeper.evictions,
+        {name: each.throttled for name, each in topic.subscriptions.items() if each.throttled is not None},
+    )
 
 
 def _subscription(topic: Topic, subscription: Subscription) -> dict[str, Any]:
@@ -137,6 +155,9 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
     cursors = {name: topic.subscriptions[name].internal_stats() for name in sorted(topic.subscriptions)}
     if topic.deduplication is not None:
         cursors[DEDUPLICATION_CURSOR] = _deduplication_cursor(topic.deduplication.snapshot_position)
+    compacted = topic.log.compacted.current
+    if compacted is not None and COMPACTION_CURSOR in cursors:
+        cursors[COMPACTION_CURSOR]["properties"] = {"CompactedTopicLedger": compacted.ledger_id}
     return {
         "entriesAddedCounter": topic.entries_added,
         "numberOfEntries": sum(each.entries for each in ledgers),
@@ -160,14 +181,13 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
         ],
         "cursors": cursors,
         "schemaLedgers": [],
-        "compactedLedger": {
-            "ledgerId": -1,
-            "entries": -1,
-            "size": -1,
-            "offloaded": False,
-            "underReplicated": False,
-        },
+        "compactedLedger": _compacted_ledger(compacted),
     }
+
+
+def _compacted_ledger(compacted: CompactedLedger | None) -> dict[str, Any]:
+    ledger_id, entries, size = (-1, -1, -1) if compacted is None else compacted[:3]
+    return {"ledgerId": ledger_id, "entries": entries, "size": size, "offloaded": False, "underReplicated": False}
 
 
 def _deduplication_cursor(position: Position) -> dict[str, Any]:

@@ -6,13 +6,16 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from math import isfinite
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from interpulse.broker.rest.fields import checked_fields, is_whole_number
 from interpulse.broker.rest.rooms import RestRooms
-from interpulse.model.errors import InvalidRequest
+from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.permissions import Principal
 
 __all__ = ["DONE", "Answer", "Call", "Handler", "Route", "answer_json", "answer_text", "whole_number"]
 
@@ -60,9 +63,16 @@ class Call:
     request_headers: Mapping[str, str] = field(default_factory=dict)
     """Names in any case find their header."""
 
-    def param(self, name: str) -> str:
+    principal: Principal | None = None
+    """Who asks; None while authentication is off."""
+
+    def param(self, name: str, *, form_encoded: bool = False) -> str:
         """A decoded part of the path; raises InvalidRequest if its encoding is none."""
-        return _decoded(self.params[name])
+        return _decoded(self.params[name], form_encoded=form_encoded)
+
+    def param_or_none(self, name: str) -> str | None:
+        """The same of a part that not every path of the handler has."""
+        return self.param(name) if name in self.params else None
 
     @property
     def namespace(self) -> NamespaceName:
@@ -77,8 +87,20 @@ class Call:
 
     @property
     def subscription(self) -> str:
-        """The subscription in the path."""
-        return _decoded(self.params["subscription"], form_encoded=True)
+        """The subscription in the path of a topic. Pulsar's clients encode it twice, and its brokers decode it so."""
+        once = self.param("subscription")
+        try:
+            return _decoded(once, form_encoded=True)
+        except InvalidRequest:
+            return once
+
+    @property
+    def refused_lookups(self) -> Callable[[Mapping[str, TopicName]], Awaitable[Mapping[str, PulsarError]]] | None:
+        """Tells which topics the caller may not look up; None if there are none such."""
+        authorization = self.rooms.access.authorization if self.rooms.access else None
+        if authorization is None or self.principal is None:
+            return None
+        return partial(authorization.refused_lookups, self.principal)
 
     def number(self, name: str) -> int:
         """A whole number in the path, 0 or more; raises InvalidRequest."""
@@ -94,7 +116,7 @@ class Call:
         if not self.body:
             raise InvalidRequest("The request needs a body")
         try:
-            return json.loads(self.body)
+            return json.loads(self.body, parse_float=_finite, parse_constant=_finite)
         except (ValueError, RecursionError) as error:
             raise InvalidRequest(f"The body is not JSON: {error}") from None
 
@@ -112,8 +134,17 @@ class Call:
 
     def strings(self) -> list[str]:
         """The body, which has to be an array of texts; null counts as an empty one."""
-        body = _typed(self.json() or [], list, "an array")
+        found = self.json()
+        body = _typed([] if found is None else found, list, "an array")
         return [_typed(item, str, "an array of texts") for item in body]
+
+    def whole_numbers(self) -> list[int]:
+        """The body, an array of whole numbers of 64 bits or missing."""
+        body = self.json_or_none()
+        numbers = [] if body is None else _typed(body, list, "an array")
+        if not all(is_whole_number(number, most=_LONG_MAX) for number in numbers):
+            raise InvalidRequest(f"The body must be an array of whole numbers, not {json.dumps(body)[:100]}")
+        return numbers
 
     def properties(self) -> dict[str, str]:
         """The body, an object of texts or missing."""
@@ -148,6 +179,14 @@ def whole_number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(_LONG_MAX)) and int(text) <= _LONG_MAX):
         raise InvalidRequest(f"{name} must be a whole number from 0 to {_LONG_MAX}, not {text[:100]!r}")
     return int(text)
+
+
+def _finite(text: str) -> float:
+    """A number with a fraction. NaN and what is too large are none: stored, they would come back as no JSON."""
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text[:100]} is not a number that JSON can hold")
+    return value
 
 
 def _typed(value: Any, kind: type[T], words: str) -> T:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
-from interpulse.model.clusters import ClusterData
+from interpulse.model.clusters import ClusterData, FailureDomain
+from interpulse.model.errors import InvalidRequest
 
 __all__ = ["ROUTES"]
 
@@ -19,12 +20,12 @@ async def get_cluster(call: Call) -> Answer:
 
 
 async def create_cluster(call: Call) -> Answer:
-    await call.rooms.clusters.create(call.param("cluster"), ClusterData.from_json(call.object()))
+    await call.rooms.clusters.create(call.param("cluster"), _cluster(call))
     return DONE
 
 
 async def update_cluster(call: Call) -> Answer:
-    await call.rooms.clusters.update(call.param("cluster"), ClusterData.from_json(call.object()))
+    await call.rooms.clusters.update(call.param("cluster"), _cluster(call))
     return DONE
 
 
@@ -34,14 +35,57 @@ async def delete_cluster(call: Call) -> Answer:
 
 
 async def get_peers(call: Call) -> Answer:
-    return answer_json((await call.rooms.clusters.get(call.param("cluster"))).peer_cluster_names)
+    peers = (await call.rooms.clusters.get(call.param("cluster"))).peer_cluster_names
+    return answer_json(None if peers is None else list(peers))
 
+
+async def set_peers(call: Call) -> Answer:
+    peers = None if call.json_or_none() is None else call.strings()
+    await call.rooms.clusters.set_peers(call.param("cluster"), peers)
+    return DONE
+
+
+async def list_failure_domains(call: Call) -> Answer:
+    found = await call.rooms.failure_domains.list(call.param("cluster"))
+    return answer_json({name: domain.to_json() for name, domain in found.items()})
+
+
+async def get_failure_domain(call: Call) -> Answer:
+    return answer_json(
+        (await call.rooms.failure_domains.get(call.param("cluster"), call.param("failure_domain"))).to_json()
+    )
+
+
+async def set_failure_domain(call: Call) -> Answer:
+    domain = FailureDomain.from_json(call.object())
+    await call.rooms.failure_domains.put(call.param("cluster"), call.param("failure_domain"), domain)
+    return DONE
+
+
+async def delete_failure_domain(call: Call) -> Answer:
+    await call.rooms.failure_domains.delete(call.param("cluster"), call.param("failure_domain"))
+    return DONE
+
+
+def _cluster(call: Call) -> ClusterData:
+    if call.json_or_none() is None:
+        raise InvalidRequest("cluster data is required")
+    return ClusterData.from_json(call.object())
+
+
+_CLUSTER: Final = "/admin/v2/clusters/{cluster}"
+_DOMAIN: Final = f"{_CLUSTER}/failureDomains/{{failure_domain}}"
 
 ROUTES: Final = (
     Route("GET", "/admin/v2/clusters", list_clusters),
-    Route("GET", "/admin/v2/clusters/{cluster}", get_cluster),
-    Route("PUT", "/admin/v2/clusters/{cluster}", create_cluster),
-    Route("POST", "/admin/v2/clusters/{cluster}", update_cluster),
-    Route("DELETE", "/admin/v2/clusters/{cluster}", delete_cluster),
-    Route("GET", "/admin/v2/clusters/{cluster}/peers", get_peers),
+    Route("GET", _CLUSTER, get_cluster),
+    Route("PUT", _CLUSTER, create_cluster),
+    Route("POST", _CLUSTER, update_cluster),
+    Route("DELETE", _CLUSTER, delete_cluster),
+    Route("GET", f"{_CLUSTER}/peers", get_peers),
+    Route("POST", f"{_CLUSTER}/peers", set_peers),
+    Route("GET", f"{_CLUSTER}/failureDomains", list_failure_domains),
+    Route("GET", _DOMAIN, get_failure_domain),
+    Route("POST", _DOMAIN, set_failure_domain),
+    Route("DELETE", _DOMAIN, delete_failure_domain),
 )

@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 from interpulse.model.errors import InvalidRequest
 
-__all__ = ["INT_MAX", "checked_fields", "is_whole_number"]
+__all__ = ["INT_MAX", "LONG_MAX", "checked_fields", "is_whole_number"]
 
 INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
 _SHOWN_MAX: Final = 100
 
 
@@ -43,9 +44,10 @@ _KINDS: Final[dict[str, _Kind]] = {
     # clusters and tenants
     **dict.fromkeys(("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls"), _TEXT),
     **dict.fromkeys(("proxyServiceUrl", "proxyProtocol", "listenerName", "brokerClientTrustCertsFilePath"), _TEXT),
+    **dict.fromkeys(("brokerClientKeyFilePath", "brokerClientCertificateFilePath"), _TEXT),
     **dict.fromkeys(("authenticationPlugin", "authenticationParameters"), _TEXT),
     **dict.fromkeys(("brokerClientTlsEnabled", "tlsAllowInsecureConnection"), _FLAG),
-    **dict.fromkeys(("peerClusterNames", "adminRoles", "allowedClusters"), _TEXTS),
+    **dict.fromkeys(("peerClusterNames", "adminRoles", "allowedClusters", "brokers"), _TEXTS),
     # namespaces and their policies
     **dict.fromkeys(("replication_clusters", "allowed_clusters"), _TEXTS),
     **dict.fromkeys(("bundles", "retention_policies", "inactive_topic_policies"), _OBJECT),

@@ -55,6 +55,7 @@ def _batch(call: Call) -> BatchLookup:
         options,
         create_if_missing=_flag(body, "createIfMissing", True),
         expand_partitions=_flag(body, "expandPartitions", False),
+        refused=call.refused_lookups,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse import __version__
+from interpulse.broker.access.authentication import AccessMeter
 from interpulse.broker.instruments import Instruments, LatencyMeter
 from interpulse.broker.rest.exposition import Exposition, labelled
 from interpulse.storage.write_meter import Histogram, WrittenEntries
@@ -29,6 +30,8 @@ def write_broker(page: Exposition, instruments: Instruments, cluster: str) -> No
     _write_loads(page, instruments.topic_loads, labels)
     _write_connections(page, instruments, labels)
     _write_refusals(page, instruments, labels)
+    if instruments.access is not None:
+        _write_access(page, instruments.access, labels)
     _write_writes(page, instruments.written(), cluster)
     _write_journal(page, instruments, labels)
 
@@ -72,6 +75,19 @@ def _write_refusals(page: Exposition, instruments: Instruments, labels: str) -> 
     text = "Topics refused because they disagree with their partition metadata (PIP-414)."
     for kind, count in instruments.refusals.counts.items():
         page.add("interpulse_topic_refusals_total", "counter", text, f"{labels},{labelled(kind=kind)}", count)
+
+
+def _write_access(page: Exposition, access: AccessMeter, labels: str) -> None:
+    text = "Clients and calls whose credentials were good."
+    for (provider, method), count in access.successes.items():
+        who = labelled(provider_name=provider, auth_method=method)
+        page.add("pulsar_authentication_success_total", "counter", text, f"{labels},{who}", count)
+    text = "Clients and calls whose credentials were not good."
+    for (provider, method, reason), count in access.failures.items():
+        who = labelled(provider_name=provider, auth_method=method, reason=reason)
+        page.add("pulsar_authentication_failures_total", "counter", text, f"{labels},{who}", count)
+    text = "Tokens that were not accepted because they had expired."
+    page.add("pulsar_expired_token_total", "counter", text, labels, access.expired_tokens)
 
 
 def _write_writes(page: Exposition, written: Mapping[str, WrittenEntries], cluster: str) -> None:

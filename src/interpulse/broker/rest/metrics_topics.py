@@ -15,6 +15,7 @@ from typing import Final
 from interpulse.broker.live.measures import Measured, ReplicationMeasure, SubscriptionMeasure, TopicMeasure
 from interpulse.broker.live.registry import AnyTopic
 from interpulse.broker.rest.exposition import Exposition, Kind, labelled
+from interpulse.broker.rest.metrics_limits import write_limits
 
 __all__ = ["SERIES_OWNERS_MAX", "write_topics"]
 
@@ -44,7 +45,11 @@ _OF_TOPIC: Final[tuple[Row, ...]] = (
 _OF_SUBSCRIPTION: Final[tuple[Row, ...]] = (
     ("pulsar_subscription_back_log", "gauge", "Entries not acknowledged."),
     ("pulsar_subscription_unacked_messages", "gauge", "Messages delivered but not acknowledged."),
-    ("pulsar_subscription_blocked_on_unacked_messages", "gauge", "1 while every consumer holds too much to get more."),
+    (
+        "pulsar_subscription_blocked_on_unacked_messages",
+        "gauge",
+        "1 while consumers together hold too much to get more.",
+    ),
     ("pulsar_subscription_msg_rate_out", "gauge", "Messages per second."),
     ("pulsar_subscription_msg_throughput_out", "gauge", "Bytes per second."),
     ("pulsar_subscription_msg_rate_redeliver", "gauge", "Messages per second sent again."),
@@ -53,10 +58,14 @@ _OF_SUBSCRIPTION: Final[tuple[Row, ...]] = (
     ("pulsar_subscription_total_msg_expired", "gauge", "Messages expired since the topic was loaded."),
     ("pulsar_out_messages_total", "counter", "Messages delivered since the topic was loaded."),
     ("pulsar_out_bytes_total", "counter", "Bytes delivered since the topic was loaded."),
+    ("pulsar_subscription_delayed", "gauge", "Messages that wait for their delivery time."),
+    ("pulsar_subscription_delayed_message_index_size_bytes", "gauge", "Memory that these take."),
+    ("pulsar_subscription_in_replay", "gauge", "Entries that wait to be sent outside the order of the topic."),
 )
 _OF_REPLICATION: Final[tuple[Row, ...]] = (
     ("pulsar_replication_backlog", "gauge", "Entries that the remote cluster does not have yet."),
     ("pulsar_replication_connected_count", "gauge", "Whether the replication job reads this topic now."),
+    ("pulsar_replication_disconnected_count", "gauge", "Whether it does not."),
     ("pulsar_replication_rate_out", "gauge", "Messages per second taken for the remote cluster."),
     ("pulsar_replication_throughput_out", "gauge", "Bytes per second taken for the remote cluster."),
 )
@@ -96,6 +105,7 @@ class _Lines:
     """One line for each figure of each topic and subscription."""
 
     def __init__(self, page: Exposition, cluster: str) -> None:
+        self._page = page
         self._cluster = cluster
         self._of_topic = list(_families(page, _OF_TOPIC))
         self._of_subscription = list(_families(page, _OF_SUBSCRIPTION))
@@ -108,6 +118,8 @@ class _Lines:
             _add(self._of_subscription, f"{labels},{labelled(subscription=subscription)}", figures)
         for remote, way in measured.replication.items():
             _add(self._of_replication, f"{labels},{labelled(remote_cluster=remote)}", way)
+        if measured.limits is not None:
+            write_limits(self._page, labels, measured.limits)
 
 
 _Family = tuple[int, str, list[str]]

@@ -8,29 +8,29 @@ from typing import Any, Final
 
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.rest.call import DONE, Answer, Call, Handler, Route, answer_json
-from interpulse.broker.rest.topic_policies import inactive_topics
-from interpulse.model.errors import InvalidRequest
+from interpulse.broker.rest.fields import INT_MAX, LONG_MAX
+from interpulse.broker.rest.policy_bodies import (
+    auto_subscription_creation,
+    count,
+    count_or_none,
+    inactive_topics,
+    record,
+    retention,
+    subscription_types,
+)
+from interpulse.model.messaging_policies import DESTINATION_STORAGE
 from interpulse.model.policies import PARTITIONED, NamespacePolicies
 from interpulse.rules.policies import (
     check_auto_topic_creation,
     check_not_negative,
-    check_retention,
+    check_schema_switch,
     check_strategy,
 )
+from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, check_delayed_delivery, check_quotas_fit
 
-__all__ = ["ROUTES"]
+__all__ = ["ROUTES", "change_policies", "fits_retention"]
 
-_STRATEGIES: Final = (
-    "UNDEFINED",
-    "ALWAYS_INCOMPATIBLE",
-    "ALWAYS_COMPATIBLE",
-    "BACKWARD",
-    "FORWARD",
-    "FULL",
-    "BACKWARD_TRANSITIVE",
-    "FORWARD_TRANSITIVE",
-    "FULL_TRANSITIVE",
-)
+_STRATEGIES: Final = ("UNDEFINED", *SCHEMA_STRATEGIES)
 _LEGACY_STRATEGIES: Final = (
     "AutoUpdateDisabled",
     "AlwaysCompatible",
@@ -55,6 +55,25 @@ class _Policy:
     parse: Callable[[Call], Values]
     clear: Values | None = None
     method: str = "POST"
+    check: Callable[[NamespacePolicies], None] = lambda policies: None
+    """Looks at all policies as they would be, and refuses by raising."""
+
+
+def fits_retention(policies: NamespacePolicies, refusal: str) -> None:
+    """Of the quotas of a namespace only that of the size is held against its retention, as in Pulsar."""
+    quota = policies.backlog_quotas.get(DESTINATION_STORAGE)
+    check_quotas_fit([quota] if quota else [], policies.retention, refusal)
+
+
+def _count(path: str, attribute: str, *, method: str = "POST", most: int = INT_MAX) -> _Policy:
+    """A number, 0 or more, that can be taken away."""
+    return _Policy(
+        path,
+        lambda policies, config, call: getattr(policies, attribute),
+        lambda call: {attribute: count(call, path, most=most)},
+        clear={attribute: None},
+        method=method,
+    )
 
 
 def _show_auto_topic_creation(policies: NamespacePolicies, config: BrokerConfig, call: Call) -> Any:
@@ -82,15 +101,6 @@ def _show_auto_subscription_creation(policies: NamespacePolicies, config: Broker
     return None if allowed is None else {"allowAutoSubscriptionCreation": allowed}
 
 
-def _parse_auto_subscription_creation(call: Call) -> Values:
-    if call.json_or_none() is None:  # nothing in its place takes an override away
-        return {"auto_subscription_creation_allowed": None}
-    allowed = call.object().get("allowAutoSubscriptionCreation")
-    if allowed is not None and not isinstance(allowed, bool):
-        raise InvalidRequest(f"allowAutoSubscriptionCreation must be true or false, not {allowed}")
-    return {"auto_subscription_creation_allowed": bool(allowed)}
-
-
 def _parse_max_topics(call: Call) -> Values:
     count = None if call.json() is None else check_not_negative("maxTopicsPerNamespace", call.integer())
     return {"max_topics_per_namespace": count}
@@ -106,8 +116,7 @@ def _parse_auto_update(call: Call) -> Values:
     if "allowAutoUpdateSchemaWithReplicator" not in call.query:
         return {"allow_auto_update_schema": allowed}
     with_replicator = call.flag("allowAutoUpdateSchemaWithReplicator")
-    if allowed and not with_replicator:
-        raise InvalidRequest("Can not enable for all producers but denies for replicators, which is meaningless")
+    check_schema_switch(allowed, with_replicator)
     return {"allow_auto_update_schema": allowed, "allow_auto_update_schema_with_replicator": with_replicator}
 
 
@@ -122,7 +131,7 @@ _POLICIES: Final = (
     _Policy(
         "autoSubscriptionCreation",
         _show_auto_subscription_creation,
-        _parse_auto_subscription_creation,
+        lambda call: {"auto_subscription_creation_allowed": auto_subscription_creation(call)},
         clear={"auto_subscription_creation_allowed": None},
     ),
     _Policy(
@@ -140,14 +149,41 @@ _POLICIES: Final = (
     _Policy(
         "retention",
         lambda policies, config, call: policies.retention and policies.retention.to_json(),
-        lambda call: {"retention": check_retention(call.object())},
+        lambda call: {"retention": retention(call)},
         clear={"retention": None},
+        check=lambda policies: fits_retention(
+            policies, "Retention Quota must exceed configured backlog quota for namespace."
+        ),
+    ),
+    _count("messageTTL", "message_ttl_seconds"),
+    _count("maxProducersPerTopic", "max_producers"),
+    _count("maxConsumersPerTopic", "max_consumers"),
+    _count("maxConsumersPerSubscription", "max_consumers_per_subscription"),
+    _count("maxSubscriptionsPerTopic", "max_subscriptions"),
+    _count("maxUnackedMessagesPerConsumer", "max_unacked_per_consumer"),
+    _count("maxUnackedMessagesPerSubscription", "max_unacked_per_subscription"),
+    _count("compactionThreshold", "compaction_threshold_bytes", method="PUT", most=LONG_MAX),
+    _Policy(
+        "delayedDelivery",
+        lambda policies, config, call: policies.delayed_delivery and policies.delayed_delivery.to_json(),
+        lambda call: {"delayed_delivery": record(call, check_delayed_delivery)},
+        clear={"delayed_delivery": None},
     ),
     _Policy(
-        "messageTTL",
-        lambda policies, config, call: policies.message_ttl_seconds,
-        lambda call: {"message_ttl_seconds": check_not_negative("message TTL", call.integer())},
-        clear={"message_ttl_seconds": None},
+        "deduplicationSnapshotInterval",
+        lambda policies, config, call: policies.deduplication_snapshot_seconds,
+        lambda call: {"deduplication_snapshot_seconds": count_or_none(call, "deduplicationSnapshotInterval")},
+    ),
+    _Policy(
+        "encryptionRequired",
+        lambda policies, config, call: policies.encryption_required,
+        lambda call: {"encryption_required": call.boolean()},
+    ),
+    _Policy(
+        "subscriptionTypesEnabled",
+        lambda policies, config, call: sorted(policies.subscription_types_enabled or ()),
+        lambda call: {"subscription_types_enabled": subscription_types(call)},
+        clear={"subscription_types_enabled": None},
     ),
     _Policy(
         "maxTopicsPerNamespace",
@@ -180,21 +216,28 @@ def _shower(policy: _Policy) -> Handler:
 
 def _setter(policy: _Policy) -> Handler:
     async def store(call: Call) -> Answer:
-        return await _replace(call, policy.parse(call))
+        values = policy.parse(call)
+
+        def change(policies: NamespacePolicies) -> NamespacePolicies:
+            changed = policies.changed(**values)
+            policy.check(changed)
+            return changed
+
+        return await change_policies(call, change)
 
     return store
 
 
 def _clearer(values: Values) -> Handler:
     async def clear(call: Call) -> Answer:
-        return await _replace(call, values)
+        return await change_policies(call, lambda policies: policies.changed(**values))
 
     return clear
 
 
-async def _replace(call: Call, values: Values) -> Answer:
-    """Store the new values; when the call returns they are in force in the loaded topics too."""
-    await call.rooms.namespaces.update_policies(call.namespace, lambda policies: policies.changed(**values))
+async def change_policies(call: Call, change: Callable[[NamespacePolicies], NamespacePolicies]) -> Answer:
+    """Store what ``change`` makes of the policies; when the call returns it is in force in the loaded topics too."""
+    await call.rooms.namespaces.update_policies(call.namespace, change)
     await call.rooms.registry.policies_changed(call.namespace)
     return DONE
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.model.errors import OperationNotAllowed
-from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, TopicName
-from interpulse.model.policies import NamespacePolicies
-from interpulse.rules.bundles import boundaries_of, bundle_of, checked_bundle
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
+from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
+from interpulse.rules.new_namespace import check_new_policies
 
 __all__ = ["ROUTES"]
 
@@ -33,7 +32,7 @@ async def get_policies(call: Call) -> Answer:
 
 
 async def create_namespace(call: Call) -> Answer:
-    policies = NamespacePolicies.from_json(call.object_or_empty())
+    policies = check_new_policies(call.object_or_empty(), partitions_max=call.rooms.dynamic.config.partitions_max)
     await call.rooms.replication_clusters.create_namespace(call.namespace, policies)
     return DONE
 
@@ -61,29 +60,36 @@ async def get_bundles(call: Call) -> Answer:
 
 
 async def unload(call: Call) -> Answer:
-    """Close every loaded topic of a namespace; clients come back and load what they need."""
-    await call.rooms.namespaces.get_policies(call.namespace)
-    await _unload(call, lambda topic: True)
+    await call.rooms.bundles.unload(call.namespace, call.param_or_none("bundle"))
     return DONE
 
 
-async def unload_bundle(call: Call) -> Answer:
-    boundaries = boundaries_of(await call.rooms.namespaces.get_policies(call.namespace))
-    bundle = checked_bundle(call.param("bundle"), boundaries)
-    await _unload(call, lambda topic: bundle_of(topic, boundaries) == bundle)
+async def split_bundle(call: Call) -> Answer:
+    """Divide a bundle; the body has the positions for the algorithm that wants them."""
+    await call.rooms.bundles.split(
+        call.namespace,
+        call.param("bundle"),
+        algorithm=call.query.get("splitAlgorithmName") or RANGE_EQUALLY_DIVIDE,
+        positions=call.whole_numbers(),
+        unload=call.flag("unload"),
+    )
     return DONE
 
 
-async def _unload(call: Call, concerned: Callable[[TopicName], bool]) -> None:
-    for topic in list(call.rooms.registry.names):
-        if topic.namespace_name == call.namespace and concerned(topic):
-            await call.rooms.registry.unload(topic)
+async def clear_backlog(call: Call) -> Answer:
+    subscription = _subscription(call) if "subscription" in call.params else None
+    await call.rooms.bundles.clear_backlog(call.namespace, call.param_or_none("bundle"), subscription)
+    return DONE
 
 
-async def get_permissions(call: Call) -> Answer:
-    policies = await call.rooms.namespaces.get_policies(call.namespace)
-    granted: dict[str, Any] = policies.other.get("auth_policies", {})
-    return answer_json(granted.get("namespace_auth", {}))
+async def unsubscribe(call: Call) -> Answer:
+    await call.rooms.bundles.unsubscribe(call.namespace, _subscription(call), call.param_or_none("bundle"))
+    return DONE
+
+
+def _subscription(call: Call) -> str:
+    """Here it is encoded once, other than in the path of a topic."""
+    return call.param("subscription", form_encoded=True)
 
 
 async def get_replication_clusters(call: Call) -> Answer:
@@ -127,8 +133,14 @@ ROUTES: Final = (
     Route("GET", f"{_NAMESPACE}/topics", list_topics),
     Route("GET", f"{_NAMESPACE}/bundles", get_bundles),
     Route("PUT", f"{_NAMESPACE}/unload", unload),
-    Route("PUT", f"{_NAMESPACE}/{{bundle}}/unload", unload_bundle),
-    Route("GET", f"{_NAMESPACE}/permissions", get_permissions),
+    Route("PUT", f"{_NAMESPACE}/{{bundle}}/unload", unload),
+    Route("PUT", f"{_NAMESPACE}/{{bundle}}/split", split_bundle),
+    Route("POST", f"{_NAMESPACE}/clearBacklog", clear_backlog),
+    Route("POST", f"{_NAMESPACE}/clearBacklog/{{subscription}}", clear_backlog),
+    Route("POST", f"{_NAMESPACE}/{{bundle}}/clearBacklog", clear_backlog),
+    Route("POST", f"{_NAMESPACE}/{{bundle}}/clearBacklog/{{subscription}}", clear_backlog),
+    Route("POST", f"{_NAMESPACE}/unsubscribe/{{subscription}}", unsubscribe),
+    Route("POST", f"{_NAMESPACE}/{{bundle}}/unsubscribe/{{subscription}}", unsubscribe),
     Route("GET", f"{_NAMESPACE}/replication", get_replication_clusters),
     Route("POST", f"{_NAMESPACE}/replication", set_replication_clusters),
     Route("GET", f"{_NAMESPACE}/allowedClusters", get_allowed_clusters),

@@ -18,6 +18,13 @@ async def get_topic_status(call: Call) -> Answer:
     return answer_json(await call.rooms.replication_status.of_topic(call.topic))
 
 
+async def get_topics_with_clusters(call: Call) -> Answer:
+    """With one question what a replication job would have to ask of every topic."""
+    await call.rooms.namespaces.get_policies(call.namespace)
+    own = await call.rooms.topic_policies.replication_clusters(call.namespace)
+    return answer_json({str(topic): sorted(own[topic]) for topic in sorted(own, key=str)})
+
+
 async def report_status(call: Call) -> Answer:
     records = call.json()
     if not isinstance(records, list):
@@ -31,6 +38,7 @@ _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/replication/sta
 
 ROUTES: Final = (
     Route("GET", _NAMESPACE, get_namespace_status),
+    Route("GET", "/admin/v2/namespaces/{tenant}/{namespace}/replication/topics", get_topics_with_clusters),
     Route("POST", _NAMESPACE, report_status),
     Route("GET", _TOPIC, get_topic_status),
     Route("POST", _TOPIC, report_status),

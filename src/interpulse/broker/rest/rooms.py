@@ -6,10 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from interpulse.broker.access.grants import Grants
+from interpulse.broker.access.setup import Access
+from interpulse.broker.bundles import Bundles
+from interpulse.broker.clock import Clock, SystemClock
+from interpulse.broker.cluster_links import ClusterLinks
 from interpulse.broker.clusters import Clusters
 from interpulse.broker.comparison import LocalReading, RemoteComparison
 from interpulse.broker.deletion import Deletion
 from interpulse.broker.dynamic_config import DynamicConfig
+from interpulse.broker.failure_domains import FailureDomains
 from interpulse.broker.growth import AdminRemotes, Growth
 from interpulse.broker.inactivity import InactiveTopics
 from interpulse.broker.instruments import Instruments
@@ -17,11 +23,13 @@ from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.lookup import Lookups
 from interpulse.broker.namespaces import Namespaces
+from interpulse.broker.remote_topics import RemoteTopics
 from interpulse.broker.replication_clusters import ReplicationClusters
 from interpulse.broker.replication_cursors import RegistryReplicationCursors
 from interpulse.broker.replication_status import ReplicationStatus
 from interpulse.broker.schemas import Schemas
 from interpulse.broker.tenants import Tenants
+from interpulse.broker.topic_clusters import TopicClusters
 from interpulse.broker.topic_policies import TopicPolicyRecords
 from interpulse.storage.api import MetadataStore
 
@@ -48,8 +56,10 @@ class RestRooms:
     """The rooms that the handlers of the REST door ask. No handler holds a rule of its own."""
 
     clusters: Clusters
+    failure_domains: FailureDomains
     tenants: Tenants
     namespaces: Namespaces
+    bundles: Bundles
     lifecycle: TopicLifecycle
     registry: TopicRegistry
     lookups: Lookups
@@ -59,12 +69,23 @@ class RestRooms:
     growth: Growth
     topic_policies: TopicPolicyRecords
     replication_clusters: ReplicationClusters
+    topic_clusters: TopicClusters
+    links: ClusterLinks
+    """To be closed when no door is open any more."""
+
+    remote_topics: RemoteTopics
+    """To be started and stopped."""
+
     replication_status: ReplicationStatus
     dynamic: DynamicConfig
     addresses: Callable[[], Addresses]
     instruments: Instruments
     ready: Callable[[], bool]
     """True from the moment clients can publish until the broker begins to stop."""
+
+    grants: Grants
+    access: Access | None = None
+    """None: everybody is let in and may do everything."""
 
 
 def build_rest_rooms(
@@ -80,28 +101,51 @@ def build_rest_rooms(
     ready: Callable[[], bool],
     instruments: Instruments | None = None,
     without_job: Callable[[Sequence[str]], list[dict[str, Any]]] = lambda topics: [],
+    clock: Clock | None = None,
+    access: Access | None = None,
 ) -> RestRooms:
     """Join what both doors share with what only operators need; ``without_job`` as in `ReplicationStatus`."""
-    clusters, tenants = Clusters(store), Tenants(store)
+    clusters, tenants, clock = Clusters(store), Tenants(store), clock or SystemClock()
     cursors = RegistryReplicationCursors(lifecycle, registry)
+    links, records = ClusterLinks(clusters), TopicPolicyRecords(store, lifecycle)
+    remotes = AdminRemotes(links)
+    remote_topics = RemoteTopics(
+        store,
+        namespaces,
+        lifecycle,
+        records,
+        links,
+        clock,
+        creation_allowed=lambda: dynamic.config.create_topic_to_remote_cluster_for_replication,
+        recheck_seconds=dynamic.config.replication_policy_check_duration_seconds,
+    )
     deletion = Deletion(store, lifecycle, registry, namespaces, tenants, lambda: dynamic.config)
     comparison = RemoteComparison(LocalReading(lifecycle, namespaces, lambda: dynamic.config))
     return RestRooms(
         clusters=clusters,
+        failure_domains=FailureDomains(store, clusters),
         tenants=tenants,
         namespaces=namespaces,
+        bundles=Bundles(namespaces, lifecycle, registry, lambda: dynamic.config.replicator_prefix),
         lifecycle=lifecycle,
         registry=registry,
         lookups=lookups,
         schemas=schemas,
-        growth=Growth(lifecycle, namespaces, AdminRemotes(clusters), lambda: dynamic.config),
+        growth=Growth(lifecycle, namespaces, records, remotes, lambda: dynamic.config),
         deletion=deletion,
         inactive_topics=InactiveTopics(registry, deletion, lambda: dynamic.config),
-        topic_policies=TopicPolicyRecords(store, lifecycle),
+        topic_policies=records,
         replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
-        replication_status=ReplicationStatus(store, namespaces, lifecycle, without_job=without_job),
+        topic_clusters=TopicClusters(clusters, tenants, records, lifecycle, remotes, cursors, lambda: dynamic.config),
+        links=links,
+        remote_topics=remote_topics,
+        replication_status=ReplicationStatus(
+            store, namespaces, lifecycle, records, without_job=without_job, remote_topics=remote_topics
+        ),
         dynamic=dynamic,
         addresses=addresses,
         instruments=instruments or Instruments(lookups=lookups.meter, topic_loads=registry.loads),
         ready=ready,
+        grants=Grants(namespaces, lifecycle),
+        access=access,
     )

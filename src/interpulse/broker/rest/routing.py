@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from interpulse.broker.rest.call import Handler, Route
+from interpulse.broker.rest.call import Route
 from interpulse.model.errors import NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT
 
@@ -26,7 +26,7 @@ class MethodNotAllowed(Exception):
 
 @dataclass(slots=True)
 class _Leaf:
-    handler: Handler
+    route: Route
     names: tuple[str, ...]
     constants: dict[str, str]
 
@@ -50,14 +50,14 @@ class Router:
             for domain in (PERSISTENT, NON_PERSISTENT):
                 self._add(route, route.path.replace("{domain}", domain), {"domain": domain})
 
-    def find(self, method: str, path: str) -> tuple[Handler, dict[str, str]]:
-        """The handler, and the varying parts by name; raises NotFound or MethodNotAllowed."""
+    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
+        """The route, and the varying parts by name; raises NotFound or MethodNotAllowed."""
         parts = path.split("/")[1:]
         allowed: set[str] = set()
         found = _find(self._root, method, parts, 0, [], allowed)
         if found is not None:
             leaf, values = found
-            return leaf.handler, leaf.constants | dict(zip(leaf.names, values, strict=True))
+            return leaf.route, leaf.constants | dict(zip(leaf.names, values, strict=True))
         if allowed:
             raise MethodNotAllowed(method, allowed)
         raise NotFound(f"There is nothing at {path}")
@@ -72,7 +72,7 @@ class Router:
             else:
                 node = node.literal.setdefault(part, _Node())
         assert route.method not in node.leaves, f"two routes for {route.method} {path}"
-        node.leaves[route.method] = _Leaf(route.handler, tuple(names), constants)
+        node.leaves[route.method] = _Leaf(route, tuple(names), constants)
 
 
 def _find(

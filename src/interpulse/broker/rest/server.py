@@ -13,24 +13,30 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
+from interpulse.broker.access.authentication import BadCredentials
 from interpulse.broker.rest import (
     brokers,
     clusters,
+    compaction,
     lookup,
     messages,
     metrics,
     namespace_policies,
+    namespace_rates,
     namespaces,
+    permissions,
     replication,
     schemas,
     subscriptions,
     tenants,
+    topic_clusters,
     topic_policies,
     topic_stats,
     topics,
     unsupported,
 )
 from interpulse.broker.rest.call import Answer, Call, Route
+from interpulse.broker.rest.guard import Guard
 from interpulse.broker.rest.rooms import RestRooms
 from interpulse.broker.rest.routing import MethodNotAllowed, Router
 from interpulse.model.errors import PulsarError
@@ -44,9 +50,13 @@ ROUTES: Final[tuple[Route, ...]] = (
     *tenants.ROUTES,
     *namespaces.ROUTES,
     *namespace_policies.ROUTES,
+    *permissions.ROUTES,
+    *namespace_rates.ROUTES,
     *topics.ROUTES,
+    *compaction.ROUTES,
     *topic_stats.ROUTES,
     *topic_policies.ROUTES,
+    *topic_clusters.ROUTES,
     *subscriptions.ROUTES,
     *messages.ROUTES,
     *replication.ROUTES,
@@ -73,6 +83,7 @@ class RestServer:
         self._rooms = rooms
         self._bound = bound
         self._router = Router(ROUTES)
+        self._guard = Guard(rooms.access, ROUTES)
         server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_READ)
         self._runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
 
@@ -97,10 +108,16 @@ class RestServer:
             return _refusal(414, f"The path and query may have {_PATH_BYTES_MAX} bytes, not {len(request.raw_path)}")
         path, _, query = request.raw_path.partition("?")
         try:
-            handler, params = self._router.find(request.method, path)
-            body = await request.read() if request.can_read_body else b""
+            route, params = self._guard.find(self._router, request.method, path, request.headers)
             fields = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
-            return await handler(Call(self._rooms, params, fields, body, request.content_type, request.headers))
+            call = Call(self._rooms, params, fields, b"", request.content_type, request.headers)
+            await self._guard.check(route, call)
+            if request.can_read_body:
+                call.body = await request.read()
+            return await route.handler(call)
+        except BadCredentials as error:
+            logger.warning("authentication failed address=%s reason=%s", request.remote, error.detail)
+            return _refusal(error.http_status, str(error), {"WWW-Authenticate": "Bearer"})
         except PulsarError as error:
             self._rooms.instruments.refusals.note(error, lambda: f"admin with {request.method} from {request.remote}")
             return _refusal(error.http_status, str(error))

@@ -95,7 +95,7 @@ async def expire_all_by_time(call: Call) -> Answer:
     seconds = call.number("seconds")
     topics = [await open_persistent(call, topic.name) async for topic in open_each(call)]
     await expire_everywhere(
-        partial(expire_older, topic, name, seconds) for topic in topics for name in topic.subscription_names()
+        partial(expire_older, topic, name, seconds) for topic in topics for name in topic.backlog_names()
     )
     return DONE
 

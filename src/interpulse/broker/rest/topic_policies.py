@@ -2,55 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.broker.config import BrokerConfig
 from interpulse.broker.rest.call import DONE, Answer, Call, Handler, Route, answer_json
-from interpulse.model.policies import InactiveTopicPolicies, NamespacePolicies
+from interpulse.broker.rest.fields import INT_MAX, LONG_MAX
+from interpulse.broker.rest.policy_bodies import (
+    auto_subscription_creation,
+    backlog_quota_type,
+    count,
+    count_in_query,
+    count_or_none,
+    inactive_topics,
+    record,
+    retention,
+    strategy,
+    subscription_types,
+)
+from interpulse.broker.topic_settings import policies_in_force
+from interpulse.model.errors import NotImplementedYet
+from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topic_policies import TopicPolicies
-from interpulse.rules.inactivity import check_inactive_topics, effective_inactive_topics
+from interpulse.rules.effective_policies import effective_policies, namespace_level
+from interpulse.rules.policy_checks import (
+    check_backlog_quota,
+    check_delayed_delivery,
+    check_dispatch_rate,
+    check_max_message_size,
+    check_publish_rate,
+    check_quotas_fit,
+    check_subscribe_rate,
+)
 
-__all__ = ["ROUTES", "inactive_topics"]
+__all__ = ["ROUTES", "refuse_global"]
+
+_REMEDY: Final = "Please increase retention quota and retry"
+_RETENTION_TOO_SMALL: Final = f"Retention Quota must exceed configured backlog quota for topic. {_REMEDY}"
+_QUOTA_TOO_LARGE: Final = f"Backlog Quota exceeds configured retention quota for topic. {_REMEDY}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Policy:
-    """How one policy is read from a body, and what is in force where the topic says nothing."""
+    """How one policy is read from a call, and how it is shown."""
 
     path: str
     attribute: str
     parse: Callable[[Call], Any]
-    applied: Callable[[TopicPolicies, NamespacePolicies, BrokerConfig], Any]
+    show: Callable[[Any], Any] = lambda value: value
+    """Its JSON; None = not set."""
+
+    method: str = "POST"
+    removable: bool = True
 
 
-def inactive_topics(call: Call) -> InactiveTopicPolicies | None:
-    """The policy in the body; null, or no body, takes it away."""
-    return None if call.json_or_none() is None else check_inactive_topics(call.object())
+def refuse_global(call: Call) -> None:
+    """A policy for all clusters at once cannot be set here; raises NotImplementedYet."""
+    if call.flag("isGlobal"):
+        raise NotImplementedYet(
+            "A global topic policy would have to be carried to the other clusters, which this broker does not do; "
+            "leave isGlobal out, and set the policy on each cluster"
+        )
+
+
+def _record(path: str, attribute: str, parse: Callable[[Call], Any]) -> _Policy:
+    return _Policy(path, attribute, parse, lambda value: value and value.to_json())
+
+
+def _checked(path: str, attribute: str, check: Callable[[Mapping[str, Any]], Any]) -> _Policy:
+    return _record(path, attribute, lambda call: record(call, check))
+
+
+def _count(path: str, attribute: str, *, most: int = INT_MAX) -> _Policy:
+    return _Policy(path, attribute, lambda call: count(call, path, most=most))
 
 
 _POLICIES: Final = (
+    _record("inactiveTopicPolicies", "inactive_topics", inactive_topics),
+    _record("retention", "retention", retention),
+    _Policy("messageTTL", "message_ttl_seconds", lambda call: count_in_query(call, "messageTTL")),
+    _checked("publishRate", "publish_rate", check_publish_rate),
+    _checked("dispatchRate", "dispatch_rate", check_dispatch_rate),
+    _checked("subscriptionDispatchRate", "subscription_dispatch_rate", check_dispatch_rate),
+    _checked("subscribeRate", "subscribe_rate", check_subscribe_rate),
+    _count("maxProducers", "max_producers"),
+    _count("maxConsumers", "max_consumers"),
+    _count("maxConsumersPerSubscription", "max_consumers_per_subscription"),
+    _count("maxSubscriptionsPerTopic", "max_subscriptions"),
+    _count("maxUnackedMessagesOnConsumer", "max_unacked_per_consumer"),
+    _count("maxUnackedMessagesOnSubscription", "max_unacked_per_subscription"),
     _Policy(
-        "inactiveTopicPolicies",
-        "inactive_topics",
-        inactive_topics,
-        lambda topic, namespace, config: effective_inactive_topics(topic, namespace, config.inactive_topics),
+        "maxMessageSize",
+        "max_message_size",
+        lambda call: check_max_message_size(call.integer(), broker_max=call.rooms.dynamic.config.max_message_size),
+    ),
+    _checked("delayedDelivery", "delayed_delivery", check_delayed_delivery),
+    _Policy("deduplicationEnabled", "deduplication_enabled", lambda call: call.boolean()),
+    _Policy(
+        "deduplicationSnapshotInterval",
+        "deduplication_snapshot_seconds",
+        lambda call: count_or_none(call, "deduplicationSnapshotInterval"),
+    ),
+    _count("compactionThreshold", "compaction_threshold_bytes", most=LONG_MAX),
+    _Policy(
+        "subscriptionTypesEnabled",
+        "subscription_types_enabled",
+        subscription_types,
+        lambda types: None if types is None else sorted(types),
+    ),
+    _Policy(
+        "autoSubscriptionCreation",
+        "auto_subscription_creation_allowed",
+        auto_subscription_creation,
+        lambda allowed: None if allowed is None else {"allowAutoSubscriptionCreation": allowed},
+    ),
+    _Policy("schemaCompatibilityStrategy", "schema_compatibility_strategy", strategy, method="PUT"),
+    _Policy(
+        "schemaValidationEnforced", "schema_validation_enforced", lambda call: call.boolean(), bool, removable=False
     ),
 )
 
 
 def _shower(policy: _Policy) -> Handler:
     async def show(call: Call) -> Answer:
-        """What is set for the topic, or with ``applied`` what is in force."""
-        stored = await call.rooms.topic_policies.find_of_existing(call.topic)
-        value = getattr(stored, policy.attribute)
-        if call.flag("applied"):
-            namespace = await call.rooms.namespaces.get_policies(call.topic.namespace_name)
-            value = policy.applied(stored, namespace, call.rooms.dynamic.config)
-        return answer_json(value and value.to_json())
+        return answer_json(policy.show(getattr(await _policies(call), policy.attribute)))
 
     return show
+
+
+async def _policies(call: Call) -> TopicPolicies:
+    """What is set for the topic, or with ``applied`` what is in force."""
+    stored = await call.rooms.topic_policies.find_of_existing(call.topic)
+    if call.flag("applied"):
+        namespace = await call.rooms.namespaces.get_policies(call.topic.namespace_name)
+        return policies_in_force(stored, namespace, call.rooms.dynamic.config)
+    return TopicPolicies() if call.flag("isGlobal") else stored
 
 
 def _setter(policy: _Policy) -> Handler:
@@ -68,17 +154,74 @@ def _clearer(policy: _Policy) -> Handler:
 
 
 async def _replace(call: Call, policy: _Policy, value: Any) -> Answer:
-    """Store the new value; when the call returns it is in force in the loaded topic too."""
+    return await _change(call, lambda policies: policies.changed(**{policy.attribute: value}), _RETENTION_TOO_SMALL)
+
+
+async def _change(call: Call, change: Callable[[TopicPolicies], TopicPolicies], refusal: str) -> Answer:
+    """Store what ``change`` makes of the policies; when the call returns it is in force in the loaded topic too.
+
+    ``refusal`` is what is said if quotas of the backlog and retention do not fit together afterwards.
+    """
+    refuse_global(call)
     name = call.topic
-    await call.rooms.topic_policies.update(name, lambda policies: policies.changed(**{policy.attribute: value}))
+    namespace = await call.rooms.namespaces.find_policies(name.namespace_name)
+
+    def checked(policies: TopicPolicies) -> TopicPolicies:
+        changed = change(policies)
+        if changed.retention != policies.retention or changed.backlog_quotas != policies.backlog_quotas:
+            _check_fit(changed, namespace, call.rooms.namespaces.local_cluster, refusal)
+        return changed
+
+    await call.rooms.topic_policies.update(name, checked)
     await call.rooms.registry.policies_changed(name.namespace_name, name.base)
     return DONE
 
 
+def _check_fit(policies: TopicPolicies, namespace: NamespacePolicies | None, cluster: str, refusal: str) -> None:
+    level = namespace_level(namespace, cluster=cluster)
+    in_force = effective_policies(policies, level, TopicPolicies())
+    check_quotas_fit((in_force.backlog_quotas or {}).values(), in_force.retention, refusal)
+
+
+async def get_backlog_quotas(call: Call) -> Answer:
+    quotas = (await _policies(call)).backlog_quotas or {}
+    return answer_json({kind: quota.to_json() for kind, quota in sorted(quotas.items())})
+
+
+async def set_backlog_quota(call: Call) -> Answer:
+    kind = backlog_quota_type(call)
+    return await _with_quotas(call, {kind: record(call, lambda body: check_backlog_quota(kind, body))})
+
+
+async def remove_backlog_quota(call: Call) -> Answer:
+    return await _with_quotas(call, {backlog_quota_type(call): None})
+
+
+async def _with_quotas(call: Call, quotas: Mapping[str, Any]) -> Answer:
+    """Set the quotas of some types; None takes one away."""
+
+    def change(policies: TopicPolicies) -> TopicPolicies:
+        joined = {**(policies.backlog_quotas or {}), **quotas}
+        return policies.changed(backlog_quotas={kind: quota for kind, quota in joined.items() if quota} or None)
+
+    return await _change(call, change, _QUOTA_TOO_LARGE)
+
+
+async def remove_all(call: Call) -> Answer:
+    """Take away whatever is set for the topic, its replication clusters included."""
+    refuse_global(call)
+    await call.rooms.topic_clusters.clear(call.topic)
+    return await _change(call, lambda policies: TopicPolicies(), _RETENTION_TOO_SMALL)
+
+
 _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
-ROUTES: Final = tuple(
-    Route(method, f"{_TOPIC}/{policy.path}", handler(policy))
-    for policy in _POLICIES
-    for method, handler in (("GET", _shower), ("POST", _setter), ("DELETE", _clearer))
+ROUTES: Final = (
+    *(Route("GET", f"{_TOPIC}/{policy.path}", _shower(policy)) for policy in _POLICIES),
+    *(Route(policy.method, f"{_TOPIC}/{policy.path}", _setter(policy)) for policy in _POLICIES),
+    *(Route("DELETE", f"{_TOPIC}/{policy.path}", _clearer(policy)) for policy in _POLICIES if policy.removable),
+    Route("DELETE", f"{_TOPIC}/policies", remove_all),
+    Route("GET", f"{_TOPIC}/backlogQuotaMap", get_backlog_quotas),
+    Route("POST", f"{_TOPIC}/backlogQuota", set_backlog_quota),
+    Route("DELETE", f"{_TOPIC}/backlogQuota", remove_backlog_quota),
 )

@@ -18,7 +18,14 @@ __all__ = ["ROUTES"]
 
 
 async def get_stats(call: Call) -> Answer:
-    return answer_json((await open_topic(call, call.topic)).stats())
+    return answer_json(await _with_status(call, call.topic, (await open_topic(call, call.topic)).stats()))
+
+
+async def _with_status(call: Call, name: TopicName, stats: dict[str, Any]) -> dict[str, Any]:
+    """Say beside the figures of replication how it is going, and why not."""
+    for cluster, status in (await call.rooms.replication_status.in_stats(name)).items():
+        stats["replication"].setdefault(cluster, {})["status"] = status
+    return stats
 
 
 async def get_internal_stats(call: Call) -> Answer:
@@ -39,9 +46,12 @@ async def get_internal_info(call: Call) -> Answer:
 async def get_partitioned_stats(call: Call) -> Answer:
     """The sum over all partitions, and each of them unless ``perPartition`` is false."""
     metadata = await _partitioned(call)
-    each = {str(topic.name): topic.stats() for topic in await _partitions(call)}
+    each = {topic.name: topic.stats() for topic in await _partitions(call)}
     body: dict[str, Any] = summed(each.values()) | {"metadata": metadata.to_json()}
-    body["partitions"] = each if call.flag("perPartition", True) else {}
+    if each:
+        await _with_status(call, call.topic, body)
+    shown = each if call.flag("perPartition", True) else {}
+    body["partitions"] = {str(name): await _with_status(call, name, stats) for name, stats in shown.items()}
     return answer_json(body)
 
 

@@ -2,86 +2,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from interpulse.broker.rest.call import Answer, Call, Route
+from interpulse.broker.rest.call import Answer, Call, Handler, Route
 from interpulse.model.errors import NotImplementedYet
 
 __all__ = ["ROUTES"]
 
 _METHODS: Final = ("GET", "PUT", "POST", "DELETE")
-_OF_NAMESPACES: Final = [
-    "antiAffinity",
-    "backlogQuota",
-    "backlogQuotaMap",
-    "clearBacklog",
-    "compactionThreshold",
-    "deduplicationSnapshotInterval",
-    "delayedDelivery",
-    "dispatchRate",
-    "dispatcherPauseOnAckStatePersistent",
-    "encryptionRequired",
-    "entryFilters",
-    "maxConsumersPerSubscription",
-    "maxConsumersPerTopic",
-    "maxProducersPerTopic",
-    "maxSubscriptionsPerTopic",
-    "maxUnackedMessagesPerConsumer",
-    "maxUnackedMessagesPerSubscription",
-    "migration",
-    "offloadPolicies",
-    "offloadThreshold",
-    "persistence",
-    "properties",
-    "publishRate",
-    "replicatorDispatchRate",
-    "resourcegroup",
-    "subscribeRate",
-    "subscriptionAuthMode",
-    "subscriptionDispatchRate",
-    "subscriptionExpirationTime",
-    "subscriptionTypesEnabled",
-]
-_OF_TOPICS: Final = [
-    "backlog",
-    "backlogQuota",
-    "backlogQuotaMap",
-    "compaction",
-    "compactionThreshold",
-    "deduplicationEnabled",
-    "delayedDelivery",
-    "dispatchRate",
-    "expireMessages",
-    "maxConsumers",
-    "maxMessageSize",
-    "maxProducers",
-    "messageTTL",
-    "offload",
-    "permissions",
-    "persistence",
-    "publishRate",
-    "replication",
-    "retention",
-    "schemaCompatibilityStrategy",
-    "schemaValidationEnforced",
-    "shadowTopics",
-    "subscribeRate",
-    "subscriptionDispatchRate",
-    "subscriptionTypesEnabled",
-]
+_ONE_DISK: Final = "messages lie on the one disk of this broker, not on bookies"
+_NO_TIERS: Final = "messages are not moved to another storage"
+_IDLE: Final = "subscriptions do not go by themselves; delete them, or let the topic go with inactiveTopicPolicies"
+_NO_PAUSE: Final = "what is acknowledged is always stored, so there is nothing to pause for"
+_NO_FILTERS: Final = "entry filters are Java classes"
+_REPLICATION: Final = "the replication job has limits of its own; see its options"
+_ONE_BROKER: Final = "one broker serves everything"
+_OF_CLUSTERS: Final = {
+    "migrate": "",
+    "namespaceIsolationPolicies": _ONE_BROKER,
+    "namespaceIsolationPolicies/{policy}": _ONE_BROKER,
+    "namespaceIsolationPolicies/brokers/{broker}": _ONE_BROKER,
+}
+_OF_NAMESPACES: Final = {
+    "antiAffinity": _ONE_BROKER,
+    "dispatcherPauseOnAckStatePersistent": _NO_PAUSE,
+    "entryFilters": _NO_FILTERS,
+    "migration": "",
+    "offloadDeletionLagMs": _NO_TIERS,
+    "offloadPolicies": _NO_TIERS,
+    "offloadThreshold": _NO_TIERS,
+    "offloadThresholdInSeconds": _NO_TIERS,
+    "persistence": _ONE_DISK,
+    "properties": "",
+    "removeOffloadPolicies": _NO_TIERS,
+    "replicatorDispatchRate": _REPLICATION,
+    "resourcegroup": "",
+    "subscriptionExpirationTime": _IDLE,
+}
+_OF_TOPICS: Final = {
+    "backlog": "",
+    "dispatcherPauseOnAckStatePersistent": _NO_PAUSE,
+    "entryFilters": _NO_FILTERS,
+    "expireMessages": "",
+    "offload": _NO_TIERS,
+    "offloadPolicies": _NO_TIERS,
+    "persistence": _ONE_DISK,
+    "replicatorDispatchRate": _REPLICATION,
+    "shadowTopics": "",
+    "subscriptionExpirationTime": _IDLE,
+    "{subscription}/dispatchRate": "all subscriptions of a topic have the same; set subscriptionDispatchRate",
+}
+"""By the end of the path: why, where there is more to say."""
 
 
-async def refuse(call: Call) -> Answer:
-    raise NotImplementedYet("Apache Pulsar has this operation, this broker does not offer it")
+def _refusing(reason: str) -> Handler:
+    async def refuse(call: Call) -> Answer:
+        sentence = "Apache Pulsar has this operation, this broker does not offer it"
+        if reason:
+            raise NotImplementedYet(f"{sentence}: {reason}")
+        raise NotImplementedYet(sentence)
+
+    return refuse
 
 
-ROUTES: Final = tuple(
-    Route(method, path, refuse)
-    for method in _METHODS
-    for path in (
-        *(f"/admin/v2/namespaces/{{tenant}}/{{namespace}}/{name}" for name in _OF_NAMESPACES),
-        *(f"/admin/v2/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}/{name}" for name in _OF_TOPICS),
-        "/admin/v2/namespaces/{tenant}/{namespace}/permissions/{role}",
-        "/admin/v2/brokers/internal-configuration",
-    )
-)
+def _routes() -> Iterator[Route]:
+    reasons = {
+        **{f"/admin/v2/clusters/{{cluster}}/{name}": reason for name, reason in _OF_CLUSTERS.items()},
+        **{f"/admin/v2/namespaces/{{tenant}}/{{namespace}}/{name}": reason for name, reason in _OF_NAMESPACES.items()},
+        **{
+            f"/admin/v2/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}/{name}": reason
+            for name, reason in _OF_TOPICS.items()
+        },
+        "/admin/v2/brokers/internal-configuration": "",
+    }
+    for path, reason in reasons.items():
+        for method in _METHODS:
+            yield Route(method, path, _refusing(reason))
+
+
+ROUTES: Final = tuple(_routes())

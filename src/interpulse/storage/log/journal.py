@@ -23,6 +23,7 @@ from interpulse.storage.api import (
     MetadataStore,
     StorageFull,
 )
+from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone
 from interpulse.storage.log.files import DiskFiles, Files
 from interpulse.storage.log.index import LedgerRows, Row, encode_chunk
 from interpulse.storage.log.reader import SegmentReader, UnreadableRecord
@@ -31,7 +32,7 @@ from interpulse.storage.log.recovery import recover_segments
 from interpulse.storage.log.segments import Segment, SegmentSet, segment_path
 from interpulse.storage.log.writer import GroupWrite, LogWriter
 from interpulse.storage.tail_cache import Run, within
-from interpulse.storage.topic_log import JournalClient, JournalStatistics, LedgerGone, LogConfig, TopicLogStore
+from interpulse.storage.topic_log import LogConfig, TopicLogStore
 from interpulse.storage.topic_records import LedgerIds, TopicRecords
 
 __all__ = ["SegmentJournal", "open_log_store"]

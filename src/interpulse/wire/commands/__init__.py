@@ -71,6 +71,8 @@ from interpulse.wire.commands.topics import (
     partitioned_metadata,
     partitioned_metadata_error,
     partitioned_metadata_response,
+    watch_topic_list,
+    watch_topic_list_close,
     watch_topic_list_success,
     watch_topic_update,
 )
@@ -130,6 +132,8 @@ __all__ = [
     "topic_migrated",
     "transactions_refused",
     "unsubscribe",
+    "watch_topic_list",
+    "watch_topic_list_close",
     "watch_topic_list_success",
     "watch_topic_update",
 ]

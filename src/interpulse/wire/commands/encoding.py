@@ -13,6 +13,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 __all__ = [
     "SMALL_VARINTS",
     "encode",
+    "envelope",
     "error_code",
     "frame",
     "pack_sizes",
@@ -42,14 +43,19 @@ _ENVELOPE: Final[dict[str, bytes]] = {
 }
 
 
+def envelope(content: type[Message]) -> bytes:
+    """What stands before the size of such a content: the type of the command and the tag of its content."""
+    return _ENVELOPE[content.DESCRIPTOR.name]
+
+
 def encode(content: Message) -> bytes:
     """The frame of any command, given its content: ``encode(pb.CommandSuccess(request_id=1))``."""
     return frame(_ENVELOPE[content.DESCRIPTOR.name], content.SerializeToString())
 
 
-def frame(envelope: bytes, content: bytes, payload_bytes: int = 0) -> bytes:
-    """A frame up to its payload. ``envelope`` is the type of the command and the tag of its content."""
-    head = envelope + varint(len(content))
+def frame(head: bytes, content: bytes, payload_bytes: int = 0) -> bytes:
+    """A frame up to its payload; ``head`` is the `envelope` of the content."""
+    head += varint(len(content))
     size = len(head) + len(content)
     return b"%b%b%b" % (pack_sizes(size + 4 + payload_bytes, size), head, content)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final
 
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.commands.encoding import encode, error_code, pairs
+from interpulse.wire.commands.encoding import encode, envelope, error_code, frame, pairs, varint
 
 __all__ = [
     "batch_lookup",
@@ -19,9 +21,14 @@ __all__ = [
     "partitioned_metadata",
     "partitioned_metadata_error",
     "partitioned_metadata_response",
+    "watch_topic_list",
+    "watch_topic_list_close",
     "watch_topic_list_success",
     "watch_topic_update",
 ]
+
+_LOOKUP_RESPONSE: Final = envelope(pb.CommandLookupTopicResponse)
+_REQUEST_ID_TAG: Final = varint(pb.CommandLookupTopicResponse.REQUEST_ID_FIELD_NUMBER << 3)
 
 
 def partitioned_metadata(request_id: int, topic: str, *, create: bool = True) -> bytes:
@@ -84,17 +91,21 @@ def lookup_response(
     proxy_through_service_url: bool = False,
 ) -> bytes:
     """The broker that serves the topic, or with ``redirect`` the one to ask next."""
+    before, after = _lookup_fields(broker_url, broker_url_tls, redirect, authoritative, proxy_through_service_url)
+    return frame(_LOOKUP_RESPONSE, before + varint(request_id) + after)
+
+
+@lru_cache(maxsize=100)
+def _lookup_fields(
+    broker_url: str, broker_url_tls: str, redirect: bool, authoritative: bool, proxied: bool
+) -> tuple[bytes, bytes]:
+    """What stands before and behind the request id, its tag included: the same for all topics of a broker."""
     kind = pb.CommandLookupTopicResponse.Redirect if redirect else pb.CommandLookupTopicResponse.Connect
-    return encode(
-        pb.CommandLookupTopicResponse(
-            request_id=request_id,
-            brokerServiceUrl=broker_url,
-            brokerServiceUrlTls=broker_url_tls or None,
-            response=kind,
-            authoritative=authoritative,
-            proxy_through_service_url=proxy_through_service_url,
-        )
+    before = pb.CommandLookupTopicResponse(
+        brokerServiceUrl=broker_url, brokerServiceUrlTls=broker_url_tls or None, response=kind
     )
+    after = pb.CommandLookupTopicResponse(authoritative=authoritative, proxy_through_service_url=proxied)
+    return before.SerializePartialToString() + _REQUEST_ID_TAG, after.SerializePartialToString()
 
 
 def lookup_error(request_id: int, code: int, message: str) -> bytes:
@@ -177,6 +188,25 @@ def get_topics_of_namespace_response(
             request_id=request_id, topics=topics, filtered=filtered, topics_hash=topics_hash, changed=changed
         )
     )
+
+
+def watch_topic_list(
+    request_id: int, watcher_id: int, namespace: str, topics_pattern: str, *, topics_hash: str | None = None
+) -> bytes:
+    """Only to brokers that announced supports_topic_watchers."""
+    return encode(
+        pb.CommandWatchTopicList(
+            request_id=request_id,
+            watcher_id=watcher_id,
+            namespace=namespace,
+            topics_pattern=topics_pattern,
+            topics_hash=topics_hash,
+        )
+    )
+
+
+def watch_topic_list_close(request_id: int, watcher_id: int) -> bytes:
+    return encode(pb.CommandWatchTopicListClose(request_id=request_id, watcher_id=watcher_id))
 
 
 def watch_topic_list_success(request_id: int, watcher_id: int, topics: Iterable[str], *, topics_hash: str) -> bytes:

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.rooms import ConnectionLimits
 from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
 from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
 from interpulse.broker.refusals import Refusals
+from interpulse.broker.topic_patterns import TopicPattern
+from interpulse.broker.topic_watches import TopicWatch
 from interpulse.model.errors import PulsarError, SchemaNotFound, TopicNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName
@@ -87,6 +90,7 @@ class FakeProducer:
 
 class FakeConsumer:
     subscription_name = "s"
+    read_compacted = False
 
     def __init__(self, request: SubscribeRequest, sink: Any) -> None:
         self.consumer_id, self.name, self.epoch = request.consumer_id, "c", request.epoch
@@ -141,6 +145,7 @@ class FakeTopic:
         self.gate: asyncio.Event | None = None
         self.ready = True
         self.early_active: bool | None = None
+        self.stamps_possible = False
 
     async def add_producer(self, request: ProducerRequest, sink: Any) -> FakeProducer:
         if self.gate is not None:
@@ -161,7 +166,7 @@ class FakeTopic:
             sink.active_changed(request.consumer_id, self.early_active)
         return consumer
 
-    async def last_message(self) -> LastMessage:
+    async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
         return LastMessage(Position(-1, -1), -1)
 
     def mark_delete_position(self, subscription: str) -> Position:
@@ -176,9 +181,10 @@ class FakeRooms:
 
     replicator_prefix = "pulsar.repl"
     local_cluster = "standalone"
+    access: Access | None = None
 
     def __init__(self) -> None:
-        self.registry = self.lifecycle = self.namespaces = self.schemas = self.clusters = self
+        self.registry = self.lifecycle = self.namespaces = self.schemas = self.clusters = self.topic_watches = self
         self.permits = LookupPermits(lambda: self.permits_max)
         self.permits_max = 10
         self.refusals = Refusals(lambda: 0)
@@ -196,7 +202,8 @@ class FakeRooms:
         self.registered: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
         self.gate: asyncio.Event | None = None
-        self.listed = ["persistent://public/default/a", "persistent://public/default/b"]
+        self.listed = [TopicName.parse(f"persistent://public/default/{name}") for name in "ab"]
+        self.watches: list[TopicWatch] = []
 
     async def open(self, name: TopicName, *, by: Any, create: bool) -> FakeTopic:
         self.opened.append((name, by, create))
@@ -222,8 +229,21 @@ class FakeRooms:
     async def existences(self, names: Iterable[TopicName]) -> dict[TopicName, Existence]:
         return {name: await self.existence(name) for name in names}
 
-    async def list_topics(self, namespace: NamespaceName, domain: str, *, include_system: bool) -> list[str]:
+    async def list_topics(self, namespace: NamespaceName, domain: str, *, include_system: bool) -> list[TopicName]:
         return self.listed if domain == "persistent" and namespace.tenant == "public" else []
+
+    async def watch(self, namespace: NamespaceName, pattern: TopicPattern, on_change: Callable[[], None]) -> TopicWatch:
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+        watch = TopicWatch(pattern, on_change)
+        self.watches.append(watch)
+        await watch.begin(set(self.listed))
+        return watch
+
+    def end(self, namespace: NamespaceName, watch: TopicWatch) -> None:
+        self.watches.remove(watch)
 
     async def existence(self, name: TopicName) -> Existence:
         return Existence(TopicKind.ABSENT if name.local_name == "missing" else TopicKind.NON_PARTITIONED)
@@ -264,8 +284,10 @@ class Client:
     def send(self, *frames: bytes) -> None:
         self.connection.data_received(b"".join(frames))
 
-    async def greet(self, client_version: str = "Pulsar-CPP-v4.2.0", protocol_version: int = 20) -> None:
-        flags = pb.FeatureFlags()
+    async def greet(
+        self, client_version: str = "Pulsar-CPP-v4.2.0", protocol_version: int = 20, **abilities: bool
+    ) -> None:
+        flags = pb.FeatureFlags(**abilities)
         self.send(
             commands.connect(client_version=client_version, protocol_version=protocol_version, feature_flags=flags)
         )

@@ -86,9 +86,9 @@ async def test_transaction_when_asked_for_then_refused_in_pulsars_words(client: 
 
 
 async def test_command_when_known_but_not_offered_then_unsupported_version(client: Any) -> None:
-    watch = pb.CommandWatchTopicList(request_id=6, watcher_id=1, namespace="a/b", topics_pattern=".*")
-    error = await client.ask(commands.encode(watch))
-    assert (error.request_id, error.error) == (6, ServerError.UnsupportedVersionError)
+    lookup = pb.CommandScalableTopicLookup(session_id=6, topic="a")
+    error = await client.ask(commands.encode(lookup))
+    assert error.error == ServerError.UnsupportedVersionError
     assert not client.transport.closed
 
 

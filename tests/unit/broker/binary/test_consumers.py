@@ -12,7 +12,7 @@ from interpulse.model.ids import LATEST, MessageId, Position
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import build_entry
+from interpulse.wire.frames import build_entry, stamp_entry
 from interpulse.wire.ids import message_id_to_wire
 
 ENTRY = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString(), b"hello")
@@ -95,6 +95,30 @@ async def test_delivery_when_batch_then_one_message_each_with_all_details(client
     assert bytes(first.payload) == ENTRY
     assert bytes(second.payload) == large
     assert third.command.message.message_id.entryId == 8
+
+
+STAMPED = stamp_entry(pb.BrokerEntryMetadata(index=4), ENTRY)
+
+
+@pytest.mark.parametrize(
+    ("exposed", "supported", "possible", "expected"),
+    [
+        (True, True, True, STAMPED),
+        (True, False, True, ENTRY),
+        (False, True, True, ENTRY),
+        (False, False, True, ENTRY),
+        (False, False, False, STAMPED),  # a topic that says so has none, and nobody looks
+    ],
+)
+async def test_delivery_when_the_broker_put_something_in_front_then_only_for_clients_that_may_see_it(
+    dial: Any, exposed: bool, supported: bool, possible: bool, expected: bytes
+) -> None:
+    client = dial(stamps_exposed=exposed)
+    await client.greet(supports_broker_entry_metadata=supported)
+    client.rooms.topic.stamps_possible = possible
+    consumer = await client.subscribe()
+    consumer.sink.deliver(1, [Delivery(Position(5, 6), STAMPED), Delivery(Position(5, 7), STAMPED, 1)])
+    assert [bytes(each.payload) for each in await client.answers()] == [expected, expected]
 
 
 async def test_delivery_when_client_gave_an_epoch_then_repeated(client: Any) -> None:

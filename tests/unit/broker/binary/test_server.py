@@ -22,10 +22,16 @@ def bound_socket() -> socket.socket:
     return bound
 
 
-async def test_server_when_client_greets_then_announces_only_what_it_does(rooms: Any) -> None:
+@pytest.mark.parametrize(
+    ("limits", "watchers"),
+    [({}, True), ({"topic_watchers_allowed": False}, False), ({"patterns_evaluated": False}, False)],
+)
+async def test_server_when_client_greets_then_announces_only_what_it_does(
+    rooms: Any, limits: dict[str, bool], watchers: bool
+) -> None:
     bound = bound_socket()
     port = bound.getsockname()[1]
-    server = BinaryServer(rooms, ConnectionLimits(message_bytes_max=1234567))
+    server = BinaryServer(rooms, ConnectionLimits(message_bytes_max=1234567, **limits))
     await server.start(bound)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(commands.connect(client_version="x", protocol_version=99, feature_flags=pb.FeatureFlags()))
@@ -35,7 +41,7 @@ async def test_server_when_client_greets_then_announces_only_what_it_does(rooms:
     assert (connected.protocol_version, connected.max_message_size) == (21, 1234567)
     flags = connected.feature_flags
     assert flags.supports_get_partitioned_metadata_without_auto_creation
-    assert not flags.supports_topic_watchers
+    assert flags.supports_topic_watchers == flags.supports_topic_watcher_reconcile == watchers
     assert not flags.supports_scalable_topics
     assert server.connection_count == 1
     await server.close()

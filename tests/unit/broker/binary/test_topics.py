@@ -108,10 +108,39 @@ async def test_lookup_when_listener_is_unknown_then_refused_in_words_that_client
     assert "the broker do not have test listener" in answer.message
 
 
+BOTH = ["persistent://public/default/a", "persistent://public/default/b"]
+
+
 async def test_topic_list_when_hash_is_new_then_whole_list_unfiltered(client: Any) -> None:
-    answer = await client.ask(commands.get_topics_of_namespace(3, "public/default", topics_pattern=".*a"))
-    assert list(answer.topics) == ["persistent://public/default/a", "persistent://public/default/b"]
+    answer = await client.ask(commands.get_topics_of_namespace(3, "public/default"))
+    assert list(answer.topics) == BOTH
     assert (answer.topics_hash, answer.changed, answer.filtered) == ("c7559e98", True, False)
+
+
+async def test_topic_list_when_pattern_is_given_then_what_matches_with_its_own_hash(client: Any) -> None:
+    ask = commands.get_topics_of_namespace
+    answer = await client.ask(ask(3, "public/default", topics_pattern="persistent://.*a"))
+    assert (list(answer.topics), answer.topics_hash, answer.filtered) == (BOTH[:1], "e4a876e3", True)
+    again = await client.ask(ask(4, "public/default", topics_pattern=".*a", topics_hash="e4a876e3"))
+    assert (list(again.topics), again.changed, again.filtered) == ([], False, True)
+
+
+@pytest.mark.parametrize(
+    ("limits", "pattern"),
+    [
+        pytest.param({}, "persistent://" + "x" * 38, id="longer-than-50"),
+        pytest.param({"pattern_length_max": 2}, ".*a", id="longer-than-configured"),
+        pytest.param({}, "(?=a).*", id="of-java-alone"),
+        pytest.param({"patterns_evaluated": False}, ".*a", id="switched-off"),
+    ],
+)
+async def test_topic_list_when_pattern_is_not_evaluated_here_then_unfiltered(
+    dial: Any, limits: dict[str, Any], pattern: str
+) -> None:
+    client = dial(**limits)
+    await client.greet()
+    answer = await client.ask(commands.get_topics_of_namespace(3, "public/default", topics_pattern=pattern))
+    assert (list(answer.topics), answer.filtered) == (BOTH, False)
 
 
 async def test_topic_list_when_hash_still_holds_then_unchanged_and_empty(client: Any) -> None:

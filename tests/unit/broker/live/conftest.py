@@ -14,6 +14,7 @@ from interpulse.broker.live.api import Delivery, ProducerRequest, SubscribeReque
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.producer import Producer
 from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.stamps import Stamping
 from interpulse.broker.live.topic import Topic
 from interpulse.model.errors import PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
@@ -44,6 +45,8 @@ class RecordingProducerSink:
     refused: list[PulsarError] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
     alive: bool = True
+    throttled: list[int] = field(default_factory=list)
+    """For how many ms nothing more was to be read"""
     order: list[int] = field(default_factory=list)
     """sequence ids in the order of all answers"""
 
@@ -54,6 +57,9 @@ class RecordingProducerSink:
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
         self.failures.append((sequence_id, error))
         self.order.append(sequence_id)
+
+    def throttle(self, wait_ms: int) -> None:
+        self.throttled.append(wait_ms)
 
     def producer_ready(self, producer_id: int, topic_epoch: int) -> None:
         self.ready.append(topic_epoch)
@@ -125,6 +131,8 @@ class Bench:
         self.metadata = MemoryMetadataStore()
         self.journal = MemoryJournal()
         self.settings = TopicSettings()
+        self.stamping: Stamping | None = None
+        """What the next start puts in front of entries."""
         self.log_config = LogConfig(ledger_age_min_ms=0)
         self.opened: list[TopicName] = []
         self.registry = self._make()
@@ -138,6 +146,7 @@ class Bench:
             clock=self.clock,
             open_rule=self._open_rule,
             settings=self._settings,
+            stamping=self.stamping,
         )
 
     async def _open_rule(self, name: TopicName, by: Requester, create: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import KeyRange, KeySharing
-from interpulse.model.errors import ConsumerAssignError
+from interpulse.model.errors import ConsumerAssignError, ConsumerBusy
 
 
 async def test_chunks_of_one_message_go_to_one_consumer(bench: Any, join: Any) -> None:
@@ -26,6 +26,43 @@ async def test_chunks_of_one_message_go_to_one_consumer(bench: Any, join: Any) -
     assert second
     for message in ([group * 8 + parity + 2 * step for step in range(4)] for group in range(3) for parity in (0, 1)):
         assert set(message) <= set(first) or set(message) <= set(second)
+
+
+async def test_chunks_wait_for_the_consumer_that_has_the_first_ones_and_others_go_on(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumers = {name: await join(topic, name, 100) for name in "ab"}
+    producer, _ = await bench.producer(topic)
+
+    async def publish(number: int, chunk: int) -> None:
+        producer.publish(number, -1, 1, bench.entry(number, uuid="u", num_chunks_from_msg=4, chunk_id=chunk), True)
+        await bench.settle()
+
+    await publish(0, 0)
+    owner, other = sorted(consumers.values(), key=lambda each: not each[1].deliveries)
+    owner[1].writable = False
+    await publish(1, 1)
+    await bench.publish(topic, 9)
+    await publish(2, 2)
+    assert (owner[1].numbers(), other[1].numbers()) == ([0], [9])
+    assert topic.stats()["subscriptions"]["s"]["msgInReplay"] == 2
+    owner[1].writable = True
+    owner[0].resume()
+    await publish(3, 3)
+    assert (owner[1].numbers(), other[1].numbers()) == ([1, 2, 3], [])
+
+
+async def test_chunks_that_wait_for_a_consumer_go_to_another_when_it_leaves(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, "a", 100)
+    producer, _ = await bench.producer(topic)
+    for number in range(3):
+        sink.writable = number == 0
+        producer.publish(number, -1, 1, bench.entry(number, uuid="u", num_chunks_from_msg=3, chunk_id=number), True)
+        await bench.settle()
+    _, heir = await join(topic, "b", 100)
+    assert heir.numbers() == []
+    consumer.close()
+    assert heir.numbers() == [0, 1, 2]
 
 
 class TestKeyShared:
@@ -74,11 +111,42 @@ class TestKeyShared:
         await self.publish(bench, topic, "key1", "key2", "key1")  # slots 293 and 14772
         assert (low.numbers(), high.numbers()) == ([0, 2], [1])
 
+    @pytest.mark.parametrize("alive", [True, False])
+    async def test_range_of_a_consumer_whose_client_is_gone_is_free(self, bench: Any, join: Any, alive: bool) -> None:
+        topic = await bench.topic()
+        sharing = KeySharing((KeyRange(0, 299),))
+        _, sink = await join(topic, "a", sub_type=bench.KEY_SHARED, key_sharing=sharing)
+        sink.alive = alive
+        if alive:
+            with pytest.raises(ConsumerAssignError, match="Range conflict with consumer a"):
+                await join(topic, "b", sub_type=bench.KEY_SHARED, key_sharing=sharing)
+        else:
+            await join(topic, "b", sub_type=bench.KEY_SHARED, key_sharing=sharing)
+
     async def test_keys_without_a_consumer_wait(self, bench: Any, join: Any) -> None:
         topic = await bench.topic()
         sharing = KeySharing((KeyRange(0, 299),))
         _, low = await join(topic, "a", sub_type=bench.KEY_SHARED, key_sharing=sharing)
         await self.publish(bench, topic, "key2", "key1")
         assert low.numbers() == [1]
-        _, rest = await join(topic, "b", sub_type=bench.KEY_SHARED)
+        others = KeySharing((KeyRange(300, 65535),))
+        _, rest = await join(topic, "b", sub_type=bench.KEY_SHARED, key_sharing=others)
         assert rest.numbers() == [0]
+
+    @pytest.mark.parametrize(
+        ("sharing", "words"),
+        [
+            (KeySharing(), "key_shared mode of 'STICKY' is different than .* key_shared mode 'AUTO_SPLIT'"),
+            (KeySharing((KeyRange(300, 400),), True), "does not allow out of order delivery while"),
+        ],
+    )
+    async def test_consumer_with_another_policy_is_refused_while_others_are_connected(
+        self, bench: Any, join: Any, sharing: KeySharing, words: str
+    ) -> None:
+        topic = await bench.topic()
+        first = KeySharing((KeyRange(0, 299),))
+        low, _ = await join(topic, "a", sub_type=bench.KEY_SHARED, key_sharing=first)
+        with pytest.raises(ConsumerBusy, match=words):
+            await join(topic, "b", sub_type=bench.KEY_SHARED, key_sharing=sharing)
+        low.close()
+        await join(topic, "b", sub_type=bench.KEY_SHARED, key_sharing=sharing)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from interpulse.broker.live.api import Delivery, KeyRange
-from interpulse.broker.live.dispatch import KeyRing, check_ranges, choose_active, covered_by, share_out
+from interpulse.broker.live.dispatch import KeyRing, check_ranges, choose_active, covered_by, share_out, sticky_sharing
 from interpulse.model.errors import ConsumerAssignError
 from interpulse.model.ids import Position
 
@@ -96,11 +96,30 @@ def test_key_ring_with_sticky_ranges_leaves_the_rest_to_nobody() -> None:
     assert [ring.owner(slot) for slot in (0, 99, 100, 199, 200)] == ["a", "a", "b", "b", None]
 
 
-@pytest.mark.parametrize("wanted", [(10, 20), (0, 10), (20, 99), (12, 13), (-1, 3), (5, 4), (65000, 65536)])
-def test_check_ranges_when_taken_or_invalid_then_refused(wanted: tuple[int, int]) -> None:
-    with pytest.raises(ConsumerAssignError):
-        check_ranges([KeyRange(*wanted)], [KeyRange(10, 20)])
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ([(10, 20)], "Range conflict with consumer a: [10,20] overlaps with [10,20]"),
+        ([(0, 10)], "Range conflict with consumer a: [0,10] overlaps with [10,20]"),
+        ([(20, 99)], "[20,99] overlaps with [10,20]"),
+        ([(12, 13)], "[12,13] overlaps with [10,20]"),
+        ([(30, 40), (35, 36)], "Consumer's own ranges conflict: [30,40] overlaps with [35,36]"),
+        ([(5, 4)], "Fixed hash range start > end for range: [5,4]"),
+        ([(-1, 3)], "Fixed hash range [-1,3] is not within [0,65535]"),
+        ([(65000, 65536)], "Fixed hash range [65000,65536] is not within [0,65535]"),
+    ],
+)
+def test_check_ranges_when_taken_or_invalid_then_refused(wanted: list[tuple[int, int]], words: str) -> None:
+    with pytest.raises(ConsumerAssignError) as refused:
+        check_ranges([KeyRange(*each) for each in wanted], {"a": [KeyRange(10, 20)]})
+    assert words in str(refused.value)
 
 
 def test_check_ranges_when_free_then_accepted() -> None:
-    check_ranges([KeyRange(0, 9), KeyRange(21, 65535)], [KeyRange(10, 20)])
+    check_ranges([KeyRange(0, 9), KeyRange(21, 65535)], {"a": [KeyRange(10, 20)]})
+
+
+def test_sticky_sharing_when_no_range_is_named_then_refused() -> None:
+    with pytest.raises(ConsumerAssignError, match="must not be empty"):
+        sticky_sharing((), False)
+    assert sticky_sharing((KeyRange(1, 2),), True).mode == "STICKY"

@@ -79,7 +79,8 @@ async def test_measure_keeps_replication_apart(bench: Any) -> None:
     await bench.publish(topic, 1, 2)
     found = topic.measure()
     assert (found.topic.subscriptions, found.topic.backlog) == (0, 0)
-    assert (found.replication["west"].backlog, found.replication["west"].connected) == (2, False)
+    way = found.replication["west"]
+    assert (way.backlog, way.connected, way.disconnected) == (2, False, True)
 
 
 async def test_measure_of_an_idle_topic_is_all_zero(bench: Any) -> None:

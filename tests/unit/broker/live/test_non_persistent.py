@@ -4,8 +4,15 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import AccessMode
-from interpulse.model.errors import ConsumerBusy, MetadataError, NotAllowed, PreconditionFailed, SubscriptionNotFound
+from interpulse.broker.live.api import AccessMode, KeyRange, KeySharing
+from interpulse.model.errors import (
+    ConsumerAssignError,
+    ConsumerBusy,
+    MetadataError,
+    NotAllowed,
+    PreconditionFailed,
+    SubscriptionNotFound,
+)
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
 
@@ -102,3 +109,19 @@ async def test_exclusive_producers_have_epochs_here_too(bench: Any, topic: Any) 
     assert producer.topic_epoch == 0
     with pytest.raises(PreconditionFailed):
         topic.check_deletable()
+
+
+async def test_sticky_ranges_are_kept_and_others_refused(bench: Any, topic: Any) -> None:
+    kinds = {"sub_type": bench.KEY_SHARED, "subscription": "ks"}
+    sharing = [KeySharing((KeyRange(0, 299),)), KeySharing((KeyRange(300, 65535),))]
+    _, low = await bench.consumer(topic, consumer_id=1, key_sharing=sharing[0], **kinds)
+    with pytest.raises(ConsumerAssignError):
+        await bench.consumer(topic, consumer_id=2, key_sharing=sharing[0], **kinds)
+    with pytest.raises(ConsumerBusy, match="key_shared mode of 'STICKY'"):
+        await bench.consumer(topic, consumer_id=2, **kinds)
+    _, high = await bench.consumer(topic, consumer_id=2, key_sharing=sharing[1], **kinds)
+    producer, _ = await bench.producer(topic)
+    for number, key in enumerate(("key1", "key2", "key1")):  # slots 293 and 14772
+        producer.publish(number, -1, 1, bench.entry(number, partition_key=key))
+    await bench.settle()
+    assert (low.numbers(), high.numbers()) == ([0, 2], [1])

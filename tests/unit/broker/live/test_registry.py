@@ -164,24 +164,42 @@ async def test_work_on_all_topics_when_there_are_many_then_others_get_their_turn
         await asyncio.sleep(0)
         turns += 1
     await working
-    assert 5 <= turns <= 15
+    assert 5 <= turns <= 25
 
 
 async def test_topic_that_goes_while_all_are_worked_on_is_left_alone(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await bench.topic()
-    await bench.topic(OTHER)
-    asked: list[TopicName] = []
+    first, other = await bench.topic(), await bench.topic(OTHER)
+    before, changed = other.settings, TopicSettings(message_ttl_seconds=7)
 
     async def settings(name: TopicName) -> TopicSettings:
-        asked.append(name)
         await bench.registry.unload(OTHER)
-        return TopicSettings()
+        return changed
 
     monkeypatch.setattr(bench.registry, "_settings", settings)
     await bench.registry.policies_changed()
-    assert asked == [first.name]
+    assert (first.settings, other.settings) == (changed, before)
+
+
+async def test_policies_that_concern_many_topics_are_stored_together(bench: Any) -> None:
+    """Not one after the other, each waiting for the disk."""
+    for number in range(50):
+        await bench.topic(TopicName.parse(f"t{number}"))
+    commit, under_way, most = bench.metadata.commit, 0, 0
+
+    async def counted(*arguments: Any) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        await commit(*arguments)
+        under_way -= 1
+
+    bench.metadata.commit = counted
+    bench.settings = TopicSettings(remote_clusters=("west",))
+    await bench.registry.policies_changed()
+    assert most == 50
 
 
 async def test_settings_that_change_while_a_topic_is_loaded_are_not_missed(bench: Any, topic_name: Any) -> None:
@@ -207,6 +225,47 @@ async def test_flush_stores_only_what_changed(bench: Any) -> None:
     await bench.registry.flush()
     await bench.registry.flush()
     assert seen == [f"/managed-ledgers/{topic.name.log_name}/s"]
+
+
+async def test_flush_when_it_fails_in_an_unforeseen_way_then_the_next_one_stores_the_cursor(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic)
+    await bench.publish(topic, 1)
+    consumer.acknowledge_cumulative(topic.last_durable())
+
+    async def fail(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as failing:
+        failing.setattr(bench.metadata, "commit", fail)
+        with pytest.raises(ExceptionGroup):
+            await bench.registry.flush()
+    seen: list[str] = []
+    bench.metadata.watch("/managed-ledgers", seen.append)
+    await bench.registry.flush()
+    assert seen == [f"/managed-ledgers/{topic.name.log_name}/s"]
+
+
+async def test_maintain_when_one_topic_fails_in_an_unforeseen_way_then_the_others_are_looked_after(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = [await bench.topic(), await bench.registry.open(OTHER)]
+    maintained: list[TopicName] = []
+
+    for topic in topics:
+
+        async def maintain(name: TopicName = topic.name) -> None:
+            maintained.append(name)
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(topic, "maintain", maintain)
+    await bench.registry.maintain()
+    assert maintained == [topic.name for topic in topics]
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == [
+        f"upkeep failed topic={name}" for name in maintained
+    ]
 
 
 async def test_unload_when_cursors_cannot_be_stored_then_the_old_topic_never_writes_again(
@@ -270,7 +329,7 @@ async def test_seek_when_the_topic_is_unloaded_meanwhile_then_it_is_refused(
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
     found = asyncio.get_running_loop().create_future()
-    monkeypatch.setattr(topic, "position_before_time", lambda _: asyncio.shield(found))
+    monkeypatch.setattr(topic, "position_before_time", lambda _, **__: asyncio.shield(found))
     seeking = asyncio.create_task(consumer.seek_to_time(1))
     await bench.settle()
     await bench.registry.unload(topic.name)

@@ -27,6 +27,20 @@ async def test_snapshot_is_stored_after_so_many_entries(bench: Any, topic: Any) 
     assert topic.sequences.needed_from == Position(1, 3)
 
 
+async def test_snapshot_is_stored_some_time_after_an_entry(bench: Any, topic: Any) -> None:
+    await topic.apply(TopicSettings(deduplication_enabled=True, deduplication_snapshot_seconds=60))
+    topic.tick(10)
+    bench.clock.time_ms += 59_000
+    await bench.publish(topic, 0)
+    topic.tick(10)
+    await bench.registry.flush()
+    assert topic.sequences.needed_from == Position(1, -1)
+    bench.clock.time_ms += 1_000
+    topic.tick(10)
+    await bench.registry.flush()
+    assert topic.sequences.needed_from == Position(1, 0)
+
+
 async def test_snapshot_that_could_not_be_stored_is_tried_again(
     bench: Any, topic: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

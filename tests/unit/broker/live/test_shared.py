@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live import consumer as consumer_module
 from interpulse.broker.live import shared as shared_module
 from interpulse.broker.live.api import SubType
 from interpulse.model.errors import NotAllowed
@@ -102,22 +101,13 @@ async def test_part_of_a_batch_acknowledged_then_unacknowledged_messages_fall(be
     consumer.redeliver()
     [again] = sink.take()
     assert (again.ack_set, again.message_count, again.redelivery_count) == ((0b101,), 2, 1)
+    consumer.redeliver()
+    assert sink.take()[0].redelivery_count == 2
+    consumer.acknowledge(delivery.position, [0b100])
+    consumer.redeliver()
+    assert sink.take()[0].redelivery_count == 1  # counted anew: somebody works on it
     consumer.acknowledge(delivery.position)
     assert consumer.unacknowledged == 0
-
-
-async def test_consumer_that_holds_too_much_gets_nothing_until_it_acknowledges(
-    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(consumer_module, "UNACKNOWLEDGED_MAX", 2)
-    topic = await bench.topic()
-    consumer, sink = await join(topic)
-    for number in range(4):
-        await bench.publish(topic, number)
-    held = sink.take()
-    assert len(held) == 2
-    consumer.acknowledge(held[0].position)
-    assert len(sink.take()) == 2
 
 
 async def test_replays_after_a_restart_are_read_from_the_log(bench: Any, join: Any) -> None:
@@ -197,22 +187,6 @@ async def test_replays_of_a_client_that_does_not_read_do_not_keep_others_from_th
     members[deaf][0].redeliver()
     members[eager][0].redeliver()
     assert [each.position for each in members[eager][1].take()] == held[eager]
-
-
-async def test_consumer_that_held_too_much_goes_on_when_part_of_a_batch_is_acknowledged(
-    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(consumer_module, "UNACKNOWLEDGED_MAX", 3)
-    topic = await bench.topic()
-    consumer, sink = await join(topic)
-    producer, _ = await bench.producer(topic)
-    producer.publish(0, -1, 3, bench.entry(0, num_messages_in_batch=3))
-    await bench.settle()
-    [batch] = sink.take()
-    await bench.publish(topic, 1)
-    assert sink.numbers() == []
-    consumer.acknowledge(batch.position, [0b101])
-    assert sink.numbers() == [1]
 
 
 async def test_key_stays_with_its_holder_when_another_entry_of_it_is_acknowledged_late(bench: Any, join: Any) -> None:

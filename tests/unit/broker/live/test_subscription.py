@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live import cursor as cursor_module
 from interpulse.model.errors import MetadataError
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
 
@@ -133,3 +134,37 @@ async def test_markers_are_never_delivered_and_leave_no_backlog(bench: Any) -> N
     for each in deliveries:
         consumer.acknowledge(each.position)
     assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 0
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["orderly", "crash"])
+async def test_thousands_of_entries_acknowledged_out_of_order_stay_so_when_started_again(
+    bench: Any, join: Any, crash: bool
+) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=10_000)
+    await bench.publish(topic, *range(4000))
+    for delivery in sink.take()[1::2]:
+        consumer.acknowledge(delivery.position)
+    assert topic.stats()["subscriptions"]["s"]["nonContiguousDeletedMessagesRanges"] == 2000
+    if crash:
+        await bench.registry.flush()
+        await bench.crash()
+    else:
+        await bench.restart()
+    topic = await bench.topic()
+    _, sink = await join(topic, permits=10_000)
+    for _ in range(5):
+        await bench.settle()
+    assert sink.numbers() == list(range(0, 4000, 2))
+
+
+async def test_ranges_beyond_what_is_stored_come_again(bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cursor_module, "RANGES_PERSISTED_MAX", 2)
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, *range(10))
+    for delivery in sink.take()[1::2]:
+        consumer.acknowledge(delivery.position)
+    await bench.restart()
+    _, sink = await join(await bench.topic())
+    assert sink.numbers() == [0, 2, 4, 5, 6, 7, 8, 9]

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.timeline import bytes_after, first_published_since, nth_position, publish_time_of
+from interpulse.broker.live.timeline import (
+    bytes_after,
+    first_published_since,
+    nth_position,
+    position_leaving,
+    publish_time_of,
+)
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.api import LedgerRecord
 
@@ -61,3 +67,28 @@ def test_publish_time_of_bytes_that_are_no_entry_is_zero() -> None:
 )
 def test_bytes_after(position: Position, size: int) -> None:
     assert bytes_after([LedgerRecord(1, 10, 100, 0), LedgerRecord(3, 2, 50, 0)], position) == size
+
+
+@pytest.mark.parametrize(
+    ("after", "size", "expected"),
+    [
+        pytest.param(EARLIEST, 1000, EARLIEST, id="all of it is few enough"),
+        pytest.param(EARLIEST, 150, EARLIEST, id="exactly"),
+        pytest.param(EARLIEST, 149, Position(1, 0), id="one byte too many costs an entry"),
+        pytest.param(EARLIEST, 50, Position(1, 9), id="up to the end of a ledger"),
+        pytest.param(EARLIEST, 49, Position(3, 0), id="in the last ledger"),
+        pytest.param(EARLIEST, 0, Position(3, 1), id="nothing is left"),
+        pytest.param(Position(3, 0), 40, Position(3, 0), id="never back"),
+        pytest.param(Position(1, 4), 75, Position(1, 7), id="from the middle"),
+    ],
+)
+def test_position_leaving(after: Position, size: int, expected: Position) -> None:
+    ledgers = [
+        LedgerRecord(1, 10, 100, 0),
+        LedgerRecord(2, 0, 0, 0),
+        LedgerRecord(3, 2, 50, 0),
+        LedgerRecord(4, 0, 0, 0),
+    ]
+    found = position_leaving(ledgers, after, size)
+    assert found == expected
+    assert bytes_after(ledgers, found) <= size

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import LastMessage, TopicSettings
+from interpulse.broker.live.api import LastMessage, SubType, TopicSettings
 from interpulse.model.errors import NotFound, PersistenceError, ServiceNotReady, SubscriptionNotFound, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.policies import RetentionPolicies
@@ -79,6 +80,19 @@ async def test_marker_that_is_published_while_a_group_is_on_its_way_is_never_del
     topic.log.committed(on_its_way)
     await bench.settle()
     assert sink.numbers() == [0, 2]
+
+
+@pytest.mark.parametrize("sub_type", list(SubType))
+async def test_terminated_topic_that_is_read_from_the_log_then_its_end_is_told_behind_the_last_entry(
+    bench: Any, sub_type: SubType
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, 1, 2)
+    await topic.terminate()
+    await bench.restart()
+    _, sink = await bench.consumer(await bench.topic(), sub_type=sub_type)
+    assert (sink.numbers(), sink.ended) == ([1, 2], 1)
 
 
 async def test_terminate_then_no_more_entries_and_consumers_know_the_end(bench: Any, make_entry: Any) -> None:
@@ -156,3 +170,28 @@ class TestTrimming:
         await topic.maintain()
         assert self.ledgers(topic) == [3]
         assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 2
+
+
+async def test_unloading_when_entries_are_on_their_way_then_those_behind_are_not_answered_but_sent_away(
+    bench: Any, make_entry: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+    begun, go_on, close_log = asyncio.Event(), asyncio.Event(), topic.log.close
+
+    async def close_slowly() -> None:
+        begun.set()
+        await go_on.wait()
+        await close_log()
+
+    monkeypatch.setattr(topic.log, "close", close_slowly)
+    producer.publish(1, -1, 1, make_entry(1))
+    closing = asyncio.create_task(topic.close())
+    await begun.wait()
+    producer.publish(2, -1, 1, make_entry(2))
+    assert sink.closed == []
+    go_on.set()
+    await closing
+    assert ([receipt[0] for receipt in sink.received], sink.failures, sink.closed) == ([1], [], [1])
+    producer.publish(3, -1, 1, make_entry(3))
+    assert (len(sink.received), sink.failures) == (1, [])

@@ -44,15 +44,15 @@ async def test_epoch_when_the_record_changes_at_the_same_time_then_nothing_is_lo
     metadata: MemoryMetadataStore, state: TopicStateStore
 ) -> None:
     await metadata.commit([Put(KEY, b'{"ledgers":[1],"properties":{"a":"b"}}')])
-    assert await state.read_epoch() is None
-    await asyncio.gather(*(state.write_epoch(epoch) for epoch in range(3)))
-    assert await state.read_epoch() == 2
+    assert await state.read_counters() == (None, None)
+    await asyncio.gather(*(state.write_epoch(epoch) for epoch in range(3)), state.write_index(7))
+    assert await state.read_counters() == (2, 7)
     stored = await metadata.get(KEY)
     assert stored is not None
     assert b'"properties": {"a": "b"}' in stored.value
 
 
 async def test_epoch_of_a_topic_that_is_gone_is_refused(state: TopicStateStore) -> None:
-    assert await state.read_epoch() is None
+    assert await state.read_counters() == (None, None)
     with pytest.raises(ServiceNotReady):
         await state.write_epoch(1)

@@ -60,8 +60,8 @@ ROUTER = Router(
     ],
 )
 def test_path_finds_its_handler(method: str, path: str, name: str, params: dict[str, str]) -> None:
-    handler, found = ROUTER.find(method, path)
-    assert (handler.__name__, found) == (name, params)
+    route, found = ROUTER.find(method, path)
+    assert (route.handler.__name__, found) == (name, params)
 
 
 @pytest.mark.parametrize("path", ["/", "", "/namespaces", "/namespaces/", "/topic/demo/a/x", "/persistent/demo//x"])

@@ -11,11 +11,12 @@ import pytest
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, LATEST
 from interpulse.storage.api import DataDirectoryUnusable, LogDamaged, LogFenced
+from interpulse.storage.journals import LedgerGone
 from interpulse.storage.log import journal as journal_module
 from interpulse.storage.log.journal import SegmentJournal, open_log_store
 from interpulse.storage.log.reader import SegmentReader
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.topic_log import LedgerGone, TopicLog, TopicLogStore
+from interpulse.storage.topic_log import TopicLog, TopicLogStore
 from tests.durability.simulated_disk import SimulatedDisk
 from tests.unit.storage.listeners import Listener, read_all
 

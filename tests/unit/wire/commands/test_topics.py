@@ -1,6 +1,9 @@
 """Answers whose ``response`` must be there, and the PIP-344 and PIP-35 fields."""
 
 from collections.abc import Callable
+from itertools import product
+
+import pytest
 
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -20,6 +23,30 @@ def test_answers_always_carry_response(read: Read) -> None:
     failure = read(commands.partitioned_metadata_error(1, 11, "")).partitionMetadataResponse
     assert failure.response == pb.CommandPartitionedTopicMetadataResponse.Failed
     assert failure.HasField("message")
+
+
+@pytest.mark.parametrize("request_id", [0, 127, 128, 2**14, 2**64 - 1])
+@pytest.mark.parametrize("tls", ["", "pulsar+ssl://a:2"])
+@pytest.mark.parametrize("flags", list(product([False, True], repeat=3)))
+def test_answer_of_a_lookup_is_what_protobuf_writes(request_id: int, tls: str, flags: tuple[bool, bool, bool]) -> None:
+    redirect, authoritative, proxied = flags
+    kind = pb.CommandLookupTopicResponse.Redirect if redirect else pb.CommandLookupTopicResponse.Connect
+    message = pb.CommandLookupTopicResponse(
+        brokerServiceUrl="pulsar://a:1",
+        brokerServiceUrlTls=tls or None,
+        response=kind,
+        request_id=request_id,
+        authoritative=authoritative,
+        proxy_through_service_url=proxied,
+    )
+    assert commands.encode(message) == commands.lookup_response(
+        request_id,
+        broker_url="pulsar://a:1",
+        broker_url_tls=tls,
+        redirect=redirect,
+        authoritative=authoritative,
+        proxy_through_service_url=proxied,
+    )
 
 
 def test_metadata_request_when_it_may_create_then_looks_like_an_old_client(read: Read) -> None:

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from interpulse.client.sync import Portal
+from interpulse.client.portal import Portal
 from interpulse.model.errors import AlreadyClosed
 
 

@@ -1,0 +1,1 @@
+"""Who somebody is, and whether he may do what he asks for."""

@@ -1,0 +1,101 @@
+"""Who a client is: credentials in, an identity out, the same for both doors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from interpulse.model.errors import AuthenticationError
+
+__all__ = ["AccessMeter", "Authentication", "BadCredentials", "Identity", "Provider", "Refused"]
+
+
+class BadCredentials(AuthenticationError):
+    """Somebody is not let in. ``str()`` is all he is told; ``detail`` is for the log and holds no secret."""
+
+    def __init__(self, message: str = "Failed to authenticate", detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Somebody who proved who he is."""
+
+    role: str
+    expires_at: float | None = None
+    """When the proof ends, in seconds since 1970; None = never."""
+
+
+class Provider(Protocol):
+    """One way to prove who one is."""
+
+    name: str
+    """As Pulsar names it, in settings and metrics."""
+    method: str
+    """As clients name it when they connect."""
+
+    def authenticate(self, credentials: bytes) -> Identity:
+        """Raises Refused."""
+        ...
+
+
+@dataclass(slots=True)
+class AccessMeter:
+    """How often somebody was let in or not, since the broker started."""
+
+    successes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By provider and method."""
+    failures: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """By provider, method and reason."""
+    expired_tokens: int = 0
+
+
+class Refused(Exception):
+    """What a provider raises: ``reason`` as metrics count it, and the detail for the log."""
+
+    def __init__(self, reason: str, detail: str, *, expired: bool = False) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.expired = expired
+
+
+class Authentication:
+    """Asks the provider that the client's method belongs to."""
+
+    def __init__(self, providers: Iterable[Provider], *, anonymous_role: str = "") -> None:
+        """``anonymous_role`` is given to whoever brings no credentials that a provider is for; empty = to nobody."""
+        self._providers: Mapping[str, Provider] = {provider.method: provider for provider in providers}
+        self._anonymous_role = anonymous_role
+        self.meter = AccessMeter()
+
+    def authenticate(self, method: str, credentials: bytes) -> Identity:
+        """The identity behind these credentials; raises BadCredentials."""
+        provider = self._providers.get(method)
+        if provider is None:
+            if self._anonymous_role:
+                return Identity(self._anonymous_role)
+            raise BadCredentials(detail=f"authentication method {method[:100]!r} is not offered")
+        try:
+            identity = provider.authenticate(credentials)
+        except Refused as refusal:
+            self.meter.failures[provider.name, method, refusal.reason] += 1
+            self.meter.expired_tokens += refusal.expired
+            raise BadCredentials(detail=str(refusal)) from None
+        self.meter.successes[provider.name, method] += 1
+        return identity
+
+    def authenticate_http(self, headers: Mapping[str, str]) -> Identity:
+        """The same for the headers of a call, which may come with any case of their names."""
+        scheme, _, credentials = headers.get("Authorization", "").partition(" ")
+        # Logs name the method. What stands in the place of an unknown scheme may be a token, so it is not taken over.
+        method = _METHODS_BY_SCHEME.get(scheme.lower(), "unknown" if scheme else "none")
+        try:
+            return self.authenticate(method, credentials.strip().encode(errors="replace"))
+        except BadCredentials as error:
+            raise BadCredentials("Authentication required", error.detail) from None
+
+
+_METHODS_BY_SCHEME: Final = {"bearer": "token", "basic": "basic"}

@@ -1,0 +1,130 @@
+"""Whether somebody may do what he asks for.
+
+Reads who administers the tenant and what the namespace grants, and asks the rules.
+
+Whoever is privileged is recognised first. All others learn by a refusal of permission that a tenant does not exist, as
+in Pulsar, but nothing about namespaces and topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from interpulse.broker.namespaces import Namespaces
+from interpulse.broker.tenants import Tenants
+from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound, Unauthorized
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.permissions import NamespaceOperation, Principal, TopicOperation
+from interpulse.rules.permissions import (
+    check_principals,
+    denied_on_namespace,
+    denied_on_topic,
+    may_administer,
+    may_on_namespace,
+    may_on_topic,
+)
+
+__all__ = ["Authorization"]
+
+_NOT_ADMIN: Final = "Don't have permission to administrate resources on this tenant"
+
+
+class Authorization:
+    """Every check raises AuthorizationError, or TenantNotFound; without an exception it is allowed."""
+
+    def __init__(
+        self,
+        tenants: Tenants,
+        namespaces: Namespaces,
+        *,
+        super_users: Iterable[str] = (),
+        proxies: Iterable[str] = (),
+        replicators: Iterable[str] = (),
+        replicator_prefix: str = "pulsar.repl",
+    ) -> None:
+        """``replicator_prefix`` and a dot begin the names of replication cursors."""
+        self._tenants = tenants
+        self._namespaces = namespaces
+        self._super_users = frozenset(super_users)
+        self._proxies = frozenset(proxies)
+        self._replicators = frozenset(replicators)
+        self._cursor_prefix = f"{replicator_prefix}."
+
+    def principal(self, role: str, original: str | None, *, same_allowed: bool = False) -> Principal:
+        """Who asks when ``role`` names somebody it speaks for; see `check_principals`."""
+        error = check_principals(role, original, self._proxies, same_allowed=same_allowed)
+        if error is not None:
+            raise error
+        return Principal(role, original if role in self._proxies else None)
+
+    def is_super_user(self, principal: Principal) -> bool:
+        return all(may_administer(role, super_users=self._super_users) for role in principal.roles)
+
+    def is_replicator(self, principal: Principal) -> bool:
+        """Whether somebody who calls himself a replicator is one (``replicatorRoles``)."""
+        return all(role in self._replicators or role in self._super_users for role in principal.roles)
+
+    def check_super_user(
+        self, principal: Principal, refusal: str = "This operation requires super-user access"
+    ) -> None:
+        """For what concerns the whole cluster."""
+        if not self.is_super_user(principal):
+            raise Unauthorized(refusal)
+
+    async def check_tenant_admin(
+        self, principal: Principal, tenant: str, refusal: AuthorizationError | None = None
+    ) -> None:
+        """For what only the administrators of a tenant may; ``refusal`` is what the others are told."""
+        for role in principal.roles:
+            if not await self._administers(role, tenant):
+                raise refusal or Unauthorized(_NOT_ADMIN)
+
+    async def check_namespace(
+        self,
+        principal: Principal,
+        operation: NamespaceOperation,
+        namespace: NamespaceName,
+        subscription: str | None = None,
+    ) -> None:
+        """For what is done to a namespace as a whole, or to a subscription wherever it has one of that name."""
+        for role in principal.roles:
+            if await self._administers(role, namespace.tenant):
+                continue
+            policies = await self._namespaces.find_policies(namespace)
+            if not may_on_namespace(role, operation, policies) or self._is_anothers(role, subscription):
+                raise denied_on_namespace(operation, namespace)
+
+    async def check_topic(
+        self, principal: Principal, operation: TopicOperation, topic: TopicName, subscription: str | None = None
+    ) -> None:
+        """For what is done with a topic, whether it exists or not."""
+        for role in principal.roles:
+            if await self._administers(role, topic.tenant):
+                continue
+            policies = await self._namespaces.find_policies(topic.namespace_name)
+            if not may_on_topic(role, operation, topic, policies, subscription):
+                raise denied_on_topic(role, operation, topic, policies, subscription)
+            if self._is_anothers(role, subscription):
+                raise denied_on_topic(role, operation, topic, policies)
+
+    def _is_anothers(self, role: str, subscription: str | None) -> bool:
+        """A replication cursor is for replicators: without it, what another cluster does not have yet is trimmed."""
+        return bool(subscription and subscription.startswith(self._cursor_prefix) and role not in self._replicators)
+
+    async def refused_lookups(self, principal: Principal, topics: Mapping[str, TopicName]) -> dict[str, PulsarError]:
+        """Those among many topics that may not be looked up, each with the reason."""
+        refused: dict[str, PulsarError] = {}
+        for name, topic in topics.items():
+            try:
+                await self.check_topic(principal, TopicOperation.LOOKUP, topic)
+            except (AuthorizationError, TenantNotFound):
+                refused[name] = AuthorizationError("Client is not authorized to Lookup")
+        return refused
+
+    async def _administers(self, role: str, tenant: str) -> bool:
+        """Super users administer also what does not exist; for others raises TenantNotFound."""
+        if may_administer(role, super_users=self._super_users):
+            return True
+        admins = (await self._tenants.get(tenant)).admin_roles
+        return may_administer(role, super_users=self._super_users, tenant_admins=admins)

@@ -1,0 +1,153 @@
+"""Keys for tokens: where Pulsar's configuration says they are, and which signatures fit which key."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.request import url2pathname
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    SECP256R1,
+    SECP384R1,
+    SECP521R1,
+    EllipticCurvePrivateKey,
+    EllipticCurvePublicKey,
+)
+from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as generate_curve
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as generate_rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_der_private_key,
+    load_der_public_key,
+)
+
+__all__ = [
+    "PrivateKey",
+    "PublicKey",
+    "UnusableKey",
+    "new_key_pair",
+    "private_key",
+    "public_key",
+    "read_key",
+    "secret_key",
+    "signatures",
+]
+
+PublicKey = RSAPublicKey | EllipticCurvePublicKey
+PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
+
+_SECRET_SIGNATURES: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
+"""The bytes a secret needs: shorter ones are easier to guess than the signature."""
+_RSA_SIGNATURES: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+_CURVE_SIGNATURES: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
+_CURVES: Final = {"secp256r1": SECP256R1(), "secp384r1": SECP384R1(), "secp521r1": SECP521R1()}
+_RSA_BITS_MIN: Final = 2048
+
+
+class UnusableKey(ValueError):
+    """The key cannot be read, or is none for tokens; ``str()`` says why, without showing it."""
+
+
+def read_key(source: str) -> bytes:
+    """The bytes of a key given as ``file:...``, ``data:...``, the path of a file, or base64. Raises UnusableKey."""
+    if source.startswith("data:"):
+        return _data(source)
+    if source.startswith("file:"):
+        return _file(Path(url2pathname(urlsplit(source).path)))
+    if _is_file(source):
+        return _file(Path(source))
+    return _base64(source, "it is neither file:..., data:..., the path of a file that is there, nor base64")
+
+
+def secret_key(raw: bytes) -> bytes:
+    """A key that signs and verifies; raises UnusableKey for one that is too short."""
+    if len(raw) < min(_SECRET_SIGNATURES.values()):
+        raise UnusableKey(
+            f"a secret key needs at least 32 bytes, this one has {len(raw)}; make one with tokens create-secret-key"
+        )
+    return raw
+
+
+def public_key(raw: bytes) -> PublicKey:
+    """A key that verifies, in the DER form of `tokens create-key-pair`; raises UnusableKey."""
+    try:
+        key = load_der_public_key(raw)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise UnusableKey("it is not a public key in DER form (X.509 SubjectPublicKeyInfo)") from error
+    if not isinstance(key, RSAPublicKey | EllipticCurvePublicKey) or not signatures(key):
+        raise UnusableKey(
+            "it is not a public key for RSA of 2048 bits or more, or one of the curves P-256, P-384 and P-521"
+        )
+    return key
+
+
+def private_key(raw: bytes) -> PrivateKey:
+    """A key that signs, in the DER form of `tokens create-key-pair`; raises UnusableKey."""
+    try:
+        key = load_der_private_key(raw, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise UnusableKey("it is not a private key in DER form (PKCS 8)") from error
+    if not isinstance(key, RSAPrivateKey | EllipticCurvePrivateKey) or not signatures(key.public_key()):
+        raise UnusableKey(
+            "it is not a private key for RSA of 2048 bits or more, or one of the curves P-256, P-384 and P-521"
+        )
+    return key
+
+
+def new_key_pair(signature: str) -> tuple[bytes, bytes]:
+    """A new private and its public key, in DER form, for one signature algorithm."""
+    curve = next((curve for curve, name in _CURVE_SIGNATURES.items() if name == signature), None)
+    pair: PrivateKey = generate_rsa(65537, _RSA_BITS_MIN) if curve is None else generate_curve(_CURVES[curve])
+    return (
+        pair.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()),
+        pair.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
+    )
+
+
+def signatures(key: bytes | PublicKey) -> tuple[str, ...]:
+    """The signature algorithms a key is for. No other may be accepted with it, whatever a token says of itself."""
+    if isinstance(key, bytes):
+        return tuple(name for name, bytes_min in _SECRET_SIGNATURES.items() if len(key) >= bytes_min)
+    if isinstance(key, EllipticCurvePublicKey):
+        return tuple(name for curve, name in _CURVE_SIGNATURES.items() if key.curve.name == curve)
+    return _RSA_SIGNATURES if key.key_size >= _RSA_BITS_MIN else ()
+
+
+def _data(source: str) -> bytes:
+    head, comma, body = source.partition(",")
+    if not comma:
+        raise UnusableKey("a data: URL needs a comma in front of the key, as in data:;base64,...")
+    return (
+        _base64(body, "what follows data:;base64, is not base64")
+        if head.endswith(";base64")
+        else unquote_to_bytes(body)
+    )
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a path, or holding a null
+        return False
+
+
+def _file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnusableKey(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _base64(text: str, problem: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise UnusableKey(problem) from None

@@ -1,0 +1,159 @@
+"""The guards of the doors, made from the settings. What cannot be meant is refused with the key and a remedy."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from interpulse.broker.access.authentication import Authentication, Provider
+from interpulse.broker.access.authorization import Authorization
+from interpulse.broker.config import BrokerConfig
+from interpulse.broker.namespaces import Namespaces
+from interpulse.broker.tenants import Tenants
+from interpulse.model.errors import PreconditionFailed
+from interpulse.model.permissions import Principal
+
+if TYPE_CHECKING:
+    from interpulse.broker.access.keys import PublicKey
+
+__all__ = ["Access", "build_access", "is_loopback", "words"]
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What both doors ask about everybody who comes. There is none while authentication is off."""
+
+    authentication: Authentication
+    authorization: Authorization | None
+    """None: whoever is let in may do everything."""
+    refresh_check_seconds: int = 60
+    """How often a connection whose credentials end is looked at; 0 = never."""
+    original_authenticated: bool = False
+    """A proxy has to bring the credentials of its clients, their names are not enough."""
+    metrics_guarded: bool = False
+
+    def principal(self, role: str, original: str | None, *, same_allowed: bool = False) -> Principal:
+        """Who asks. Nobody is checked for speaking for others where everybody may do everything."""
+        if self.authorization is None:
+            return Principal(role)
+        return self.authorization.principal(role, original, same_allowed=same_allowed)
+
+
+def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces) -> Access | None:
+    """None while authentication is off. Raises PreconditionFailed for settings that cannot be used."""
+    if not config.authentication_enabled:
+        if config.authorization_enabled:
+            raise PreconditionFailed(
+                "authorizationEnabled=true needs authenticationEnabled=true: permissions are given to roles, and only "
+                "authentication tells the role of a client"
+            )
+        return None
+    authentication = Authentication(_providers(config), anonymous_role=config.anonymous_user_role)
+    return Access(
+        authentication,
+        _authorization(config, tenants, namespaces) if config.authorization_enabled else None,
+        refresh_check_seconds=config.authentication_refresh_check_seconds,
+        original_authenticated=config.authenticate_original_auth_data,
+        metrics_guarded=config.authenticate_metrics_endpoint,
+    )
+
+
+def words(text: str) -> list[str]:
+    """A setting that lists names, with commas between them."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there; a name that is no address counts as one of others."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _authorization(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces) -> Authorization:
+    return Authorization(
+        tenants,
+        namespaces,
+        super_users=words(config.super_user_roles),
+        proxies=words(config.proxy_roles),
+        replicators=words(config.replicator_roles),
+        replicator_prefix=config.replicator_prefix,
+    )
+
+
+def _providers(config: BrokerConfig) -> list[Provider]:
+    names = words(config.authentication_providers)
+    if not names:
+        raise PreconditionFailed(
+            "authenticationEnabled=true needs authenticationProviders, "
+            "for example org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
+        )
+    return [_provider(name, config) for name in dict.fromkeys(names)]
+
+
+def _provider(name: str, config: BrokerConfig) -> Provider:
+    """Java class names are known by their last part."""
+    simple = name.rpartition(".")[2]
+    make = _MAKERS.get(simple)
+    if make is None:
+        reason = _REASONS.get(simple, "it is not known")
+        raise PreconditionFailed(
+            f"authenticationProviders={name} is not offered by this broker: {reason}; offered: {', '.join(_MAKERS)}"
+        )
+    return make(config)
+
+
+def _token_provider(config: BrokerConfig) -> Provider:
+    from interpulse.broker.access.tokens import TokenProvider, TokenVerifier  # a broker without tokens starts without
+
+    if config.token_audience_claim and not config.token_audience:
+        raise PreconditionFailed(
+            f"tokenAudienceClaim={config.token_audience_claim} needs tokenAudience: what tokens for us name there"
+        )
+    return TokenProvider(
+        TokenVerifier(
+            _token_key(config),
+            role_claim=config.token_auth_claim or "sub",
+            audience_claim=config.token_audience_claim,
+            audience=config.token_audience,
+            clock_skew_seconds=config.token_allowed_clock_skew_seconds,
+        )
+    )
+
+
+def _token_key(config: BrokerConfig) -> bytes | PublicKey:
+    """The secret key wins over the public one, as in Pulsar. Errors never show what was given: it may be the key."""
+    from interpulse.broker.access.keys import public_key, read_key, secret_key, signatures
+
+    if config.token_secret_key:
+        return _usable("tokenSecretKey", lambda: secret_key(read_key(config.token_secret_key)))
+    if not config.token_public_key:
+        raise PreconditionFailed("AuthenticationProviderToken needs tokenSecretKey or tokenPublicKey")
+    key = _usable("tokenPublicKey", lambda: public_key(read_key(config.token_public_key)))
+    algorithm = config.token_public_alg or "RS256"
+    if algorithm not in signatures(key):
+        raise PreconditionFailed(
+            f"tokenPublicAlg={algorithm} does not fit tokenPublicKey, which is for {', '.join(signatures(key))}"
+        )
+    return key
+
+
+def _usable(setting: str, read: Callable[[], Key]) -> Key:
+    from interpulse.broker.access.keys import UnusableKey
+
+    try:
+        return read()
+    except UnusableKey as error:
+        raise PreconditionFailed(f"{setting} cannot be used: {error}") from None
+
+
+_MAKERS: Final[Mapping[str, Callable[[BrokerConfig], Provider]]] = {"AuthenticationProviderToken": _token_provider}
+_REASONS: Final = {
+    "AuthenticationProviderBasic": "it needs the password hashes of htpasswd, tokens do the same without a file",
+    "AuthenticationProviderTls": "the broker has no TLS listener",
+}

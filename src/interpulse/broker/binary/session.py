@@ -1,0 +1,156 @@
+"""Who is at the other end of one connection, as long as authentication is on.
+
+Credentials are decided on with CONNECT. Those that end are looked at every ``authenticationRefreshCheckSeconds``: the
+client is asked for new ones over the same connection, which is closed if none come until the next look, or if they are
+another role's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from interpulse.broker.access.authentication import BadCredentials, Identity
+from interpulse.broker.access.setup import Access
+from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.permissions import NamespaceOperation, Principal, TopicOperation
+from interpulse.wire import pulsar_api_pb2 as pb
+
+if TYPE_CHECKING:
+    from interpulse.broker.binary.connection import ClientConnection
+
+__all__ = ["Session", "admit", "renew"]
+
+_logger = logging.getLogger(__name__)
+
+
+class Session:
+    """One client that was let in."""
+
+    def __init__(
+        self,
+        connection: ClientConnection,
+        access: Access,
+        method: str,
+        identity: Identity,
+        principal: Principal,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """``now`` gives seconds since 1970, in which credentials end."""
+        self.principal = principal
+        self.authorization = access.authorization
+        self._connection = connection
+        self._access = access
+        self._method = method
+        self.rechecks = 0
+        """How often permissions have changed since this client was let in."""
+
+        self._identity = identity
+        self._now = now
+        self._challenged = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._watch()
+
+    @property
+    def is_replicator(self) -> bool:
+        """Whether it may call itself one; without authorization its name alone decides."""
+        return self.authorization is None or self.authorization.is_replicator(self.principal)
+
+    def renew(self, method: str, credentials: bytes) -> None:
+        """Take new credentials; raises BadCredentials for bad ones and for those of another role."""
+        identity = self._access.authentication.authenticate(method, credentials)
+        if identity.role != self._identity.role:
+            raise BadCredentials(detail=f"new credentials are those of {identity.role}, not of {self._identity.role}")
+        self._identity = identity
+        self._challenged = False
+        self._watch()
+
+    async def recheck(self, namespace: NamespaceName) -> None:
+        """The permissions of a namespace have changed: close what the client may not have open any more."""
+        self.rechecks += 1
+        for opened in list(self._connection.producers.values()):
+            topic = opened.topic.name
+            if topic.namespace_name == namespace and not await self._may(TopicOperation.PRODUCE, topic):
+                opened.producer.close_by_broker()
+        for reading in list(self._connection.consumers.values()):
+            topic, subscription = reading.topic.name, reading.consumer.subscription_name
+            if topic.namespace_name == namespace and not await self._may(TopicOperation.CONSUME, topic, subscription):
+                reading.consumer.close_by_broker()
+        for watcher_id, watcher in list(self._connection.topic_watchers.items()):
+            allowed = watcher.namespace != namespace or await self._may_list(namespace)
+            if not allowed and self._connection.topic_watchers.get(watcher_id) is watcher:
+                del self._connection.topic_watchers[watcher_id]
+                watcher.close()  # no command tells the client; when it makes sure of its list it is refused
+
+    async def _may_list(self, namespace: NamespaceName) -> bool:
+        if self.authorization is not None:
+            try:
+                await self.authorization.check_namespace(self.principal, NamespaceOperation.GET_TOPICS, namespace)
+            except (AuthorizationError, TenantNotFound):
+                return False
+        return True
+
+    async def _may(self, operation: TopicOperation, topic: TopicName, subscription: str | None = None) -> bool:
+        if self.authorization is not None:
+            try:
+                await self.authorization.check_topic(self.principal, operation, topic, subscription)
+            except (AuthorizationError, TenantNotFound):
+                return False
+        return True
+
+    def close(self) -> None:
+        """The connection is gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _watch(self) -> None:
+        self.close()
+        if self._identity.expires_at is not None and self._access.refresh_check_seconds:
+            self._timer = self._connection.loop.call_later(self._access.refresh_check_seconds, self._check)
+
+    def _check(self) -> None:
+        expires_at = self._identity.expires_at
+        if expires_at is not None and expires_at <= self._now():
+            if self._challenged or not self._connection.accepts_auth_challenge:
+                self._connection.drop(f"credentials of {self.principal.role} have expired")
+                return
+            self._challenged = True
+            self._connection.challenge(self._method)
+        self._watch()
+
+
+def admit(connection: ClientConnection, access: Access, connect: pb.CommandConnect) -> None:
+    """Decide on CONNECT: let the client in as somebody, or turn it away."""
+    try:
+        session = _session(connection, access, connect)
+    except PulsarError as error:
+        detail = error.detail if isinstance(error, BadCredentials) else str(error)
+        told = error if isinstance(error, BadCredentials) else AuthorizationError("Invalid roles.")
+        connection.refuse(told, detail)
+        return
+    connection.session = session
+    connection.greet()
+
+
+def renew(connection: ClientConnection, session: Session, response: pb.AuthData) -> None:
+    """Take the answer to a challenge, or end the connection."""
+    try:
+        session.renew(response.auth_method_name, response.auth_data)
+    except BadCredentials as error:
+        connection.end(error, error.detail)
+
+
+def _session(connection: ClientConnection, access: Access, connect: pb.CommandConnect) -> Session:
+    method = connect.auth_method_name or "none"
+    identity = access.authentication.authenticate(method, connect.auth_data)
+    original = connect.original_principal or None
+    if original is not None and access.original_authenticated:
+        data = connect.original_auth_data.encode()
+        original = access.authentication.authenticate(connect.original_auth_method, data).role
+    return Session(connection, access, method, identity, access.principal(identity.role, original))

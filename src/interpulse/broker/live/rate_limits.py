@@ -1,0 +1,120 @@
+"""Rates that limit what is published and delivered. Pure: the time is an argument, whole numbers only.
+
+Tokens flow in evenly and no more of them gather than one period brings. Whoever finds at least one may go, whatever it
+costs: what is overdrawn has to flow in before the next one may, so the rate holds on average, and after a pause at
+most one period's worth comes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from interpulse.broker.live.api import Delivery
+
+__all__ = ["ENTRIES_MAX", "PAUSE_MS_MIN", "RateLimit", "TokenBucket"]
+
+PAUSE_MS_MIN = 10
+"""Whoever has to wait waits so long at least: what flows in meanwhile is not lost, and fast rates need few timers."""
+
+ENTRIES_MAX = 2**31 - 1
+"""As many entries as anybody can ask for."""
+
+_MS_PER_SECOND = 1000
+
+
+class TokenBucket:
+    """Tokens of one kind: ``rate`` of them per period, at most so many at once; full at first."""
+
+    __slots__ = ("_filled_ms", "_level", "_period_ms", "_rate")
+
+    def __init__(self, rate: int, period_seconds: int, now_ms: int) -> None:
+        self._rate = rate
+        self._period_ms = period_seconds * _MS_PER_SECOND
+        self._level = rate * self._period_ms
+        """Tokens times the period in ms, so that what one millisecond brings is a whole number."""
+        self._filled_ms = now_ms
+
+    def available(self, now_ms: int) -> int:
+        """Whole tokens; below 0 while it is overdrawn."""
+        self._fill(now_ms)
+        return self._level // self._period_ms
+
+    def spend(self, tokens: int, now_ms: int) -> None:
+        """Take so many, whether they are there or not."""
+        self._fill(now_ms)
+        self._level -= tokens * self._period_ms
+
+    def wait_ms(self, now_ms: int) -> int:
+        """How long until there is a token; 0 = there is one."""
+        self._fill(now_ms)
+        return max(0, -((self._level - self._period_ms) // self._rate))
+
+    def set_rate(self, rate: int, now_ms: int) -> None:
+        """From now on so many per period; what is there or owed stays, within the new bound."""
+        self._fill(now_ms)
+        self._rate = rate
+        self._level = min(self._level, rate * self._period_ms)
+
+    def _fill(self, now_ms: int) -> None:
+        passed = now_ms - self._filled_ms
+        self._filled_ms = now_ms
+        if passed > 0:  # a clock that was set back brings nothing
+            self._level = min(self._level + passed * self._rate, self._rate * self._period_ms)
+
+
+class RateLimit:
+    """Messages and bytes per period; a number of 0 or less does not limit."""
+
+    __slots__ = ("_bytes", "_messages", "period_seconds")
+
+    def __init__(self, messages: int, size: int, period_seconds: int, now_ms: int) -> None:
+        self.period_seconds = period_seconds
+        self._messages = TokenBucket(messages, period_seconds, now_ms) if messages > 0 else None
+        self._bytes = TokenBucket(size, period_seconds, now_ms) if size > 0 else None
+
+    def spend(self, messages: int, size: int, now_ms: int) -> None:
+        """So much went, whether it was allowed or not."""
+        if self._messages is not None:
+            self._messages.spend(messages, now_ms)
+        if self._bytes is not None:
+            self._bytes.spend(size, now_ms)
+
+    def wait_ms(self, now_ms: int) -> int:
+        """How long until something may go; 0 = now."""
+        return max((each.wait_ms(now_ms) for each in self._buckets()), default=0)
+
+    def room(self, now_ms: int) -> int:
+        """How many entries may go at most: each has at least one message."""
+        if self.wait_ms(now_ms):
+            return 0
+        return ENTRIES_MAX if self._messages is None else self._messages.available(now_ms)
+
+    def admitted(self, batch: Sequence[Delivery], now_ms: int) -> int:
+        """How many entries from the beginning of ``batch`` may go now; the last may overdraw."""
+        messages = None if self._messages is None else self._messages.available(now_ms)
+        size = None if self._bytes is None else self._bytes.available(now_ms)
+        for number, delivery in enumerate(batch):
+            if (messages is not None and messages <= 0) or (size is not None and size <= 0):
+                return number
+            if messages is not None:
+                messages -= delivery.message_count
+            if size is not None:
+                size -= len(delivery.entry)
+        return len(batch)
+
+    def short_of(self, now_ms: int) -> tuple[bool, bool]:
+        """Whether messages, and whether bytes, are what has to be waited for."""
+        return (
+            self._messages is not None and self._messages.available(now_ms) <= 0,
+            self._bytes is not None and self._bytes.available(now_ms) <= 0,
+        )
+
+    def set_rates(self, messages: int, size: int, now_ms: int) -> None:
+        """Other numbers for what was limited so far."""
+        if self._messages is not None:
+            self._messages.set_rate(messages, now_ms)
+        if self._bytes is not None:
+            self._bytes.set_rate(size, now_ms)
+
+    def _buckets(self) -> Iterable[TokenBucket]:
+        return (each for each in (self._messages, self._bytes) if each is not None)

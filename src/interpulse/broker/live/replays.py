@@ -1,0 +1,69 @@
+"""Positions of entries that wait to be sent outside the order of the log, oldest first. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+
+from interpulse.model.ids import Position
+
+__all__ = ["Replays"]
+
+
+class Replays:
+    """A sorted set of positions: most come in order, and most leave from the front."""
+
+    __slots__ = ("_positions",)
+
+    def __init__(self, positions: Iterable[Position] = ()) -> None:
+        self._positions = sorted(positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __iter__(self) -> Iterator[Position]:
+        return iter(self._positions)
+
+    def __contains__(self, position: Position) -> bool:
+        index = bisect_left(self._positions, position)
+        return index < len(self._positions) and self._positions[index] == position
+
+    def first(self, count: int) -> list[Position]:
+        """The oldest, at most so many; they stay."""
+        return self._positions[:count]
+
+    def add(self, position: Position) -> None:
+        """Nothing happens if it is there already."""
+        positions = self._positions
+        if not positions or positions[-1] < position:
+            positions.append(position)
+        elif position not in self:
+            positions.insert(bisect_left(positions, position), position)
+
+    def add_all(self, positions: Iterable[Position]) -> None:
+        """None of them is there yet."""
+        self._positions.extend(positions)
+        self._positions.sort()
+
+    def discard(self, position: Position) -> bool:
+        """False if it was not there."""
+        index = bisect_left(self._positions, position)
+        if index == len(self._positions) or self._positions[index] != position:
+            return False
+        del self._positions[index]
+        return True
+
+    def discard_all(self, gone: set[Position]) -> None:
+        """All of them leave; those that are not there are none the matter."""
+        if gone:
+            self._positions = [each for each in self._positions if each not in gone]
+
+    def pop_upto(self, position: Position) -> list[Position]:
+        """Take out everything up to and including this position."""
+        end = bisect_right(self._positions, position)
+        taken = self._positions[:end]
+        del self._positions[:end]
+        return taken
+
+    def clear(self) -> None:
+        self._positions.clear()

@@ -1,0 +1,47 @@
+"""How often one consumer may subscribe to a topic. Pure: the time is an argument.
+
+A consumer is known by the host it comes from, its name and its id, so that one that subscribes again and again is
+stopped, and others are not.
+"""
+
+from __future__ import annotations
+
+from interpulse.broker.live.api import SubscribeRequest
+from interpulse.broker.live.rate_limits import TokenBucket
+from interpulse.model.errors import NotAllowed
+from interpulse.model.messaging_policies import SubscribeRate
+
+__all__ = ["SubscribeLimits"]
+
+_REMEMBERED_MAX = 10_000
+"""Consumers that are known; of more, those that did not come for long are forgotten, else the first half."""
+
+
+class SubscribeLimits:
+    """See the module."""
+
+    def __init__(self, rate: SubscribeRate) -> None:
+        self.rate = rate
+        self._buckets: dict[tuple[str, str, int], TokenBucket] = {}
+
+    def check(self, request: SubscribeRequest, now_ms: int) -> None:
+        """Raises NotAllowed if this consumer came too often."""
+        rate = self.rate
+        host = request.address.rpartition(":")[0]
+        consumer = host, request.consumer_name, request.consumer_id
+        bucket = self._buckets.get(consumer)
+        if bucket is None:
+            self._make_room(now_ms)
+            bucket = self._buckets[consumer] = TokenBucket(rate.subscribes_per_consumer, rate.period_seconds, now_ms)
+        if bucket.available(now_ms) <= 0:
+            raise NotAllowed(
+                "Subscribe limited by subscribe rate limit per consumer. "
+                f"(subscribeRate={rate.subscribes_per_consumer} per {rate.period_seconds} s)"
+            )
+        bucket.spend(1, now_ms)
+
+    def _make_room(self, now_ms: int) -> None:
+        if len(self._buckets) >= _REMEMBERED_MAX:
+            full = self.rate.subscribes_per_consumer
+            known = [(who, each) for who, each in self._buckets.items() if each.available(now_ms) < full]
+            self._buckets = dict(known[-_REMEMBERED_MAX // 2 :])

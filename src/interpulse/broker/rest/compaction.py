@@ -1,0 +1,45 @@
+"""REST calls about compaction: begin it, and ask how it goes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.opening import open_each, open_persistent
+from interpulse.model.errors import Conflict, OperationNotAllowed, TopicNotFound
+
+__all__ = ["ROUTES"]
+
+
+async def compact(call: Call) -> Answer:
+    """Begin to compact the topic, or all its partitions; raises Conflict if one of them is being compacted already."""
+    _check_stored(call)
+    conflicts: list[Conflict] = []
+    async for each in open_each(call):
+        topic = await open_persistent(call, each.name)
+        try:
+            topic.compaction.begin()
+        except Conflict as conflict:
+            conflicts.append(conflict)
+    if conflicts:
+        raise conflicts[0]
+    return DONE
+
+
+async def status(call: Call) -> Answer:
+    """As in Pulsar, a partitioned topic has no status of its own."""
+    _check_stored(call)
+    topic = call.topic
+    if await call.rooms.lifecycle.partitions(topic, create=False):
+        raise TopicNotFound(f"Topic {topic} not found: it is partitioned, ask for the status of its partitions")
+    return answer_json((await open_persistent(call, topic)).compaction.shown())
+
+
+def _check_stored(call: Call) -> None:
+    if not call.topic.is_persistent:
+        raise OperationNotAllowed("A non-persistent topic cannot be compacted: it keeps no messages")
+
+
+_PATH: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/compaction"
+
+ROUTES: Final = (Route("PUT", _PATH, compact), Route("GET", _PATH, status))

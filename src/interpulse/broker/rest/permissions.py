@@ -1,0 +1,91 @@
+"""REST calls about permissions: who may produce and consume, and who may use which subscription."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.model.errors import InvalidRequest
+
+__all__ = ["ROUTES"]
+
+
+async def get_of_namespace(call: Call) -> Answer:
+    permissions = await call.rooms.grants.of_namespace(call.namespace)
+    return answer_json(permissions.to_json()["namespace_auth"])
+
+
+async def grant(call: Call) -> Answer:
+    await call.rooms.grants.grant(call.namespace, call.param("role"), _texts(call, "Actions"))
+    return DONE
+
+
+async def revoke(call: Call) -> Answer:
+    await call.rooms.grants.revoke(call.namespace, call.param("role"))
+    return DONE
+
+
+async def get_of_subscriptions(call: Call) -> Answer:
+    permissions = await call.rooms.grants.of_namespace(call.namespace)
+    return answer_json(permissions.to_json()["subscription_auth_roles"])
+
+
+async def grant_on_subscription(call: Call) -> Answer:
+    await call.rooms.grants.grant_on_subscription(call.namespace, call.subscription, _texts(call, "Roles"))
+    return DONE
+
+
+async def revoke_on_subscription(call: Call) -> Answer:
+    await call.rooms.grants.revoke_on_subscription(call.namespace, call.subscription, call.param("role"))
+    return DONE
+
+
+async def get_of_topic(call: Call) -> Answer:
+    return answer_json(await call.rooms.grants.on_topic(call.topic))
+
+
+async def grant_on_topic(call: Call) -> Answer:
+    await call.rooms.grants.grant_on_topic(call.topic, call.param("role"), _texts(call, "Actions"))
+    return DONE
+
+
+async def revoke_on_topic(call: Call) -> Answer:
+    await call.rooms.grants.revoke_on_topic(call.topic, call.param("role"))
+    return DONE
+
+
+async def get_auth_mode(call: Call) -> Answer:
+    return answer_json(await call.rooms.grants.auth_mode(call.namespace))
+
+
+async def set_auth_mode(call: Call) -> Answer:
+    mode = call.json_or_none()
+    if not isinstance(mode, str | None):
+        raise InvalidRequest(f"subscriptionAuthMode must be a text, not {mode!r}"[:200])
+    await call.rooms.grants.set_auth_mode(call.namespace, mode)
+    return DONE
+
+
+def _texts(call: Call, what: str) -> list[str]:
+    if call.json_or_none() is None:
+        raise InvalidRequest(f"{what} should not be null")
+    return call.strings()
+
+
+_NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
+_GRANTS: Final = f"{_NAMESPACE}/permissions"
+_TOPIC_GRANTS: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/permissions"
+
+ROUTES: Final = (
+    Route("GET", _GRANTS, get_of_namespace),
+    Route("POST", f"{_GRANTS}/{{role}}", grant),
+    Route("DELETE", f"{_GRANTS}/{{role}}", revoke),
+    Route("GET", f"{_GRANTS}/subscription", get_of_subscriptions),
+    Route("POST", f"{_GRANTS}/subscription/{{subscription}}", grant_on_subscription),
+    Route("DELETE", f"{_GRANTS}/{{subscription}}/{{role}}", revoke_on_subscription),
+    Route("GET", _TOPIC_GRANTS, get_of_topic),
+    Route("POST", f"{_TOPIC_GRANTS}/{{role}}", grant_on_topic),
+    Route("DELETE", f"{_TOPIC_GRANTS}/{{role}}", revoke_on_topic),
+    Route("GET", f"{_NAMESPACE}/subscriptionAuthMode", get_auth_mode),
+    Route("POST", f"{_NAMESPACE}/subscriptionAuthMode", set_auth_mode),
+)

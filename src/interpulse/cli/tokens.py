@@ -1,0 +1,222 @@
+"""``tokens``: keys and tokens for a broker with authentication; options and output are those of ``pulsar tokens``."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from pathlib import Path
+from stat import S_ISREG
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from interpulse.cli.params import TIME
+from interpulse.cli.running import CommandFailed
+
+if TYPE_CHECKING:
+    from interpulse.broker.access.keys import PrivateKey, PublicKey
+
+__all__ = ["tokens"]
+
+_SECRET = ("HS256", "HS384", "HS512")
+_PAIR = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
+_SECRET_BYTES = dict(zip(_SECRET, (32, 48, 64), strict=True))
+_FORMS = "file:..., data:..., the path of a file, or base64."
+
+_token = click.argument("token", required=False)
+_token_file = click.option("-f", "--token-file", type=click.Path(), help="Read the token from a file.")
+_token_input = click.option("-i", "--stdin", "from_stdin", is_flag=True, help="Read the token from standard input.")
+_secret_key = click.option("-sk", "--secret-key", help=f"The secret key: {_FORMS}")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def tokens() -> None:
+    """Keys and tokens for a broker with authentication."""
+
+
+@tokens.command("create-secret-key")
+@click.option(
+    "-a", "--signature-algorithm", "algorithm", type=click.Choice(_SECRET), default="HS256", show_default=True
+)
+@click.option("-o", "--output", type=click.Path(), help="Write the key to a file instead of standard output.")
+@click.option("-b", "--base64", "encoded", is_flag=True, help="Write the key as base64.")
+def create_secret_key(algorithm: str, output: str | None, encoded: bool) -> None:
+    """Make a key that signs and verifies tokens. Whoever has it can be anybody."""
+    key = os.urandom(_SECRET_BYTES[algorithm])
+    written = base64.b64encode(key) if encoded else key
+    if output is None:
+        click.echo(written, nl=encoded)
+    else:
+        _write(output, written)
+
+
+@tokens.command("create-key-pair")
+@click.option("-a", "--signature-algorithm", "algorithm", type=click.Choice(_PAIR), default="RS256", show_default=True)
+@click.option("--output-private-key", type=click.Path(), required=True, help="File for the key that signs.")
+@click.option("--output-public-key", type=click.Path(), required=True, help="File for the key that verifies.")
+def create_key_pair(algorithm: str, output_private_key: str, output_public_key: str) -> None:
+    """Make a private key that signs tokens, and the public key that a broker verifies them with."""
+    from interpulse.broker.access.keys import new_key_pair
+
+    private, public = new_key_pair(algorithm)
+    _write(output_private_key, private)
+    _write(output_public_key, public, secret=False)
+
+
+@tokens.command("create")
+@click.option("-s", "--subject", required=True, help="The role the token stands for.")
+@click.option(
+    "-e", "--expiry-time", "expires_in", type=TIME, help="How long it is good: 1h, 3d, 10y; for ever by default."
+)
+@click.option(
+    "-a",
+    "--signature-algorithm",
+    "algorithm",
+    type=click.Choice(_PAIR),
+    default="RS256",
+    show_default=True,
+    help="For a private key; a secret key knows its own.",
+)
+@_secret_key
+@click.option("-pk", "--private-key", help=f"The private key: {_FORMS}")
+@click.option("-hs", "--headers", multiple=True, metavar="KEY=VALUE", help="One more header of the token.")
+def create(
+    subject: str,
+    expires_in: int | None,
+    algorithm: str,
+    secret_key: str | None,
+    private_key: str | None,
+    headers: tuple[str, ...],
+) -> None:
+    """Make a token."""
+    from interpulse.broker.access.keys import signatures
+    from interpulse.broker.access.tokens import create_token
+
+    if (secret_key is None) == (private_key is None):
+        raise click.UsageError("Either --secret-key or --private-key needs to be passed")
+    key = _signing_key(secret_key, private_key)
+    if expires_in is not None and expires_in <= 0:
+        raise click.UsageError("--expiry-time needs to be above 0")
+    signature = signatures(key)[-1] if isinstance(key, bytes) else _fitting(algorithm, key.public_key())
+    more = dict(_pair(each) for each in headers)
+    click.echo(create_token(key, subject, signature=signature, expires_in_seconds=expires_in, headers=more))
+
+
+@tokens.command("show")
+@_token
+@_token_input
+@_token_file
+def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
+    """Print header and claims of a token; nothing is verified."""
+    from interpulse.broker.access.tokens import BadToken, show_token
+
+    try:
+        header, claims = show_token(_given(token, from_stdin, token_file))
+    except BadToken as error:
+        raise CommandFailed(str(error)) from None
+    click.echo(f"{_compact(header)}\n---\n{_compact(claims)}")
+
+
+@tokens.command("validate")
+@_token
+@_token_input
+@_token_file
+@_secret_key
+@click.option("-pk", "--public-key", help=f"The public key: {_FORMS}")
+@click.option(
+    "-a",
+    "--signature-algorithm",
+    "algorithm",
+    type=click.Choice(_PAIR),
+    default="RS256",
+    show_default=True,
+    help="For a public key.",
+)
+def validate(
+    token: str | None,
+    from_stdin: bool,
+    token_file: str | None,
+    secret_key: str | None,
+    public_key: str | None,
+    algorithm: str,
+) -> None:
+    """Check signature and time of a token, and print its claims."""
+    from interpulse.broker.access.tokens import BadToken, TokenVerifier, show_token
+
+    if (secret_key is None) == (public_key is None):
+        raise click.UsageError("Either --secret-key or --public-key needs to be passed")
+    text = _given(token, from_stdin, token_file)
+    try:
+        TokenVerifier(_verifying_key(secret_key, public_key, algorithm)).verify(text)
+    except BadToken as error:
+        raise CommandFailed(str(error)) from None
+    claims = show_token(text)[1]
+    click.echo("{" + ", ".join(f"{name}={value}" for name, value in claims.items()) + "}")
+
+
+def _signing_key(secret: str | None, private: str | None) -> bytes | PrivateKey:
+    from interpulse.broker.access.keys import UnusableKey, private_key, read_key, secret_key
+
+    try:
+        return secret_key(read_key(secret)) if secret is not None else private_key(read_key(private or ""))
+    except UnusableKey as error:
+        raise CommandFailed(f"the key cannot be used: {error}") from None
+
+
+def _verifying_key(secret: str | None, public: str | None, algorithm: str) -> bytes | PublicKey:
+    from interpulse.broker.access.keys import UnusableKey, public_key, read_key, secret_key
+
+    try:
+        if secret is not None:
+            return secret_key(read_key(secret))
+        key = public_key(read_key(public or ""))
+    except UnusableKey as error:
+        raise CommandFailed(f"the key cannot be used: {error}") from None
+    _fitting(algorithm, key)
+    return key
+
+
+def _fitting(algorithm: str, key: PublicKey) -> str:
+    from interpulse.broker.access.keys import signatures
+
+    if algorithm not in signatures(key):
+        raise CommandFailed(f"the key is not for {algorithm}; say with -a for which: {', '.join(signatures(key))}")
+    return algorithm
+
+
+def _given(token: str | None, from_stdin: bool, token_file: str | None) -> str:
+    """The token, from where exactly one option says."""
+    if sum((token is not None, from_stdin, token_file is not None)) != 1:
+        raise click.UsageError("Token needs to be either passed as an argument, or through `--stdin` or `--token-file`")
+    if from_stdin:
+        return sys.stdin.read().strip()
+    if token_file is not None:
+        try:
+            return Path(token_file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandFailed(f"{token_file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return str(token)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise click.UsageError(f"--headers needs key=value, not {text!r}")
+    return key, value
+
+
+def _compact(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _write(path: str, key: bytes, *, secret: bool = True) -> None:
+    """Write a key; one that signs is readable to nobody else."""
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if secret else 0o644), "wb") as file:
+            if secret and S_ISREG(os.fstat(file.fileno()).st_mode):
+                os.fchmod(file.fileno(), 0o600)  # the file may have been there, and readable
+            file.write(key)
+    except OSError as error:
+        raise CommandFailed(f"{path} cannot be written: {error.strerror}") from None

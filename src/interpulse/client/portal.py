@@ -1,0 +1,63 @@
+"""How callers that block reach the event loop in which the client works."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from interpulse.model.errors import AlreadyClosed
+
+__all__ = ["Portal"]
+
+Result = TypeVar("Result")
+
+
+class Portal:
+    """One event loop in one thread, for callers that block. :meth:`close` ends both."""
+
+    def __init__(self, name: str = "interpulse") -> None:
+        self._name = name
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._closed = False
+
+    def call(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Run what ``work`` makes in the loop and wait for its result."""
+        return self.submit(work).result()
+
+    def submit(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> concurrent.futures.Future[Result]:
+        """Run what ``work`` makes in the loop; the future may be waited for in any other thread."""
+        loop = self._running_loop()
+        return asyncio.run_coroutine_threadsafe(work(), loop)
+
+    def run(self, work: Callable[[], Result]) -> Result:
+        """Run a plain function in the loop and wait for its result."""
+
+        async def in_loop() -> Result:
+            return work()
+
+        return self.call(in_loop)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._closed:
+                raise AlreadyClosed("the client is closed")
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def close(self) -> None:
+        """Stop the loop and wait for the thread."""
+        with self._starting:
+            self._closed = True
+            loop, self._loop = self._loop, None
+        if loop is not None and self._thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
+            loop.close()

@@ -1,0 +1,87 @@
+"""From what a broker sends to the messages that the application wants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from interpulse.client.acks import AckTracker
+from interpulse.client.chunks import ChunkAssembler
+from interpulse.client.messages import Message, messages_of
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import parse_entry
+
+__all__ = ["Start", "Unpacker"]
+
+
+class Start(NamedTuple):
+    """Where reading begins: at a message if ``included``, else behind it."""
+
+    id: MessageId
+    included: bool = False
+
+    def admits(self, message_id: MessageId) -> bool:
+        """Whether a message lies behind the start. A start without batch index means the whole entry."""
+        start = self.id
+        if start.position in (EARLIEST, LATEST):
+            return True
+        if message_id.position != start.position:
+            return message_id.position > start.position
+        if start.batch_index < 0 or message_id.batch_index < 0:
+            return self.included
+        return message_id.batch_index >= start.batch_index + (not self.included)
+
+
+class Unpacked(NamedTuple):
+    """The messages of an entry, and how many permits the broker took for it."""
+
+    messages: list[Message]
+    permits: int
+
+
+class Unpacker:
+    """Takes entries of one topic or partition apart and puts chunks together."""
+
+    def __init__(self, topic: str, partition: int, acks: AckTracker) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._acks = acks
+        self._chunks = ChunkAssembler()
+
+    def unpack(
+        self, command: pb.CommandMessage, stored: memoryview, position: Position, start: Start | None
+    ) -> Unpacked:
+        """The messages that are wanted; none for a chunk that is not the last. Raises RemoteProtocolError."""
+        entry = parse_entry(stored)
+        permits = entry.message_count
+        if entry.metadata.num_chunks_from_msg > 1:
+            assembled = self._chunks.add(entry, position)
+            if assembled is None:
+                return Unpacked([], permits)
+            entry = assembled.entry
+            self._acks.remember_chunks(position, assembled.positions)
+        messages = messages_of(
+            entry,
+            topic=self._topic,
+            ledger=position.ledger,
+            entry_id=position.entry,
+            partition=self._partition,
+            redelivery_count=command.redelivery_count,
+        )
+        return Unpacked([message for message in messages if self._is_wanted(message, command.ack_set, start)], permits)
+
+    def _is_wanted(self, message: Message, ack_set: Sequence[int], start: Start | None) -> bool:
+        """Not before the start, and not acknowledged before: neither here nor (``ack_set``) as the broker says."""
+        if start is not None and not start.admits(message.id):
+            return False
+        index = message.id.batch_index
+        if index < 0:
+            return True
+        if ack_set and (index // 64 >= len(ack_set) or not ack_set[index // 64] >> index % 64 & 1):
+            return False
+        return not self._acks.is_done(message.id)
+
+    def clear(self) -> None:
+        """What was begun will be sent again from its beginning."""
+        self._chunks.clear()

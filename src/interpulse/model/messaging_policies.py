@@ -1,0 +1,175 @@
+"""What a topic may do with messages and clients: rates, quotas of the backlog, delayed delivery.
+
+The classes mirror Pulsar's JSON, numbers as they stand there; what means "no limit" stands at each. A field that is
+missing, or null, takes its default; one of another type is refused with a ValueError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from interpulse.model.policy_fields import INT_MAX, LONG_MAX, truth, whole_number
+
+__all__ = [
+    "CONSUMER_BACKLOG_EVICTION",
+    "DESTINATION_STORAGE",
+    "MESSAGE_AGE",
+    "PRODUCER_EXCEPTION",
+    "PRODUCER_REQUEST_HOLD",
+    "QUOTA_POLICIES",
+    "QUOTA_TYPES",
+    "BacklogQuota",
+    "DelayedDelivery",
+    "DispatchRate",
+    "PublishRate",
+    "SubscribeRate",
+]
+
+DESTINATION_STORAGE: Final = "destination_storage"
+MESSAGE_AGE: Final = "message_age"
+QUOTA_TYPES: Final = (DESTINATION_STORAGE, MESSAGE_AGE)
+
+PRODUCER_REQUEST_HOLD: Final = "producer_request_hold"
+PRODUCER_EXCEPTION: Final = "producer_exception"
+CONSUMER_BACKLOG_EVICTION: Final = "consumer_backlog_eviction"
+QUOTA_POLICIES: Final = (PRODUCER_REQUEST_HOLD, PRODUCER_EXCEPTION, CONSUMER_BACKLOG_EVICTION)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRate:
+    """What the producers of a topic may publish per second, all together; 0 or less = no limit."""
+
+    messages: int = -1
+    bytes: int = -1
+
+    @property
+    def limited(self) -> bool:
+        return self.messages > 0 or self.bytes > 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"publishThrottlingRateInMsg": self.messages, "publishThrottlingRateInByte": self.bytes}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> PublishRate:
+        return cls(
+            _number(body, "publishThrottlingRateInMsg", -1),
+            _number(body, "publishThrottlingRateInByte", -1, most=LONG_MAX),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRate:
+    """What is handed out to consumers per period; 0 or less = no limit.
+
+    With ``relative_to_publish_rate`` the numbers are what consumers get above what is being published.
+    """
+
+    messages: int = -1
+    bytes: int = -1
+    relative_to_publish_rate: bool = False
+    period_seconds: int = 1
+
+    @property
+    def limited(self) -> bool:
+        return self.messages > 0 or self.bytes > 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "dispatchThrottlingRateInMsg": self.messages,
+            "dispatchThrottlingRateInByte": self.bytes,
+            "relativeToPublishRate": self.relative_to_publish_rate,
+            "ratePeriodInSecond": self.period_seconds,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> DispatchRate:
+        return cls(
+            _number(body, "dispatchThrottlingRateInMsg", -1),
+            _number(body, "dispatchThrottlingRateInByte", -1, most=LONG_MAX),
+            _flag(body, "relativeToPublishRate"),
+            _number(body, "ratePeriodInSecond", 1),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeRate:
+    """How often one consumer, known by its address, may subscribe per period; 0 or less = no limit."""
+
+    subscribes_per_consumer: int = -1
+    period_seconds: int = 30
+
+    @property
+    def limited(self) -> bool:
+        return self.subscribes_per_consumer > 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "subscribeThrottlingRatePerConsumer": self.subscribes_per_consumer,
+            "ratePeriodInSecond": self.period_seconds,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> SubscribeRate:
+        return cls(_number(body, "subscribeThrottlingRatePerConsumer", -1), _number(body, "ratePeriodInSecond", 30))
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogQuota:
+    """How much of a topic may be unacknowledged, and what happens beyond; bytes or seconds, below 1 = no limit.
+
+    Of a quota of the type `DESTINATION_STORAGE` the bytes count, of one of the type `MESSAGE_AGE` the seconds.
+    """
+
+    limit_bytes: int = -1
+    limit_seconds: int = -1
+    policy: str = PRODUCER_REQUEST_HOLD
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "limit": self.limit_bytes,
+            "limitSize": self.limit_bytes,
+            "limitTime": self.limit_seconds,
+            "policy": self.policy,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> BacklogQuota:
+        """``limit`` is the older name of ``limitSize``."""
+        policy = body.get("policy") or PRODUCER_REQUEST_HOLD
+        if policy not in QUOTA_POLICIES:
+            raise ValueError(f"policy must be one of {', '.join(QUOTA_POLICIES)}, not {policy}")
+        limit_bytes = _number(body, "limitSize", _number(body, "limit", -1, most=LONG_MAX), most=LONG_MAX)
+        return cls(limit_bytes, _number(body, "limitTime", -1), policy)
+
+
+@dataclass(frozen=True, slots=True)
+class DelayedDelivery:
+    """Whether messages may ask to be delivered later, how exactly, and how much later; 0 = however late."""
+
+    active: bool = True
+    tick_millis: int = 1000
+    max_delay_millis: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"tickTime": self.tick_millis, "active": self.active, "maxDeliveryDelayInMillis": self.max_delay_millis}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> DelayedDelivery:
+        """Not active unless the JSON says so, as in Pulsar."""
+        return cls(
+            _flag(body, "active"),
+            _number(body, "tickTime", 0, most=LONG_MAX),
+            _number(body, "maxDeliveryDelayInMillis", 0, most=LONG_MAX),
+        )
+
+
+def _number(body: Mapping[str, Any], key: str, default: int, *, most: int = INT_MAX) -> int:
+    value = body.get(key)
+    return default if value is None else whole_number(key, value, most=most)
+
+
+def _flag(body: Mapping[str, Any], key: str) -> bool:
+    value = body.get(key)
+    return False if value is None else truth(key, value)

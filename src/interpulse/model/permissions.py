@@ -1,0 +1,198 @@
+"""Who asks, what can be asked for, and what a namespace grants to whom; ``auth_policies`` of Pulsar's JSON.
+
+The operations carry Pulsar's names, because refusals show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from interpulse.model.names import TopicName
+
+__all__ = [
+    "NO_PERMISSIONS",
+    "SUBSCRIPTION_AUTH_MODES",
+    "SUBSCRIPTION_AUTH_NONE",
+    "SUBSCRIPTION_AUTH_PREFIX",
+    "Action",
+    "NamespaceOperation",
+    "Permissions",
+    "Principal",
+    "TopicOperation",
+]
+
+SUBSCRIPTION_AUTH_NONE: Final = "None"
+SUBSCRIPTION_AUTH_PREFIX: Final = "Prefix"
+SUBSCRIPTION_AUTH_MODES: Final = (SUBSCRIPTION_AUTH_NONE, SUBSCRIPTION_AUTH_PREFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Somebody who was authenticated; behind a proxy also the one it speaks for."""
+
+    role: str
+    original: str | None = None
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Everybody who needs the permission: a proxy may do for a client only what both may."""
+        return (self.role,) if self.original is None else (self.role, self.original)
+
+
+class Action(StrEnum):
+    """What can be granted."""
+
+    PRODUCE = "produce"
+    CONSUME = "consume"
+    FUNCTIONS = "functions"
+    SOURCES = "sources"
+    SINKS = "sinks"
+    PACKAGES = "packages"
+
+
+class NamespaceOperation(StrEnum):
+    """What is done to a namespace as a whole, apart from its policies."""
+
+    CREATE_TOPIC = "CREATE_TOPIC"
+    GET_TOPICS = "GET_TOPICS"
+    DELETE_TOPIC = "DELETE_TOPIC"
+    GET_BUNDLE = "GET_BUNDLE"
+    CLEAR_BACKLOG = "CLEAR_BACKLOG"
+    UNSUBSCRIBE = "UNSUBSCRIBE"
+    GET_PERMISSION = "GET_PERMISSION"
+    GRANT_PERMISSION = "GRANT_PERMISSION"
+    REVOKE_PERMISSION = "REVOKE_PERMISSION"
+
+
+class TopicOperation(StrEnum):
+    """What is done with one topic, apart from its policies."""
+
+    LOOKUP = "LOOKUP"
+    PRODUCE = "PRODUCE"
+    CONSUME = "CONSUME"
+    SUBSCRIBE = "SUBSCRIBE"
+    UNSUBSCRIBE = "UNSUBSCRIBE"
+    GET_SUBSCRIPTIONS = "GET_SUBSCRIPTIONS"
+    GET_STATS = "GET_STATS"
+    GET_METADATA = "GET_METADATA"
+    UPDATE_METADATA = "UPDATE_METADATA"
+    DELETE_METADATA = "DELETE_METADATA"
+    GET_BACKLOG_SIZE = "GET_BACKLOG_SIZE"
+    PEEK_MESSAGES = "PEEK_MESSAGES"
+    RESET_CURSOR = "RESET_CURSOR"
+    SKIP = "SKIP"
+    EXPIRE_MESSAGES = "EXPIRE_MESSAGES"
+    SET_REPLICATED_SUBSCRIPTION_STATUS = "SET_REPLICATED_SUBSCRIPTION_STATUS"
+    GET_REPLICATED_SUBSCRIPTION_STATUS = "GET_REPLICATED_SUBSCRIPTION_STATUS"
+    COMPACT = "COMPACT"
+    OFFLOAD = "OFFLOAD"
+    TERMINATE = "TERMINATE"
+    TRIM_TOPIC = "TRIM_TOPIC"
+    UNLOAD = "UNLOAD"
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What a namespace grants: to roles everywhere in it, to roles on single topics, and who may use a subscription."""
+
+    namespace: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    topics: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
+    """By the full name of the topic; what is granted on a base name holds for its partitions."""
+    subscriptions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Roles that may use a subscription; one that is not named is open to all who may consume."""
+
+    def on_topic(self, topic: TopicName, role: str) -> frozenset[str]:
+        """The actions granted to a role on a topic, at any level."""
+        granted = self.namespace.get(role, _NOTHING) | self._of_topic(str(topic), role)
+        return granted | self._of_topic(str(topic.base), role) if topic.is_partition else granted
+
+    def granted_on(self, topic: TopicName) -> dict[str, frozenset[str]]:
+        """Every role that may do something with a topic, and what."""
+        names = {str(topic), str(topic.base)}
+        roles = set(self.namespace).union(*(self.topics.get(name, {}) for name in names))
+        return {role: self.on_topic(topic, role) for role in sorted(roles)}
+
+    def grant(self, role: str, actions: Iterable[str]) -> Permissions:
+        """Everywhere in the namespace; replaces what the role had."""
+        return replace(self, namespace={**self.namespace, role: frozenset(actions)})
+
+    def revoke(self, role: str) -> Permissions:
+        """Everything the role has in the whole namespace; what it has on single topics stays."""
+        return replace(self, namespace=_without(self.namespace, role))
+
+    def grant_topic(self, topics: Iterable[TopicName], role: str, actions: Iterable[str]) -> Permissions:
+        """On these topics alone; replaces what the role had there."""
+        granted = frozenset(actions)
+        changed = {str(topic): {**self.topics.get(str(topic), {}), role: granted} for topic in topics}
+        return replace(self, topics={**self.topics, **changed})
+
+    def revoke_topic(self, topics: Iterable[TopicName], role: str) -> Permissions:
+        """What the role has on these topics by themselves."""
+        changed = {str(topic): _without(self.topics.get(str(topic), {}), role) for topic in topics}
+        kept = {name: roles for name, roles in {**self.topics, **changed}.items() if roles}
+        return replace(self, topics=kept)
+
+    def without_topic(self, topic: TopicName) -> Permissions:
+        """Nothing on this topic or on partitions of it: whoever creates one of its name starts anew."""
+        name, partition = str(topic), f"{topic}-partition-"
+        gone = {each for each in self.topics if each == name or each.removeprefix(partition).isdecimal()}
+        kept = {each: roles for each, roles in self.topics.items() if each not in gone}
+        return self if len(kept) == len(self.topics) else replace(self, topics=kept)
+
+    def grant_subscription(self, subscription: str, roles: Iterable[str]) -> Permissions:
+        """Only these roles may use the subscription from now on."""
+        return replace(self, subscriptions={**self.subscriptions, subscription: frozenset(roles)})
+
+    def revoke_subscription(self, subscription: str, role: str) -> Permissions:
+        """One role less may use it. When none is left the subscription is open again, as in Pulsar."""
+        left = self.subscriptions.get(subscription, _NOTHING) - {role}
+        return replace(self, subscriptions={**self.subscriptions, subscription: left})
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "namespace_auth": _lists(self.namespace),
+            "destination_auth": {name: _lists(roles) for name, roles in self.topics.items()},
+            "subscription_auth_roles": _lists(self.subscriptions),
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Permissions:
+        """Raises ValueError for values of another kind."""
+        topics = body.get("destination_auth") or {}
+        if not isinstance(topics, Mapping):
+            raise ValueError(f"destination_auth must be an object, not {topics!r}")
+        return cls(
+            namespace=_sets("namespace_auth", body.get("namespace_auth")),
+            topics={name: _sets("destination_auth", roles) for name, roles in topics.items()},
+            subscriptions=_sets("subscription_auth_roles", body.get("subscription_auth_roles")),
+        )
+
+    def _of_topic(self, name: str, role: str) -> frozenset[str]:
+        roles = self.topics.get(name)
+        return _NOTHING if roles is None else roles.get(role, _NOTHING)
+
+
+NO_PERMISSIONS: Final = Permissions()
+
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+
+def _without(roles: Mapping[str, frozenset[str]], role: str) -> dict[str, frozenset[str]]:
+    return {name: granted for name, granted in roles.items() if name != role}
+
+
+def _lists(sets: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
+    return {name: sorted(members) for name, members in sets.items()}
+
+
+def _sets(name: str, value: Any) -> dict[str, frozenset[str]]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(members, list) for members in value.values()):
+        raise ValueError(f"{name} must be an object of arrays, not {value!r}")
+    if not all(isinstance(member, str) for members in value.values() for member in members):
+        raise ValueError(f"{name} must hold texts")
+    return {key: frozenset(members) for key, members in value.items()}

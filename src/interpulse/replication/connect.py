@@ -1,0 +1,69 @@
+"""How another cluster is reached: by what is registered about it, credentials and trusted certificates included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import RemoteClusterUnavailable
+
+if TYPE_CHECKING:
+    from interpulse.client.admin import AdminClient
+    from interpulse.client.auth import Credentials
+    from interpulse.client.http import TlsOptions
+
+__all__ = ["broker_url", "connect", "credentials_of", "tls_of", "web_url"]
+
+TIMEOUT_MS = 10_000
+
+
+def web_url(cluster: str, data: ClusterData) -> str:
+    """The address of the admin API: the encrypted one where the record asks for it or has no other.
+
+    Raises RemoteClusterUnavailable if there is none.
+    """
+    return _address(cluster, data, data.service_url, data.service_url_tls, "serviceUrl")
+
+
+def broker_url(cluster: str, data: ClusterData) -> str:
+    """The same for the binary protocol."""
+    return _address(cluster, data, data.broker_service_url, data.broker_service_url_tls, "brokerServiceUrl")
+
+
+def _address(cluster: str, data: ClusterData, plain: str | None, encrypted: str | None, field: str) -> str:
+    found = (encrypted or plain) if data.broker_client_tls_enabled else (plain or encrypted)
+    if not found:
+        raise RemoteClusterUnavailable(f"Cluster {cluster} has no {field}; register it with clusters update")
+    return found
+
+
+def credentials_of(cluster: str, data: ClusterData) -> Credentials | None:
+    """Who we are there. The record best names a file: it is read again for every request, and shown to nobody."""
+    from interpulse.client.auth import Credentials
+
+    try:
+        return Credentials.from_plugin(data.authentication_plugin, data.authentication_parameters)
+    except ValueError as error:
+        raise RemoteClusterUnavailable(f"Cluster {cluster}: {error}") from error
+
+
+def tls_of(data: ClusterData) -> TlsOptions:
+    """Which certificates are trusted there."""
+    from interpulse.client.http import TlsOptions
+
+    return TlsOptions(data.broker_client_trust_certs_file_path or None, data.tls_allow_insecure_connection)
+
+
+def connect(cluster: str, data: ClusterData, *, timeout_ms: int = TIMEOUT_MS) -> AdminClient:
+    """A client for the cluster's admin API; the caller closes it. Raises RemoteClusterUnavailable."""
+    from interpulse.client.admin import AdminClient  # a broker without other clusters starts without the client
+
+    try:
+        return AdminClient(
+            web_url(cluster, data),
+            credentials=credentials_of(cluster, data),
+            timeout_ms=timeout_ms,
+            tls=tls_of(data),
+        )
+    except ValueError as error:
+        raise RemoteClusterUnavailable(f"Cluster {cluster}: {error}") from error

@@ -1,0 +1,83 @@
+"""What is in force for one topic: its own policy, else its namespace's, else the broker's.
+
+The three levels are brought into one form first, that of a topic's own policies. Each policy replaces the one of the
+level above as a whole; a value that means "no limit" is one too. Quotas of the backlog are looked at type by type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from interpulse.model.messaging_policies import BacklogQuota
+from interpulse.model.policies import NamespacePolicies
+from interpulse.model.topic_policies import TopicPolicies
+from interpulse.rules.policies import effective_schema_strategy
+
+__all__ = ["effective_policies", "namespace_level"]
+
+_NOTHING_SET: Final = TopicPolicies()
+_SAME_NAMES: Final = (
+    "inactive_topics",
+    "retention",
+    "message_ttl_seconds",
+    "backlog_quotas",
+    "max_producers",
+    "max_consumers",
+    "max_consumers_per_subscription",
+    "max_subscriptions",
+    "max_unacked_per_consumer",
+    "max_unacked_per_subscription",
+    "delayed_delivery",
+    "deduplication_enabled",
+    "deduplication_snapshot_seconds",
+    "compaction_threshold_bytes",
+    "subscription_types_enabled",
+    "auto_subscription_creation_allowed",
+)
+
+
+def namespace_level(policies: NamespacePolicies | None, *, cluster: str) -> TopicPolicies:
+    """What a namespace says about each of its topics on this cluster."""
+    if policies is None:
+        return _NOTHING_SET
+    return TopicPolicies(
+        **{name: getattr(policies, name) for name in _SAME_NAMES},
+        replication_clusters=policies.replication_clusters,
+        publish_rate=policies.publish_rates.get(cluster),
+        dispatch_rate=policies.dispatch_rates.get(cluster),
+        subscription_dispatch_rate=policies.subscription_dispatch_rates.get(cluster),
+        subscribe_rate=policies.subscribe_rates.get(cluster),
+        schema_compatibility_strategy=effective_schema_strategy(policies, "") or None,
+        schema_validation_enforced=policies.schema_validation_enforced or None,
+    )
+
+
+def effective_policies(topic: TopicPolicies, namespace: TopicPolicies, broker: TopicPolicies) -> TopicPolicies:
+    """The policies in force; ``namespace`` as `namespace_level` gives it, ``broker`` with everything it has a word on.
+
+    Two policies are read differently: subscription types that nobody listed are not set, and a schema that the broker
+    demands nobody below can waive.
+    """
+    levels = (topic, namespace, broker)
+    values = {each.name: _first(each.name, levels) for each in fields(TopicPolicies) if each.name != "other"}
+    values["backlog_quotas"] = _quotas(levels)
+    values["subscription_types_enabled"] = next(
+        (level.subscription_types_enabled for level in levels if level.subscription_types_enabled), None
+    )
+    values["schema_validation_enforced"] = bool(
+        values["schema_validation_enforced"] or broker.schema_validation_enforced
+    )
+    return TopicPolicies(**values)
+
+
+def _first(name: str, levels: tuple[TopicPolicies, ...]) -> Any:
+    return next((value for level in levels if (value := getattr(level, name)) is not None), None)
+
+
+def _quotas(levels: tuple[TopicPolicies, ...]) -> Mapping[str, BacklogQuota]:
+    quotas: dict[str, BacklogQuota] = {}
+    for level in reversed(levels):
+        quotas |= level.backlog_quotas or {}
+    return quotas

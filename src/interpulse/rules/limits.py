@@ -1,0 +1,49 @@
+"""How many clients a topic takes, and of which sort: refusals with the policy and its value. 0 = no limit.
+
+Replicators, and topics of the system, are exempt; whoever asks here leaves them out.
+"""
+
+from __future__ import annotations
+
+from interpulse.model.errors import ConsumerBusy, NotAllowed, ProducerBusy
+
+__all__ = [
+    "check_consumers_of_subscription",
+    "check_consumers_of_topic",
+    "check_producers",
+    "check_subscription_type",
+    "check_subscriptions",
+]
+
+
+def check_producers(topic: str, open_count: int, limit: int) -> None:
+    """Raises ProducerBusy if there are as many producers as there may be."""
+    if 0 < limit <= open_count:
+        raise ProducerBusy(f"Topic '{topic}' reached max producers limit (maxProducers={limit})")
+
+
+def check_consumers_of_topic(open_count: int, limit: int) -> None:
+    """Raises ConsumerBusy if all subscriptions together have as many consumers as they may."""
+    if 0 < limit <= open_count:
+        raise ConsumerBusy(f"Topic reached max consumers limit (maxConsumers={limit})")
+
+
+def check_consumers_of_subscription(open_count: int, limit: int) -> None:
+    """Raises ConsumerBusy if the subscription has as many consumers as it may."""
+    if 0 < limit <= open_count:
+        raise ConsumerBusy(f"Subscription reached max consumers limit (maxConsumersPerSubscription={limit})")
+
+
+def check_subscriptions(topic: str, count: int, limit: int) -> None:
+    """Raises NotAllowed if the topic has as many subscriptions as it may."""
+    if 0 < limit <= count:
+        raise NotAllowed(
+            f"Exceed the maximum number of subscriptions of the topic: {topic} (maxSubscriptionsPerTopic={limit})"
+        )
+
+
+def check_subscription_type(topic: str, label: str, enabled: frozenset[str] | None) -> None:
+    """Raises NotAllowed for a type that is not enabled; None = all are."""
+    if enabled is not None and label not in enabled:
+        labels = ",".join(sorted(enabled))
+        raise NotAllowed(f"Topic[{{{topic}}}] doesn't support {label} sub type! (subscriptionTypesEnabled={labels})")

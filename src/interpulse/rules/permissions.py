@@ -1,0 +1,180 @@
+"""Who may do what: super users, the administrators of a tenant, and who was granted it.
+
+A rule gets one role, what is asked for, and a view of who the privileged are and of the namespace's policies. Nobody
+needs more than one of the three grounds; without any the answer is no. Somebody behind a proxy is asked about twice,
+see `Principal.roles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from interpulse.model.errors import AuthorizationError, InvalidRequest, Unauthorized
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.permissions import (
+    SUBSCRIPTION_AUTH_MODES,
+    SUBSCRIPTION_AUTH_NONE,
+    SUBSCRIPTION_AUTH_PREFIX,
+    Action,
+    NamespaceOperation,
+    Permissions,
+    TopicOperation,
+)
+from interpulse.model.policies import NamespacePolicies
+
+__all__ = [
+    "SubscriptionPrefixMissing",
+    "check_actions",
+    "check_principals",
+    "check_roles",
+    "check_subscription_auth_mode",
+    "denied_on_namespace",
+    "denied_on_topic",
+    "may_administer",
+    "may_on_namespace",
+    "may_on_topic",
+]
+
+_CLIENTS: Final = frozenset({Action.PRODUCE, Action.CONSUME})
+_READERS: Final = frozenset({Action.CONSUME})
+
+_TOPIC_ACTIONS: Final[Mapping[TopicOperation, frozenset[Action]]] = {
+    TopicOperation.LOOKUP: _CLIENTS,
+    TopicOperation.GET_STATS: _CLIENTS,
+    TopicOperation.GET_METADATA: _CLIENTS,
+    TopicOperation.PRODUCE: frozenset({Action.PRODUCE}),
+    TopicOperation.CONSUME: _READERS,
+    TopicOperation.SUBSCRIBE: _READERS,
+    TopicOperation.UNSUBSCRIBE: _READERS,
+    TopicOperation.GET_SUBSCRIPTIONS: _READERS,
+    TopicOperation.GET_BACKLOG_SIZE: _READERS,
+    TopicOperation.PEEK_MESSAGES: _READERS,
+    TopicOperation.RESET_CURSOR: _READERS,
+    TopicOperation.SKIP: _READERS,
+    TopicOperation.EXPIRE_MESSAGES: _READERS,
+    TopicOperation.SET_REPLICATED_SUBSCRIPTION_STATUS: _READERS,
+    TopicOperation.GET_REPLICATED_SUBSCRIPTION_STATUS: _READERS,
+}
+"""Any of these actions is enough; what is not listed is for administrators alone."""
+
+_NAMESPACE_ACTIONS: Final[Mapping[NamespaceOperation, frozenset[Action]]] = {
+    NamespaceOperation.GET_TOPICS: _CLIENTS,
+    NamespaceOperation.GET_BUNDLE: _CLIENTS,
+    NamespaceOperation.CLEAR_BACKLOG: _READERS,
+    NamespaceOperation.UNSUBSCRIBE: _READERS,
+}
+
+
+def may_administer(role: str, *, super_users: Collection[str], tenant_admins: Collection[str] = ()) -> bool:
+    """Whether a role may do everything there is to do in a tenant; in no tenant that leaves the super users."""
+    return role in super_users or role in tenant_admins
+
+
+def may_on_topic(
+    role: str,
+    operation: TopicOperation,
+    topic: TopicName,
+    policies: NamespacePolicies | None,
+    subscription: str | None = None,
+) -> bool:
+    """Whether somebody who is no administrator may do this with a topic, and with a subscription of it if one is named.
+
+    Where there is no namespace nothing is granted.
+    """
+    wanted = _TOPIC_ACTIONS.get(operation)
+    if wanted is None or policies is None or not wanted & policies.permissions.on_topic(topic, role):
+        return False
+    return wanted != _READERS or not subscription or _may_use(role, subscription, policies)
+
+
+def _may_use(role: str, subscription: str, policies: NamespacePolicies) -> bool:
+    """A subscription may belong to some roles, and its name may have to begin with the role."""
+    owners = policies.permissions.subscriptions.get(subscription)
+    if owners and role not in owners:
+        return False
+    return policies.subscription_auth_mode != SUBSCRIPTION_AUTH_PREFIX or subscription.startswith(role)
+
+
+def may_on_namespace(role: str, operation: NamespaceOperation, policies: NamespacePolicies | None) -> bool:
+    """The same for a namespace. What is granted on single topics does not count."""
+    wanted = _NAMESPACE_ACTIONS.get(operation)
+    return wanted is not None and policies is not None and bool(wanted & _on_namespace(policies.permissions, role))
+
+
+def _on_namespace(permissions: Permissions, role: str) -> frozenset[str]:
+    return permissions.namespace.get(role, frozenset())
+
+
+class SubscriptionPrefixMissing(Unauthorized):
+    """The name of the subscription has to begin with the role."""
+
+
+def denied_on_topic(
+    role: str,
+    operation: TopicOperation,
+    topic: TopicName,
+    policies: NamespacePolicies | None,
+    subscription: str | None = None,
+) -> Unauthorized:
+    """The refusal in Pulsar's words; where only the name of the subscription is wrong it says how that has to begin."""
+    if subscription and may_on_topic(role, operation, topic, policies):
+        owners = policies.permissions.subscriptions.get(subscription) if policies else None
+        if not owners or role in owners:
+            return SubscriptionPrefixMissing(
+                "Failed to create consumer - The subscription name needs to be prefixed by the authentication role, "
+                f"like {role}-xxxx for topic: {topic}"
+            )
+    return Unauthorized(f"Unauthorized to validateTopicOperation for operation [{operation}] on topic [{topic}]")
+
+
+def denied_on_namespace(operation: NamespaceOperation, namespace: NamespaceName) -> AuthorizationError:
+    """The refusal in Pulsar's words."""
+    return AuthorizationError(
+        f"Unauthorized to validateNamespaceOperation for operation [{operation}] on namespace [{namespace}]"
+    )
+
+
+def check_principals(
+    role: str, original: str | None, proxies: Collection[str], *, same_allowed: bool = False
+) -> AuthorizationError | None:
+    """What is wrong with a role that speaks for another one, None if nothing is.
+
+    ``same_allowed``: somebody who is no proxy may name himself.
+    """
+    if role in proxies:
+        if not original:
+            return Unauthorized("originalPrincipal must be provided when connecting with a proxy role.")
+        return Unauthorized("originalPrincipal cannot be a proxy role.") if original in proxies else None
+    if not original or (same_allowed and original == role):
+        return None
+    return Unauthorized("cannot specify originalPrincipal when connecting without valid proxy role.")
+
+
+def check_actions(actions: Iterable[str]) -> list[Action]:
+    """What an operator grants; raises InvalidRequest for nothing, or for something that cannot be granted."""
+    known = {str(action) for action in Action}
+    wanted = list(actions)
+    unknown = [action for action in wanted if action not in known]
+    if unknown:
+        raise InvalidRequest(f"Unknown actions {', '.join(unknown)}; those that can be granted: {', '.join(Action)}")
+    if not wanted:
+        raise InvalidRequest(f"Actions should not be empty; those that can be granted: {', '.join(Action)}")
+    return [Action(action) for action in wanted]
+
+
+def check_roles(roles: Iterable[str]) -> list[str]:
+    """Roles an operator names; raises InvalidRequest for none, and for an empty one."""
+    wanted = list(roles)
+    if not wanted or not all(role.strip() for role in wanted):
+        raise InvalidRequest("Roles should not be empty")
+    return wanted
+
+
+def check_subscription_auth_mode(mode: str | None) -> str:
+    """How subscriptions are guarded; nothing counts as None. Raises InvalidRequest for another word."""
+    if mode is None:
+        return SUBSCRIPTION_AUTH_NONE
+    if mode not in SUBSCRIPTION_AUTH_MODES:
+        raise InvalidRequest(f"subscriptionAuthMode must be {' or '.join(SUBSCRIPTION_AUTH_MODES)}, not {mode!r}")
+    return mode

@@ -1,0 +1,218 @@
+"""What compaction kept of one log: a ledger of its own, in the same journal as all others.
+
+Its entries are in the order of the log, each with the position it has there in front (two numbers of 8 bytes). It is
+written to its end, then one commit of the topic record makes it the current one and gives up the one before. A ledger
+that no record names is nobody's, and the next start drops it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from interpulse.model.ids import Position
+from interpulse.storage.api import CompactedLedger, LogDamaged, LogEntry, LogNotFound
+from interpulse.storage.journals import Journal, LedgerGone
+from interpulse.storage.tail_cache import Run
+
+if TYPE_CHECKING:
+    from interpulse.storage.topic_log import TopicLogStore
+    from interpulse.storage.topic_records import TopicRecord
+
+__all__ = ["CompactedLog", "LedgerWriter"]
+
+R = TypeVar("R")
+
+_POSITION: Final = Struct("<qq")
+_PLACES_MAX: Final = 100  # readers that go on where they stopped without a search
+
+
+class LedgerWriter:
+    """Writes one ledger from its beginning to its end, in turn with all logs."""
+
+    def __init__(self, journal: Journal, ledger_id: int) -> None:
+        self.ledger_id = ledger_id
+        self.entries = 0
+        self.size = 0
+        self._journal = journal
+        self._pending: Run | None = None
+        self._written: asyncio.Future[None] | None = None
+
+    async def write(self, entries: list[bytes]) -> None:
+        """Append these entries; durable on return. One call at a time. Raises PersistenceError."""
+        assert self._pending is None, "one write at a time"
+        written = self._written = asyncio.get_running_loop().create_future()
+        self._pending = Run(self.ledger_id, self.entries, entries)
+        self._journal.enqueue(self)
+        try:
+            await written
+        finally:
+            self._pending = None  # whoever waited may have been cancelled
+        self.entries += len(entries)
+        self.size += sum(map(len, entries))
+
+    # what the journal calls
+
+    def take_pending(self) -> list[Run]:
+        return [] if self._pending is None else [self._pending]
+
+    def committed(self, runs: list[Run]) -> None:
+        if self._written is not None and not self._written.done():
+            self._written.set_result(None)
+
+    def failed(self, error: Exception) -> None:
+        if self._written is not None and not self._written.done():
+            self._written.set_exception(error)
+
+
+class CompactedLog:
+    """See `interpulse.storage.api.CompactedEntries`."""
+
+    def __init__(
+        self,
+        name: str,
+        current: CompactedLedger | None,
+        store: TopicLogStore,
+        check_open: Callable[[], None],
+        on_damage: Callable[[Exception], None],
+    ) -> None:
+        """``check_open`` raises `LogFenced` once the log is closed or deleted."""
+        self._name = name
+        self._current = current
+        self._store = store
+        self._check_open = check_open
+        self._on_damage = on_damage
+        self._places: dict[Position, int] = {}  # where to go on for entries from this position on
+        self._committing: asyncio.Task[None] | None = None
+
+    @property
+    def current(self) -> CompactedLedger | None:
+        return self._current
+
+    # --- reading
+
+    async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
+        async def read(ledger: CompactedLedger) -> list[LogEntry]:
+            index = self._places.get(start)
+            if index is None:
+                index = await self._search(ledger, lambda each: each.position >= start)
+            found = await self._read(ledger, index, entries_max, bytes_max)
+            if found and ledger is self._current:
+                self._remember(found[-1].position, index + len(found))
+            return found
+
+        return await self._of_current(read) or []
+
+    async def first(self, wanted: Callable[[LogEntry], bool]) -> LogEntry | None:
+        async def first(ledger: CompactedLedger) -> LogEntry | None:
+            found = await self._read(ledger, await self._search(ledger, wanted), 1, 1)
+            return found[0] if found else None
+
+        return await self._of_current(first)
+
+    async def last(self) -> LogEntry | None:
+        async def last(ledger: CompactedLedger) -> LogEntry | None:
+            found = await self._read(ledger, ledger.entries - 1, 1, 1)
+            return found[0] if found else None
+
+        return await self._of_current(last)
+
+    async def _of_current(self, ask: Callable[[CompactedLedger], Awaitable[R]]) -> R | None:
+        """What the current ledger answers, asked again if it was replaced meanwhile; None if there is none."""
+        while (ledger := self._current) is not None:
+            try:
+                return await ask(ledger)
+            except LedgerGone:
+                if ledger is self._current:
+                    self._check_open()
+                    raise
+        return None
+
+    async def _search(self, ledger: CompactedLedger, wanted: Callable[[LogEntry], bool]) -> int:
+        """The number of the first entry that is wanted. Reads one entry per halving."""
+        low, high = 0, ledger.entries
+        while low < high:
+            middle = (low + high) // 2
+            if wanted((await self._read(ledger, middle, 1, 1))[0]):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    async def _read(self, ledger: CompactedLedger, index: int, entries_max: int, bytes_max: int) -> list[LogEntry]:
+        number = min(entries_max, ledger.entries - index)
+        if number <= 0 or index < 0:
+            return []
+        try:
+            found = await self._store.journal.read(self._name, ledger.ledger_id, index, number, bytes_max)
+        except LogDamaged as error:
+            self._on_damage(error)
+            raise
+        return [_unpacked(each) for each in found]
+
+    def _remember(self, last: Position, index: int) -> None:
+        """A reader that goes on behind ``last`` finds its place without a search."""
+        if len(self._places) >= _PLACES_MAX:
+            del self._places[next(iter(self._places))]
+        self._places[Position(last.ledger, last.entry + 1)] = index
+
+    # --- changing
+
+    async def replace(self, horizon: Position, parts: AsyncIterable[Sequence[LogEntry]]) -> CompactedLedger:
+        self._check_open()
+        writer = LedgerWriter(self._store.journal, await self._store.ids.take())
+        try:
+            async for part in parts:
+                if part:
+                    await writer.write([_packed(each) for each in part])
+            self._check_open()
+        except BaseException:
+            await self._store.journal.forget([writer.ledger_id])
+            raise
+        new = CompactedLedger(writer.ledger_id, writer.entries, writer.size, self._store.now_ms(), horizon)
+        await self._commit(new)
+        return new
+
+    async def drop(self) -> None:
+        await self.close()  # a replacement that nobody waits for any more would come after this
+        if self._current is not None:
+            await self._commit(None)
+
+    async def _commit(self, new: CompactedLedger | None) -> None:
+        """A commit goes on to its end though nobody waits any more, so that what is in memory is what is stored."""
+        self._committing = self._store.spawn(self._change(new))
+        await asyncio.shield(self._committing)
+
+    async def _change(self, new: CompactedLedger | None) -> None:
+        def step(record: TopicRecord | None) -> TopicRecord:
+            if record is None:
+                raise LogNotFound(self._name)
+            self._check_open()
+            return dataclasses.replace(record, compacted=new)
+
+        try:
+            await self._store.records.change(self._name, step)
+        except BaseException:
+            if new is not None:
+                await self._store.journal.forget([new.ledger_id])
+            raise
+        old, self._current = self._current, new
+        self._places.clear()
+        if old is not None:
+            await self._store.journal.forget([old.ledger_id])
+
+    async def close(self) -> None:
+        """Wait for the commit under way; whoever asked for it is told how it ended."""
+        if self._committing is not None:
+            await asyncio.wait([self._committing])
+
+
+def _packed(entry: LogEntry) -> bytes:
+    return _POSITION.pack(*entry.position) + entry.payload
+
+
+def _unpacked(stored: bytes) -> LogEntry:
+    return LogEntry(Position(*_POSITION.unpack_from(stored)), stored[_POSITION.size :])

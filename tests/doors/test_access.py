@@ -1,0 +1,64 @@
+"""The table of permissions on our broker, and what only ours can be asked: many topics with one question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from interpulse.testing import InProcessBroker
+from interpulse.wire import commands
+from tests.doors.access import BINARY, GONE, REST, ROLES, TOPIC, Player, Row, logged_in, settings
+
+NO_JOB = {"replicationJob": "external"}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
+    directory = tmp_path_factory.mktemp("access")
+    with InProcessBroker(directory / "data", settings(directory) | NO_JOB) as broker:
+        Player(broker.service_url, broker.web_url).prepare()
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def player(broker: InProcessBroker) -> Player:
+    return Player(broker.service_url, broker.web_url)
+
+
+@pytest.mark.parametrize("row", BINARY, ids=lambda row: row.id)
+def test_command_by_every_role(player: Player, row: Row) -> None:
+    answers = {role: player.binary(row, role) for role in ROLES}
+    assert answers == {role: row.expected(role) for role in ROLES}
+
+
+@pytest.mark.parametrize("row", REST, ids=lambda row: row.id)
+def test_call_by_every_role(player: Player, row: Row) -> None:
+    answers = {role: player.rest(row, role) for role in ROLES}
+    assert answers == {role: row.expected(role) for role in ROLES}
+
+
+@pytest.mark.parametrize(
+    ("role", "refused"),
+    [("admin", set()), ("nprod", {"none"}), ("tcons", {"gone", "none"}), ("nobody", {"t", "gone", "none"})],
+)
+def test_many_topics_when_looked_up_then_each_is_asked_for_by_itself(
+    broker: InProcessBroker, player: Player, role: str, refused: set[str]
+) -> None:
+    """PIP-35: topics that may not be looked up fail alone, and nothing is said about whether they exist."""
+    topics = {"t": TOPIC, "gone": GONE, "none": "persistent://none/none/t"}
+    with logged_in(broker.service_url, role) as client:
+        answer = client.ask(commands.batch_lookup(1, list(topics.values()), create_if_missing=False))
+    by_code = {name: failure.error for failure in answer.failures for name in failure.topicname}
+    assert {name for name in topics if by_code.get(topics[name]) == 4} == refused
+    assert {name for name in topics if topics[name] not in by_code} == {"t"} - refused
+
+    status, body = player.call(
+        role, "POST", "/lookup/v2/topics", {"topics": list(topics.values()), "createIfMissing": False}
+    )
+    said = json.loads(body)
+    assert status == 200
+    by_status = {name: failure["status"] for failure in said["failures"] for name in failure["topics"]}
+    assert {name for name in topics if by_status.get(topics[name]) == 403} == refused
+    assert {name for name in topics if topics[name] not in by_status} == {"t"} - refused

@@ -1,0 +1,20 @@
+"""What clients meet at the limits that policies set, on our broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpulse.testing.broker import InProcessBroker
+from tests.client_scenarios import Cluster
+from tests.limit_scenarios import LONG_SCENARIOS, QUOTA_SCENARIOS, QUOTA_SETTINGS, SCENARIOS, Scenario
+
+ALL = [*SCENARIOS, *QUOTA_SCENARIOS]
+MARKED = [pytest.param(each, marks=[pytest.mark.slow] if each in LONG_SCENARIOS else []) for each in ALL]
+
+
+@pytest.mark.parametrize("scenario", MARKED, ids=[each.__name__ for each in ALL])
+def test_limits_of_our_broker(scenario: Scenario, tmp_path: Path) -> None:
+    with InProcessBroker(tmp_path, QUOTA_SETTINGS) as broker:
+        scenario(Cluster(broker.service_url, broker.web_url))

@@ -1,0 +1,170 @@
+"""Provisioning and adjustment while the other cluster fails, or this one ends: told, tried again, nothing half done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from interpulse.broker import keys
+from interpulse.broker.config import BrokerConfig
+from interpulse.model.names import TopicName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.storage.api import Change, MetadataUnavailable, Put
+from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_client import call
+from tests.integration.two_clusters import BOTH, done, join, join_both
+from tests.stub_web import StubWeb
+
+REPLICATION = "namespaces/demo/a/replication"
+ADJUST = f"{REPLICATION}?adjustNamespaceLevelPoliciesAutomatically=true"
+TOPIC = "persistent/demo/a/x"
+SHAPE = f"/admin/v2/{TOPIC}/partitions"
+CREATE = f"/admin/v2/{TOPIC}"
+
+
+@pytest.fixture
+async def east() -> AsyncIterator[RestBroker]:
+    async with rest_broker(BrokerConfig(cluster_name="east"), provisioning=True) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def west() -> AsyncIterator[RestBroker]:
+    async with rest_broker(BrokerConfig(cluster_name="west")) as broker:
+        yield broker
+
+
+async def record_with(east: RestBroker, topic: str, *words: str) -> dict[str, Any]:
+    """The status of the topic as soon as its reason has these words."""
+    found: list[dict[str, Any]] = []
+    async with asyncio.timeout(10):
+        while not found or not all(word in (found[0]["reason"] or "") for word in words):
+            await asyncio.sleep(0.02)
+            found = (await done(east, "GET", f"{topic}/replication/status")).json
+    return found[0]
+
+
+def fail(web: StubWeb, method: str, path: str, trouble: str) -> None:
+    match trouble:
+        case "500":
+            web.answer(method, path, {"reason": "java.lang.NullPointerException"}, status=500)
+        case "html-500":
+            web.answer_raw(method, path, b"<html>oops</html>", status=500, content_type="text/html")
+        case "html-200":
+            web.answer_raw(method, path, b"<html>Please log in</html>", content_type="text/html")
+        case "307":
+            web.answer_raw(method, path, b"", status=307, headers={"Location": f"{web.url}{path}"})
+        case "401":
+            web.answer(method, path, {"reason": "HTTP 401 Authentication required: token expired"}, status=401)
+        case "nonsense":
+            web.answer(method, path, ["ok"])
+        case "hang-up":
+            web.hang_up(method, path)
+
+
+WORDS: Mapping[str, str] = {
+    "500": "NullPointerException",
+    "html-500": "Internal Server Error",
+    "html-200": "is no broker",
+    "307": "redirects more than",
+    "401": "token expired",
+    "nonsense": "no broker does",
+    "hang-up": "failed",
+}
+STEPS: Mapping[str, Sequence[str]] = {
+    "looking": [*WORDS],
+    "creating": [each for each in WORDS if each != "nonsense"],
+    "verifying": ["500", "nonsense", "hang-up"],
+}
+
+
+@pytest.mark.parametrize(
+    ("step", "trouble"), [pytest.param(step, each, id=f"{step}-{each}") for step in STEPS for each in STEPS[step]]
+)
+async def test_provisioning_that_fails_says_why_creates_nothing_else_and_ends_by_itself(
+    east: RestBroker, step: str, trouble: str
+) -> None:
+    with StubWeb() as web:
+        if step != "looking":
+            web.answer("GET", SHAPE, {"reason": "Topic x not found"}, status=404)
+        fail(web, "PUT" if step == "creating" else "GET", CREATE if step == "creating" else SHAPE, trouble)
+        await join(east, web.url)
+        await done(east, "PUT", TOPIC)
+        await done(east, "POST", REPLICATION, BOTH)
+        record = await record_with(east, TOPIC, WORDS[trouble])
+        assert record["state"] == ("DISCONNECTED" if trouble == "hang-up" else "HELD")
+        assert record["nextRetryAt"] >= record["since"] > 0
+        assert ("credentials" if trouble == "401" else "west") in record["remedy"]
+        status = (await done(east, "GET", f"{TOPIC}/stats")).json["replication"]["west"]["status"]
+        assert status["state"] == record["state"]
+        web.answer("PUT", CREATE, status=204)
+        web.answer("GET", SHAPE, {"partitions": 0})
+        await record_with(east, TOPIC, "it is there")
+        await east.rooms.remote_topics.stop()
+        await east.rooms.links.close()  # the stub waits for its clients
+        assert {(asked.method, asked.target.partition("?")[0]) for asked in web.asked} <= {
+            ("GET", SHAPE),
+            ("PUT", CREATE),
+        }
+
+
+async def test_namespace_that_is_deleted_there_is_asked_for_and_not_created(east: RestBroker, west: RestBroker) -> None:
+    await join_both(east, west)
+    await done(east, "POST", REPLICATION, BOTH)
+    await done(east, "PUT", TOPIC)
+    await record_with(east, TOPIC, "it is there")
+    await done(west, "DELETE", TOPIC)
+    await done(west, "DELETE", "namespaces/demo/a")
+    await done(east, "PUT", "persistent/demo/a/y")
+    record = await record_with(east, "persistent/demo/a/y", "namespace demo/a does not exist on the remote cluster")
+    assert (record["state"], record["remedy"]) == ("HELD", "create demo/a there")
+    assert (await call(west.web_url, "GET", "namespaces/demo")).json == []
+    await done(west, "PUT", "namespaces/demo/a")
+    await record_with(east, "persistent/demo/a/y", "it is there")
+
+
+class Dying:
+    """From a commit on that concerns the namespace's policies nothing is stored any more, as if the broker was killed.
+
+    ``applied``: that one commit still is.
+    """
+
+    def __init__(self, broker: RestBroker, *, applied: bool) -> None:
+        self._commit = broker.store.commit
+        self._applied = applied
+        self._dead = False
+        broker.store.commit = self.commit  # type: ignore[method-assign]
+
+    async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
+        fatal = any(isinstance(each, Put) and each.key == "/admin/policies/demo/a" for each in changes)
+        if not self._dead and (self._applied or not fatal):
+            await self._commit(changes, expect)
+        self._dead = self._dead or fatal
+        if self._dead:
+            raise MetadataUnavailable("the process is gone")
+
+
+@pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
+async def test_broker_that_ends_while_an_adjustment_is_stored_leaves_what_the_preview_shows(
+    east: RestBroker, west: RestBroker, applied: bool
+) -> None:
+    await join_both(east, west)
+    await done(east, "PUT", "persistent/demo/a/p/partitions", 4)
+    await done(west, "PUT", "persistent/demo/a/p/partitions", 2)
+    await done(east, "PUT", "namespaces/demo/a/schemaCompatibilityStrategy", "BACKWARD")
+    dying = Dying(east, applied=applied)
+    assert (await call(east.web_url, "POST", ADJUST, BOTH)).status >= 500
+    del east.store.commit  # it is started again on what was stored
+    assert dying is not None
+    stored = await east.store.get(keys.namespace_policies(TopicName.parse("demo/a/p").namespace_name))
+    assert stored is not None
+    assert list(NamespacePolicies.load(stored.value).replication_clusters) == (BOTH if applied else ["east"])
+    assert (await done(west, "GET", "persistent/demo/a/p/partitions")).json["partitions"] == 4
+    preview = (await call(east.web_url, "POST", f"{REPLICATION}?preview=true", BOTH)).json
+    assert (preview["outcome"], preview["addedClusters"]) == ("READY", [] if applied else ["west"])
+    await done(east, "POST", ADJUST, BOTH)
+    stats = (await done(east, "GET", "persistent/demo/a/p-partition-0/stats")).json
+    assert list(stats["replication"]) == ["west"]

@@ -1,0 +1,138 @@
+"""Two clusters that know each other, one of which may be a real Pulsar: where scenarios of replication are played.
+
+No data pipeline runs beside a broker of ours: what is looked at is the control side, which does without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from interpulse.client.admin import AdminClient
+from interpulse.model.names import TopicName
+from interpulse.spark.pipeline import Pipeline
+from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from tests.cli_cluster import CliCluster
+
+__all__ = ["Cluster", "Pair", "provision_as_job", "until"]
+
+T = TypeVar("T")
+PATIENCE_S: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Cluster(CliCluster):
+    """One side: its name, and whether it is ours."""
+
+    name: str = ""
+    is_ours: bool = True
+
+    def know(self, other: Cluster) -> None:
+        """Register the other cluster, or its present address."""
+        verb = "update" if other.name in self.run("clusters list").split() else "create"
+        self.run(f"clusters {verb} {other.name} --url {other.web_url} --broker-url {other.service_url}")
+
+    def partitions(self, topic: str) -> int | None:
+        """The count, None if there is no such topic."""
+        code, output, error = self.attempt(f"topics get-partitioned-topic-metadata {topic}")
+        assert code == 0 or "not found" in error.lower(), error
+        return None if code else int(json.loads(output)["partitions"])
+
+    def topics(self, namespace: str) -> list[str]:
+        """Short names of what is stored there."""
+        return [line.rpartition("/")[2] for line in self.run(f"topics list {namespace}").splitlines()]
+
+    def clusters_of(self, namespace: str) -> list[str]:
+        return sorted(self.run(f"namespaces get-clusters {namespace}").split())
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Where topics are, where they go, and a namespace of one test that exists on both."""
+
+    source: Cluster
+    target: Cluster
+    tenant: str = field(default_factory=lambda: f"pair-{uuid.uuid4().hex[:8]}")
+
+    @property
+    def namespace(self) -> str:
+        return f"{self.tenant}/a"
+
+    def begin(self) -> Pair:
+        """Register each side on the other, and make the namespace on both."""
+        names = f"{self.source.name},{self.target.name}"
+        for here, there in ((self.source, self.target), (self.target, self.source)):
+            here.know(there)
+            here.run(f"tenants create {self.tenant} -c {names}")
+            here.run(f"namespaces create {self.namespace} -c {here.name}")
+        return self
+
+    def topic(self, name: str) -> str:
+        return f"persistent://{self.namespace}/{name}"
+
+    @property
+    def both(self) -> str:
+        return f"{self.source.name},{self.target.name}"
+
+    def enable(self, options: str = "") -> None:
+        self.source.run(f"namespaces set-clusters {self.namespace} -c {self.both} {options}")
+
+    def status(self, topic: str) -> dict[str, Any]:
+        """The one record of a topic; only our brokers have it."""
+        (record,) = self.source.json(f"topics replication-status {topic} -o json")
+        assert record["cluster"] == self.target.name
+        found: dict[str, Any] = record
+        return found
+
+    def with_target_at(self, web_url: str) -> Pair:
+        """As if the target had moved: the source asks there from now on."""
+        moved = replace(self, target=replace(self.target, web_url=web_url))
+        self.source.know(moved.target)
+        return moved
+
+
+def until(question: Callable[[], T], expected: T, *, seconds: float = PATIENCE_S) -> None:
+    """Ask again and again; fails with the last answer."""
+    deadline = time.monotonic() + seconds
+    while (answer := question()) != expected:
+        assert time.monotonic() < deadline, f"expected {expected!r}, last answer {answer!r}"
+        time.sleep(0.05)
+
+
+def provision_as_job(
+    pair: Pair, directory: Path, *topics: str, target: ClusterAddress | None = None
+) -> list[dict[str, Any]]:
+    """One turn of the replication job's control side, without Spark; the status records it would report.
+
+    ``target`` is how the target is reached, if not without credentials.
+    """
+    config = PipelineConfig(
+        name="scenario",
+        state=directory,
+        source=_address(pair.source),
+        target=None,
+        select=Selection(from_policies=True),
+        as_replicator=True,
+    )
+
+    selected = {TopicName.parse(topic): pair.source.partitions(topic) or 0 for topic in topics}
+
+    async def turn() -> list[dict[str, Any]]:
+        async with AdminClient(pair.source.web_url) as source:
+            pipeline = Pipeline(config, source, target or _address(pair.target), None, lambda line: None, "unused")
+            await pipeline.update(selected)
+            records = [record for rows in pipeline.records().values() for record in rows]
+            await pipeline.stop()
+            return records
+
+    return asyncio.run(turn())
+
+
+def _address(cluster: Cluster) -> ClusterAddress:
+    return ClusterAddress(cluster=cluster.name, service_url=cluster.service_url, admin_url=cluster.web_url)

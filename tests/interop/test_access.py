@@ -1,0 +1,122 @@
+"""Authentication and authorisation side by side with a real Pulsar, and official clients with tokens on our broker."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from interpulse.testing import InProcessBroker
+from tests.doors.access import GONE, SECRET, TOPIC, Player, differing, settings, token
+from tests.interop.conftest import JavaCheck, RealPulsarFactory
+from tests.interop.official import RECEIVE_MS
+
+FOUNDED_SECONDS_MAX = 60
+RENEWED_SECONDS_MAX = 20
+
+pytestmark = [pytest.mark.interop]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
+    directory = tmp_path_factory.mktemp("access")
+    with InProcessBroker(directory / "data", settings(directory) | {"replicationJob": "external"}) as broker:
+        Player(broker.service_url, broker.web_url).prepare()
+        yield broker
+
+
+def official(url: str, supplier: str | Callable[[], str], *, timeout_s: int = 20) -> pulsar.Client:
+    """An official client that brings a token."""
+    quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null")
+    return pulsar.Client(
+        url, authentication=pulsar.AuthenticationToken(supplier), operation_timeout_seconds=timeout_s, logger=quiet
+    )
+
+
+@pytest.mark.parametrize("door", ["binary", "http"])
+def test_official_client_when_it_has_a_token_then_produces_and_consumes(broker: InProcessBroker, door: str) -> None:
+    client = official(broker.service_url if door == "binary" else broker.web_url, token("acme-admin"))
+    try:
+        consumer = client.subscribe(TOPIC, f"official-{door}")
+        client.create_producer(TOPIC).send(b"hello")
+        assert consumer.receive(RECEIVE_MS).data() == b"hello"
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("topic", [TOPIC, GONE])
+def test_official_client_when_it_may_not_then_is_told_so(broker: InProcessBroker, topic: str) -> None:
+    client = official(broker.service_url, token("nobody"))
+    try:
+        with pytest.raises(pulsar.AuthorizationError):
+            client.create_producer(topic)
+        with pytest.raises(pulsar.AuthorizationError):
+            client.subscribe(topic, "s")
+    finally:
+        client.close()
+
+
+def test_official_client_when_its_token_is_not_good_then_gives_up(broker: InProcessBroker) -> None:
+    """The C++ family does not read why it is turned away: it tries again until its timeout."""
+    client = official(broker.service_url, "abc", timeout_s=1)
+    try:
+        with pytest.raises(pulsar.PulsarException):
+            client.create_producer(TOPIC)
+    finally:
+        client.close()
+
+
+def test_official_client_when_its_token_ends_then_brings_a_new_one_over_the_same_connection(
+    broker: InProcessBroker,
+) -> None:
+    handed_out: list[str] = []
+
+    def supplier() -> str:
+        handed_out.append(token("nprod") if handed_out else token("nprod", expires_in_seconds=2))
+        return handed_out[-1]
+
+    client = official(broker.service_url, supplier)
+    try:
+        producer = client.create_producer(TOPIC)
+        asked, connections = len(handed_out), connections_made(broker)
+        deadline = time.monotonic() + RENEWED_SECONDS_MAX
+        while len(handed_out) == asked:
+            assert time.monotonic() < deadline, "the broker asked for no new token"
+            time.sleep(0.05)
+        producer.send(b"still here")
+        assert connections_made(broker) == connections
+    finally:
+        client.close()
+
+
+def connections_made(broker: InProcessBroker) -> str:
+    page = Player(broker.service_url, broker.web_url).call(None, "GET", "/metrics/")[1]
+    return next(line for line in page.splitlines() if line.startswith("pulsar_connection_created_total_count"))
+
+
+@pytest.mark.slow
+def test_java_clients_with_tokens(broker: InProcessBroker, java_check: JavaCheck) -> None:
+    secret = base64.b64encode(SECRET).decode()
+    assert java_check("Access.java", broker.service_url, broker.web_url, secret) == "ok"
+
+
+def wait_until_founded(player: Player) -> None:
+    """A real broker refuses strangers already while it founds its first namespace."""
+    deadline = time.monotonic() + FOUNDED_SECONDS_MAX
+    while player.call("admin", "GET", "/admin/v2/namespaces/public/default")[0] != 200:
+        assert time.monotonic() < deadline, "the default namespace is still not there"
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_real_pulsar_answers_every_role_as_the_table_says(start_real_pulsar: RealPulsarFactory, tmp_path: Path) -> None:
+    real = start_real_pulsar(settings=settings(tmp_path))
+    player = Player(real.service_url, real.web_url)
+    wait_until_founded(player)
+    player.prepare()
+    wrong = list(differing(player, of_real=True))
+    assert not wrong, "\n".join(wrong)

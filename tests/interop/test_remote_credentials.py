@@ -1,0 +1,155 @@
+"""A real Pulsar that asks for tokens, also over TLS, as the remote cluster: its record here says how we get in."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import socket
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from interpulse.spark.pipeline_config import ClusterAddress
+from interpulse.testing import InProcessBroker
+from tests.doors import access
+from tests.interop.conftest import RealPulsarFactory
+from tests.interop.replicated_pairs import Cluster, Pair, provision_as_job, until
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
+
+PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+
+
+@dataclass(frozen=True)
+class Guarded(Cluster):
+    """A cluster whose operators show a token themselves."""
+
+    token: str = ""
+
+    def attempt(self, line: str) -> tuple[int, str, str]:
+        """See `CliCluster`."""
+        return super().attempt(f"--auth-plugin {PLUGIN} --auth-params token:{self.token} {line}")
+
+
+@dataclass(frozen=True)
+class Secured:
+    """The real cluster, its addresses with TLS, and the certificate to be trusted."""
+
+    cluster: Guarded
+    web_url_tls: str
+    service_url_tls: str
+    certificate: Path
+
+
+def certificate(directory: Path) -> tuple[Path, Path]:
+    """A key and a certificate for 127.0.0.1 that vouches for itself."""
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (directory / "key.pem").write_bytes(private)
+    (directory / "cert.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    return directory / "key.pem", directory / "cert.pem"
+
+
+@pytest.fixture
+def real(start_real_pulsar: RealPulsarFactory, tmp_path: Path) -> Secured:
+    with socket.create_server(("127.0.0.1", 0)) as binary, socket.create_server(("127.0.0.1", 0)) as web:
+        ports = binary.getsockname()[1], web.getsockname()[1]
+    key, cert = certificate(tmp_path)
+    tls = {
+        "brokerServicePortTls": str(ports[0]),
+        "webServicePortTls": str(ports[1]),
+        "tlsCertificateFilePath": str(cert),
+        "tlsKeyFilePath": str(key),
+    }
+    pulsar = start_real_pulsar("real", access.settings(tmp_path) | tls)
+    cluster = Guarded(pulsar.web_url, pulsar.service_url, "real", is_ours=False, token=access.token("admin"))
+    # It says 401 before it has made what it needs itself.
+    until(lambda: cluster.attempt("namespaces policies public/default")[0], 0)
+    return Secured(cluster, f"https://127.0.0.1:{ports[1]}", f"pulsar+ssl://127.0.0.1:{ports[0]}", cert)
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Iterator[Cluster]:
+    settings = {"clusterName": f"ours-{uuid.uuid4().hex[:6]}", "replicationJob": "external"}
+    with InProcessBroker(tmp_path / "ours", settings) as broker:
+        yield Cluster(broker.web_url, broker.service_url, settings["clusterName"])
+
+
+def wait_for_job(pair: Pair, directory: Path, topic: str, target: ClusterAddress) -> None:
+    """Turns of the job's control side, until nothing is missing but Spark."""
+
+    def reasons() -> set[str]:
+        return {each["reason"] for each in provision_as_job(pair, directory, pair.topic(topic), target=target)}
+
+    until(reasons, {"Spark is starting"}, seconds=90)
+
+
+def test_cluster_that_asks_for_a_token_is_reached_with_the_registered_one(
+    ours: Cluster, real: Secured, tmp_path: Path
+) -> None:
+    pair = Pair(ours, real.cluster).begin()
+    preview = f"namespaces set-clusters {pair.namespace} -c {pair.both} --preview"
+    code, output, _ = ours.attempt(preview)
+    assert (code, "cannot be compared: Authentication required" in output) == (3, True), output
+    pair.source.run(f"topics create-partitioned-topic {pair.topic('x')} -p 2")
+    pair.enable("--skipCompareTopicPartitions")
+    until(lambda: pair.status(pair.topic("x"))["state"], "HELD")
+    held = pair.status(pair.topic("x"))
+    assert "give real credentials" in held["remedy"], held
+
+    file = tmp_path / "real.jwt"
+    file.write_text(access.token("admin", expires_in_seconds=-10))
+    ours.run(
+        f"clusters update real --url {real.cluster.web_url} --broker-url {real.cluster.service_url} "
+        f"--auth-plugin {PLUGIN} --auth-parameters {file.as_uri()}",
+    )
+    retry_at = pair.status(pair.topic("x"))["nextRetryAt"]
+    until(lambda: pair.status(pair.topic("x"))["nextRetryAt"] > retry_at, True)
+    assert pair.status(pair.topic("x"))["reason"] == "Authentication required", "the token has expired"
+    assert real.cluster.partitions(pair.topic("x")) is None
+    file.write_text(access.token("admin"))
+    until(lambda: real.cluster.partitions(pair.topic("x")), 2)
+    ours.run(f"namespaces set-clusters {pair.namespace} -c {ours.name}")
+    assert ours.attempt(preview)[0] == 0
+    address = ClusterAddress(
+        cluster="real", service_url=real.cluster.service_url, admin_url=real.cluster.web_url, token=file.as_uri()
+    )
+    wait_for_job(pair, tmp_path / "job", "x", address)
+
+    ours.run(
+        f"clusters update real --url-secure {real.web_url_tls} --broker-url-secure {real.service_url_tls} --tls-enable "
+        f"--tls-trust-certs-filepath {real.certificate} --auth-plugin {PLUGIN} --auth-parameters {file.as_uri()}"
+    )
+    assert ours.attempt(preview)[0] == 0
+    pair.enable()
+    ours.run(f"topics create {pair.topic('over-tls')}")
+    until(lambda: real.cluster.partitions(pair.topic("over-tls")), 0)
+    address = ClusterAddress(
+        cluster="real",
+        service_url=real.service_url_tls,
+        admin_url=real.web_url_tls,
+        token=file.as_uri(),
+        trust_certs_file=str(real.certificate),
+    )
+    wait_for_job(pair, tmp_path / "job-tls", "over-tls", address)

@@ -1,0 +1,72 @@
+"""The broker's own job and the replication clusters of single topics: begun, ended and begun again beside others."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpulse.client.sync import Client
+from interpulse.testing import InProcessBroker
+from tests.cli_cluster import CliCluster
+from tests.spark.replication_job import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+
+NAMESPACE = "public/default"
+KEPT = {"brokerDeleteInactiveTopicsEnabled": "false"}
+
+
+@pytest.fixture
+def east(tmp_path):
+    settings = {"clusterName": "east", "replicationJobDriverMemory": "600m", **KEPT}
+    with InProcessBroker(tmp_path / "east", settings) as broker:
+        yield CliCluster(broker.web_url, broker.service_url)
+
+
+@pytest.fixture
+def west(tmp_path):
+    settings = {"clusterName": "west", "allowAutoTopicCreation": "false", "replicationJob": "external", **KEPT}
+    with InProcessBroker(tmp_path / "west", settings) as broker:
+        yield CliCluster(broker.web_url, broker.service_url)
+
+
+def publish(cluster, topic, *values):
+    with Client(cluster.service_url) as client, client.create_producer(f"{NAMESPACE}/{topic}") as producer:
+        for value in values:
+            producer.send(value.encode())
+
+
+def arrived(cluster, topic):
+    if cluster.attempt(f"topics stats {NAMESPACE}/{topic}")[0] != 0:
+        return []
+    found = []
+    with Client(cluster.service_url) as client, client.create_reader(f"{NAMESPACE}/{topic}") as reader:
+        while reader.has_message_available():
+            found.append(reader.read_next(5000).content.decode())
+    return found
+
+
+def test_topics_are_replicated_as_long_as_their_own_policies_say(east, west):
+    for here, there, name in ((east, west, "west"), (west, east, "east")):
+        here.run(f"clusters create {name} --url {there.web_url} --broker-url {there.service_url}")
+        here.run("tenants update public -c east,west")
+    for topic in ("x", "z", "home"):
+        east.run(f"topics create {NAMESPACE}/{topic}")
+    for topic in ("x", "z"):
+        east.run(f"topics set-replication-clusters {NAMESPACE}/{topic} -c east,west")
+        publish(east, topic, "one")
+    publish(east, "home", "one")
+    wait_until(lambda: (arrived(west, "x"), arrived(west, "z")) == (["one"], ["one"]))
+    wait_until(lambda: east.json(f"topics replication-status {NAMESPACE}/x -o json")[0]["state"] == "REPLICATING")
+    assert east.run(f"topics replication-status {NAMESPACE}/home") == "Nothing is replicated from here.\n"
+
+    east.run(f"topics remove-replication-clusters {NAMESPACE}/x")
+    publish(east, "x", "while nobody asks")
+    publish(east, "z", "two")
+    wait_until(lambda: arrived(west, "z") == ["one", "two"])
+    east.run(f"topics set-replication-clusters {NAMESPACE}/x -c east,west")
+    publish(east, "x", "three")
+    publish(east, "z", "three")
+    wait_until(lambda: arrived(west, "x")[-1:] == ["three"])
+    wait_until(lambda: arrived(west, "z") == ["one", "two", "three"])
+    assert arrived(west, "x") == ["one", "three"]
+    assert west.run(f"topics list {NAMESPACE}").splitlines() == [f"persistent://{NAMESPACE}/{name}" for name in "xz"]

@@ -1,0 +1,103 @@
+"""The guards made from settings; every setting that cannot be meant is refused by name."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from interpulse.broker.access.setup import Access, build_access, words
+from interpulse.broker.access.tokens import create_token
+from interpulse.broker.config_sources import load_config
+from interpulse.broker.namespaces import Namespaces
+from interpulse.broker.tenants import Tenants
+from interpulse.model.errors import PreconditionFailed
+from interpulse.model.permissions import Principal
+from interpulse.storage.memory import MemoryMetadataStore
+
+SECRET = bytes(range(32))
+CURVE = ec.generate_private_key(ec.SECP256R1())
+PUBLIC = base64.b64encode(CURVE.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
+TOKENS = {
+    "authenticationEnabled": "true",
+    "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
+}
+KEY = {"tokenSecretKey": "data:;base64," + base64.b64encode(SECRET).decode()}
+
+
+def access(settings: dict[str, str]) -> Access | None:
+    store = MemoryMetadataStore()
+    config = load_config(settings=[f"{key}={value}" for key, value in settings.items()]).config
+    return build_access(config, Tenants(store), Namespaces(store, local_cluster="east"))
+
+
+def test_access_when_authentication_is_off_then_is_none() -> None:
+    assert access({}) is None
+    assert access(KEY) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"authorizationEnabled": "true"}, "needs authenticationEnabled=true"),
+        ({"authenticationEnabled": "true"}, "needs authenticationProviders"),
+        (
+            TOKENS | {"authenticationProviders": "com.example.Mine"},
+            "com.example.Mine is not offered .* it is not known",
+        ),
+        (TOKENS | {"authenticationProviders": "AuthenticationProviderBasic"}, "not offered .* htpasswd"),
+        (TOKENS, "needs tokenSecretKey or tokenPublicKey"),
+        (TOKENS | {"tokenSecretKey": "file:///not/there"}, "tokenSecretKey cannot be used: /not/there cannot be read"),
+        (TOKENS | {"tokenSecretKey": "c2hvcnQ="}, "at least 32 bytes"),
+        (TOKENS | {"tokenPublicKey": "c2hvcnQ="}, "tokenPublicKey cannot be used: .*DER"),
+        (TOKENS | {"tokenPublicKey": PUBLIC}, "tokenPublicAlg=RS256 does not fit tokenPublicKey, which is for ES256"),
+        (TOKENS | KEY | {"tokenAudienceClaim": "aud"}, "needs tokenAudience"),
+    ],
+)
+def test_settings_when_they_cannot_be_meant_then_are_refused_by_name(settings: dict[str, str], why: str) -> None:
+    with pytest.raises(PreconditionFailed, match=why):
+        access(settings)
+
+
+def test_settings_when_a_public_key_is_given_then_its_tokens_are_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "public.key"
+    path.write_bytes(base64.b64decode(PUBLIC))
+    built = access(TOKENS | {"tokenPublicKey": path.as_uri(), "tokenPublicAlg": "ES256"})
+    assert built is not None
+    token = create_token(CURVE, "app", signature="ES256")
+    assert built.authentication.authenticate("token", token.encode()).role == "app"
+
+
+def test_settings_when_authorization_is_off_then_nobody_is_checked_for_speaking_for_others() -> None:
+    built = access(TOKENS | KEY | {"proxyRoles": "proxy"})
+    assert built is not None
+    assert built.authorization is None
+    assert built.principal("proxy", "somebody") == Principal("proxy")
+
+
+def test_settings_when_authorization_is_on_then_its_roles_are_read() -> None:
+    built = access(
+        TOKENS
+        | KEY
+        | {
+            "authorizationEnabled": "true",
+            "superUserRoles": "root, other",
+            "proxyRoles": "proxy",
+            "replicatorRoles": "copier",
+            "authenticationRefreshCheckSeconds": "7",
+        }
+    )
+    assert built is not None
+    assert built.authorization is not None
+    assert built.authorization.is_super_user(Principal("other"))
+    assert built.authorization.is_replicator(Principal("copier"))
+    assert built.principal("proxy", "root") == Principal("proxy", "root")
+    assert built.refresh_check_seconds == 7
+
+
+def test_words_when_listed_with_blanks_and_commas_then_are_told_apart() -> None:
+    assert words(" a, b ,,c") == ["a", "b", "c"]
+    assert words("") == []

@@ -1,0 +1,227 @@
+"""Deliveries keep to the dispatch rates of topic and subscription; time passes only as far as a test says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.api import SubType, TopicSettings
+from interpulse.model.messaging_policies import DispatchRate
+
+EVERY_TYPE = pytest.mark.parametrize("sub_type", list(SubType))
+
+
+class Alarms:
+    """What was to be called later, and when; `pass_ms` lets the time pass."""
+
+    def __init__(self, clock: Any) -> None:
+        self._clock = clock
+        self.waiting: list[tuple[int, Callable[[], None]]] = []
+
+    def call_later(self, wait_ms: int, call: Callable[[], None]) -> None:
+        self.waiting.append((self._clock.time_ms + wait_ms, call))
+
+    def pass_ms(self, ms: int) -> None:
+        end = self._clock.time_ms + ms
+        while due := sorted((each for each in self.waiting if each[0] <= end), key=lambda each: each[0]):
+            self.waiting.remove(due[0])
+            self._clock.time_ms = due[0][0]
+            due[0][1]()
+        self._clock.time_ms = end
+
+
+@pytest.fixture
+def alarms(bench: Any, monkeypatch: pytest.MonkeyPatch) -> Alarms:
+    alarms = Alarms(bench.clock)
+    monkeypatch.setattr(bench.registry, "call_later", alarms.call_later)
+    return alarms
+
+
+@EVERY_TYPE
+@pytest.mark.parametrize("field", ["dispatch_rate", "subscription_dispatch_rate"])
+async def test_messages_per_second(bench: Any, join: Any, alarms: Alarms, sub_type: SubType, field: str) -> None:
+    bench.settings = TopicSettings(**{field: DispatchRate(10, -1)})
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, *range(30))
+    _, sink = await join(topic, sub_type=sub_type)
+    assert sink.numbers() == list(range(10))
+    assert len(alarms.waiting) == 1
+    alarms.pass_ms(99)
+    assert sink.numbers() == []
+    alarms.pass_ms(1)
+    assert sink.numbers() == [10]
+    alarms.pass_ms(1000)
+    assert sink.numbers() == list(range(11, 21))
+    alarms.pass_ms(5000)
+    assert sink.numbers() == list(range(21, 30))
+    assert alarms.waiting == []
+
+
+@EVERY_TYPE
+async def test_what_is_published_while_consumers_wait_keeps_to_the_rate(
+    bench: Any, join: Any, alarms: Alarms, sub_type: SubType
+) -> None:
+    bench.settings = TopicSettings(dispatch_rate=DispatchRate(2, -1))
+    topic = await bench.topic()
+    _, sink = await join(topic, sub_type=sub_type)
+    for number in range(6):
+        await bench.publish(topic, number)
+    assert sink.numbers() == [0, 1]
+    alarms.pass_ms(1000)
+    assert sink.numbers() == [2, 3]
+    assert len(alarms.waiting) == 1
+
+
+async def test_subscriptions_share_the_rate_of_their_topic_and_have_each_their_own(bench: Any, alarms: Alarms) -> None:
+    bench.settings = TopicSettings(dispatch_rate=DispatchRate(10, -1), subscription_dispatch_rate=DispatchRate(6, -1))
+    topic = await bench.topic()
+    _, of_a = await bench.consumer(topic, "a")
+    _, of_b = await bench.consumer(topic, "b", consumer_id=2)
+    await bench.publish(topic, *range(30))
+    assert (len(of_a.take()), len(of_b.take())) == (6, 4)
+    alarms.pass_ms(1000)
+    assert len(of_a.take()) + len(of_b.take()) == 10
+    throttled = topic.stats()["subscriptions"]["b"]
+    assert throttled["dispatchThrottledMsgEventsByTopicLimit"] > 0
+    assert throttled["dispatchThrottledBytesEventsByTopicLimit"] == 0
+    assert topic.stats()["subscriptions"]["a"]["dispatchThrottledMsgEventsBySubscriptionLimit"] > 0
+
+
+@EVERY_TYPE
+async def test_subscriptions_take_turns_at_the_rate_of_their_topic(
+    bench: Any, alarms: Alarms, sub_type: SubType
+) -> None:
+    bench.settings = TopicSettings(dispatch_rate=DispatchRate(100, -1))
+    topic = await bench.topic()
+    for name in "abc":
+        await topic.create_subscription(name)
+    await bench.publish(topic, *range(2000))
+    sinks = [(await bench.consumer(topic, name, sub_type=sub_type))[1] for name in "abc"]
+    for sink in sinks:
+        sink.take()
+    alarms.pass_ms(6000)
+    counts = [len(sink.take()) for sink in sinks]
+    assert min(counts) > 180, counts
+    assert 590 <= sum(counts) <= 600, counts
+
+
+@EVERY_TYPE
+async def test_subscription_that_wants_nothing_any_more_keeps_nobody_waiting(
+    bench: Any, alarms: Alarms, sub_type: SubType
+) -> None:
+    bench.settings = TopicSettings(
+        dispatch_rate=DispatchRate(10, -1), subscription_dispatch_rate=DispatchRate(1, -1, 60)
+    )
+    topic = await bench.topic()
+    for name in "abc":
+        await topic.create_subscription(name)
+    await bench.publish(topic, *range(30))
+    await bench.consumer(topic, "a", sub_type=sub_type)
+    gone, _ = await bench.consumer(topic, "b", sub_type=sub_type)
+    bench.settings = TopicSettings(dispatch_rate=DispatchRate(10, -1))
+    await bench.registry.policies_changed()
+    gone.close()
+    _, sink = await bench.consumer(topic, "c", sub_type=sub_type)
+    alarms.pass_ms(30_000)
+    assert len(sink.take()) == 30
+
+
+async def test_bytes_and_a_longer_period(bench: Any, join: Any, alarms: Alarms) -> None:
+    size = len(bench.entry(1))
+    bench.settings = TopicSettings(subscription_dispatch_rate=DispatchRate(-1, 2 * size, period_seconds=10))
+    topic = await bench.topic()
+    _, sink = await join(topic)
+    await bench.publish(topic, 1, 1, 1, 1)
+    sent = len(sink.take())
+    alarms.pass_ms(10_000)
+    assert (sent, len(sink.take())) == (2, 2)
+
+
+async def test_batches_count_their_messages(bench: Any, join: Any, alarms: Alarms) -> None:
+    bench.settings = TopicSettings(dispatch_rate=DispatchRate(4, -1))
+    topic = await bench.topic()
+    _, sink = await join(topic)
+    producer, _ = await bench.producer(topic)
+    for number in range(4):
+        producer.publish(number, -1, 3, bench.entry(number, num_messages_in_batch=3))
+    await bench.settle()
+    assert len(sink.take()) == 2
+    alarms.pass_ms(749)
+    assert sink.take() == []
+    alarms.pass_ms(1)
+    assert len(sink.take()) == 1
+
+
+@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+async def test_what_is_sent_again_keeps_to_the_rate(bench: Any, join: Any, alarms: Alarms, sub_type: SubType) -> None:
+    bench.settings = TopicSettings(dispatch_rate=DispatchRate(4, -1))
+    topic = await bench.topic()
+    consumer, sink = await join(topic, sub_type=sub_type)
+    await bench.publish(topic, *range(4))
+    assert sink.numbers() == [0, 1, 2, 3]
+    consumer.redeliver()
+    assert sink.numbers() == []
+    alarms.pass_ms(500)
+    assert sink.numbers() == [0, 1]
+
+
+async def test_rate_above_that_of_the_producers(bench: Any, alarms: Alarms) -> None:
+    bench.settings = TopicSettings(dispatch_rate=DispatchRate(1, -1, relative_to_publish_rate=True))
+    topic = await bench.topic()
+    _, sink = await bench.consumer(topic)
+    producer, _ = await bench.producer(topic)
+    for number in range(50):
+        producer.publish(number, -1, 1, bench.entry(number))
+    await bench.settle()
+    assert sink.numbers() == [0]
+    topic.tick(10.0)  # 5 messages per second were published
+    alarms.pass_ms(1000)
+    assert len(sink.take()) == 6
+
+
+async def test_change_counts_at_once(bench: Any, join: Any, alarms: Alarms) -> None:
+    topic = await bench.topic()
+    _, sink = await join(topic)
+    await topic.apply(TopicSettings(dispatch_rate=DispatchRate(1, -1)))
+    await bench.publish(topic, *range(6))
+    assert sink.numbers() == [0]
+    await topic.apply(TopicSettings(dispatch_rate=DispatchRate(2, -1)))
+    assert sink.numbers() == [1, 2]
+    await topic.apply(TopicSettings())
+    assert sink.numbers() == [3, 4, 5]
+
+
+async def test_rate_that_stays_goes_on_counting_when_other_settings_change(
+    bench: Any, join: Any, alarms: Alarms
+) -> None:
+    rates = {"dispatch_rate": DispatchRate(2, -1), "subscription_dispatch_rate": DispatchRate(3, -1)}
+    bench.settings = TopicSettings(**rates)
+    topic = await bench.topic()
+    _, sink = await join(topic)
+    await bench.publish(topic, *range(6))
+    assert sink.numbers() == [0, 1]
+    before = topic.subscription("s").throttled
+    assert before["dispatchThrottledMsgEventsByTopicLimit"] > 0
+    await topic.apply(TopicSettings(max_producers=7, **rates))
+    assert sink.numbers() == []
+    assert topic.subscription("s").throttled["dispatchThrottledMsgEventsByTopicLimit"] > 0
+    assert len(alarms.waiting) == 1
+
+
+async def test_replication_is_not_held_back(bench: Any, alarms: Alarms) -> None:
+    bench.settings = TopicSettings(dispatch_rate=DispatchRate(1, -1), subscription_dispatch_rate=DispatchRate(1, -1))
+    topic = await bench.topic()
+    await topic.open_replication_cursor("west")
+    _, sink = await bench.consumer(topic, "pulsar.repl.west")
+    await bench.publish(topic, *range(6))
+    assert len(sink.take()) == 6
+
+
+async def test_topic_without_rates_has_no_gate(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    await join(topic)
+    assert topic.subscription("s")._dispatch.gate is None
+    assert topic.publish_limits is None

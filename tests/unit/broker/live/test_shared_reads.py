@@ -1,0 +1,123 @@
+"""Subscriptions that are close together read the log once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live import shared_reads as shared_reads_module
+from interpulse.broker.live.api import SubType
+from interpulse.broker.live.shared_reads import SharedReads
+from interpulse.model.errors import PersistenceError
+from interpulse.model.ids import Position
+from interpulse.storage.api import LogEntry
+
+SUBSCRIPTIONS = 10
+LIMITS = {"entries_max": 4, "bytes_max": 100}
+
+
+class CountingLog:
+    """A log of ten entries in which every read takes a turn of the loop, and is counted."""
+
+    def __init__(self) -> None:
+        self.reads: list[int] = []
+        self.failing = False
+
+    async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
+        self.reads.append(start.entry)
+        await asyncio.sleep(0)
+        if self.failing:
+            raise PersistenceError("no disk")
+        return [LogEntry(Position(1, number), b"x" * 10) for number in range(start.entry, 10)][:entries_max]
+
+
+@pytest.fixture
+def log() -> CountingLog:
+    return CountingLog()
+
+
+def entries(found: list[LogEntry]) -> list[int]:
+    return [each.position.entry for each in found]
+
+
+async def test_reads_of_one_place_at_once_are_one(log: Any) -> None:
+    reads = SharedReads(log, lambda: True)
+    found = await asyncio.gather(*(reads.read(Position(1, 0), **LIMITS) for _ in range(5)))
+    assert log.reads == [0]
+    assert [entries(each) for each in found] == [[0, 1, 2, 3]] * 5
+    found[0].clear()
+    assert entries(found[1]) == [0, 1, 2, 3]
+
+
+async def test_reads_a_little_behind_find_what_was_read(log: Any) -> None:
+    reads = SharedReads(log, lambda: True)
+    await reads.read(Position(1, 0), **LIMITS)
+    await reads.read(Position(1, 4), **LIMITS)
+    assert entries(await reads.read(Position(1, 2), **LIMITS)) == [2, 3]
+    assert entries(await reads.read(Position(1, 4), **LIMITS)) == [4, 5, 6, 7]
+    assert log.reads == [0, 4]
+
+
+async def test_what_is_kept_has_a_bound_and_goes_when_nobody_wants_it(
+    log: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_reads_module, "KEPT_BYTES_MAX", 80)
+    reads = SharedReads(log, lambda: True)
+    for start in (0, 4, 8):
+        await reads.read(Position(1, start), **LIMITS)
+    assert reads.kept_bytes == 60
+    reads.forget_unused()
+    assert reads.kept_bytes == 60
+    reads.forget_unused()
+    assert reads.kept_bytes == 0
+
+
+async def test_alone_nothing_is_kept(log: Any) -> None:
+    reads = SharedReads(log, lambda: False)
+    await reads.read(Position(1, 0), **LIMITS)
+    assert reads.kept_bytes == 0
+
+
+async def test_when_a_read_fails_then_whoever_waited_reads_and_everybody_is_told(log: Any) -> None:
+    log.failing = True
+    reads = SharedReads(log, lambda: True)
+    found = await asyncio.gather(*(reads.read(Position(1, 0), **LIMITS) for _ in range(3)), return_exceptions=True)
+    assert [type(each) for each in found] == [PersistenceError] * 3
+
+
+async def test_when_a_reader_is_cancelled_then_whoever_waited_reads(log: Any) -> None:
+    reads = SharedReads(log, lambda: True)
+    first = asyncio.create_task(reads.read(Position(1, 0), **LIMITS))
+    second = asyncio.create_task(reads.read(Position(1, 0), **LIMITS))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert entries(await second) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("sub_type", list(SubType))
+async def test_ten_subscriptions_on_one_topic_read_a_backlog_once(bench: Any, join: Any, sub_type: SubType) -> None:
+    topic = await bench.topic()
+    for number in range(SUBSCRIPTIONS):
+        await topic.create_subscription(f"s{number}")
+    await bench.publish(topic, *range(2500))
+    await bench.restart()
+    topic = await bench.topic()
+    reads = []
+    log_read = topic.log.read
+
+    async def counted(start: Position, **limits: int) -> list[LogEntry]:
+        reads.append(start)
+        return await log_read(start, **limits)
+
+    topic.log.read = counted
+    members = [
+        await join(topic, "c", 300, sub_type=sub_type, subscription=f"s{number}") for number in range(SUBSCRIPTIONS)
+    ]
+    for _ in range(20):
+        for consumer, _ in members:
+            consumer.flow(150)
+        await bench.settle()
+    assert [sink.numbers() for _, sink in members] == [list(range(2500))] * SUBSCRIPTIONS
+    assert len(reads) == 3  # of a thousand entries each

@@ -1,0 +1,64 @@
+"""How another cluster is reached: by its record, or not at all and said so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import AuthenticationError, RemoteClusterUnavailable
+from interpulse.replication.connect import broker_url, connect, web_url
+from tests.stub_web import StubWeb
+
+BOTH = ClusterData(
+    service_url="http://w:1",
+    service_url_tls="https://w:2",
+    broker_service_url="pulsar://w:3",
+    broker_service_url_tls="pulsar+ssl://w:4",
+)
+TOKEN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+
+
+@pytest.mark.parametrize(
+    ("values", "web", "broker"),
+    [
+        pytest.param({}, "http://w:1", "pulsar://w:3", id="plain"),
+        pytest.param({"broker_client_tls_enabled": True}, "https://w:2", "pulsar+ssl://w:4", id="tls-asked-for"),
+        pytest.param({"service_url": None, "broker_service_url": ""}, "https://w:2", "pulsar+ssl://w:4", id="tls-only"),
+    ],
+)
+def test_address(values: dict[str, Any], web: str, broker: str) -> None:
+    data = replace(BOTH, **values)
+    assert (web_url("west", data), broker_url("west", data)) == (web, broker)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        pytest.param(ClusterData(), "west has no serviceUrl", id="no-address"),
+        pytest.param(ClusterData("htp:/w"), "not a web service URL", id="bad-address"),
+        pytest.param(ClusterData("http://w", authentication_plugin="Athenz"), "Athenz is not supported", id="plug-in"),
+        pytest.param(ClusterData("http://w", authentication_plugin=TOKEN), "the token is missing", id="no-token"),
+    ],
+)
+def test_record_that_cannot_be_used_is_named(data: ClusterData, words: str) -> None:
+    with pytest.raises(RemoteClusterUnavailable, match="west") as refusal:
+        connect("west", data)
+    assert words in str(refusal.value)
+
+
+async def test_token_is_read_from_its_file_for_every_request(tmp_path: Path) -> None:
+    file = tmp_path / "west.jwt"
+    with StubWeb() as web:
+        web.answer("GET", "/admin/v2/clusters", ["west"])
+        data = ClusterData(web.url, authentication_plugin=TOKEN, authentication_parameters=f"file://{file}")
+        async with connect("west", data) as admin:
+            with pytest.raises(AuthenticationError, match=r"west\.jwt cannot be read"):
+                await admin.clusters.list()
+            for token in ("first", "renewed"):
+                file.write_text(token)
+                await admin.clusters.list()
+                assert web.last.headers["Authorization"] == f"Bearer {token}"

@@ -1,0 +1,171 @@
+"""Which policy is in force: the topic's own, else its namespace's, else the broker's."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from interpulse.model.messaging_policies import (
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    PublishRate,
+    SubscribeRate,
+)
+from interpulse.model.policies import InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
+from interpulse.model.topic_policies import TopicPolicies
+from interpulse.rules.effective_policies import effective_policies, namespace_level
+
+NOTHING = TopicPolicies()
+
+# One row per policy: its attribute, what the broker says, what the namespace says, and what the topic says. The last
+# one means "no limit", "nothing" or "no" wherever there is such a value: it counts as said.
+LEVELS: list[tuple[str, Any, Any, Any]] = [
+    ("inactive_topics", InactiveTopicPolicies(), InactiveTopicPolicies("x", 5), InactiveTopicPolicies("y", 0, False)),
+    ("replication_clusters", (), ("east",), ("east", "west")),
+    ("retention", RetentionPolicies(1, 1), RetentionPolicies(2, 2), RetentionPolicies(0, 0)),
+    ("message_ttl_seconds", 1, 2, 0),
+    ("publish_rate", PublishRate(1), PublishRate(2), PublishRate()),
+    ("dispatch_rate", DispatchRate(1), DispatchRate(2), DispatchRate()),
+    ("subscription_dispatch_rate", DispatchRate(1), DispatchRate(2), DispatchRate()),
+    ("subscribe_rate", SubscribeRate(1), SubscribeRate(2), SubscribeRate()),
+    ("max_producers", 1, 2, 0),
+    ("max_consumers", 1, 2, 0),
+    ("max_consumers_per_subscription", 1, 2, 0),
+    ("max_subscriptions", 1, 2, 0),
+    ("max_unacked_per_consumer", 50_000, 2, 0),
+    ("max_unacked_per_subscription", 200_000, 2, 0),
+    ("delayed_delivery", DelayedDelivery(), DelayedDelivery(True, 5), DelayedDelivery(False)),
+    ("deduplication_enabled", True, True, False),
+    ("deduplication_snapshot_seconds", 120, 5, 0),
+    ("compaction_threshold_bytes", 1, 2, 0),
+    ("subscription_types_enabled", frozenset({"Shared"}), frozenset({"Exclusive"}), frozenset({"Failover"})),
+    ("auto_subscription_creation_allowed", True, True, False),
+    ("schema_compatibility_strategy", "FULL", "BACKWARD", "FORWARD"),
+]
+OF_TOPICS_ONLY = {"max_message_size", "other"}
+READ_DIFFERENTLY = {"backlog_quotas", "schema_validation_enforced"}
+
+
+def test_levels_when_listed_then_every_policy_of_a_topic_is_covered() -> None:
+    assert {row[0] for row in LEVELS} | OF_TOPICS_ONLY | READ_DIFFERENTLY == {each.name for each in fields(NOTHING)}
+
+
+@pytest.mark.parametrize(("name", "broker", "namespace", "topic"), LEVELS, ids=[row[0] for row in LEVELS])
+def test_policy_when_levels_differ_then_the_lowest_that_says_something_counts(
+    name: str, broker: Any, namespace: Any, topic: Any
+) -> None:
+    def effective(topic: TopicPolicies, namespace: TopicPolicies) -> Any:
+        return getattr(effective_policies(topic, namespace, TopicPolicies(**{name: broker})), name)
+
+    own, above = TopicPolicies(**{name: topic}), TopicPolicies(**{name: namespace})
+    assert effective(NOTHING, NOTHING) == broker
+    assert effective(NOTHING, above) == namespace
+    assert effective(own, above) == topic
+    assert effective(own, NOTHING) == topic
+
+
+def test_message_size_when_the_topic_says_nothing_then_there_is_no_own_limit() -> None:
+    assert effective_policies(NOTHING, NOTHING, NOTHING).max_message_size is None
+    assert effective_policies(TopicPolicies(max_message_size=5), NOTHING, NOTHING).max_message_size == 5
+
+
+def test_quotas_when_levels_speak_of_different_types_then_they_are_joined() -> None:
+    size, age, other = BacklogQuota(1), BacklogQuota(-1, 1), BacklogQuota(5)
+    broker = TopicPolicies(backlog_quotas={"destination_storage": BacklogQuota(), "message_age": BacklogQuota()})
+    namespace = TopicPolicies(backlog_quotas={"destination_storage": size, "message_age": age})
+    topic = TopicPolicies(backlog_quotas={"destination_storage": other})
+    assert effective_policies(topic, namespace, broker).backlog_quotas == {
+        "destination_storage": other,
+        "message_age": age,
+    }
+    assert effective_policies(NOTHING, NOTHING, broker).backlog_quotas == broker.backlog_quotas
+
+
+def test_subscription_types_when_none_is_listed_then_the_next_level_counts() -> None:
+    nothing_listed = TopicPolicies(subscription_types_enabled=frozenset())
+    listed = TopicPolicies(subscription_types_enabled=frozenset({"Shared"}))
+    assert effective_policies(nothing_listed, listed, NOTHING).subscription_types_enabled == {"Shared"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "namespace", "broker", "enforced"),
+    [
+        (None, False, False, False),
+        (None, True, False, True),
+        (False, True, False, False),
+        (True, False, False, True),
+        (False, False, True, True),
+        (None, False, True, True),
+    ],
+)
+def test_schema_validation_when_the_broker_demands_it_then_nobody_waives_it(
+    topic: bool | None, namespace: bool, broker: bool, enforced: bool
+) -> None:
+    effective = effective_policies(
+        TopicPolicies(schema_validation_enforced=topic),
+        namespace_level(NamespacePolicies(schema_validation_enforced=namespace), cluster="c"),
+        TopicPolicies(schema_validation_enforced=broker),
+    )
+    assert effective.schema_validation_enforced is enforced
+
+
+def test_namespace_level_when_rates_stand_by_cluster_then_those_of_this_one_count() -> None:
+    policies = NamespacePolicies(
+        publish_rates={"here": PublishRate(1), "there": PublishRate(2)},
+        dispatch_rates={"there": DispatchRate(2)},
+        subscription_dispatch_rates={"here": DispatchRate(3)},
+        subscribe_rates={"here": SubscribeRate(4)},
+    )
+    level = namespace_level(policies, cluster="here")
+    assert level.publish_rate == PublishRate(1)
+    assert level.dispatch_rate is None
+    assert level.subscription_dispatch_rate == DispatchRate(3)
+    assert level.subscribe_rate == SubscribeRate(4)
+
+
+def test_namespace_level_when_every_policy_is_set_then_none_is_lost() -> None:
+    policies = NamespacePolicies(
+        replication_clusters=("here",),
+        auto_subscription_creation_allowed=False,
+        deduplication_enabled=True,
+        inactive_topics=InactiveTopicPolicies(),
+        retention=RetentionPolicies(),
+        message_ttl_seconds=0,
+        schema_compatibility_strategy="FULL",
+        schema_validation_enforced=True,
+        publish_rates={"here": PublishRate()},
+        dispatch_rates={"here": DispatchRate()},
+        subscription_dispatch_rates={"here": DispatchRate()},
+        subscribe_rates={"here": SubscribeRate()},
+        backlog_quotas={"message_age": BacklogQuota()},
+        max_producers=0,
+        max_consumers=0,
+        max_consumers_per_subscription=0,
+        max_subscriptions=0,
+        max_unacked_per_consumer=0,
+        max_unacked_per_subscription=0,
+        delayed_delivery=DelayedDelivery(),
+        deduplication_snapshot_seconds=0,
+        compaction_threshold_bytes=0,
+        subscription_types_enabled=frozenset({"Shared"}),
+    )
+    level = namespace_level(policies, cluster="here")
+    assert {each.name for each in fields(level) if getattr(level, each.name) is None} == {"max_message_size"}
+
+
+@pytest.mark.parametrize(
+    ("policies", "strategy"),
+    [
+        (None, None),
+        (NamespacePolicies(), None),
+        (NamespacePolicies(schema_compatibility_strategy="FORWARD"), "FORWARD"),
+        (NamespacePolicies(other={"schema_auto_update_compatibility_strategy": "Backward"}), "BACKWARD"),
+    ],
+)
+def test_namespace_level_when_the_strategy_is_not_defined_then_it_is_not_set(
+    policies: NamespacePolicies | None, strategy: str | None
+) -> None:
+    assert namespace_level(policies, cluster="c").schema_compatibility_strategy == strategy

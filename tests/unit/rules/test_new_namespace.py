@@ -1,0 +1,100 @@
+"""A namespace is created with policies that could be set one by one, and with no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.model.errors import PulsarError
+from interpulse.model.permissions import Permissions
+from interpulse.model.policies import AutoTopicCreation, NamespacePolicies, RetentionPolicies
+from interpulse.rules.new_namespace import check_new_policies
+
+
+def test_policies_that_may_be() -> None:
+    body = {
+        "replication_clusters": ["east"],
+        "retention_policies": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 5},
+        "message_ttl_in_seconds": 7,
+        "autoTopicCreationOverride": {"allowAutoTopicCreation": False},
+        "is_allow_auto_update_schema": False,
+        "is_allow_auto_update_schema_with_replicator": False,
+        "schema_compatibility_strategy": "UNDEFINED",
+        "backlog_quota_map": {},
+        "topicDispatchRate": {},
+        "max_producers_per_topic": None,
+        "compaction_threshold": 2**40,
+        "auth_policies": {"namespace_auth": {"app": ["produce"]}},
+        "subscription_auth_mode": "Prefix",
+        "encryption_required": True,
+        "newer": {"a": 1},
+    }
+    assert check_new_policies(body, partitions_max=0) == NamespacePolicies(
+        replication_clusters=("east",),
+        retention=RetentionPolicies(10, 5),
+        message_ttl_seconds=7,
+        auto_topic_creation=AutoTopicCreation(False),
+        allow_auto_update_schema=False,
+        allow_auto_update_schema_with_replicator=False,
+        compaction_threshold_bytes=2**40,
+        granted=Permissions().grant("app", ["produce"]),
+        subscription_auth_mode="Prefix",
+        encryption_required=True,
+        other={"newer": {"a": 1}},
+    )
+
+
+QUOTA = {"limitSize": 10, "limitTime": -1, "policy": "producer_exception"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"retention_policies": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 0}}, 400),
+        ({"retention_policies": 7}, 400),
+        ({"message_ttl_in_seconds": -1}, 412),
+        ({"message_ttl_in_seconds": True}, 400),
+        ({"message_ttl_in_seconds": "7"}, 400),
+        ({"max_topics_per_namespace": -1}, 412),
+        ({"max_producers_per_topic": -4}, 412),
+        ({"max_producers_per_topic": 2**31}, 412),
+        ({"compaction_threshold": -1}, 412),
+        ({"autoTopicCreationOverride": {"allowAutoTopicCreation": True, "topicType": "weird"}}, 412),
+        (
+            {
+                "autoTopicCreationOverride": {
+                    "allowAutoTopicCreation": True,
+                    "topicType": "partitioned",
+                    "defaultNumPartitions": 5,
+                }
+            },
+            406,
+        ),
+        ({"autoTopicCreationOverride": []}, 400),
+        ({"inactive_topic_policies": {"inactiveTopicDeleteMode": "never"}}, 400),
+        ({"schema_compatibility_strategy": "backward"}, 412),
+        ({"is_allow_auto_update_schema": True, "is_allow_auto_update_schema_with_replicator": False}, 400),
+        ({"backlog_quota_map": {"destination_storage": QUOTA | {"policy": "x"}}}, 400),
+        ({"backlog_quota_map": {"destination_storage": 7}}, 400),
+        ({"topicDispatchRate": {"east": {"ratePeriodInSecond": 0}}}, 400),
+        ({"clusterSubscribeRate": {"east": {"ratePeriodInSecond": 0}}}, 400),
+        ({"publishMaxMessageRate": {"east": {"publishThrottlingRateInMsg": "x"}}}, 400),
+        ({"delayed_delivery_policies": {"active": True, "tickTime": -5}}, 400),
+        ({"subscription_types_enabled": ["Sharded"]}, 400),
+        ({"subscription_types_enabled": "Shared"}, 400),
+        ({"subscription_types_enabled": [["Shared"]]}, 400),
+        ({"backlog_quota_map": {"storage": QUOTA}}, 400),
+        ({"encryption_required": "yes"}, 400),
+        ({"subscription_auth_mode": "prefix"}, 400),
+        ({"subscription_auth_mode": 5}, 400),
+        ({"auth_policies": [1]}, 400),
+        ({"auth_policies": {"namespace_auth": {"app": "produce"}}}, 400),
+        ({"auth_policies": {"namespace_auth": {"app": ["publish"]}}}, 400),
+        ({"auth_policies": {"destination_auth": {"persistent://a/b/c": {"app": ["publish"]}}}}, 400),
+    ],
+)
+def test_policies_that_are_refused(body: dict[str, Any], status: int) -> None:
+    with pytest.raises(PulsarError) as refusal:
+        check_new_policies(body, partitions_max=4)
+    assert refusal.value.http_status == status

@@ -1,0 +1,129 @@
+"""Policies as operators send them: what is taken, and what is refused with its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from interpulse.model.errors import InvalidRequest, PreconditionFailed
+from interpulse.model.messaging_policies import (
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    PublishRate,
+    SubscribeRate,
+)
+from interpulse.model.policies import RetentionPolicies
+from interpulse.rules.policy_checks import (
+    check_backlog_quota,
+    check_delayed_delivery,
+    check_dispatch_rate,
+    check_max_message_size,
+    check_publish_rate,
+    check_quota_type,
+    check_quotas_fit,
+    check_subscribe_rate,
+    check_subscription_types,
+)
+
+PRODUCERS = "producer_exception"
+SIZE, AGE = "destination_storage", "message_age"
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("check", "body", "expected"),
+    [
+        (check_publish_rate, {"publishThrottlingRateInMsg": -5}, PublishRate(-5, -1)),
+        (check_dispatch_rate, {"dispatchThrottlingRateInMsg": 5}, DispatchRate(5)),
+        (check_dispatch_rate, {"ratePeriodInSecond": 2, "relativeToPublishRate": True}, DispatchRate(-1, -1, True, 2)),
+        (check_subscribe_rate, {"subscribeThrottlingRatePerConsumer": 5}, SubscribeRate(5, 30)),
+        (check_delayed_delivery, {"active": True, "tickTime": 0}, DelayedDelivery(True, 0, 0)),
+    ],
+)
+def test_policy_when_it_can_be_meant_then_is_taken(check: Callable[..., Any], body: Any, expected: object) -> None:
+    assert check(body) == expected
+
+
+@pytest.mark.parametrize(
+    ("check", "body", "named"),
+    [
+        (check_publish_rate, {"publishThrottlingRateInByte": "a"}, "publishThrottlingRateInByte"),
+        (check_dispatch_rate, {"ratePeriodInSecond": 0}, "ratePeriodInSecond must be 1 or more, not 0"),
+        (check_subscribe_rate, {"ratePeriodInSecond": -1}, "ratePeriodInSecond must be 1 or more, not -1"),
+        (check_delayed_delivery, {"tickTime": -1}, "tickTime must be 0 or more, not -1"),
+        (
+            check_delayed_delivery,
+            {"maxDeliveryDelayInMillis": -2},
+            "maxDeliveryDelayInMillis must be 0 or more",
+        ),
+        (check_subscription_types, ["Shared", "shared"], "shared is no subscription type"),
+        (check_quota_type, "size", "backlogQuotaType must be destination_storage or message_age, not size"),
+    ],
+)
+def test_policy_when_it_means_nothing_then_is_refused_by_name(check: Callable[..., Any], body: Any, named: str) -> None:
+    with pytest.raises(InvalidRequest, match=named):
+        check(body)
+
+
+def test_quota_type_when_none_is_named_then_is_that_of_the_size() -> None:
+    assert check_quota_type(None) == SIZE
+    assert check_quota_type(AGE) == AGE
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        (SIZE, {"limitSize": 5, "policy": "producer_exception"}, BacklogQuota(5, -1, "producer_exception")),
+        (
+            AGE,
+            {"limitSize": 0, "limitTime": 5, "policy": "producer_exception"},
+            BacklogQuota(0, 5, "producer_exception"),
+        ),
+        (SIZE, {"policy": "consumer_backlog_eviction"}, BacklogQuota(-1, -1, "consumer_backlog_eviction")),
+        (SIZE, {"limitSize": 5}, "policy"),
+        (SIZE, {"limitSize": 5, "policy": "nope"}, "nope"),
+        (SIZE, {"limitSize": 0, "policy": "producer_exception"}, "limitSize must be above 0"),
+        (AGE, {"limitTime": 0, "policy": "producer_exception"}, "limitTime must be above 0"),
+        (AGE, {"limitTime": "3h", "policy": "producer_exception"}, "limitTime"),
+    ],
+)
+def test_backlog_quota_needs_a_policy_and_room(kind: str, body: Any, expected: BacklogQuota | str) -> None:
+    if isinstance(expected, BacklogQuota):
+        assert check_backlog_quota(kind, body) == expected
+    else:
+        with pytest.raises(InvalidRequest, match=expected):
+            check_backlog_quota(kind, body)
+
+
+@pytest.mark.parametrize(
+    ("quota", "retention", "fits"),
+    [
+        (BacklogQuota(MIB - 1, 59), RetentionPolicies(1, 1), True),
+        (BacklogQuota(MIB, -1), RetentionPolicies(1, 1), False),
+        (BacklogQuota(-1, 60), RetentionPolicies(1, 1), False),
+        (BacklogQuota(MIB, 60), RetentionPolicies(-1, -1), True),
+        (BacklogQuota(MIB, 60), RetentionPolicies(0, 0), True),
+        (BacklogQuota(MIB, 60), None, True),
+        (BacklogQuota(-1, -1), RetentionPolicies(1, 1), True),
+    ],
+)
+def test_quota_when_not_below_what_is_retained_then_is_refused(
+    quota: BacklogQuota, retention: RetentionPolicies | None, fits: bool
+) -> None:
+    if fits:
+        check_quotas_fit([BacklogQuota(), quota], retention, "too much")
+    else:
+        with pytest.raises(PreconditionFailed, match="too much"):
+            check_quotas_fit([BacklogQuota(), quota], retention, "too much")
+
+
+@pytest.mark.parametrize(("size", "taken"), [(-1, False), (0, True), (100, True), (101, False)])
+def test_max_message_size_when_above_the_broker_s_then_is_refused(size: int, taken: bool) -> None:
+    if taken:
+        assert check_max_message_size(size, broker_max=100) == size
+    else:
+        with pytest.raises(PreconditionFailed, match=rf"\(100\), not {size}"):
+            check_max_message_size(size, broker_max=100)

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
 from interpulse.model.ids import EARLIEST, Position
+from interpulse.wire.ack_sets import mask_of, words_of
 
-__all__ = ["Cursor", "CursorRecord", "EntryNumbers", "Ledgers", "mask_of", "words_of"]
+__all__ = ["Cursor", "CursorRecord", "EntryNumbers", "Ledgers"]
 
 RANGES_PERSISTED_MAX = 10_000
 """Ranges beyond this many are forgotten by a restart and delivered again (managedLedgerMaxUnackedRangesToPersist)."""
-
-_WORD = (1 << 64) - 1
 
 
 class Ledgers(Protocol):
@@ -33,24 +32,6 @@ class Ledgers(Protocol):
     def next_position(self, after: Position) -> Position | None: ...
 
     def entries_between(self, after: Position, upto: Position) -> int: ...
-
-
-def mask_of(ack_set: Sequence[int]) -> int:
-    """The words of an ``ack_set`` as one number: bit i is 1 while message i waits."""
-    mask = 0
-    for index, word in enumerate(ack_set):
-        mask |= (word & _WORD) << (64 * index)
-    return mask
-
-
-def words_of(mask: int) -> tuple[int, ...]:
-    """The inverse of :func:`mask_of`; words are signed, as the wire has them."""
-    words = []
-    while mask:
-        word = mask & _WORD
-        words.append(word - (1 << 64) if word >> 63 else word)
-        mask >>= 64
-    return tuple(words)
 
 
 class EntryNumbers:

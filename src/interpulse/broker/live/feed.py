@@ -15,12 +15,13 @@ from typing import Any, Protocol
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.compacted_reads import horizon_ahead, read_on
-from interpulse.broker.live.cursor import Cursor, words_of
+from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.entries import FactsCache
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, Log, LogEntry
+from interpulse.wire.ack_sets import words_of
 
 __all__ = ["READ_BYTES_MAX", "READ_ENTRIES_MAX", "EntryFeed", "FeedSource"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from interpulse.broker.live.api import Delivery, SubType
 from interpulse.broker.live.consumer import Consumer
-from interpulse.broker.live.cursor import Cursor, words_of
+from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dealing import Dealing, Parts
 from interpulse.broker.live.delayed import DelayedEntries, deliver_at_of
 from interpulse.broker.live.dispatch_limits import DispatchGate
@@ -22,6 +22,7 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.rules.unacked import subscription_blocked
 from interpulse.storage.api import LogEntry
+from interpulse.wire.ack_sets import words_of
 
 __all__ = ["SharedDispatch"]
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest, SubType
 from interpulse.broker.live.consumer import Consumer
-from interpulse.broker.live.cursor import Cursor, CursorRecord, mask_of
+from interpulse.broker.live.cursor import Cursor, CursorRecord
 from interpulse.broker.live.delayed import DelayedEntries
 from interpulse.broker.live.dispatch_choice import (
     Dispatch,
@@ -31,6 +31,7 @@ from interpulse.broker.live.stats import TrafficMeter
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
 from interpulse.rules.limits import check_consumers_of_subscription, check_consumers_of_topic
+from interpulse.wire.ack_sets import mask_of
 
 __all__ = ["Subscription", "SubscriptionOwner"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpulse.broker.live.cursor import Cursor, CursorRecord, EntryNumbers, mask_of, words_of
+from interpulse.broker.live.cursor import Cursor, CursorRecord, EntryNumbers
 from interpulse.model.ids import EARLIEST, Position
 
 SIZES = {3: 6, 5: 1, 8: 7}
@@ -112,16 +112,6 @@ def test_entry_numbers_whatever_is_added_and_removed_then_they_agree_with_a_set(
         assert numbers.count() == len(model)
         assert bool(numbers) == bool(model)
         assert all(end + 1 < start for end, start in zip(numbers.ends, numbers.starts[1:], strict=False))
-
-
-@given(st.integers(0, 2**200))
-def test_words_of_then_mask_of_gives_the_mask_back(mask: int) -> None:
-    assert mask_of(words_of(mask)) == mask
-    assert all(-(2**63) <= word < 2**63 for word in words_of(mask))
-
-
-def test_mask_of_a_batch_of_three_with_the_second_acknowledged_is_five() -> None:
-    assert mask_of([5]) == 0b101
 
 
 def test_cursor_when_an_acknowledged_entry_is_acknowledged_again_then_nothing_changes() -> None:

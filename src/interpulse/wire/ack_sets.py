@@ -1,0 +1,27 @@
+"""Which messages of a batch still wait for their acknowledgement: words on the wire, one number here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["mask_of", "words_of"]
+
+_WORD = (1 << 64) - 1
+
+
+def mask_of(ack_set: Sequence[int]) -> int:
+    """The words of an ``ack_set`` as one number: bit i is 1 while message i waits."""
+    mask = 0
+    for index, word in enumerate(ack_set):
+        mask |= (word & _WORD) << (64 * index)
+    return mask
+
+
+def words_of(mask: int) -> tuple[int, ...]:
+    """The inverse of :func:`mask_of`; words are signed, as the wire has them."""
+    words = []
+    while mask:
+        word = mask & _WORD
+        words.append(word - (1 << 64) if word >> 63 else word)
+        mask >>= 64
+    return tuple(words)

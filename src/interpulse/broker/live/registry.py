@@ -371,28 +371,35 @@ class TopicRegistry:
 
     async def compact_due(self) -> None:
         """Begin to compact every topic whose policies want it now."""
-        async for topic in self._in_turns():
+
+        async def begin(topic: AnyTopic) -> None:
             if isinstance(topic, Topic):
                 topic.compaction.begin_if_due()
 
+        await self._look_after("compaction", begin)
+
     async def maintain(self) -> None:
         """Expire and trim every topic."""
-        async for topic in self._in_turns():
-            try:
-                await topic.maintain()
-            except PulsarError as error:
-                log.warning("upkeep failed topic=%s error=%s", topic.name, error)
-            except Exception:  # a fault of ours must not end the care for the topics behind this one
-                log.exception("upkeep failed topic=%s", topic.name)
+        await self._look_after("upkeep", lambda topic: topic.maintain())
 
     async def check_backlogs(self) -> None:
         """Keep every topic within its backlog quotas."""
-        async for topic in self._in_turns():
+
+        async def check(topic: AnyTopic) -> None:
             if isinstance(topic, Topic):
-                try:
-                    await topic.backlog_keeper.check()
-                except PulsarError as error:
-                    log.warning("backlog not looked at topic=%s error=%s", topic.name, error)
+                await topic.backlog_keeper.check()
+
+        await self._look_after("backlog check", check)
+
+    async def _look_after(self, what: str, work: Callable[[AnyTopic], Awaitable[None]]) -> None:
+        """Do this with every topic; one that it fails for is logged and does not keep it from those behind."""
+        async for topic in self._in_turns():
+            try:
+                await work(topic)
+            except PulsarError as error:
+                log.warning("%s failed topic=%s error=%s", what, topic.name, error)
+            except Exception:  # a fault of ours
+                log.exception("%s failed topic=%s", what, topic.name)
 
     async def _in_turns(self) -> AsyncIterator[AnyTopic]:
         """All loaded topics; between many it is others' turn, and what goes meanwhile is left out."""

@@ -248,23 +248,24 @@ async def test_flush_when_it_fails_in_an_unforeseen_way_then_the_next_one_stores
     assert seen == [f"/managed-ledgers/{topic.name.log_name}/s"]
 
 
-async def test_maintain_when_one_topic_fails_in_an_unforeseen_way_then_the_others_are_looked_after(
-    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("round_", "part", "what"),
+    [
+        ("maintain", "maintain", "upkeep"),
+        ("check_backlogs", "backlog_keeper.check", "backlog check"),
+        ("compact_due", "compaction.begin_if_due", "compaction"),
+    ],
+)
+async def test_round_when_one_topic_fails_in_an_unforeseen_way_then_the_others_are_looked_after(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, round_: str, part: str, what: str
 ) -> None:
     topics = [await bench.topic(), await bench.registry.open(OTHER)]
-    maintained: list[TopicName] = []
-
     for topic in topics:
-
-        async def maintain(name: TopicName = topic.name) -> None:
-            maintained.append(name)
-            raise ZeroDivisionError
-
-        monkeypatch.setattr(topic, "maintain", maintain)
-    await bench.registry.maintain()
-    assert maintained == [topic.name for topic in topics]
+        *owners, method = part.split(".")
+        monkeypatch.setattr(getattr(topic, owners[0]) if owners else topic, method, lambda: 1 / 0)
+    await getattr(bench.registry, round_)()
     assert [record.getMessage() for record in caplog.records if record.exc_info] == [
-        f"upkeep failed topic={name}" for name in maintained
+        f"{what} failed topic={topic.name}" for topic in topics
     ]
 
 

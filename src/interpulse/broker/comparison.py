@@ -39,10 +39,12 @@ class LocalReading:
         """The broker's configuration in force, by Pulsar's keys."""
         return self._config().as_text()
 
-    async def partitioned(self, namespace: NamespaceName) -> Sequence[TopicName]:
+    async def partitioned(self, namespace: NamespaceName) -> Mapping[TopicName, int | None]:
         """Partitioned topics of both domains, system topics included."""
-        lists = [await self._lifecycle.list_partitioned(namespace, each, include_system=True) for each in _DOMAINS]
-        return [name for names in lists for name in names]
+        counts: dict[TopicName, int | None] = {}
+        for domain in _DOMAINS:
+            counts |= await self._lifecycle.partition_counts(namespace, domain, include_system=True)
+        return counts
 
     async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
         """Persistent topics and partitions, system topics included."""

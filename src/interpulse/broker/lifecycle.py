@@ -24,7 +24,7 @@ from interpulse.broker.partition_records import new_cursors, stored_partitions
 from interpulse.broker.remote_shapes import RemoteShapes
 from interpulse.broker.topic_counts import TopicCounts
 from interpulse.broker.topic_info import internal_info
-from interpulse.broker.topic_reading import LifecycleSettings, Reading, TopicReader, parsed_metadata
+from interpulse.broker.topic_reading import LifecycleSettings, Reading, TopicReader, count_if_clear, parsed_metadata
 from interpulse.model.changes import (
     Change,
     CreatePartitionedMetadata,
@@ -174,6 +174,16 @@ class TopicLifecycle:
         """The base names of all partitioned topics of a namespace, sorted."""
         names = await self._names(keys.partitioned_topics(namespace, domain), namespace, domain)
         return _listed(names, include_system=include_system)
+
+    async def partition_counts(
+        self, namespace: NamespaceName, domain: Domain, *, include_system: bool
+    ) -> dict[TopicName, int | None]:
+        """The same with their partition counts; None where only asking for the one topic tells how it stands."""
+        counts: dict[TopicName, int | None] = {}
+        prefix = f"{keys.partitioned_topics(namespace, domain)}/"
+        async for page in scan_pages(self._store, prefix, limit=_NAMES_AT_ONCE):
+            counts |= {keys.topic_of_partitioned_topic(key): count_if_clear(key, each.value) for key, each in page}
+        return {name: counts[name] for name in _listed(counts, include_system=include_system)}
 
     # --- creating and growing
 

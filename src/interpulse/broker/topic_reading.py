@@ -19,7 +19,7 @@ from interpulse.rules import topics as rules
 from interpulse.rules.policies import effective_auto_creation, effective_topics_max
 from interpulse.storage.api import MetadataStore
 
-__all__ = ["LifecycleSettings", "Reading", "TopicReader", "parsed_metadata"]
+__all__ = ["LifecycleSettings", "Reading", "TopicReader", "count_if_clear", "parsed_metadata"]
 
 _PULSARS_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIONED, default_partitions=1)
 
@@ -142,6 +142,15 @@ def parsed_metadata(key: str, stored: bytes) -> PartitionedTopicMetadata:
     except (ValueError, TypeError, AttributeError) as error:
         name = keys.topic_of_partitioned_topic(key)
         raise MetadataError(f"{name} has partition metadata that cannot be understood: {stored[:100]!r}") from error
+
+
+def count_if_clear(key: str, stored: bytes) -> int | None:
+    """The partition count; None for a topic that is being deleted or whose metadata cannot be understood."""
+    try:
+        metadata = parsed_metadata(key, stored)
+    except MetadataError:  # whoever asks for this topic is told
+        return None
+    return None if metadata.deleted else metadata.partitions
 
 
 @lru_cache(maxsize=1000)

@@ -1,6 +1,7 @@
 """One namespace as it is on one cluster, read through one small interface here and on other clusters.
 
-Few questions: topics are listed, and only partitioned ones are asked for their count, a bounded number at once.
+Few questions: topics are listed with their counts. A real broker lists names only; then each partitioned topic is asked
+for its count, a bounded number at once.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class NamespaceReading(Protocol):
     async def settings(self) -> Mapping[str, str]:
         """The broker's configuration in force, by Pulsar's keys."""
 
-    async def partitioned(self, namespace: NamespaceName) -> Sequence[TopicName]:
-        """Partitioned topics of both domains, system topics included."""
+    async def partitioned(self, namespace: NamespaceName) -> Mapping[TopicName, int | None]:
+        """Partitioned topics of both domains, system topics included, and their counts; None = ask `partitions`."""
 
     async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
         """Persistent topics and partitions, system topics included."""
@@ -66,21 +67,19 @@ class AdminReading:
         """See `NamespaceReading`."""
         return await self._admin.brokers.runtime_configuration()
 
-    async def partitioned(self, namespace: NamespaceName) -> Sequence[TopicName]:
+    async def partitioned(self, namespace: NamespaceName) -> Mapping[TopicName, int | None]:
         """See `NamespaceReading`."""
-        return _names(await self._admin.topics.list_partitioned(namespace, system_included=True))
+        counts = await self._admin.topics.partition_counts(namespace, system_included=True)
+        return {TopicName.parse(text): count for text, count in counts.items()}
 
     async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
         """See `NamespaceReading`."""
-        return _names(await self._admin.topics.list(namespace, domains=(PERSISTENT,), system_included=True))
+        names = await self._admin.topics.list(namespace, domains=(PERSISTENT,), system_included=True)
+        return [TopicName.parse(text) for text in names]
 
     async def partitions(self, topic: TopicName) -> int:
         """See `NamespaceReading`."""
         return (await self._admin.topics.partitioned_metadata(topic)).partitions
-
-
-def _names(texts: Iterable[str]) -> list[TopicName]:
-    return [TopicName.parse(text) for text in texts]
 
 
 async def read_namespace(reading: NamespaceReading, namespace: NamespaceName) -> NamespaceSnapshot:
@@ -155,11 +154,13 @@ def broker_auto_creation(settings: Mapping[str, str]) -> AutoTopicCreation:
 async def _partitions(
     reading: NamespaceReading, namespace: NamespaceName, only: Collection[TopicName] | None, left_overs_counted: bool
 ) -> dict[TopicName, int]:
-    partitioned, stored = await _together([reading.partitioned(namespace), reading.stored(namespace)])
+    partitioned, stored = await reading.partitioned(namespace), await reading.stored(namespace)
+    wanted = {name: count for name, count in partitioned.items() if only is None or name in only}
+    asked = [name for name, count in wanted.items() if count is None]
     limit = asyncio.Semaphore(_QUESTIONS_MAX)
-    asked = [name for name in partitioned if only is None or name in only]
     counts = await _together([_count(reading, name, limit) for name in asked])
-    found = {name: count for name, count in zip(asked, counts, strict=True) if count is not None}
+    wanted |= dict(zip(asked, counts, strict=True))
+    found = {name: count for name, count in wanted.items() if count is not None}
     for name in stored:
         if name.partition_index < 0 or left_overs_counted:
             found.setdefault(name.base, 0)

@@ -36,8 +36,8 @@ class Local:
     async def settings(self) -> Mapping[str, str]:
         return {}
 
-    async def partitioned(self, namespace: NamespaceName) -> Sequence[TopicName]:
-        return [TOPIC]
+    async def partitioned(self, namespace: NamespaceName) -> Mapping[TopicName, int | None]:
+        return {TOPIC: None}
 
     async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
         return []

@@ -36,7 +36,15 @@ def connect(cluster: str, data: ClusterData) -> AdminClient:
 class Cluster:
     """A namespace in memory that counts how many questions are under way at once."""
 
-    def __init__(self, policies: NamespacePolicies, counts: Mapping[str, int], stored: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        policies: NamespacePolicies,
+        counts: Mapping[str, int],
+        stored: Sequence[str] = (),
+        *,
+        told_with_names: bool = False,
+    ) -> None:
+        self._told_with_names = told_with_names
         self._policies = policies
         self._counts = {topic(name): count for name, count in counts.items()}
         self._stored = [topic(name) for name in stored]
@@ -54,8 +62,8 @@ class Cluster:
             "isAllowAutoUpdateSchemaEnabled": "false",
         }
 
-    async def partitioned(self, namespace: NamespaceName) -> Sequence[TopicName]:
-        return list(self._counts)
+    async def partitioned(self, namespace: NamespaceName) -> Mapping[TopicName, int | None]:
+        return {name: count if self._told_with_names else None for name, count in self._counts.items()}
 
     async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
         return self._stored
@@ -106,10 +114,20 @@ async def test_counts_are_asked_for_a_few_at_once() -> None:
     assert 1 < cluster.most_under_way <= 16
 
 
-def answering(web: StubWeb, partitioned: Sequence[str], stored: Sequence[str], **policies: Any) -> ClusterData:
+async def test_counts_that_come_with_the_names_are_not_asked_for() -> None:
+    cluster = Cluster(NamespacePolicies(), {"p": 4}, ["p-partition-0"], told_with_names=True)
+    assert (await read_namespace(cluster, DEMO)).partitions == {topic("p"): 4}
+    assert cluster.most_under_way == 0
+
+
+def answering(
+    web: StubWeb, partitioned: Sequence[str] | Mapping[str, int], stored: Sequence[str], **policies: Any
+) -> ClusterData:
+    """A cluster that lists these partitioned topics, with their counts if it is asked for them and knows how."""
     web.answer("GET", POLICIES, {"replication_clusters": ["west"], **policies})
     web.answer("GET", RUNTIME, {})
-    web.answer("GET", "/admin/v2/persistent/demo/a/partitioned", [str(topic(name)) for name in partitioned])
+    listed = partitioned if isinstance(partitioned, Mapping) else [str(topic(name)) for name in partitioned]
+    web.answer("GET", "/admin/v2/persistent/demo/a/partitioned", listed)
     web.answer("GET", "/admin/v2/non-persistent/demo/a/partitioned", [])
     web.answer("GET", "/admin/v2/persistent/demo/a", [str(topic(name)) for name in stored])
     return ClusterData(service_url=web.url)
@@ -171,17 +189,27 @@ async def test_cluster_that_does_not_answer_is_given_up_in_time() -> None:
         await ended.wait()
 
 
-async def test_a_thousand_topics_on_two_clusters_are_compared_with_few_requests() -> None:
+@pytest.mark.parametrize(
+    ("west_counts", "requests"),
+    [(None, 6), (2, 5), (3, 5)],
+    ids=["one-by-one-as-a-real-broker-wants", "with-the-names", "differing"],
+)
+async def test_a_thousand_topics_on_two_clusters_are_compared_with_few_requests(
+    west_counts: int | None, requests: int
+) -> None:
+    """A real broker is asked for each partitioned topic, of which there is one; ours for none of a thousand."""
     names = [f"t{index}" for index in range(1000)]
-    local = Cluster(NamespacePolicies(), {"p": 2}, [*names, "p-partition-0"])
+    partitioned = ["p"] if west_counts is None else names
+    local = Cluster(NamespacePolicies(), dict.fromkeys(partitioned, 2), [*names, "p-partition-0"], told_with_names=True)
     with StubWeb() as west, StubWeb() as north:
         added = {}
         for cluster, web in (("west", west), ("north", north)):
-            added[cluster] = answering(web, ["p"], names, replication_clusters=[cluster])
+            counts = None if west_counts is None else {str(topic(name)): west_counts for name in names}
+            added[cluster] = answering(web, counts or ["p"], names, replication_clusters=[cluster])
             web.answer("GET", "/admin/v2/persistent/demo/a/p/partitions", {"partitions": 2})
         plan = await preview(Enabling(DEMO, "east", ("east", "north", "west"), added), local, connect)
-        assert [len(each.conflicts) for each in plan.clusters] == [0, 0]
-        assert (len(west.asked), len(north.asked)) == (6, 6)
+        assert [len(each.conflicts) for each in plan.clusters] == [1000 if west_counts == 3 else 0] * 2
+        assert (len(west.asked), len(north.asked)) == (requests, requests)
 
 
 class Admin:
@@ -214,9 +242,9 @@ class Admin:
         await self._answer()
         return {}
 
-    async def list_partitioned(self, namespace: NamespaceName, *, system_included: bool) -> Sequence[str]:
+    async def partition_counts(self, namespace: NamespaceName, *, system_included: bool) -> dict[str, int | None]:
         await self._answer()
-        return self._names
+        return dict.fromkeys(self._names)
 
     async def list(self, namespace: NamespaceName, *, domains: Sequence[str], system_included: bool) -> Sequence[str]:
         await self._answer()

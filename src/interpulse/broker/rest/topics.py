@@ -22,8 +22,14 @@ async def list_topics(call: Call) -> Answer:
 
 
 async def list_partitioned(call: Call) -> Answer:
+    """Names, or with ``partitionCounts`` (not known to a real Pulsar) the count of each name."""
     await call.rooms.namespaces.get_policies(call.namespace)
     include_system = call.flag("includeSystemTopic")
+    if call.flag("partitionCounts"):
+        counts = await call.rooms.lifecycle.partition_counts(
+            call.namespace, _domain(call), include_system=include_system
+        )
+        return answer_json({str(name): count for name, count in counts.items()})
     names = await call.rooms.lifecycle.list_partitioned(call.namespace, _domain(call), include_system=include_system)
     return answer_json([str(name) for name in names])
 

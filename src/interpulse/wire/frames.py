@@ -71,26 +71,31 @@ _SEND: Final = pb.BaseCommand.SEND
 
 @dataclass(slots=True)
 class Frame:
-    """One command. ``payload`` is everything after it, exactly as on the wire; None if there is nothing."""
+    """One command. ``payload`` is everything after it, exactly as on the wire; None if there is nothing.
+
+    It is a view of what was read, or bytes of its own where the frame came in several reads.
+    """
 
     command: pb.BaseCommand
-    payload: memoryview | None
+    payload: bytes | memoryview | None
 
 
 class FrameDecoder:
     """Cuts a stream of bytes into frames.
 
-    Incomplete frames are kept as the pieces they came in and joined once, so a large frame is copied once however many
-    reads it takes. A size above ``frame_bytes_max`` is refused as soon as its four bytes are there.
+    A frame that is complete in one read is handed on as a view of it. Of one that spans reads the pieces are kept as
+    they came, and its payload is joined once, alone: nothing is copied twice, and nothing of its neighbours with it. A
+    size above ``frame_bytes_max`` is refused as soon as its four bytes are there.
     """
 
-    __slots__ = ("_bytes_needed", "_bytes_pending", "_frame_bytes_max", "_pieces")
+    __slots__ = ("_bytes_needed", "_bytes_pending", "_command_size", "_frame_bytes_max", "_pieces")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
-        self._pieces: list[bytes] = []
+        self._pieces: list[memoryview] = []
         self._bytes_pending = 0
         self._bytes_needed = 4
+        self._command_size = 0
 
     @property
     def bytes_pending(self) -> int:
@@ -103,20 +108,23 @@ class FrameDecoder:
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that ``data`` completes, in order. Raises RemoteProtocolError; nothing can be fed after that."""
-        if self._pieces:
-            self._pieces.append(data)
-            self._bytes_pending += len(data)
-            if self._bytes_pending < self._bytes_needed:
-                return []
-            data = b"".join(self._pieces)
-            self._pieces.clear()
-            self._bytes_pending = 0
-        return self._cut(data)
+        if not self._pieces:
+            return self._cut(data, 0)
+        view, start = memoryview(data), 0
+        while (missing := self._bytes_needed - self._bytes_pending) <= len(data) - start:
+            self._keep(view[start : start + missing])
+            start += missing
+            if self._bytes_needed > 8:
+                return [self._joined(), *self._cut(data, start)]
+            self._measure()
+        if start < len(data):
+            self._keep(view[start:])
+        return []
 
-    def _cut(self, data: bytes) -> list[Frame]:
+    def _cut(self, data: bytes, start: int) -> list[Frame]:
         frames: list[Frame] = []
         view = memoryview(data)
-        start, size = 0, len(data)
+        size = len(data)
         while size - start >= 8:
             total_size, command_size = _unpack_sizes(data, start)
             end = start + 4 + total_size
@@ -129,20 +137,49 @@ class FrameDecoder:
             frames.append(Frame(command, view[body:end] if body < end else None))
             start = end
         if start < size:
-            self._keep(data[start:] if start else data)
+            self._keep(view[start:])
+            self._measure()
         return frames
 
-    def _keep(self, rest: bytes) -> None:
-        """Remember the beginning of a frame, and how much of it must be there before looking again."""
-        self._pieces.append(rest)
-        self._bytes_pending = len(rest)
-        if len(rest) < 4:
+    def _keep(self, piece: memoryview) -> None:
+        self._pieces.append(piece)
+        self._bytes_pending += len(piece)
+
+    def _measure(self) -> None:
+        """How much of the frame that is on its way must be there before looking again."""
+        if self._bytes_pending < 4:
             self._bytes_needed = 4
             return
-        (total_size,) = _U32.unpack_from(rest)
-        if not 4 <= total_size <= self._frame_bytes_max:
-            raise RemoteProtocolError(f"frame of {total_size} bytes, allowed are 4 to {self._frame_bytes_max}")
-        self._bytes_needed = 4 + total_size if len(rest) >= 8 else 8
+        head = b"".join(piece[:8] for piece in self._pieces)  # several pieces are eight bytes together at most
+        (total_size,) = _U32.unpack_from(head)
+        if not 4 < total_size <= self._frame_bytes_max:
+            raise RemoteProtocolError(f"frame of {total_size} bytes, allowed are 5 to {self._frame_bytes_max}")
+        if len(head) < 8:
+            self._bytes_needed = 8
+            return
+        self._bytes_needed = 4 + total_size
+        self._command_size = _U32.unpack_from(head, 4)[0]
+        if self._command_size > total_size - 4:
+            raise RemoteProtocolError(f"frame of {total_size} bytes with a command of {self._command_size} bytes")
+
+    def _joined(self) -> Frame:
+        """The frame whose last piece has come."""
+        command, payload = _split(self._pieces, 8 + self._command_size)
+        self._pieces.clear()
+        self._bytes_pending, self._bytes_needed = 0, 4
+        return Frame(_parsed_command(command[8:]), payload or None)
+
+
+def _split(pieces: list[memoryview], size: int) -> tuple[bytes, bytes]:
+    """The first ``size`` bytes of these pieces, and all others."""
+    first: list[memoryview] = []
+    rest = iter(pieces)
+    for piece in rest:
+        first.append(piece[:size])
+        size -= len(first[-1])
+        if not size:
+            return b"".join(first), b"".join((piece[len(first[-1]) :], *rest))
+    raise ValueError(f"{size} bytes are missing")
 
 
 def _parsed_command(raw: bytes) -> pb.BaseCommand:
@@ -272,14 +309,15 @@ def seal_entry(entry: bytes | memoryview) -> bytes | memoryview:
     return b"".join((_CHECKSUM_MARK, _U32.pack(crc32c(entry)), entry))
 
 
-def accept_entry(entry: memoryview) -> bytes | memoryview | None:
+def accept_entry(entry: bytes | memoryview) -> bytes | memoryview | None:
     """What a broker stores of an entry it got: with a checksum in any case; None if it came with a wrong one."""
     try:
         magic, expected = _unpack_checksum(entry)
     except StructError:
         return None
     if magic == _CHECKSUM_MAGIC:  # nearly every entry
-        return entry if expected == crc32c(entry[6:]) else None
+        rest = entry[6:] if type(entry) is memoryview else memoryview(entry)[6:]
+        return entry if expected == crc32c(rest) else None
     return seal_entry(entry) if verify_checksum(entry) else None
 
 

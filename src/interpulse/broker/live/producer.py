@@ -121,7 +121,7 @@ class Producer:
         marker: bool = False,
     ) -> None:
         owner, stamper = self._owner, self._stamper
-        stored = entry = bytes(entry)
+        stored = entry = bytes(entry)  # copied here only if it is a view
         sequence, last = None, -1
         facts = None
         limits = owner.publish_limits

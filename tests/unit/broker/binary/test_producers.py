@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
+from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from interpulse.broker.live.api import AccessMode
+from interpulse.broker.live.producer import Producer
 from interpulse.model.errors import PersistenceError, ProducerBusy, ProducerFenced, ServerError, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
@@ -142,6 +146,32 @@ async def test_send_when_checksum_is_left_out_then_added(client: Any) -> None:
     producer = await client.open_producer()
     client.send(commands.send(1, 7, ENTRY[6:]))
     assert producer.published[0][3] == ENTRY
+
+
+@pytest.mark.parametrize("read_bytes", [2**30, 256 * 1024, 60_001])
+async def test_send_when_its_payload_is_large_then_copied_once_on_its_way_to_the_log(
+    client: Any, read_bytes: int
+) -> None:
+    """Copies are counted by what lives at once: each holds its source until it is made. Reads begin amid frames."""
+    appended: list[bytes] = []
+    owner = Mock(publish_limits=None, deduplication=None, stamper=None)
+    owner.append.side_effect = lambda entry, _: appended.append(entry)
+    opened = await client.open_producer()
+    connected = client.connection.producers[1]
+    publish = Producer(owner, opened.request, "p", opened.sink).publish
+    client.connection.producers[1] = replace(connected, publish=publish)
+    entries = [build_entry(METADATA, bytes([number]) * 3_000_000) for number in range(4)]
+    stream = b"".join(commands.send(1, number, entry) for number, entry in enumerate(entries))
+    reads = [stream[start : start + read_bytes] for start in range(0, len(stream), read_bytes)]
+    tracemalloc.start()
+    try:
+        for read in reads:
+            client.connection.data_received(read)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert appended == entries
+    assert sum(map(len, entries)) <= peak < sum(map(len, entries)) + 500_000
 
 
 async def test_send_when_it_fails_then_send_error(client: Any) -> None:

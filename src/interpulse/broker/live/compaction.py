@@ -18,6 +18,8 @@ from typing import Final, Protocol
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.compaction_choice import Choice, Look, survivors
 from interpulse.broker.live.compaction_entries import view_of
+from interpulse.broker.live.measures import CompactionMeasure
+from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.timeline import bytes_after
 from interpulse.model.errors import Conflict, PersistenceError
 from interpulse.model.ids import EARLIEST, Position
@@ -77,6 +79,8 @@ class Compaction:
         self.status = CompactionStatus.NOT_RUN
         self.last_error = ""
         self.removed = self.succeeded_ms = self.failed_ms = self.duration_ms = 0
+        self._succeeded_count = self._failed_count = 0
+        self._read, self._written = TrafficMeter(), TrafficMeter()
         self._topic = topic
         self._permits = permits
         self._task: asyncio.Task[None] | None = None
@@ -121,6 +125,27 @@ class Compaction:
             "lastCompactionDurationTimeInMills": self.duration_ms,
         }
 
+    def measure(self) -> CompactionMeasure | None:
+        """What metrics show; None while nothing was compacted since the topic was loaded."""
+        if not self._succeeded_count + self._failed_count:
+            return None
+        current = self._topic.log.compacted.current
+        return CompactionMeasure(
+            self.removed,
+            self._succeeded_count,
+            self._failed_count,
+            self.duration_ms,
+            self._read.byte_rate,
+            self._written.byte_rate,
+            current.entries if current is not None else 0,
+            current.size if current is not None else 0,
+        )
+
+    def tick(self, seconds: float) -> None:
+        """Compute the rates of the last period."""
+        self._read.tick(seconds)
+        self._written.tick(seconds)
+
     @property
     def _compacted_upto(self) -> Position:
         current = self._topic.log.compacted.current
@@ -147,6 +172,7 @@ class Compaction:
         while choice.looks_needed:
             _check_same(look.messages, (await self._look(horizon, choice)).messages)
         kept = await topic_log.compacted.replace(horizon, self._survivors(horizon, choice, look.messages))
+        self._written.bytes += kept.size
         log.info(
             "topic compacted topic=%s horizon=%s messages=%d kept=%d entries=%d bytes=%d",
             self._topic.name,
@@ -162,6 +188,7 @@ class Compaction:
         look = choice.next_look()
         async for part in entries_upto(self._topic.log, horizon):
             await asyncio.to_thread(_look_at, look, part)
+            self._read.bytes += _size_of(part)
         look.end()
         return look
 
@@ -171,8 +198,9 @@ class Compaction:
         gathered: list[LogEntry] = []
         async for part in entries_upto(self._topic.log, horizon):
             kept, number = await asyncio.to_thread(survivors, part, choice, number)
+            self._read.bytes += _size_of(part)
             gathered += kept
-            size += sum(len(each.payload) for each in kept)
+            size += _size_of(kept)
             if size >= _WRITE_BYTES:
                 yield gathered
                 gathered, size = [], 0
@@ -183,8 +211,10 @@ class Compaction:
         error = None if task.cancelled() else task.exception()
         if not task.cancelled() and error is None:
             self.status, self.last_error = CompactionStatus.SUCCESS, ""
+            self._succeeded_count += 1
             return
         self.status, self.failed_ms = CompactionStatus.ERROR, self._topic.now_ms()
+        self._failed_count += 1
         self.last_error = "The compaction was stopped before its end" if error is None else str(error) or repr(error)
         log.warning("compaction failed topic=%s error=%s", self._topic.name, self.last_error)
 
@@ -212,6 +242,10 @@ def _check_same(before: int, now: int) -> None:
     """Messages have the same numbers in every look. Raises PersistenceError."""
     if before != now:
         raise PersistenceError(f"Entries went while they were compacted: was the cursor {COMPACTION_CURSOR} moved?")
+
+
+def _size_of(entries: Sequence[LogEntry]) -> int:
+    return sum(len(each.payload) for each in entries)
 
 
 def _behind(position: Position) -> Position:

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["LimitMeasure", "Measured", "ReplicationMeasure", "SubscriptionMeasure", "TopicMeasure", "summed"]
+__all__ = [
+    "CompactionMeasure",
+    "LimitMeasure",
+    "Measured",
+    "ReplicationMeasure",
+    "SubscriptionMeasure",
+    "TopicMeasure",
+    "summed",
+]
 
 
 class TopicMeasure(NamedTuple):
@@ -72,6 +80,21 @@ class LimitMeasure(NamedTuple):
     """By subscription: how often nothing was sent because of which dispatch rate, with the names of statistics."""
 
 
+class CompactionMeasure(NamedTuple):
+    """The last compaction of one topic that ended well, and how many did since the topic was loaded."""
+
+    removed: int
+    succeeded: int
+    failed: int
+    duration_ms: int
+    read_rate: float
+    """Bytes per second."""
+    write_rate: float
+    """Bytes per second."""
+    entries: int
+    size: int
+
+
 class Measured(NamedTuple):
     """Everything that is shown of one topic."""
 
@@ -80,6 +103,8 @@ class Measured(NamedTuple):
     replication: Mapping[str, ReplicationMeasure]
     limits: LimitMeasure | None = None
     """None if nothing is limited."""
+    compaction: CompactionMeasure | None = None
+    """None if nothing was compacted since the topic was loaded."""
 
 
 def summed(topic: TopicMeasure, subscriptions: Mapping[str, SubscriptionMeasure]) -> TopicMeasure:

@@ -176,8 +176,12 @@ class Topic:
             self.compacted_upto(self.log.compacted.current.horizon)
         if self.settings.compaction_threshold_bytes > 0:
             await self.keep_for_compaction()
-        for remote in self.settings.remote_clusters:
-            await self.open_replication_cursor(remote)
+        await self._open_replication_cursors()
+
+    async def _open_replication_cursors(self) -> None:
+        if self.settings.replication_cursors_opened:
+            for remote in self.settings.remote_clusters:
+                await self.open_replication_cursor(remote)
 
     async def _restore_sequences(self, snapshot: bytes | None) -> None:
         self.sequences.follow(self.settings)
@@ -489,8 +493,7 @@ class Topic:
             await self.sequences.end()
         if settings.compaction_threshold_bytes > 0 and self._refusal is None:
             await self.keep_for_compaction()
-        for remote in settings.remote_clusters:
-            await self.open_replication_cursor(remote)
+        await self._open_replication_cursors()
         for remote in set(old.remote_clusters) - set(settings.remote_clusters):
             await self.close_replication_cursor(remote)
 
@@ -529,6 +532,7 @@ class Topic:
             producer.tick(seconds)
         for subscription in self.subscriptions.values():
             subscription.tick(seconds)
+        self.compaction.tick(seconds)
         self.reads.forget_unused()
         self.sequences.tick(self.now_ms())
         producers = [each.published for each in self.producers.by_name.values()]

@@ -100,7 +100,8 @@ def measure(topic: Topic) -> Measured:
         backlog_bytes=bytes_after(ledgers, min(waiting)) if waiting else 0,
         storage_bytes=sum(each.size for each in ledgers),
     )
-    return Measured(summed(figures, own), own, replication, _limits(topic) if topic.limits.measured else None)
+    limits = _limits(topic) if topic.limits.measured else None
+    return Measured(summed(figures, own), own, replication, limits, topic.compaction.measure())
 
 
 def _limits(topic: Topic) -> LimitMeasure:

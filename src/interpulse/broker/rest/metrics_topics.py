@@ -12,7 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import add
 from typing import Final
 
-from interpulse.broker.live.measures import Measured, ReplicationMeasure, SubscriptionMeasure, TopicMeasure
+from interpulse.broker.live.measures import (
+    CompactionMeasure,
+    Measured,
+    ReplicationMeasure,
+    SubscriptionMeasure,
+    TopicMeasure,
+)
 from interpulse.broker.live.registry import AnyTopic
 from interpulse.broker.rest.exposition import Exposition, Kind, labelled
 from interpulse.broker.rest.metrics_limits import write_limits
@@ -69,6 +75,16 @@ _OF_REPLICATION: Final[tuple[Row, ...]] = (
     ("pulsar_replication_rate_out", "gauge", "Messages per second taken for the remote cluster."),
     ("pulsar_replication_throughput_out", "gauge", "Bytes per second taken for the remote cluster."),
 )
+_OF_COMPACTION: Final[tuple[Row, ...]] = (
+    ("pulsar_compaction_removed_event_count", "gauge", "Messages that the last compaction left out."),
+    ("pulsar_compaction_succeed_count", "gauge", "Compactions since the topic was loaded."),
+    ("pulsar_compaction_failed_count", "gauge", "Compactions that failed or were stopped since the topic was loaded."),
+    ("pulsar_compaction_duration_time_in_mills", "gauge", "Milliseconds that the last compaction took."),
+    ("pulsar_compaction_read_throughput", "gauge", "Bytes per second read by compactions."),
+    ("pulsar_compaction_write_throughput", "gauge", "Bytes per second written by compactions."),
+    ("pulsar_compaction_compacted_entries_count", "gauge", "Entries that the last compaction kept."),
+    ("pulsar_compaction_compacted_entries_size", "gauge", "Bytes that the last compaction kept."),
+)
 _OF_NAMESPACE: Final[tuple[Row, ...]] = (
     *_OF_TOPIC[:9],
     ("pulsar_out_messages_total", "counter", "Messages delivered since their topics were loaded."),
@@ -81,6 +97,7 @@ _LEFT_OUT: Final = "interpulse_metrics_topics_left_out"
 assert len(_OF_TOPIC) == len(_OF_NAMESPACE) == len(TopicMeasure._fields)
 assert len(_OF_SUBSCRIPTION) == len(SubscriptionMeasure._fields)
 assert len(_OF_REPLICATION) == len(ReplicationMeasure._fields)
+assert len(_OF_COMPACTION) == len(CompactionMeasure._fields)
 
 
 async def write_topics(page: Exposition, topics: Sequence[AnyTopic], cluster: str, *, topic_level: bool) -> None:
@@ -110,6 +127,7 @@ class _Lines:
         self._of_topic = list(_families(page, _OF_TOPIC))
         self._of_subscription = list(_families(page, _OF_SUBSCRIPTION))
         self._of_replication = list(_families(page, _OF_REPLICATION))
+        self._of_compaction = list(_families(page, _OF_COMPACTION))
 
     def add(self, namespace: str, topic: str, measured: Measured) -> None:
         labels = labelled(cluster=self._cluster, namespace=namespace, topic=topic)
@@ -120,6 +138,8 @@ class _Lines:
             _add(self._of_replication, f"{labels},{labelled(remote_cluster=remote)}", way)
         if measured.limits is not None:
             write_limits(self._page, labels, measured.limits)
+        if measured.compaction is not None:
+            _add(self._of_compaction, labels, measured.compaction)
 
 
 _Family = tuple[int, str, list[str]]

@@ -114,6 +114,20 @@ async def test_compaction_keeps_the_newest_of_every_key(bench: Any) -> None:
     assert COMPACTION_CURSOR in topic.subscription_names()
 
 
+async def test_compaction_is_measured_once_it_ran(bench: Any) -> None:
+    topic = await bench.topic()
+    await send(bench, topic, ("a", "1"), ("b", "1"), ("a", "2"))
+    assert topic.measure().compaction is None
+    stored = sum(each.size for each in topic.log.ledgers)
+    await compact(topic)
+    await compact(topic)
+    topic.tick(2)
+    found, kept = topic.measure().compaction, topic.log.compacted.current
+    assert found._replace(duration_ms=0) == (1, 2, 0, 0, stored, kept.size / 2, 2, kept.size), "looked at twice"
+    topic.tick(2)
+    assert (topic.measure().compaction.read_rate, topic.measure().compaction.write_rate) == (0, 0)
+
+
 async def test_second_compaction_goes_on_from_the_first(bench: Any) -> None:
     topic = await bench.topic()
     await send(bench, topic, ("a", "1"), ("b", "1"), ("c", "1"))

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from interpulse.client.messages import Message
 from interpulse.model.ids import MessageId, Position
 from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ack_sets import words_of
 from interpulse.wire.ids import message_id_to_wire
 
 __all__ = ["AckTracker"]
@@ -15,12 +17,19 @@ __all__ = ["AckTracker"]
 class AckTracker:
     """Brokers count entries: the messages of a batch are collected here until all of them are acknowledged.
 
-    What was collected survives a lost connection, so that messages which the application has finished are not handed
-    to it again when the broker repeats the rest of their batch.
+    With ``batch_indexes`` the broker is told of a batch that is acknowledged in part which messages of it still wait;
+    otherwise it hears of the batch when none does. What was collected survives a lost connection, so that messages
+    which the application has finished are not handed to it again when the broker repeats the rest of their batch.
     """
 
-    def __init__(self) -> None:
-        self._open_batches: dict[Position, set[int]] = {}
+    def __init__(self, *, batch_indexes: bool = False) -> None:
+        self._batch_indexes = batch_indexes
+        self._waiting: dict[Position, int] = {}
+        """Of each batch that is done in part: bit i is 1 while message i waits. Never 0."""
+
+        self._partly_done: dict[Position, None] = {}
+        """Batches of which the broker does not know the newest state, in order."""
+
         self._chunks: dict[Position, Sequence[Position]] = {}
         self._done: list[Position] = []
         self._cumulative: Position | None = None
@@ -28,7 +37,7 @@ class AckTracker:
     @property
     def pending_count(self) -> int:
         """Acknowledgements that wait for :meth:`take_frames`."""
-        return len(self._done) + (self._cumulative is not None)
+        return len(self._done) + len(self._partly_done) + (self._cumulative is not None)
 
     def remember_chunks(self, last: Position, positions: Sequence[Position]) -> None:
         """A message made of several entries: acknowledging it acknowledges them all."""
@@ -40,32 +49,52 @@ class AckTracker:
 
     def is_done(self, message_id: MessageId) -> bool:
         """Whether a message of an unfinished batch was acknowledged already."""
-        missing = self._open_batches.get(message_id.position)
-        return missing is not None and message_id.batch_index not in missing
+        waiting = self._waiting.get(message_id.position)
+        return waiting is not None and not waiting >> message_id.batch_index & 1
+
+    def narrow(self, position: Position, waiting: int, known: int) -> None:
+        """The application gets only those messages of a batch whose bit is 1: the others need no acknowledgement.
+        ``known``: those that wait as far as the broker knows."""
+        self._waiting[position] = waiting
+        if self._batch_indexes and waiting != known:
+            self._partly_done[position] = None
+
+    def finish(self, position: Position) -> None:
+        """Nothing of this entry waits for the application."""
+        self._waiting.pop(position, None)
+        self._partly_done.pop(position, None)
+        self._done += self._chunks.pop(position, (position,))
 
     def acknowledge(self, message: Message) -> None:
         position = message.id.position
-        if message.id.batch_index >= 0 and message.batch_size > 1:
-            missing = self._open_batches.setdefault(position, set(range(message.batch_size)))
-            missing.discard(message.id.batch_index)
-            if missing:
-                return
-            del self._open_batches[position]
-        self._done += self._chunks.pop(position, (position,))
+        waiting = self._waiting_of(message) & ~(1 << message.id.batch_index) if _has_neighbours(message) else 0
+        if not waiting:
+            self.finish(position)
+            return
+        self._waiting[position] = waiting
+        if self._batch_indexes:
+            self._partly_done[position] = None
 
     def acknowledge_cumulative(self, message: Message) -> None:
-        """Everything up to this message; inside a batch only the entries before it, until its last message."""
+        """Everything up to this message."""
         position = message.id.position
-        if message.id.batch_index >= 0 and message.id.batch_index < message.batch_size - 1:
-            position = Position(position.ledger, position.entry - 1)
-        if self._cumulative is None or position > self._cumulative:
-            self._cumulative = position
-        self._open_batches = {open_: rest for open_, rest in self._open_batches.items() if open_ > position}
+        if self._cumulative is not None and position < self._cumulative:
+            return
+        waiting = self._waiting_of(message) & -(2 << message.id.batch_index) if _has_neighbours(message) else 0
+        self._cumulative = position
+        self._waiting = {open_: rest for open_, rest in self._waiting.items() if open_ > position}
+        if waiting:
+            self._waiting[position] = waiting
+        self._partly_done = {open_: None for open_ in self._partly_done if open_ > position}
         self._chunks = {last: parts for last, parts in self._chunks.items() if last > position}
+
+    def _waiting_of(self, message: Message) -> int:
+        return self._waiting.get(message.id.position, (1 << message.batch_size) - 1)
 
     def forget(self) -> None:
         """The cursor was moved: nothing that was collected means anything any more."""
-        self._open_batches.clear()
+        self._waiting.clear()
+        self._partly_done.clear()
         self._chunks.clear()
         self._done.clear()
         self._cumulative = None
@@ -74,12 +103,27 @@ class AckTracker:
         """The commands for everything finished since the last call."""
         frames = []
         if self._cumulative is not None:
-            ids = [message_id_to_wire(self._cumulative)]
-            frames.append(commands.ack(consumer_id, ids, cumulative=True))
+            frames.append(commands.ack(consumer_id, [self._up_to(self._cumulative)], cumulative=True))
             self._cumulative = None
-        if len(self._done) == 1:
+        if len(self._done) == 1 and not self._partly_done:
             frames.append(commands.ack_one(consumer_id, *self._done[0]))
-        elif self._done:
-            frames.append(commands.ack(consumer_id, map(message_id_to_wire, self._done)))
+        elif self._done or self._partly_done:
+            parts = (message_id_to_wire(each, words_of(self._waiting[each])) for each in self._partly_done)
+            frames.append(commands.ack(consumer_id, [*map(message_id_to_wire, self._done), *parts]))
         self._done.clear()
+        self._partly_done.clear()
         return frames
+
+    def _up_to(self, position: Position) -> pb.MessageIdData:
+        """The end of a cumulative acknowledgement; of a batch that is done in part only the entries before it, unless
+        the broker is told of batch indexes."""
+        waiting = self._waiting.get(position)
+        if waiting is None:
+            return message_id_to_wire(position)
+        if self._batch_indexes:
+            return message_id_to_wire(position, words_of(waiting))
+        return message_id_to_wire(Position(position.ledger, position.entry - 1))
+
+
+def _has_neighbours(message: Message) -> bool:
+    return message.id.batch_index >= 0 and message.batch_size > 1

@@ -82,7 +82,7 @@ class PartitionConsumer:
         self._failure: PulsarError | None = None
         self._seeking: asyncio.Future[None] | None = None
         self._taken = 0
-        self._acks = AckTracker()
+        self._acks = AckTracker(batch_indexes=config.batch_index_ack_enabled)
         self._ack_timer: asyncio.TimerHandle | None = None
         self._unpacker = Unpacker(str(topic), topic.partition_index, self._acks)
         self._nacks = RedeliveryTimer(self._ask_again)
@@ -157,12 +157,15 @@ class PartitionConsumer:
             _log.warning("message cannot be read topic=%s position=%s error=%s", self.topic, position, error)
             self._refuse(message, pb.CommandAck.DecompressionError)
             return
+        if self._durable and self._seeking is None:
+            self._start = None  # the place was found; whoever moves the cursor after that knows better
         if self._last_chances is not None and messages and self._last_chances.is_over(messages[0]):
             self._bury(messages)
             messages = []
         for one in messages:
             self._inbox.put(one, self)
         self._release(permits - len(messages))  # permits of what is left out go back to the broker
+        self._schedule_acks()
 
     def _refuse(self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType) -> None:
         """An entry that nobody can read is acknowledged with the reason, else it would come for ever."""
@@ -220,7 +223,7 @@ class PartitionConsumer:
         """The application is done with everything up to this message. Not for shared subscriptions."""
         self._acks.acknowledge_cumulative(message)
         if self._unacked is not None:
-            self._unacked.discard_up_to(message.id.position)
+            self._unacked.discard_up_to(message.id)
         self._schedule_acks()
 
     def negative_acknowledge(self, message: Message) -> None:

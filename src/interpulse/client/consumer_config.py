@@ -106,6 +106,9 @@ class ConsumerConfig:
     replicate_subscription_state: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
+    batch_index_ack_enabled: bool = False
+    """The broker is told of every message of a batch that is acknowledged. False: of the batch, when all of it is."""
+
     nack_delay_ms: int = 60_000
     """When messages that were given back come again."""
 

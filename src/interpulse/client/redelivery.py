@@ -53,11 +53,15 @@ class RedeliveryTimer:
         for queue in self._queues.values():
             queue.pop(position, None)
 
-    def discard_up_to(self, position: Position) -> None:
+    def discard_up_to(self, message_id: MessageId) -> None:
+        """Neither this message nor any before it need come again."""
+        position = message_id.position
         self._queues = {
-            delay: {key: due for key, due in queue.items() if key > position} for delay, queue in self._queues.items()
+            delay: {key: due for key, due in queue.items() if key >= position} for delay, queue in self._queues.items()
         }
-        self._in_batches = {key: indexes for key, indexes in self._in_batches.items() if key > position}
+        self._in_batches = {key: indexes for key, indexes in self._in_batches.items() if key >= position}
+        for index in range(min(message_id.batch_index, 0), message_id.batch_index + 1):
+            self.discard(message_id._replace(batch_index=index))
 
     def clear(self) -> None:
         self._queues.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from interpulse.client.acks import AckTracker
@@ -10,6 +9,7 @@ from interpulse.client.chunks import ChunkAssembler
 from interpulse.client.messages import Message, messages_of
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ack_sets import mask_of
 from interpulse.wire.frames import parse_entry
 
 __all__ = ["Start", "Unpacker"]
@@ -52,7 +52,8 @@ class Unpacker:
     def unpack(
         self, command: pb.CommandMessage, stored: memoryview, position: Position, start: Start | None
     ) -> Unpacked:
-        """The messages that are wanted; none for a chunk that is not the last. Raises RemoteProtocolError."""
+        """The messages that are wanted; none for a chunk that is not the last. What the broker says is acknowledged
+        took no permits. An entry of which nothing is wanted is acknowledged. Raises RemoteProtocolError."""
         entry = parse_entry(stored)
         permits = entry.message_count
         if entry.metadata.num_chunks_from_msg > 1:
@@ -61,6 +62,8 @@ class Unpacker:
                 return Unpacked([], permits)
             entry = assembled.entry
             self._acks.remember_chunks(position, assembled.positions)
+        sent = mask_of(command.ack_set) if command.ack_set else -1
+        whole = (1 << permits) - 1
         messages = messages_of(
             entry,
             topic=self._topic,
@@ -69,18 +72,21 @@ class Unpacker:
             partition=self._partition,
             redelivery_count=command.redelivery_count,
         )
-        return Unpacked([message for message in messages if self._is_wanted(message, command.ack_set, start)], permits)
+        wanted = [message for message in messages if self._is_wanted(message.id, sent, start)]
+        if not wanted:
+            self._acks.finish(position)
+        elif len(wanted) < wanted[0].batch_size:
+            waiting = sum(1 << message.id.batch_index for message in wanted)
+            self._acks.narrow(position, waiting, sent & whole)
+        return Unpacked(wanted, (sent & whole).bit_count())
 
-    def _is_wanted(self, message: Message, ack_set: Sequence[int], start: Start | None) -> bool:
-        """Not before the start, and not acknowledged before: neither here nor (``ack_set``) as the broker says."""
-        if start is not None and not start.admits(message.id):
+    def _is_wanted(self, message_id: MessageId, sent: int, start: Start | None) -> bool:
+        """Not before the start, and not acknowledged before: neither here nor (bit 0 in ``sent``) at the broker."""
+        if start is not None and not start.admits(message_id):
             return False
-        index = message.id.batch_index
-        if index < 0:
-            return True
-        if ack_set and (index // 64 >= len(ack_set) or not ack_set[index // 64] >> index % 64 & 1):
-            return False
-        return not self._acks.is_done(message.id)
+        return message_id.batch_index < 0 or bool(
+            sent >> message_id.batch_index & 1 and not self._acks.is_done(message_id)
+        )
 
     def clear(self) -> None:
         """What was begun will be sent again from its beginning."""

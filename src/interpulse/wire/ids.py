@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from interpulse.model.ids import MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -33,9 +35,10 @@ def message_id_from_wire(message_id: pb.MessageIdData) -> MessageId:
     )
 
 
-def message_id_to_wire(position: Position | MessageId) -> pb.MessageIdData:
-    """Partition and batch index are left out where they are -1, as Pulsar's clients do."""
-    wire = pb.MessageIdData(ledgerId=unsigned(position.ledger), entryId=unsigned(position.entry))
+def message_id_to_wire(position: Position | MessageId, ack_set: Sequence[int] = ()) -> pb.MessageIdData:
+    """Partition and batch index are left out where they are -1, as Pulsar's clients do; ``ack_set`` as in
+    :mod:`interpulse.wire.ack_sets`."""
+    wire = pb.MessageIdData(ledgerId=unsigned(position.ledger), entryId=unsigned(position.entry), ack_set=ack_set)
     if isinstance(position, MessageId):
         if position.partition >= 0:
             wire.partition = position.partition

@@ -1,9 +1,12 @@
 """Collecting acknowledgements."""
 
+import pytest
+
 from interpulse.client.acks import AckTracker
 from interpulse.client.messages import Message
 from interpulse.model.ids import MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ack_sets import mask_of
 from interpulse.wire.frames import FrameDecoder
 
 
@@ -67,6 +70,81 @@ def test_cumulative_inside_a_batch_then_covers_only_the_entries_before() -> None
     assert (ack.ack_type, positions(ack)) == (pb.CommandAck.Cumulative, [(1, 4)])
     tracker.acknowledge_cumulative(message(1, 5, 2, 3))
     assert [positions(ack) for ack in sent(tracker)] == [[(1, 5)]]
+
+
+def written(tracker: AckTracker) -> list[str]:
+    """What leaves, as text: the kind, then each entry with what of it still waits."""
+    return [
+        pb.CommandAck.AckType.Name(ack.ack_type)[0]
+        + "".join(
+            f" {each.entryId}" + (f":{mask_of(each.ack_set):b}" if each.ack_set else "") for each in ack.message_id
+        )
+        for ack in sent(tracker)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("steps", "whole_entries", "batch_indexes"),
+    [
+        pytest.param("1", [""], ["I 5:101"], id="one"),
+        pytest.param("0 2", [""], ["I 5:10"], id="two-leave-together"),
+        pytest.param("1 1", [""], ["I 5:101"], id="twice"),
+        pytest.param("2 1 0", ["I 5"], ["I 5"], id="all-of-it"),
+        pytest.param("1 . 0 2", ["", "I 5"], ["I 5:101", "I 5"], id="the-rest-later"),
+        pytest.param("u1", ["C 4"], ["C 5:100"], id="up-to"),
+        pytest.param("u2", ["C 5"], ["C 5"], id="up-to-the-last"),
+        pytest.param("u0 u1", ["C 4"], ["C 5:100"], id="up-to-again"),
+        pytest.param("u1 u0", ["C 4"], ["C 5:100"], id="up-to-a-lower-one"),
+        pytest.param("2 u0", ["C 4"], ["C 5:10"], id="one-and-up-to"),
+        pytest.param("u0 . 2", ["C 4", ""], ["C 5:110", "I 5:10"], id="up-to-then-one"),
+        pytest.param("u0 . 2 1", ["C 4", "I 5"], ["C 5:110", "I 5"], id="up-to-then-the-rest"),
+        pytest.param("1 u9", ["C 9"], ["C 9"], id="up-to-an-entry-behind"),
+    ],
+)
+def test_batch_of_three_when_acknowledged_then_the_broker_hears(
+    steps: str, whole_entries: list[str], batch_indexes: list[str]
+) -> None:
+    for tracker, expected in ((AckTracker(), whole_entries), (AckTracker(batch_indexes=True), batch_indexes)):
+        heard = []
+        for step in steps.split(" "):
+            if step == ".":
+                heard.append(" ".join(written(tracker)))
+            elif step == "u9":
+                tracker.acknowledge_cumulative(message(1, 9))
+            elif step.startswith("u"):
+                tracker.acknowledge_cumulative(message(1, 5, int(step[1]), 3))
+            else:
+                tracker.acknowledge(message(1, 5, int(step), 3))
+        heard.append(" ".join(written(tracker)))
+        assert heard == expected
+        assert tracker.pending_count == 0
+
+
+def test_batch_of_seventy_when_acknowledged_in_part_then_two_words_say_what_waits() -> None:
+    tracker = AckTracker(batch_indexes=True)
+    tracker.acknowledge(message(1, 5, 1, 70))
+    (ack,) = sent(tracker)
+    assert list(ack.message_id[0].ack_set) == [-3, 63]  # what the official Python client sends
+
+
+@pytest.mark.parametrize(
+    ("known", "batch_indexes"),
+    [pytest.param(0b110, "", id="by-the-broker"), pytest.param(0b111, "I 5:110", id="here-alone")],
+)
+def test_batch_when_only_some_of_it_waits_then_those_complete_it(known: int, batch_indexes: str) -> None:
+    for tracker, expected in ((AckTracker(), ""), (AckTracker(batch_indexes=True), batch_indexes)):
+        tracker.narrow(Position(1, 5), 0b110, known)
+        assert " ".join(written(tracker)) == expected
+        assert tracker.is_done(MessageId(1, 5, -1, 0))
+        tracker.acknowledge(message(1, 5, 2, 3))
+        tracker.acknowledge(message(1, 5, 1, 3))
+        assert written(tracker) == ["I 5"]
+
+
+def test_cumulative_inside_a_batch_then_what_lies_before_is_not_given_out_again() -> None:
+    tracker = AckTracker()
+    tracker.acknowledge_cumulative(message(1, 5, 1, 3))
+    assert [tracker.is_done(MessageId(1, 5, -1, index)) for index in range(3)] == [True, True, False]
 
 
 def test_chunked_message_when_acknowledged_then_all_its_entries_are() -> None:

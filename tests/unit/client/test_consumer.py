@@ -111,6 +111,42 @@ async def test_batch_when_the_broker_says_some_are_acknowledged_then_those_are_l
     await stage.consumer.close()
 
 
+async def test_batch_when_some_of_it_was_acknowledged_before_then_the_rest_completes_it(stage: Stage) -> None:
+    await stage.open(receiver_queue_size=4)
+    stage.deliver(0, batch(b"a", b"b", b"c"), ack_set=[0b101])
+    for message in await stage.take(2):
+        stage.consumer.acknowledge(message)
+    await stage.broker.heard(pb.BaseCommand.ACK)
+    (ack,) = [command.ack for command in stage.broker.all_of(pb.BaseCommand.ACK)]
+    assert [(each.entryId, list(each.ack_set)) for each in ack.message_id] == [(0, [])]
+    assert stage.permits() == [4, 2]  # what was acknowledged took none
+    await stage.consumer.close()
+
+
+async def test_batch_when_the_broker_hears_of_indexes_then_before_it_is_asked_for_the_rest(stage: Stage) -> None:
+    await stage.open(subscription_type="shared", nack_delay_ms=1, batch_index_ack_enabled=True)
+    stage.deliver(0, batch(b"a", b"b", b"c"))
+    a, b, _ = await stage.take(3)
+    stage.consumer.acknowledge(a)
+    stage.consumer.negative_acknowledge(b)
+    await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    ack, again = stage.broker.peers[-1].seen[-2:]
+    assert list(ack.ack.message_id[0].ack_set) == [0b110]
+    assert [each.entryId for each in again.redeliverUnacknowledgedMessages.message_ids] == [0]
+    await stage.consumer.close()
+
+
+async def test_batch_when_taken_and_done_up_to_a_message_then_its_timeout_is_for_the_later_ones(stage: Stage) -> None:
+    await stage.open(ack_timeout_ms=20)
+    stage.deliver(0, batch(b"a", b"b"))
+    a, _ = await stage.take(2)
+    stage.consumer.acknowledge_cumulative(a)
+    await stage.broker.heard(pb.BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    stage.deliver(0, batch(b"a", b"b"))
+    assert [message.content for message in await stage.take()] == [b"b"]
+    await stage.consumer.close()
+
+
 async def test_batch_when_it_comes_again_after_a_lost_connection_then_finished_messages_do_not(stage: Stage) -> None:
     await stage.open()
     stage.deliver(0, batch(b"a", b"b"))
@@ -250,6 +286,25 @@ async def test_seek_when_the_broker_closes_first_then_old_messages_are_gone_and_
     await stage.consumer.seek(first.id)
     assert stage.broker.count(pb.BaseCommand.SUBSCRIBE) == 2
     assert len(stage.inbox) == 0
+    stage.deliver(0, single(b"a"))
+    assert [message.content for message in await stage.take()] == [b"a"]
+    await stage.consumer.close()
+
+
+async def test_seek_behind_a_message_then_it_is_done_and_what_an_operator_goes_back_to_comes(
+    stage: Stage,
+) -> None:
+    await stage.open()
+    stage.deliver(0, single(b"a"))
+    stage.deliver(1, single(b"b"))
+    _, second = await stage.take(2)
+    await stage.consumer.seek(second.id, included=False)
+    stage.deliver(1, single(b"b"))
+    await stage.broker.heard(pb.BaseCommand.ACK)
+    (ack,) = [command.ack for command in stage.broker.all_of(pb.BaseCommand.ACK)]
+    assert [each.entryId for each in ack.message_id] == [1]
+    stage.broker.peers[-1].say(commands.close_consumer(stage.consumer_id))
+    await stage.broker.heard(pb.BaseCommand.SUBSCRIBE, 2)
     stage.deliver(0, single(b"a"))
     assert [message.content for message in await stage.take()] == [b"a"]
     await stage.consumer.close()

@@ -25,7 +25,7 @@ async def test_entry_when_added_again_then_its_delay_begins_anew() -> None:
     timer.add(MessageId(1, 1), 60_000)
     timer.add(MessageId(1, 0), 60_000)
     assert len(timer) == 2
-    timer.discard_up_to(Position(1, 0))
+    timer.discard_up_to(MessageId(1, 0))
     assert len(timer) == 1
     timer.clear()
     assert len(timer) == 0
@@ -57,4 +57,15 @@ async def test_batch_when_one_of_its_messages_is_done_then_its_entry_comes_again
     assert len(timer) == 0
     timer.add(MessageId(1, 1, -1, 0), 60_000)
     timer.discard(MessageId(1, 1, -1, 0))
+    assert len(timer) == 0
+
+
+async def test_batch_when_it_is_done_up_to_a_message_then_its_entry_comes_again_for_the_later_ones() -> None:
+    timer = RedeliveryTimer(lambda positions: None)
+    for index in range(3):
+        timer.add(MessageId(1, 0, -1, index), 60_000)
+        timer.add(MessageId(1, 1, -1, index), 60_000)
+    timer.discard_up_to(MessageId(1, 1, -1, 1))
+    assert len(timer) == 1
+    timer.discard_up_to(MessageId(1, 1, -1, 2))
     assert len(timer) == 0

@@ -37,7 +37,7 @@ def entry(content: bytes, **fields: object) -> memoryview:
     return memoryview(build_entry(metadata.SerializeToString(), content))
 
 
-def test_entry_when_unpacked_then_permits_are_counted_whatever_is_wanted() -> None:
+def test_entry_when_unpacked_then_permits_are_counted_for_what_the_broker_sends() -> None:
     acks = AckTracker()
     unpacker = Unpacker("t", -1, acks)
     batch = pack_batch((pb.SingleMessageMetadata(), b"%d" % number) for number in range(3))
@@ -45,10 +45,23 @@ def test_entry_when_unpacked_then_permits_are_counted_whatever_is_wanted() -> No
     position = Position(1, 0)
     start = Start(MessageId(1, 0, -1, 0))
     messages, permits = unpacker.unpack(pb.CommandMessage(ack_set=[0b110], redelivery_count=2), stored, position, start)
-    assert ([message.content for message in messages], permits) == ([b"1", b"2"], 3)
+    assert ([message.content for message in messages], permits) == ([b"1", b"2"], 2)  # the broker charges what it sends
     assert {message.redelivery_count for message in messages} == {2}
     acks.acknowledge(messages[0])
-    assert [message.content for message in unpacker.unpack(pb.CommandMessage(), stored, position, start)[0]] == [b"2"]
+    again = unpacker.unpack(pb.CommandMessage(), stored, position, start)
+    assert ([message.content for message in again.messages], again.permits) == ([b"2"], 3)
+    acks.acknowledge(again.messages[0])
+    assert acks.pending_count == 1  # what was left out does not keep the entry open
+
+
+@pytest.mark.parametrize("batch_size", [0, 2])
+def test_entry_when_nothing_of_it_is_wanted_then_it_is_acknowledged(batch_size: int) -> None:
+    acks = AckTracker()
+    batch = pack_batch((pb.SingleMessageMetadata(), b"x") for _ in range(batch_size))
+    stored = entry(batch, num_messages_in_batch=batch_size) if batch_size else entry(b"x")
+    unpacked = Unpacker("t", -1, acks).unpack(pb.CommandMessage(), stored, Position(1, 0), Start(MessageId(1, 0)))
+    assert unpacked == ([], max(batch_size, 1))
+    assert acks.pending_count == 1
 
 
 def test_chunks_when_unpacked_then_come_as_one_message_with_the_last() -> None:

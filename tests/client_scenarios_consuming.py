@@ -383,3 +383,93 @@ async def messages_taken_in_batches(cluster: Cluster) -> None:
         first = await consumer.receive_batch(messages_max=3, timeout_ms=WAIT_MS)
         rest = await consumer.receive_batch(bytes_max=2, timeout_ms=WAIT_MS)
         assert [message.content for message in first + rest] == [b"%d" % number for number in range(5)]
+
+
+async def send_batch(client: Client, topic: str, count: int) -> list[MessageId]:
+    """One entry with the messages b"0", b"1", ..."""
+    async with await client.create_producer(topic, batch_delay_ms=60_000) as producer:
+        sending = [asyncio.ensure_future(producer.send(b"%d" % number)) for number in range(count)]
+        await asyncio.sleep(0)  # let all of them begin
+        await producer.flush()
+        ids = [await future for future in sending]
+    assert len({message_id.position for message_id in ids}) == 1
+    return ids
+
+
+async def backlog_of(admin: AdminClient, topic: str) -> int:
+    return int((await admin.topics.stats(topic))["subscriptions"]["s"]["msgBacklog"])
+
+
+async def assert_acknowledged(admin: AdminClient, topic: str) -> None:
+    async with asyncio.timeout(WAIT_MS / 1000):
+        while await backlog_of(admin, topic):  # noqa: ASYNC110  # the broker acts
+            await asyncio.sleep(0.02)
+
+
+@scenario
+async def batches_half_acknowledged_go_on_with_the_other_half(cluster: Cluster) -> None:
+    """Whether the next consumer tells of batch indexes or not."""
+    async with administered(cluster) as (client, admin):
+        for subscription_type in ("exclusive", "shared"):
+            topic = new_topic()
+            options = {"subscription_type": subscription_type, "initial_position": "earliest", "ack_timeout_ms": 1000}
+            await send_batch(client, topic, 70)
+            async with await client.subscribe(topic, "s", batch_index_ack_enabled=True, **options) as consumer:
+                for message in (await take(consumer, 70))[1::2]:
+                    consumer.acknowledge(message)
+            async with await client.subscribe(topic, "s", batch_index_ack_enabled=True, **options) as consumer:
+                messages = await take(consumer, 35)
+                assert [message.content for message in messages] == [b"%d" % number for number in range(0, 70, 2)]
+                if subscription_type == "exclusive":
+                    consumer.acknowledge_cumulative(messages[-6])
+                else:
+                    for message in messages[:-5]:
+                        consumer.acknowledge(message)
+            async with await client.subscribe(topic, "s", **options) as consumer:
+                assert await contents_of(consumer, 5) == [b"60", b"62", b"64", b"66", b"68"]
+                await assert_acknowledged(admin, topic)
+
+
+@scenario
+async def batches_given_back_come_again_without_what_is_acknowledged(cluster: Cluster) -> None:
+    async with administered(cluster) as (client, admin):
+        topic = new_topic()
+        options = {"subscription_type": "shared", "nack_delay_ms": 50, "initial_position": "earliest"}
+        await send_batch(client, topic, 4)
+        consumer = await client.subscribe(
+            topic, "s", batch_index_ack_enabled=True, dead_letter_policy=DeadLetterPolicy(2), **options
+        )
+        seen = []
+        for waiting in (4, 3, 2, 2):
+            received = await take(consumer, waiting)
+            seen.append([(message.content, message.redelivery_count) for message in received])
+            if waiting > 2:
+                consumer.acknowledge(received[0])
+            consumer.negative_acknowledge(received[-2])
+        assert seen == [
+            [(b"0", 0), (b"1", 0), (b"2", 0), (b"3", 0)],
+            [(b"1", 1), (b"2", 1), (b"3", 1)],
+            [(b"2", 1), (b"3", 1)],  # whoever acknowledges a part makes the broker count from the beginning
+            [(b"2", 2), (b"3", 2)],
+        ]
+        consumer.acknowledge(received[1])
+        dead = await dead_letter(client, f"{topic}-s-DLQ")
+        assert (dead.content, dead.properties["ORIGIN_MESSAGE_ID"]) == (b"2", str(received[0].id))
+        await assert_acknowledged(admin, topic)
+        await assert_silent(consumer)
+
+
+@scenario
+async def seeking_into_a_batch_leaves_nothing_behind(cluster: Cluster) -> None:
+    async with administered(cluster) as (client, admin):
+        topic = new_topic()
+        consumer = await client.subscribe(topic, "s", subscription_type="shared")
+        ids = await send_batch(client, topic, 4)
+        assert len(await contents_of(consumer, 4)) == 4
+        await consumer.seek(ids[2])
+        assert await contents_of(consumer, 2) == [b"2", b"3"]
+        await assert_acknowledged(admin, topic)
+        await consumer.seek(ids[3], included=False)
+        await assert_acknowledged(admin, topic)
+        await admin.topics.reset_cursor_to_message(topic, "s", MessageId(*EARLIEST))
+        assert len(await contents_of(consumer, 4)) == 4

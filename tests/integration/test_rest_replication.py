@@ -68,7 +68,7 @@ async def test_topic_that_is_not_loaded_when_clusters_are_set_is_left_alone_and_
     assert await east.store.children(keys.topic_record(TopicName.parse("demo/a/t7"))) == ["pulsar.repl.west"]
 
 
-async def test_clusters_that_are_left_out_hold_nothing_back_in_topics_that_are_not_loaded(
+async def test_clusters_that_are_left_out_hold_nothing_back_in_topics_that_are_loaded_again(
     east: RestBroker, west: RestBroker
 ) -> None:
     await join(east, west)
@@ -86,6 +86,8 @@ async def test_clusters_that_are_left_out_hold_nothing_back_in_topics_that_are_n
         assert await east.store.children(record) == ["pulsar.repl.west"]
         await done(east, "PUT", "persistent/demo/a/x/unload")
         await done(east, *end)
+        assert len(east.rooms.registry.names) == 0
+        await done(east, "GET", "persistent/demo/a/x/stats")
         assert await east.store.children(record) == []
 
 

@@ -60,6 +60,8 @@ async def cursors(broker: RestBroker, name: str) -> list[str]:
 
 async def test_topic_when_set_then_it_alone_keeps_what_the_other_cluster_has_to_get(east: RestBroker) -> None:
     await done(east, "PUT", "persistent/demo/a/y")
+    for topic in (X, "persistent/demo/a/y"):
+        await done(east, "GET", f"{topic}/stats")  # it is loaded
     await done(east, "POST", f"{X}/replication", BOTH)
     assert await cursors(east, "x") == ["pulsar.repl.west"]
     assert await cursors(east, "y") == []
@@ -83,6 +85,7 @@ async def test_topic_when_only_local_then_it_leaves_the_replication_of_its_names
 async def test_partitioned_topic_when_absent_there_then_it_is_created_before_the_call_returns(
     east: RestBroker, west: RestBroker
 ) -> None:
+    await done(east, "GET", f"{P}/partitioned-stats")  # it is loaded
     await done(east, "POST", f"{P}/replication", BOTH)
     assert await partitions(west, P) == 2
     assert await cursors(east, "p-partition-0") == await cursors(east, "p-partition-1") == ["pulsar.repl.west"]

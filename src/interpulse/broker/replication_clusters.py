@@ -25,11 +25,8 @@ __all__ = ["ClusterComparison", "ReplicationClusters", "ReplicationCursors"]
 class ReplicationCursors(Protocol):
     """Whoever can keep what a namespace's topics hold for remote clusters."""
 
-    async def load(self, namespace: NamespaceName) -> None:
-        """From here on the topics of the namespace close the cursors of clusters that are left out."""
-
-    async def open(self, namespace: NamespaceName) -> None:
-        """On return every topic of the namespace keeps what is published from now on for its remote clusters."""
+    async def follow(self, namespace: NamespaceName) -> None:
+        """On return its topics keep what is published from now on, for the clusters that are stored and no other."""
 
 
 class ClusterComparison(Protocol):
@@ -110,10 +107,8 @@ class ReplicationClusters:
 
     async def _store(self, enabling: Enabling) -> None:
         namespace, wanted = enabling.namespace, enabling.requested
-        if set(self._namespaces.remotes(await self._namespaces.find_policies(namespace))) - set(wanted):
-            await self._cursors.load(namespace)
         await self._namespaces.update_policies(namespace, lambda old: old.changed(replication_clusters=wanted))
-        await self._cursors.open(namespace)
+        await self._cursors.follow(namespace)
 
     async def set_allowed(self, namespace: NamespaceName, requested: Iterable[str]) -> None:
         """Limit the clusters a namespace may be on."""

@@ -31,10 +31,7 @@ _ATTEMPTS_MAX: Final = 3
 class TopicCursors(Protocol):
     """Whoever can keep what a topic holds for remote clusters."""
 
-    async def load_topic(self, name: TopicName) -> None:
-        """From here on the topic closes the cursors of clusters that are left out."""
-
-    async def open_topic(self, name: TopicName) -> None:
+    async def follow_topic(self, name: TopicName) -> None:
         """On return the policies are in force, and every partition keeps what is published from now on."""
 
 
@@ -76,16 +73,14 @@ class TopicClusters:
         )
         remotes = [each for each in wanted if each != local]
         await asyncio.gather(*(self._bring(name, each) for each in remotes))
-        await self._cursors.load_topic(name)
         await self._records.update(name, lambda policies: policies.changed(replication_clusters=wanted))
-        await self._cursors.open_topic(name)
+        await self._cursors.follow_topic(name)
 
     async def clear(self, name: TopicName) -> None:
         """Let the namespace decide again."""
         await self._records.find_of_existing(name)
-        await self._cursors.load_topic(name)
         await self._records.update(name, lambda policies: policies.changed(replication_clusters=None))
-        await self._cursors.open_topic(name)
+        await self._cursors.follow_topic(name)
 
     async def _bring(self, name: TopicName, cluster: str) -> None:
         """Make sure that a partitioned topic is there with as many partitions; others are left to replication."""

@@ -202,7 +202,7 @@ async def test_topic_when_its_messages_are_retained_then_stays_as_long(
 
 async def test_topic_when_another_cluster_has_still_to_get_messages_then_stays(broker: Broker) -> None:
     topic = await broker.topic()
-    await topic.open_replication_cursor("west")  # type: ignore[union-attr]
+    await topic.create_subscription("pulsar.repl.west")  # type: ignore[union-attr]
     (await broker.produce(topic, 1)).close()
     await broker.round_after(1000)
     assert await broker.exists()

@@ -113,6 +113,9 @@ class TopicSettings:
     auto_subscription_creation_allowed: bool = True
     deduplication_inactivity_minutes: int = 360
     remote_clusters: tuple[str, ...] = ()
+    replication_cursors_opened: bool = True
+    """Whether everything is kept for remote clusters from the start; else only once the job has asked for it."""
+
     inactive_topics: InactiveTopicPolicies = field(default_factory=InactiveTopicPolicies)
     publish_rate: PublishRate | None = None
     dispatch_rate: DispatchRate | None = None

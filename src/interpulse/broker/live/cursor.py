@@ -101,6 +101,8 @@ class CursorRecord:
     batches: tuple[tuple[Position, tuple[int, ...]], ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     replicate_state: bool = False
+    by_policy: bool = False
+    """Of a replication cursor: policies opened it, and it goes when they list its cluster no more."""
 
     def dump(self) -> bytes:
         body: dict[str, Any] = {"markDeletePosition": str(self.mark_delete)}
@@ -112,6 +114,8 @@ class CursorRecord:
             body["cursorProperties"] = dict(self.properties)
         if self.replicate_state:
             body["replicated"] = True
+        if self.by_policy:
+            body["openedByPolicy"] = True
         return json.dumps(body, separators=(",", ":")).encode()
 
     @classmethod
@@ -127,6 +131,7 @@ class CursorRecord:
             ),
             properties=dict(body.get("cursorProperties") or {}),
             replicate_state=bool(body.get("replicated", False)),
+            by_policy=bool(body.get("openedByPolicy", False)),
         )
 
     def of_new_partition(self, mark_delete: Position) -> CursorRecord:
@@ -163,13 +168,16 @@ class Cursor:
         cursor._absorb()
         return cursor
 
-    def record(self, properties: Mapping[str, str], *, replicate_state: bool = False) -> CursorRecord:
+    def record(
+        self, properties: Mapping[str, str], *, replicate_state: bool = False, by_policy: bool = False
+    ) -> CursorRecord:
         return CursorRecord(
             self.mark_delete,
             tuple(islice(self.ranges(), RANGES_PERSISTED_MAX)),
             tuple((position, words_of(mask)) for position, mask in self._batches.items()),
             properties,
             replicate_state,
+            by_policy,
         )
 
     # --- questions

@@ -96,6 +96,8 @@ class Subscription:
         self.durable = durable
         self.properties = dict(properties or {})
         self.replicate_state = replicate_state
+        self.by_policy = False
+        """See `CursorRecord`."""
         self.changing = asyncio.Lock()
         self.stored = False
         self.deleted = False
@@ -336,7 +338,8 @@ class Subscription:
 
     def take_record(self) -> tuple[CursorRecord, int]:
         """What to store, and what to tell `stored_as` when it is."""
-        return self.cursor.record(self.properties, replicate_state=self.replicate_state), self.cursor.changes
+        record = self.cursor.record(self.properties, replicate_state=self.replicate_state, by_policy=self.by_policy)
+        return record, self.cursor.changes
 
     def stored_as(self, changes: int) -> None:
         self.stored = True

@@ -6,6 +6,7 @@ ordinary durable subscriptions with a reserved name, ``<replicatorPrefix>.<remot
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 from interpulse.broker.live.api import ConsumerSink, InitialPosition, SubscribeRequest
@@ -45,6 +46,9 @@ class SubscriptionSet:
         self._state = state
         self._prefix = replicator_prefix + "."
         self._check_open = check_open
+        self._following = asyncio.Lock()
+        self._listed: tuple[str, ...] = ()
+        """The remote clusters of the policies when they were followed last."""
 
     # --- restoring and storing
 
@@ -58,6 +62,7 @@ class SubscriptionSet:
         subscription = Subscription(
             self._owner, name, cursor, properties=record.properties, replicate_state=record.replicate_state
         )
+        subscription.by_policy = record.by_policy
         subscription.stored_as(cursor.changes)
         self.by_name[name] = subscription
 
@@ -228,24 +233,36 @@ class SubscriptionSet:
         """The remote cluster if this is the name of a replication cursor."""
         return name[len(self._prefix) :] if name.startswith(self._prefix) else None
 
-    async def open_replication_cursor(self, remote: str) -> None:
-        """Keep everything from now on until the replication to this cluster has it. An open cursor stays as it is."""
-        await self.ensure(self._prefix + remote, self._owner.last_durable())
+    async def follow_remotes(self) -> None:
+        """Keep everything from now on until replication to the clusters that policies list has it.
 
-    async def ensure(self, name: str, mark_delete: Position) -> None:
+        An open cursor stays as it is. One of a cluster that policies list no more is closed, however long ago and
+        wherever they did. One of a cluster that they never listed belongs to a replication job that was run by hand.
+        """
+        async with self._following:
+            settings = self._owner.limits.settings
+            wanted = settings.remote_clusters
+            for name in [self._prefix + remote for remote in wanted]:
+                if settings.replication_cursors_opened or name in self.by_name:
+                    await self.ensure(name, self._owner.last_durable(), by_policy=True)
+            for each in list(self.by_name.values()):
+                remote = self.remote_of(each.name)
+                left = each.by_policy or remote in self._listed
+                if remote is not None and remote not in wanted and left:
+                    await each.delete(force=True)
+            self._listed = wanted
+
+    async def ensure(self, name: str, mark_delete: Position, *, by_policy: bool = False) -> None:
         """A durable subscription of this name exists; if there was none, it stands behind ``mark_delete``."""
         while True:
             subscription = self.by_name.get(name) or self._begin(name, mark_delete)
             async with subscription.changing:
-                if not subscription.deleted:
-                    await self._store_new(subscription)
-                    return
-
-    async def close_replication_cursor(self, remote: str) -> None:
-        """Nothing is kept for this cluster any more. Nothing happens if there is no cursor."""
-        subscription = self.by_name.get(self._prefix + remote)
-        if subscription is not None:
-            await subscription.delete(force=True)
+                if subscription.deleted:
+                    continue
+                told = subscription.stored and by_policy > subscription.by_policy
+                subscription.by_policy |= by_policy
+                await (self.store(subscription) if told else self._store_new(subscription))
+                return
 
 
 def _check_name(name: str) -> None:

@@ -176,12 +176,7 @@ class Topic:
             self.compacted_upto(self.log.compacted.current.horizon)
         if self.settings.compaction_threshold_bytes > 0:
             await self.keep_for_compaction()
-        await self._open_replication_cursors()
-
-    async def _open_replication_cursors(self) -> None:
-        if self.settings.replication_cursors_opened:
-            for remote in self.settings.remote_clusters:
-                await self.open_replication_cursor(remote)
+        await self._subscriptions.follow_remotes()
 
     async def _restore_sequences(self, snapshot: bytes | None) -> None:
         self.sequences.follow(self.settings)
@@ -391,14 +386,6 @@ class Topic:
         """The remote cluster if this is a replication cursor."""
         return self._subscriptions.remote_of(subscription)
 
-    async def open_replication_cursor(self, remote: str) -> None:
-        """Keep everything from now on until the replication to this cluster has it. An open cursor stays as it is."""
-        await self._subscriptions.open_replication_cursor(remote)
-
-    async def close_replication_cursor(self, remote: str) -> None:
-        """Nothing is kept for this cluster any more. Nothing happens if there is no cursor."""
-        await self._subscriptions.close_replication_cursor(remote)
-
     # --- what subscriptions ask
 
     @property
@@ -493,9 +480,7 @@ class Topic:
             await self.sequences.end()
         if settings.compaction_threshold_bytes > 0 and self._refusal is None:
             await self.keep_for_compaction()
-        await self._open_replication_cursors()
-        for remote in set(old.remote_clusters) - set(settings.remote_clusters):
-            await self.close_replication_cursor(remote)
+        await self._subscriptions.follow_remotes()
 
     def _use_limits(self) -> None:
         self.limits.use(self.settings, self.producers)
@@ -505,6 +490,7 @@ class Topic:
 
     async def maintain(self) -> None:
         """Expire, trim, and drop what nobody came back for. Called from time to time."""
+        await self._subscriptions.follow_remotes()  # something may have kept new policies from coming into force
         if self.settings.message_ttl_seconds > 0:
             for name in self.backlog_names():
                 await self.expire(name, self.settings.message_ttl_seconds)

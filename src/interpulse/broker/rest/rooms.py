@@ -106,7 +106,7 @@ def build_rest_rooms(
 ) -> RestRooms:
     """Join what both doors share with what only operators need; ``without_job`` as in `ReplicationStatus`."""
     clusters, tenants, clock = Clusters(store), Tenants(store), clock or SystemClock()
-    cursors = RegistryReplicationCursors(lifecycle, registry)
+    cursors = RegistryReplicationCursors(registry)
     links, records = ClusterLinks(clusters), TopicPolicyRecords(store, lifecycle)
     remotes = AdminRemotes(links)
     remote_topics = RemoteTopics(

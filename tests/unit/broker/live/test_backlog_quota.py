@@ -145,7 +145,7 @@ async def test_what_waits_for_another_cluster_holds_producers_back_but_is_not_ev
     bench: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = await bench.topic()
-    await topic.open_replication_cursor("west")
+    await topic.create_subscription("pulsar.repl.west")
     _, size = await topic_with(bench, 10, "s")
     await topic.apply(sized(5 * size, EVICT))
     await bench.registry.check_backlogs()

@@ -214,7 +214,7 @@ async def test_rate_that_stays_goes_on_counting_when_other_settings_change(
 async def test_replication_is_not_held_back(bench: Any, alarms: Alarms) -> None:
     bench.settings = TopicSettings(dispatch_rate=DispatchRate(1, -1), subscription_dispatch_rate=DispatchRate(1, -1))
     topic = await bench.topic()
-    await topic.open_replication_cursor("west")
+    await topic.create_subscription("pulsar.repl.west")
     _, sink = await bench.consumer(topic, "pulsar.repl.west")
     await bench.publish(topic, *range(6))
     assert len(sink.take()) == 6

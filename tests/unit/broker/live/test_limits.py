@@ -88,7 +88,7 @@ async def test_exclusive_consumer_whose_client_is_dead_makes_room_at_the_limit(
 
 async def test_subscriptions(bench: Any, topic_name: TopicName) -> None:
     topic = await limited(bench, topic_name, max_subscriptions=2)
-    await topic.open_replication_cursor("west")
+    await topic.create_subscription("pulsar.repl.west")
     await topic.keep_for_compaction()
     await topic.create_subscription("a")
     await bench.consumer(topic, "b", durable=False)
@@ -118,7 +118,7 @@ async def test_replication_reads_whatever_is_limited(bench: Any, topic_name: Top
     topic = await limited(
         bench, topic_name, max_consumers=1, max_subscriptions=1, subscription_types_enabled=frozenset({"Shared"})
     )
-    await topic.open_replication_cursor("west")
+    await topic.create_subscription("pulsar.repl.west")
     await bench.consumer(topic, "a", sub_type=SubType.SHARED)
     await bench.consumer(topic, "pulsar.repl.west", consumer_id=2)
     assert topic.consumer_count == 1

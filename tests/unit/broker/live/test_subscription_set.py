@@ -142,10 +142,54 @@ class TestReplicationCursors:
         consumer.acknowledge_cumulative(delivery.position)
         assert topic.stats()["replication"]["west"]["replicationBacklog"] == 0
 
-    async def test_closing_one_that_is_not_there_does_nothing(self, bench: Any) -> None:
+    async def test_system_topic_keeps_nothing_until_the_job_asks_and_lets_go_with_the_policy(self, bench: Any) -> None:
+        bench.settings = TopicSettings(remote_clusters=("west",), replication_cursors_opened=False)
         topic = await bench.topic()
-        await topic.close_replication_cursor("west")
-        await topic.open_replication_cursor("west")
-        await topic.open_replication_cursor("west")
-        await topic.close_replication_cursor("west")
-        assert topic.subscriptions == {}
+        await topic.apply(replace(bench.settings, message_ttl_seconds=1))
+        assert topic.stats()["replication"] == {}
+        await bench.consumer(topic, "pulsar.repl.west")
+        assert list(topic.stats()["replication"]) == ["west"]
+        await topic.apply(replace(bench.settings, remote_clusters=()))
+        assert topic.stats()["replication"] == {}
+
+    @pytest.mark.parametrize("end", ["restart", "crash"])
+    @pytest.mark.parametrize("opened_by", ["policy", "job"])
+    async def test_cluster_that_was_left_out_while_the_topic_was_not_loaded_holds_nothing_once_it_is(
+        self, bench: Any, end: str, opened_by: str
+    ) -> None:
+        bench.settings = TopicSettings(remote_clusters=("west",), replication_cursors_opened=opened_by == "policy")
+        topic = await bench.topic()
+        await bench.consumer(topic, "pulsar.repl.west")
+        await topic.maintain()
+        await getattr(bench, end)()
+        bench.settings = TopicSettings()
+        assert (await bench.topic()).subscriptions == {}
+        await bench.crash()
+        assert (await bench.topic()).subscriptions == {}
+
+    async def test_cursor_of_a_cluster_that_no_policy_listed_is_the_jobs(self, bench: Any) -> None:
+        topic = await bench.topic()
+        await bench.consumer(topic, "pulsar.repl.west")
+        await topic.apply(replace(topic.settings, remote_clusters=("north",)))
+        await topic.maintain()
+        await bench.restart()
+        topic = await bench.topic()
+        await topic.apply(replace(topic.settings, message_ttl_seconds=1))
+        await topic.maintain()
+        assert list(topic.stats()["replication"]) == ["west"]
+
+    async def test_policies_that_failed_to_come_into_force_do_so_with_the_next_upkeep(
+        self, bench: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        topic = await bench.topic()
+        await topic.apply(replace(topic.settings, remote_clusters=("west",)))
+        with monkeypatch.context() as patched:
+            patched.setattr(topic.sequences, "begin", self.fail)
+            with pytest.raises(MetadataError):
+                await topic.apply(TopicSettings(remote_clusters=("north",), deduplication_enabled=True))
+        assert list(topic.stats()["replication"]) == ["west"]
+        await topic.maintain()
+        assert list(topic.stats()["replication"]) == ["north"]
+
+    async def fail(self) -> None:
+        raise MetadataError("disk full")

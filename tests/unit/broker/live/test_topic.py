@@ -145,7 +145,7 @@ class TestTrimming:
 
     async def test_replication_cursor_keeps_everything(self, bench: Any) -> None:
         topic = await self.filled(bench)
-        await topic.open_replication_cursor("west")
+        await topic.create_subscription("pulsar.repl.west")
         topic.subscription("pulsar.repl.west").cursor.reset(EARLIEST)
         topic.clear_backlog("s")
         await topic.maintain()

@@ -31,6 +31,7 @@ class _Link:
         self.data = data
         self.admin = admin
         self.slots = asyncio.Semaphore(QUESTIONS_MAX)
+        self.users = 0
 
 
 class ClusterLinks:
@@ -40,26 +41,45 @@ class ClusterLinks:
         self._clusters = clusters
         self._connect = connect
         self._links: dict[str, _Link] = {}
-        self._retired: list[AdminClient] = []
+        self._replaced: set[_Link] = set()
+        """What somebody is still in the middle of a question with."""
         self._next_begin: dict[str, float] = {}
 
     async def use(self, cluster: str, call: Callable[[AdminClient], Awaitable[T]]) -> T:
         """Raises RemoteClusterUnavailable for a cluster without a usable record, and what the call raises."""
-        link = await self._link(cluster)
-        async with link.slots:
-            return await call(link.admin)
-
-    async def _link(self, cluster: str) -> _Link:
         try:
             data = await self._clusters.get(cluster)
         except NotFound as error:
+            await self._replace(cluster)
             raise RemoteClusterUnavailable(f"{error}; register it with clusters create") from error
         known = self._links.get(cluster)
-        if known is None or known.data != data:
-            if known is not None:
-                self._retired.append(known.admin)  # somebody may be in the middle of a question
+        if known is not None and known.data != data:
+            await self._replace(cluster)
+            known = self._links.get(cluster)  # somebody may have been faster
+        if known is None:
             known = self._links[cluster] = _Link(data, self._connect(cluster, data))
-        return known
+        return await self._ask(known, call)
+
+    async def _ask(self, link: _Link, call: Callable[[AdminClient], Awaitable[T]]) -> T:
+        link.users += 1
+        try:
+            async with link.slots:
+                return await call(link.admin)
+        finally:
+            link.users -= 1
+            if link in self._replaced and not link.users:
+                self._replaced.discard(link)
+                await link.admin.close()
+
+    async def _replace(self, cluster: str) -> None:
+        """Its connections end with its last question."""
+        link = self._links.pop(cluster, None)
+        if link is None:
+            return
+        if link.users:
+            self._replaced.add(link)
+        else:
+            await link.admin.close()
 
     def delay(self, cluster: str) -> float:
         """How many seconds somebody who is about to ask again and again waits first: nothing, if there are few."""
@@ -69,5 +89,4 @@ class ClusterLinks:
         return begin - now
 
     async def close(self) -> None:
-        admins = [*self._retired, *(link.admin for link in self._links.values())]
-        await asyncio.gather(*(admin.close() for admin in admins))
+        await asyncio.gather(*(link.admin.close() for link in (*self._replaced, *self._links.values())))

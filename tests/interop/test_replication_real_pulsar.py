@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from interpulse.client.admin import AdminClient
+from interpulse.model.names import TopicName
 from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import Address
 from tests.spark import replication_job
@@ -17,8 +18,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.slow]
 
 @pytest.fixture
 def topic(monkeypatch):
-    """A name of this test's own: the real Pulsar is shared."""
-    name = f"persistent://public/default/flights-{uuid.uuid4().hex[:8]}"
+    """In a namespace of this test's own: the real Pulsar is shared, and the job switches de-duplication on there."""
+    name = f"persistent://public/{uuid.uuid4().hex[:8]}/flights"
     monkeypatch.setattr(replication_job, "TOPIC", name)
     return name
 
@@ -30,9 +31,11 @@ def ours(tmp_path):
         yield Address(broker.service_url, broker.web_url)
 
 
-def create(address, topic):
+def create(source, target, topic):
     async def ask():
-        async with AdminClient(address.web_url) as admin:
+        async with AdminClient(source.web_url) as admin, AdminClient(target.web_url) as other:
+            for each in (admin, other):
+                await each.namespaces.create(TopicName.parse(topic).namespace_name)
             await admin.topics.create_partitioned(topic, replication_job.PARTITIONS)
 
     asyncio.run(ask())
@@ -43,7 +46,7 @@ def create(address, topic):
 def test_everything_arrives_exactly_once_when_the_job_is_killed(tmp_path, topic, real_pulsar, ours, direction):
     source, target = (real_pulsar, ours) if direction == "from-real" else (ours, real_pulsar)
     names = ("standalone", "ours") if direction == "from-real" else ("ours", "standalone")
-    create(source, topic)
+    create(source, target, topic)
     publish(source, range(100))
     job = Job(tmp_path, source, target, *names)
     try:

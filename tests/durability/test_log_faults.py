@@ -62,7 +62,7 @@ operations = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(operations, st.none() | st.integers(0, 80), st.booleans(), st.integers(0, 1000))
 async def test_any_life_when_it_ends_in_power_loss_then_acknowledged_entries_survive(
     plan: list[tuple[object, ...]], fail_at: int | None, for_good: bool, seed: int

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interpulse.model.adjustments import AdjustmentPlan, ClusterPlan, Outcome
@@ -278,7 +278,6 @@ snapshots = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(snapshots, snapshots)
 def test_after_the_changes_there_is_nothing_left_to_change(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> None:
     found = plan(local, remote)
@@ -288,7 +287,6 @@ def test_after_the_changes_there_is_nothing_left_to_change(local: NamespaceSnaps
     assert whole(again).outcome is (Outcome.CONFLICT if found.conflicts else Outcome.READY)
 
 
-@settings(deadline=None)
 @given(snapshots, snapshots)
 def test_plan_has_something_to_say_wherever_the_comparison_has(
     local: NamespaceSnapshot, remote: NamespaceSnapshot

@@ -184,7 +184,7 @@ operations = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(operations)
 async def test_stores_when_given_the_same_history_then_answer_the_same(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[list[Put | Delete], tuple[str, bool] | None]]

@@ -5,6 +5,8 @@
 BIN := .venv/bin
 # Spark takes the Java that setup found, which need not be the one on PATH.
 WITH_JAVA := JAVA_HOME="$$(cat .venv/java-home)"
+# Tests, demonstration and Spark start hundreds of interpreters: what one has compiled the next one finds.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo 'make setup     virtual environment, packages of the lock file, Java runtime'

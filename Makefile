@@ -29,8 +29,9 @@ run: setup
 test: setup
 	$(WITH_JAVA) $(BIN)/pytest -q -m 'not slow' $(ARGS)
 
+# With asyncio's own checks, which make every task several times as expensive.
 test-all: setup
-	$(WITH_JAVA) $(BIN)/pytest -q $(ARGS)
+	$(WITH_JAVA) $(BIN)/pytest -q -o asyncio_debug=true $(ARGS)
 
 fmt: setup
 	$(BIN)/ruff check --fix-only -q

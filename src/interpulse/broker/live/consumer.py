@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest
@@ -13,6 +14,8 @@ from interpulse.model.ids import MessageId, Position
 from interpulse.rules.unacked import consumer_blocked
 
 __all__ = ["Consumer", "ConsumerOwner"]
+
+_entry, _position_and_count = itemgetter(1), itemgetter(0, 4)
 
 
 class ConsumerOwner(Protocol):
@@ -144,18 +147,15 @@ class Consumer:
         out = self.out
         out.messages += messages
         out.entries += len(batch)
-        for delivery in batch:
-            out.bytes += len(delivery[1])
+        out.bytes += sum(map(len, map(_entry, batch)))
         self.last_sent_ms = self._now_ms()
         self._first_sent_ms = self._first_sent_ms or self.last_sent_ms
         self.sink.deliver(self.consumer_id, batch)
 
     def hold(self, batch: Sequence[Delivery]) -> None:
         """Remember entries that only this consumer got."""
-        pending = self.pending
-        for delivery in batch:
-            pending[delivery[0]] = delivery[4]
-            self.unacknowledged += delivery[4]
+        self.pending.update(map(_position_and_count, batch))
+        self.unacknowledged += message_total(batch)
 
     def release(self, position: Position, messages_left: int = 0) -> bool:
         """An entry, or all but ``messages_left`` of it, is done with; False if this consumer does not hold it."""

@@ -142,13 +142,15 @@ class CursorRecord:
 class Cursor:
     """The acknowledgements of one subscription."""
 
-    __slots__ = ("_acked_beyond", "_batches", "_ledgers", "_ranges", "changes", "mark_delete")
+    __slots__ = ("_acked_beyond", "_batches", "_ledgers", "_parts_upto", "_ranges", "changes", "mark_delete")
 
     def __init__(self, ledgers: Ledgers, mark_delete: Position) -> None:
         self._ledgers = ledgers
         self.mark_delete = mark_delete
         self._ranges: dict[int, EntryNumbers] = {}
         self._batches: dict[Position, int] = {}
+        self._parts_upto = EARLIEST
+        """No batch behind this was acknowledged in part."""
         self._acked_beyond = 0
         self.changes = 0
         """Grows with every change of the state; tells whether a stored record is still right."""
@@ -165,6 +167,7 @@ class Cursor:
             numbers.ends.append(end)
             cursor._acked_beyond += end - start + 1
         cursor._batches = {position: mask_of(words) for position, words in record.batches}
+        cursor._parts_upto = max(cursor._batches, default=EARLIEST)
         cursor._absorb()
         return cursor
 
@@ -182,10 +185,11 @@ class Cursor:
 
     # --- questions
 
-    @property
-    def contiguous(self) -> bool:
-        """Nothing beyond the mark-delete position is acknowledged, not even in part."""
-        return not self._ranges and not self._batches
+    def untouched_from(self, position: Position) -> bool:
+        """Nothing from here on is acknowledged, not even in part."""
+        if position <= self.mark_delete or position <= self._parts_upto:
+            return False
+        return all(position > (ledger, numbers.ends[-1]) for ledger, numbers in self._ranges.items())
 
     def is_acknowledged(self, position: Position) -> bool:
         if position <= self.mark_delete:
@@ -234,6 +238,7 @@ class Cursor:
         if waiting == 0:
             return self.acknowledge(position)
         self._batches[position] = waiting
+        self._parts_upto = max(self._parts_upto, position)
         self.changes += 1
         return False
 
@@ -252,6 +257,7 @@ class Cursor:
         self.mark_delete = mark_delete
         self._ranges.clear()
         self._batches.clear()
+        self._parts_upto = EARLIEST
         self._acked_beyond = 0
         self.changes += 1
 

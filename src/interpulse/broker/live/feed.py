@@ -145,21 +145,22 @@ class EntryFeed:
         self._on_ready()
 
     def _deliveries(self, raw: Sequence[LogEntry]) -> list[Delivery]:
-        first, cursor = raw[0].position, self._cursor
-        if cursor.contiguous and first > cursor.mark_delete and self._source.facts.all_ordinary_since(first):
+        first = raw[0].position
+        untouched = self._cursor.untouched_from(first)
+        if untouched and self._source.facts.all_ordinary_since(first):
             rows = zip(map(_position, raw), map(_payload, raw), repeat(0), repeat(()), repeat(1), strict=False)
             return list(map(_new, repeat(Delivery), rows))
-        return [each for each in map(self._delivery, raw) if each is not None]
+        return [each for found in raw if (each := self._delivery(found, untouched=untouched)) is not None]
 
-    def _delivery(self, found: LogEntry) -> Delivery | None:
+    def _delivery(self, found: LogEntry, *, untouched: bool) -> Delivery | None:
         position, payload = found
         cursor = self._cursor
         facts = self._source.facts.facts(position, payload)
         if facts.is_marker:
             cursor.acknowledge(position)
             return None
-        if cursor.contiguous:
-            return None if position <= cursor.mark_delete else Delivery(position, payload, 0, (), facts.message_count)
+        if untouched:
+            return Delivery(position, payload, 0, (), facts.message_count)
         if cursor.is_acknowledged(position):
             return None
         mask = cursor.waiting_mask(position)

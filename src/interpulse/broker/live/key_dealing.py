@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from interpulse.broker.live.api import Delivery
@@ -29,6 +31,26 @@ from interpulse.model.ids import Position
 __all__ = ["KeyDealing"]
 
 
+class _Slot:
+    """A slot of which a consumer holds entries, or entries wait."""
+
+    __slots__ = ("holder", "lane", "number", "out", "owner", "turned_away", "waiting")
+
+    def __init__(self, number: int, owner: Consumer | None, lane: Replays) -> None:
+        self.number = number
+        self.owner = owner
+        self.holder: Consumer | None = None
+        """Who has its unacknowledged entries."""
+        self.out = 0
+        """How many these are."""
+        self.lane = lane
+        """Where its replays lie."""
+        self.waiting = 0
+        """How many these are."""
+        self.turned_away = 0
+        """How many times an entry of it was, since it is draining."""
+
+
 class KeyDealing:
     """See the module."""
 
@@ -36,20 +58,16 @@ class KeyDealing:
         """Not ``ordered``: the owner of a slot gets its entries whatever others still hold of it."""
         self._ordered = ordered
         self._owners = KeyOwners()
-        self._owner = self._owners.owner
-        self._slots: dict[Position, int] = {}
+        self._slots: dict[int, _Slot] = {}
+        self._slot_of: dict[Position, _Slot] = {}
         """Of every entry that a consumer holds, or that waits and was seen."""
-        self._holders: dict[int, tuple[Consumer, int]] = {}
-        """Per slot: who has unacknowledged entries, and how many."""
-        self._draining: dict[int, int] = {}
-        """Per draining slot: how many times an entry of it was turned away."""
+        self._draining: set[_Slot] = set()
         self._drained: Counter[Consumer] = Counter()
         """Per consumer: how many of its slots have been drained."""
-        self._held: Counter[int] = Counter()
-        """Per slot: how many entries are among the replays."""
-        self._held_total = 0
+        self._waiting = 0
+        """How many entries are among the replays and were seen."""
         self._lanes: dict[Consumer | None, Replays] = {}
-        self._parked: dict[int, Replays] = {}
+        """Per owner: what waits of its slots, without those that are draining."""
         self._unseen = Replays()
         """Replays whose key is not known before they are read."""
 
@@ -57,42 +75,47 @@ class KeyDealing:
 
     @property
     def waiting(self) -> int:
-        return self._held_total + len(self._unseen)
+        return self._waiting + len(self._unseen)
 
     def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
         budgets = {each: each.permits for each in ready}
-        shares: dict[Consumer, list[Delivery]] = {}
+        shares: dict[Consumer, list[Delivery]] = {each: [] for each in ready}
         held: list[Delivery] = []
         for delivery in batch:
-            slot = self._slots[delivery[0]] = sticky_slot_of(delivery[1])
-            behind = self._ordered and slot in self._held
+            slot = self._learn(delivery)
+            behind = self._ordered and slot.waiting
             taker = None if behind else self._taker(slot, budgets)
             if taker is None:
                 self._hold(delivery[0], slot)
                 held.append(delivery)
             else:
-                self._hand_over(delivery, slot, taker, budgets)
-                shares.setdefault(taker, []).append(delivery)
-        return Dealt(list(shares.items()), held)
+                _hand_over(slot, taker)
+                budgets[taker] -= delivery[4]
+                shares[taker].append(delivery)
+        return Dealt([(taker, part) for taker, part in shares.items() if part], held)
 
     def deal_again(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
         budgets = {each: each.permits for each in ready}
-        shares: dict[Consumer, list[Delivery]] = {}
+        shares: dict[Consumer, list[Delivery]] = {each: [] for each in ready}
         filed: list[Delivery] = []
         for delivery in batch:
-            position = delivery[0]
-            slot = self._slots.get(position)
+            slot = self._slot_of.get(delivery[0])
             unseen = slot is None
             if slot is None:
                 slot = self._file(delivery)
             taker = self._taker(slot, budgets)
             if taker is not None:
-                self._unhold(position, slot)
-                self._hand_over(delivery, slot, taker, budgets)
-                shares.setdefault(taker, []).append(delivery)
+                slot.waiting -= 1
+                _hand_over(slot, taker)
+                budgets[taker] -= delivery[4]
+                shares[taker].append(delivery)
             elif unseen:
                 filed.append(delivery)
-        return Dealt(list(shares.items()), filed)
+        parts = [(taker, part) for taker, part in shares.items() if part]
+        for taker, part in parts:
+            self._waiting -= len(part)
+            self._lanes[taker].discard_all({delivery[0] for delivery in part})
+        return Dealt(parts, filed)
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
         wanted = self._unseen.first(entries_max)
@@ -108,33 +131,34 @@ class KeyDealing:
 
     def give_back(self, positions: Sequence[Position]) -> None:
         for position in positions:
-            slot = self._slots.get(position)
+            slot = self._slot_of.get(position)
             if slot is None:
                 self._unseen.add(position)
             else:
-                self._release(slot)
                 self._hold(position, slot)
+                self._release(slot)
 
     def acknowledged(self, position: Position, *, held: bool) -> bool:
-        slot = self._slots.pop(position, None)
+        slot = self._slot_of.pop(position, None)
         if slot is None:
             self._unseen.discard(position)
             return False
         if held:
-            return self._release(slot) and slot in self._held
-        self._unhold(position, slot)
+            return self._release(slot) and slot.waiting > 0
+        slot.lane.discard(position)
+        self._count_out(slot)
         return False
 
     def forget_upto(self, position: Position) -> None:
         self._unseen.pop_upto(position)
-        for lane in [*self._lanes.values(), *self._parked.values()]:
+        for lane in self._all_lanes():
             for each in lane.pop_upto(position):
-                self._count_out(self._slots.pop(each))
+                self._count_out(self._slot_of.pop(each))
 
     def reset(self) -> None:
-        for state in (self._slots, self._holders, self._draining, self._held, self._lanes, self._parked, self._unseen):
+        for state in (self._slots, self._slot_of, self._draining, self._lanes, self._unseen):
             state.clear()
-        self._held_total = 0
+        self._waiting = 0
 
     # --- consumers
 
@@ -149,18 +173,19 @@ class KeyDealing:
 
     def _regroup(self) -> None:
         """Slots have other owners now."""
-        if self._ordered:
-            before = self._draining
-            self._draining = {
-                slot: before.get(slot, 0)
-                for slot, (holder, _) in self._holders.items()
-                if self._owner(slot) is not holder
-            }
-        waiting = sorted(each for lane in (*self._lanes.values(), *self._parked.values()) for each in lane)
+        waiting = sorted(chain.from_iterable(self._all_lanes()))
         self._lanes.clear()
-        self._parked.clear()
+        self._draining.clear()
+        for slot in self._slots.values():
+            slot.owner = self._owners.owner(slot.number)
+            if self._ordered and slot.out and slot.holder is not slot.owner:
+                self._draining.add(slot)
+                slot.lane = Replays()
+            else:
+                slot.turned_away = 0
+                slot.lane = self._lane(slot.owner)
         for position in waiting:
-            self._lane(self._slots[position]).add(position)
+            self._slot_of[position].lane.add(position)
 
     # --- statistics
 
@@ -170,80 +195,89 @@ class KeyDealing:
             "keySharedMode": self._owners.mode,
             "drainingHashesCount": len(self._draining),
             "drainingHashesClearedTotal": self._drained.total(),
-            "drainingHashesUnackedMessages": sum(self._holders[slot][1] for slot in self._draining),
+            "drainingHashesUnackedMessages": sum(slot.out for slot in self._draining),
         }
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
-        draining = [
-            {"hash": slot, "unackMsgs": self._holders[slot][1], "blockedAttempts": attempts}
-            for slot, attempts in sorted(self._draining.items())
-            if self._holders[slot][0] is consumer
-        ]
+        mine = sorted((slot for slot in self._draining if slot.holder is consumer), key=attrgetter("number"))
+        draining = [{"hash": slot.number, "unackMsgs": slot.out, "blockedAttempts": slot.turned_away} for slot in mine]
         return {
             "drainingHashesCount": len(draining),
             "drainingHashesClearedTotal": self._drained[consumer],
-            "drainingHashesUnackedMessages": sum(each["unackMsgs"] for each in draining),
+            "drainingHashesUnackedMessages": sum(slot.out for slot in mine),
             "drainingHashes": draining,
             "keyHashRangeArrays": [list(each) for each in self._owners.ranges_of(consumer)],
         }
 
     # --- parts
 
-    def _taker(self, slot: int, budgets: dict[Consumer, int]) -> Consumer | None:
+    def _learn(self, delivery: Delivery) -> _Slot:
+        """Find out which slot an entry belongs to."""
+        number = sticky_slot_of(delivery[1])
+        slot = self._slots.get(number)
+        if slot is None:
+            owner = self._owners.owner(number)
+            slot = self._slots[number] = _Slot(number, owner, self._lane(owner))
+        self._slot_of[delivery[0]] = slot
+        return slot
+
+    def _taker(self, slot: _Slot, budgets: dict[Consumer, int]) -> Consumer | None:
         """Who may get an entry of this slot now."""
         if slot in self._draining:
-            self._draining[slot] += 1
+            slot.turned_away += 1
             return None
-        owner = self._owner(slot)
+        owner = slot.owner
         return owner if owner is not None and budgets.get(owner, 0) > 0 else None
 
-    def _hand_over(self, delivery: Delivery, slot: int, taker: Consumer, budgets: dict[Consumer, int]) -> None:
-        budgets[taker] -= delivery[4]
-        holder = self._holders.get(slot)
-        self._holders[slot] = (taker, 1 if holder is None else holder[1] + 1)
-
-    def _release(self, slot: int) -> bool:
+    def _release(self, slot: _Slot) -> bool:
         """One entry less is with the slot's holder; True if that ended its draining."""
-        holder, count = self._holders[slot]
-        if count > 1:
-            self._holders[slot] = (holder, count - 1)
+        slot.out -= 1
+        if slot.out:
             return False
-        del self._holders[slot]
         if slot not in self._draining:
+            self._forget_unused(slot)
             return False
-        del self._draining[slot]
-        if holder in self._owners:
-            self._drained[holder] += 1
-        parked = self._parked.pop(slot, None)
-        if parked:
-            self._lane(slot).add_all(parked)
+        self._draining.remove(slot)
+        slot.turned_away = 0
+        if slot.holder is not None and slot.holder in self._owners:
+            self._drained[slot.holder] += 1
+        parked, slot.lane = slot.lane, self._lane(slot.owner)
+        slot.lane.add_all(parked)
+        self._forget_unused(slot)
         return True
 
-    def _lane(self, slot: int) -> Replays:
-        """Where replays of this slot lie."""
-        if slot in self._draining:
-            return self._parked.setdefault(slot, Replays())
-        return self._lanes.setdefault(self._owner(slot), Replays())
+    def _lane(self, owner: Consumer | None) -> Replays:
+        lane = self._lanes.get(owner)
+        if lane is None:
+            lane = self._lanes[owner] = Replays()
+        return lane
 
-    def _file(self, delivery: Delivery) -> int:
+    def _all_lanes(self) -> list[Replays]:
+        return [*self._lanes.values(), *(slot.lane for slot in self._draining)]
+
+    def _file(self, delivery: Delivery) -> _Slot:
         """A replay was read for the first time: it goes to the others of its slot."""
-        slot = self._slots[delivery[0]] = sticky_slot_of(delivery[1])
+        slot = self._learn(delivery)
         self._unseen.discard(delivery[0])
         self._hold(delivery[0], slot)
         return slot
 
-    def _hold(self, position: Position, slot: int) -> None:
-        self._held[slot] += 1
-        self._held_total += 1
-        self._lane(slot).add(position)
+    def _hold(self, position: Position, slot: _Slot) -> None:
+        slot.waiting += 1
+        self._waiting += 1
+        slot.lane.add(position)
 
-    def _unhold(self, position: Position, slot: int) -> None:
-        self._lane(slot).discard(position)
-        self._count_out(slot)
+    def _count_out(self, slot: _Slot) -> None:
+        """One entry less waits."""
+        slot.waiting -= 1
+        self._waiting -= 1
+        self._forget_unused(slot)
 
-    def _count_out(self, slot: int) -> None:
-        self._held_total -= 1
-        if self._held[slot] <= 1:
-            del self._held[slot]
-        else:
-            self._held[slot] -= 1
+    def _forget_unused(self, slot: _Slot) -> None:
+        if not slot.waiting and not slot.out:
+            del self._slots[slot.number]
+
+
+def _hand_over(slot: _Slot, taker: Consumer) -> None:
+    slot.holder = taker
+    slot.out += 1

@@ -56,7 +56,9 @@ class Replays:
     def discard_all(self, gone: set[Position]) -> None:
         """All of them leave; those that are not there are none the matter."""
         if gone:
-            self._positions = [each for each in self._positions if each not in gone]
+            positions = self._positions
+            start, end = bisect_left(positions, min(gone)), bisect_right(positions, max(gone))
+            positions[start:end] = [each for each in positions[start:end] if each not in gone]
 
     def pop_upto(self, position: Position) -> list[Position]:
         """Take out everything up to and including this position."""

@@ -8,7 +8,6 @@ read yet, delayed, among the replays, pending with one consumer, or acknowledged
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import takewhile
 from typing import Any
 
 from interpulse.broker.live.api import Delivery, SubType
@@ -17,11 +16,10 @@ from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dealing import Dealing, Parts
 from interpulse.broker.live.delayed import DelayedEntries, deliver_at_of
 from interpulse.broker.live.dispatch_limits import DispatchGate
-from interpulse.broker.live.feed import READ_BYTES_MAX, READ_ENTRIES_MAX, EntryFeed, FeedSource
-from interpulse.model.errors import PulsarError
+from interpulse.broker.live.feed import READ_ENTRIES_MAX, EntryFeed, FeedSource
+from interpulse.broker.live.replay_reads import ReplayReads
 from interpulse.model.ids import Position
 from interpulse.rules.unacked import subscription_blocked
-from interpulse.storage.api import LogEntry
 from interpulse.wire.ack_sets import words_of
 
 __all__ = ["SharedDispatch"]
@@ -31,9 +29,6 @@ REPLAYS_MAX = 10_000
 
 PUT_ASIDE_AT_ONCE = 2_000
 """After so many entries that have to wait for their time it is others' turn in the event loop, which waited 25 ms."""
-
-_GAP_MAX = 32
-"""Replays so close together are read with what lies between them: it costs less than to read twice."""
 
 
 class SharedDispatch:
@@ -65,10 +60,7 @@ class SharedDispatch:
         self._now_ms = now_ms
         self._wake = wake
         self._redeliveries: dict[Position, int] = {}
-        self._replay_entries: dict[Position, bytes] = {}
-        """Replays that were read from disk and not sent yet."""
-        self._reading = False
-        self._round = 0
+        self._replays = ReplayReads(source, cursor, self._forget_replays, wake)
         self._put_aside = 0
         """Entries that were found to have to wait, since it was others' turn."""
 
@@ -105,8 +97,10 @@ class SharedDispatch:
         self.consumers.remove(consumer)
         self.dealing.left(consumer)
         self._give_back(consumer, list(consumer.pending))
-        if self.delayed is not None and not self.consumers:
-            self.delayed.sleep()
+        if not self.consumers:
+            self._replays.forget_all()
+            if self.delayed is not None:
+                self.delayed.sleep()
         self._wake()
 
     def offer(self, fresh: Sequence[Delivery], previous: Position) -> None:
@@ -130,7 +124,7 @@ class SharedDispatch:
                 self._take_due(self.delayed)
             if self.dealing.waiting and self._pump_replays(ready):
                 continue
-            if self._reading or self.dealing.waiting > REPLAYS_MAX or self._full or not self._pump_new(ready):
+            if self._replays.reading or self.dealing.waiting > REPLAYS_MAX or self._full or not self._pump_new(ready):
                 return
             if self._put_aside >= PUT_ASIDE_AT_ONCE:
                 self._put_aside = 0
@@ -161,6 +155,7 @@ class SharedDispatch:
         """The cursor was moved past entries that consumers have not acknowledged."""
         mark_delete = self._cursor.mark_delete
         self.dealing.forget_upto(mark_delete)
+        self._replays.forget_upto(mark_delete)
         self._redeliveries = {each: count for each, count in self._redeliveries.items() if each > mark_delete}
         if self.delayed is not None:
             self.delayed.forget_upto(mark_delete)
@@ -177,8 +172,8 @@ class SharedDispatch:
         self._redeliveries.pop(position, None)  # whoever works on a batch is not failing it
         if not messages_left:
             playable = self.dealing.acknowledged(position, held=holder is not None)
-            if self._replay_entries:
-                self._replay_entries.pop(position, None)
+            if holder is None:
+                self._replays.forget(position)
         if playable or self.blocked or (was_blocked and holder is not None and not holder.blocked):
             self._wake()
 
@@ -239,8 +234,7 @@ class SharedDispatch:
 
     def _start_again(self) -> None:
         self._redeliveries.clear()
-        self._replay_entries.clear()
-        self._round += 1
+        self._replays.forget_all()
         self.dealing.reset()
         if self.delayed is not None:
             self.delayed.clear()
@@ -286,6 +280,7 @@ class SharedDispatch:
         if self.gate is not None:
             batch = batch[: self.gate.admitted(batch)]
         dealt = self.dealing.deal(batch, ready)
+        self._replays.keep(dealt.held)
         self._send(dealt.parts)
         return dealt.entry_count
 
@@ -303,12 +298,12 @@ class SharedDispatch:
 
     def _pump_replays(self, ready: Sequence[Consumer]) -> bool:
         """Send replays; False if none can be sent now."""
-        if self._reading:
+        if self._replays.reading:
             return False
         wanted = self.dealing.next_replays(ready, READ_ENTRIES_MAX)
         gone = {each for each in wanted if self._cursor.is_acknowledged(each)}
         self._forget_replays(gone)
-        batch = self._fetch([each for each in wanted if each not in gone])
+        batch = [self._replay(*each) for each in self._replays.fetch([each for each in wanted if each not in gone])]
         if self.gate is not None:
             batch = batch[: self.gate.admitted(batch)]
         if not batch:
@@ -316,7 +311,7 @@ class SharedDispatch:
         dealt = self.dealing.deal_again(batch, ready)
         for _, part in dealt.parts:
             for delivery in part:
-                self._replay_entries.pop(delivery.position, None)
+                self._replays.forget(delivery.position)
         self._send(dealt.parts)
         return bool(gone) or dealt.entry_count > 0
 
@@ -324,78 +319,12 @@ class SharedDispatch:
         """Nobody will get these any more."""
         for position in gone:
             self.dealing.acknowledged(position, held=False)
-            self._replay_entries.pop(position, None)
+            self._replays.forget(position)
 
-    def _fetch(self, wanted: Sequence[Position]) -> list[Delivery]:
-        """The beginning of these entries that is in memory; if there is none it is being read, and `pump` will come."""
-        runs = _runs([each for each in wanted if each not in self._replay_entries])
-        uncached: list[list[Position]] = []
-        gone: set[Position] = set()
-        for number, run in enumerate(runs):
-            entries = self._source.log.read_cached(run[0], entries_max=_length(run), bytes_max=READ_BYTES_MAX)
-            if entries is None:
-                uncached = runs[number:]
-                break
-            gone |= self._take_in(run, entries)
-        present = takewhile(self._replay_entries.__contains__, [each for each in wanted if each not in gone])
-        found = [self._delivery(position, self._replay_entries[position]) for position in present]
-        if uncached and not found:
-            kept = [each for each in wanted if each in self._replay_entries]  # not for consumers that take none now
-            self._replay_entries = {each: self._replay_entries[each] for each in kept}
-            self._reading = True
-            self._source.spawn(self._read(uncached, self._round))
-        return found
-
-    async def _read(self, runs: Sequence[Sequence[Position]], round_: int) -> None:
-        """Read as much of these runs as one read may hold, at least one entry."""
-        bytes_left = READ_BYTES_MAX
-        try:
-            for run in runs:
-                entries = await self._source.log.read(run[0], entries_max=_length(run), bytes_max=bytes_left)
-                if round_ == self._round:
-                    self._take_in(run, entries)
-                bytes_left -= sum(len(each.payload) for each in entries)
-                if bytes_left <= 0:
-                    break
-        except PulsarError as error:
-            self._source.read_failed(error)
-            return
-        finally:
-            self._reading = False
-        self._wake()
-
-    def _take_in(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> set[Position]:
-        """Keep what was read of a run of replays. What should stand before it is gone: the log has dropped it."""
-        expected = set(run)
-        for found in entries:
-            if found.position in expected and not self._cursor.is_acknowledged(found.position):
-                self._replay_entries[found.position] = found.payload
-        first = entries[0].position if entries else None
-        gone = {each for each in run if first is None or each < first}
-        self._forget_replays(gone)
-        return gone
-
-    def _delivery(self, position: Position, entry: bytes) -> Delivery:
+    def _replay(self, position: Position, entry: bytes) -> Delivery:
         messages = self._source.facts.facts(position, entry).message_count
         waiting = self._cursor.waiting_mask(position) & ((1 << messages) - 1)
         count = self._redeliveries.get(position, 0)
         if waiting:
             return Delivery(position, entry, count, words_of(waiting), waiting.bit_count())
         return Delivery(position, entry, count, (), messages)
-
-
-def _runs(positions: Sequence[Position]) -> list[list[Position]]:
-    """Positions that lie close together in one ledger, so that each run is one look into the log."""
-    runs: list[list[Position]] = []
-    for position in positions:
-        last = runs[-1][-1] if runs else None
-        if last is not None and last.ledger == position.ledger and position.entry - last.entry <= _GAP_MAX:
-            runs[-1].append(position)
-        else:
-            runs.append([position])
-    return runs
-
-
-def _length(run: Sequence[Position]) -> int:
-    """How many entries there are from the first to the last of a run."""
-    return run[-1].entry - run[0].entry + 1

@@ -72,6 +72,8 @@ def assert_same(cursor: Cursor, model: Model) -> None:
     assert cursor.backlog(LAST) == len(ENTRIES) - len(model.acknowledged)
     following = next((each for each in ENTRIES if each > cursor.mark_delete), None)
     assert following not in model.acknowledged
+    touched = max(model.acknowledged | set(model.masks), default=EARLIEST)
+    assert not any(cursor.untouched_from(each) for each in ENTRIES if each <= touched)
 
 
 @given(steps)
@@ -152,3 +154,13 @@ def test_record_by_default_stands_before_every_entry() -> None:
 def test_record_when_it_is_none_then_loading_fails(raw: bytes) -> None:
     with pytest.raises((ValueError, KeyError, TypeError, AttributeError)):
         CursorRecord.load(raw)
+
+
+def test_cursor_when_something_is_acknowledged_then_only_what_follows_it_is_untouched() -> None:
+    cursor = new_cursor()
+    assert cursor.untouched_from(Position(3, 0))
+    cursor.acknowledge(Position(3, 1))
+    cursor.acknowledge_part(Position(3, 3), 0b10)
+    assert [cursor.untouched_from(Position(3, entry)) for entry in range(5)] == [False] * 4 + [True]
+    cursor.reset(Position(3, 0))
+    assert [cursor.untouched_from(Position(3, entry)) for entry in range(2)] == [False, True]

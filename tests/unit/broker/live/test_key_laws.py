@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live import replay_reads
 from interpulse.broker.live import shared as shared_module
 from interpulse.broker.live.api import Delivery, KeyRange, KeySharing, SubscribeRequest
 from interpulse.model.ids import Position
@@ -203,5 +204,6 @@ async def test_nothing_is_lost_when_any_order_is_allowed(bench: Any, seed: int) 
 async def test_laws_hold_when_little_is_read_ahead(bench: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_module, "REPLAYS_MAX", 10)
     monkeypatch.setattr(shared_module, "READ_ENTRIES_MAX", 4)
-    monkeypatch.setattr(shared_module, "READ_BYTES_MAX", 200)
+    monkeypatch.setattr(replay_reads, "READ_BYTES_MAX", 200)
+    monkeypatch.setattr(replay_reads, "KEPT_BYTES_MAX", 300)
     await walk(World(bench, 300 + seed))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live import replay_reads
 from interpulse.broker.live import shared as shared_module
 from interpulse.broker.live.api import SubType
 from interpulse.model.errors import NotAllowed
@@ -142,7 +143,7 @@ async def test_replays_that_were_trimmed_are_forgotten(bench: Any, join: Any) ->
 async def test_replays_larger_than_one_read_are_all_sent(
     bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_module, "READ_BYTES_MAX", 300)
+    monkeypatch.setattr(replay_reads, "READ_BYTES_MAX", 300)
     topic = await bench.topic()
     consumer, sink = await join(topic)
     await bench.publish(topic, *range(20))

@@ -1,10 +1,13 @@
 """``produce`` and ``consume`` against our broker, beside the official client."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pulsar
 import pytest
 
+from interpulse.client import AdminClient, Client
 from interpulse.testing import InProcessBroker
 from tests.cli_cluster import CliCluster
 
@@ -27,6 +30,24 @@ def test_pattern_when_given_then_all_its_topics_are_consumed(cluster: CliCluster
         cluster.produce(name, "-m", name)
     contents = cluster.consume("public/default/many-.", "--regex", "-s", "s", "-p", "earliest", "-n", "2")
     assert sorted(row.rpartition(":")[2] for row in contents) == ["many-a", "many-b"]
+
+
+async def publish_when_consumed(cluster: CliCluster, consumed: str, topic: str) -> None:
+    async with AdminClient(cluster.web_url) as admin, Client(cluster.service_url) as client:
+        async with asyncio.timeout(20):
+            while not (await admin.topics.stats(consumed))["subscriptions"]:  # noqa: ASYNC110  # the command acts
+                await asyncio.sleep(0.02)
+        async with await client.create_producer(topic) as producer:
+            await producer.send(b"late")
+
+
+def test_pattern_when_a_topic_comes_later_then_it_is_consumed_too(cluster: CliCluster) -> None:
+    cluster.produce("late-a", "-m", "early")
+    with ThreadPoolExecutor(1) as pool:
+        publishing = pool.submit(asyncio.run, publish_when_consumed(cluster, "late-a", "late-b"))
+        contents = cluster.consume("late-.", "--regex", "-s", "s", "-p", "earliest", "-n", "2")
+        publishing.result()
+    assert [row.rpartition(":")[2] for row in contents] == ["early", "late"]
 
 
 def test_files_when_produced_then_each_is_a_message(cluster: CliCluster, tmp_path: Path) -> None:

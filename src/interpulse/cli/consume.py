@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.messaging import Pace, messaging_options, run_with_client
-from interpulse.cli.running import CommandFailed
 from interpulse.model.errors import InvalidTopicName
-from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName
+from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.messages import Message
     from interpulse.client.multi_topic import Consumer
 
-__all__ = ["consume", "describe_message", "matching_topics"]
+__all__ = ["consume", "describe_message"]
 
 _TYPES = {"Exclusive": "exclusive", "Shared": "shared", "Failover": "failover", "Key_Shared": "key-shared"}
 _POSITIONS = {"Latest": "latest", "Earliest": "earliest"}
@@ -49,7 +48,7 @@ _COUNTED = 1000
 )
 @click.option("-r", "--rate", type=click.FloatRange(min=0), default=0, help="Messages per second; 0 = without pause.")
 @click.option(
-    "--regex", is_flag=True, help="TOPIC is a pattern: tenant/namespace/regex; takes the topics there are now."
+    "--regex", is_flag=True, help="TOPIC is a pattern: tenant/namespace/regex; takes topics that come later, too."
 )
 @click.option("-q", "--queue-size", type=click.IntRange(min=1), default=1000, help="Messages fetched ahead.")
 @click.option("--hex", "hexadecimal", is_flag=True, help="Print contents in hexadecimal.")
@@ -78,9 +77,12 @@ def consume(
     }
     printer = _Printer(hexadecimal, hide_content, print_metadata)
 
+    wanted = _pattern(topic) if regex else _checked(topic)
+
     async def receive(client: Client) -> None:
-        topics = await matching_topics(client, topic) if regex else [_checked(topic)]
-        consumer = await client.subscribe(topics, subscription, **options)
+        consumer = await client.subscribe(wanted, subscription, **options)
+        if not consumer.topics:
+            click.echo(f"no topic matches {topic} yet", err=True)
         try:
             await _receive(consumer, count, Pace(rate), printer)
         finally:
@@ -108,22 +110,17 @@ def _checked(topic: str) -> str:
         raise click.UsageError(str(error)) from error
 
 
-async def matching_topics(client: Client, pattern: str) -> list[str]:
-    """The persistent topics whose complete name matches ``pattern`` now; partitions count as their topic."""
-    namespace, _, local = pattern.removeprefix("persistent://").rpartition("/")
+def _pattern(text: str) -> re.Pattern[str]:
+    from interpulse.client.topics_pattern import TopicsPattern
+
     try:
-        namespace = str(NamespaceName.parse(namespace)) if namespace else str(PUBLIC_DEFAULT)
-    except InvalidTopicName as error:
-        raise click.UsageError(f"{pattern!r} is not of the form tenant/namespace/regex: {error}") from error
-    try:
-        wanted = re.compile(local)
+        pattern = re.compile(text)
+        TopicsPattern.of(pattern)
     except re.error as error:
-        raise click.UsageError(f"{local!r} is no regular expression: {error}") from error
-    names = {TopicName.parse(name).base for name in await client.get_topics_of_namespace(namespace)}
-    topics = sorted(str(name) for name in names if wanted.fullmatch(name.local_name))
-    if not topics:
-        raise CommandFailed(f"no topic of {namespace} matches {local}")
-    return topics
+        raise click.UsageError(f"{text!r} is no regular expression: {error}") from error
+    except InvalidTopicName as error:
+        raise click.UsageError(str(error)) from error
+    return pattern
 
 
 class _Printer:

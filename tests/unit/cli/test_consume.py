@@ -1,14 +1,11 @@
-"""``consume``: the printed form of messages, patterns, and what is refused at once."""
+"""``consume``: the printed form of messages, and what is refused at once."""
 
 from dataclasses import replace
-from typing import cast
 
-import click
 import pytest
 from click.testing import CliRunner
 
-from interpulse.cli.consume import consume, describe_message, matching_topics
-from interpulse.client.client import Client
+from interpulse.cli.consume import consume, describe_message
 from interpulse.client.messages import Message
 from interpulse.model.ids import MessageId
 
@@ -62,49 +59,15 @@ def test_content_when_wanted_in_hexadecimal_then_is_dumped() -> None:
     )
 
 
-class FakeClient:
-    """Knows the topics of one namespace."""
-
-    async def get_topics_of_namespace(self, namespace: str) -> list[str]:
-        names = {
-            "t/ns": ["persistent://t/ns/a-partition-0", "persistent://t/ns/a-partition-1", "persistent://t/ns/ab"],
-            "public/default": ["persistent://public/default/a"],
-        }
-        return names[namespace]
-
-
-@pytest.mark.parametrize(
-    ("pattern", "topics"),
-    [
-        ("t/ns/a.*", ["persistent://t/ns/a", "persistent://t/ns/ab"]),
-        ("persistent://t/ns/.", ["persistent://t/ns/a"]),
-        ("a", ["persistent://public/default/a"]),
-    ],
-)
-async def test_pattern_when_topics_match_then_are_taken_whole(pattern: str, topics: list[str]) -> None:
-    assert await matching_topics(cast(Client, FakeClient()), pattern) == topics
-
-
-@pytest.mark.parametrize(
-    ("pattern", "words"),
-    [
-        ("t/ns/x", "no topic of t/ns matches x"),
-        ("t/x", "not of the form tenant/namespace/regex"),
-        ("t/ns/(", "no regular expression"),
-    ],
-)
-async def test_pattern_when_of_no_use_then_says_why(pattern: str, words: str) -> None:
-    with pytest.raises(click.ClickException) as caught:
-        await matching_topics(cast(Client, FakeClient()), pattern)
-    assert words in caught.value.message
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["t"], "Missing option '-s'"),
         (["t", "-s", "s", "-n", "-1"], "-1 is not in the range x>=0"),
         (["t", "-s", "s", "-t", "Odd"], "'Odd' is not one of"),
+        (["t/x", "-s", "s", "--regex"], "tenant/namespace/expression"),
+        (["t/ns/(", "-s", "s", "--regex"], "no regular expression"),
+        (["a/b", "-s", "s"], "Invalid topic name"),
         (["t", "-s", "s", "--url", "nonsense"], "not a service URL: 'nonsense'"),
     ],
 )

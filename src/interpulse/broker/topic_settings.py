@@ -19,7 +19,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import effective_policies, namespace_level
-from interpulse.rules.replication import remote_clusters
+from interpulse.rules.replication import is_copied_by_default, remote_clusters
 
 __all__ = ["broker_level", "policies_in_force", "topic_settings"]
 
@@ -103,6 +103,7 @@ def topic_settings(
         message_ttl_seconds=policies.message_ttl_seconds or 0,
         auto_subscription_creation_allowed=bool(policies.auto_subscription_creation_allowed),
         remote_clusters=remote_clusters(config.cluster_name, policies.replication_clusters or ()),
+        replication_cursors_opened=is_copied_by_default(name, topic),
         inactive_topics=policies.inactive_topics,
         publish_rate=_if_limited(policies.publish_rate),
         dispatch_rate=_if_limited(policies.dispatch_rate),

@@ -24,6 +24,7 @@ __all__ = [
     "check_tenant_clusters",
     "check_topic_replication_clusters",
     "effective_replication_clusters",
+    "is_copied_by_default",
     "remote_clusters",
 ]
 
@@ -33,6 +34,15 @@ def effective_replication_clusters(topic: TopicPolicies, namespace: NamespacePol
     if topic.replication_clusters is not None:
         return topic.replication_clusters
     return namespace.replication_clusters if namespace else ()
+
+
+def is_copied_by_default(name: TopicName, topic: TopicPolicies) -> bool:
+    """Whether the messages of a replicated topic are copied by a job that was told nothing special.
+
+    What a cluster notes for itself is no matter of another one (Pulsar copies it): a system topic is copied only if
+    clusters are set for itself, or by a job with ``include_system_topics``.
+    """
+    return not name.is_system or topic.replication_clusters is not None
 
 
 def remote_clusters(local: str, clusters: Collection[str]) -> tuple[str, ...]:

@@ -72,10 +72,9 @@ async def _remotes_of_topics(
     """The topics of one namespace by the clusters they are replicated to; topics that are not are not asked for."""
     local, default = config.source.cluster, policies.replication_clusters
     own = await _own_clusters(admin, namespace)
-    if remote_clusters(local, default):
-        topics = await _topics_of(admin, namespace, config.select)
-    else:
-        topics = await _counts(admin, [topic for topic in own if _is_copied(topic, config.select)])
+    topics = await _topics_of(admin, namespace, config.select) if remote_clusters(local, default) else {}
+    named = (topic for topic in own if topic not in topics)
+    topics |= await _counts(admin, [topic for topic in named if _is_copied(topic, config.select, named=True)])
     found: dict[str, dict[TopicName, int]] = {}
     for topic, count in topics.items():
         for remote in remote_clusters(local, own.get(topic, default)):
@@ -161,8 +160,9 @@ async def _topics_of(admin: AdminClient, namespace: NamespaceName, rules: Select
     return await _counts(admin, wanted)
 
 
-def _is_copied(topic: TopicName, rules: Selection) -> bool:
-    if not topic.is_persistent or (topic.is_system and not rules.include_system_topics):
+def _is_copied(topic: TopicName, rules: Selection, *, named: bool = False) -> bool:
+    """A system topic has to be wanted: by the job, or because clusters are set for itself (``named``)."""
+    if not topic.is_persistent or (topic.is_system and not (rules.include_system_topics or named)):
         return False
     return rules.exclude is None or re.search(rules.exclude, str(topic)) is None
 

@@ -126,6 +126,19 @@ def test_settings_when_a_topic_sets_everything_then_all_of_it_arrives() -> None:
     assert settings.remote_clusters == ("west",)
 
 
+@pytest.mark.parametrize(
+    ("name", "own", "opened"),
+    [(TOPIC, None, True), (SYSTEM, None, False), (SYSTEM, ("standalone", "west"), True)],
+    ids=["ordinary", "system", "system-with-clusters-of-its-own"],
+)
+def test_settings_when_replicated_then_cursors_are_opened_where_the_job_moves_them(
+    name: TopicName, own: tuple[str, ...] | None, opened: bool
+) -> None:
+    namespace = NamespacePolicies(replication_clusters=("standalone", "west"))
+    settings = topic_settings(name, TopicPolicies(replication_clusters=own), namespace, BrokerConfig())
+    assert (settings.remote_clusters, settings.replication_cursors_opened) == (("west",), opened)
+
+
 def test_settings_when_a_policy_limits_nothing_then_there_is_nothing_to_do() -> None:
     own = TopicPolicies(
         backlog_quotas={"destination_storage": BacklogQuota(-1, 60), "message_age": BacklogQuota(60, 0)},

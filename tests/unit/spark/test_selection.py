@@ -108,9 +108,11 @@ async def test_another_broker_without_topic_policies_goes_by_its_namespaces():
     assert await selected(Source(["east", "west"], None, ours=False)) == {"west": {"p": 1, "x": 0}}
 
 
-async def test_system_topics_are_copied_where_the_job_is_told_to():
+async def test_system_topics_are_copied_where_the_job_is_told_to_or_clusters_are_set_for_them():
     told = replace(CONFIG, select=Selection(from_policies=True, include_system_topics=True))
-    assert await selected(Source(["east", "west"], {}), told) == {"west": {"p": 1, "x": 0, "__change_events": 0}}
+    copied = {"west": {"p": 1, "x": 0, "__change_events": 0}}
+    assert await selected(Source(["east", "west"], {}), told) == copied
+    assert await selected(Source(["east", "west"], {"__change_events": ["east", "west"]})) == copied
 
 
 TOKEN = {"authentication_plugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken"}

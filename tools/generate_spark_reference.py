@@ -125,7 +125,9 @@ conf = { "spark.local.dir" = "/var/tmp" }
 A topic whose shape differs on the two sides, or whose namespace is missing there, is *held*: its entries stay on the source,
 the rest goes on, and the status says why and what would end it. The same holds for a topic-partition that the target refuses
 while it is copied (terminated, over quota, another schema), or whose entries the source cannot give out any more: it is tried
-again after 2 s, at last once a minute. Moving its cursor on the source gives up what lies before. Nothing is forwarded that came from another cluster, and
+again after 2 s, at last once a minute. Moving its cursor on the source gives up what lies before. The target of a topic that
+is selected by its name or namespace grows when the source grows; with `from_policies` the source cluster does that itself, and
+where it was told not to (`--update-local-only`) the topic is held. Nothing is forwarded that came from another cluster, and
 what `replicate_to` excludes is left out. With `start = "subscription"` the job continues after what its durable cursor has
 acknowledged: `pulsar.repl.<target>` on an Interpulse broker, `interpulse.<name>` on another Pulsar, where a new cursor begins
 at the first entry.

@@ -46,8 +46,15 @@ def plan_topic(base: TopicName, local: Existence, remote: Existence, *, may_crea
         return Provisioning(ProvisioningStep.CONNECT, local.partitions)
     return _hold(
         f"{base} is {_shape(local)} on the source cluster and {_shape(remote)} on the remote cluster",
-        "make the shapes equal: expand the smaller one, or delete the one that is wrong",
+        f"make the shapes equal: {_way_out(base, local, remote)}",
     )
+
+
+def _way_out(base: TopicName, local: Existence, remote: Existence) -> str:
+    if local.kind is not TopicKind.PARTITIONED or remote.kind is not TopicKind.PARTITIONED:
+        return "delete the one that is wrong"
+    where, count = ("there", local.partitions) if remote.partitions < local.partitions else ("here", remote.partitions)
+    return f"expand the smaller one (topics update-partitioned-topic {base} -p {count}, {where})"
 
 
 def _create(local: Existence) -> Provisioning:

@@ -33,6 +33,7 @@ from interpulse.spark.progress import BatchProgress
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
 from interpulse.spark.selection import partitions_of
 from interpulse.spark.state_files import HeldRange, LaneFiles, write_atomically
+from interpulse.spark.target_presence import TargetPresence
 from interpulse.spark.target_topics import check_deduplicating, ensure_deduplication
 from interpulse.spark.target_view import lane_start
 
@@ -55,7 +56,10 @@ _SILENCE_S: Final = 3.0
 _ASKED_MAX: Final = 200
 _PREPARED_AT_A_TIME: Final = 16
 _PERMANENT: Final = ("HolesFound", "LaneInUse", "OptionError", "went backwards", "continue with the interpulse release")
-_PASSING: Final = ("NotConnected", "OperationTimeout", "ServiceNotReady", "ProducerBusy", "ConsumerBusy")
+_PASSING: Final = (
+    *("NotConnected", "OperationTimeout", "ServiceNotReady", "ProducerBusy", "ConsumerBusy"),
+    "failed to connect back",  # a busy machine: Spark gives its Python ten seconds to start
+)
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -111,6 +115,7 @@ class Pipeline:
     _listed: str = ""
     _target: AdminClient | None = None
     _session: Session | None = None
+    _presence: TargetPresence | None = None
     _backlog: dict[str, _Backlog] = field(default_factory=dict)
     _heard_at: float = 0.0
     _begun: bool = False
@@ -151,6 +156,12 @@ class Pipeline:
             self._session = Session(config)
         return self._session
 
+    @property
+    def presence(self) -> TargetPresence:
+        if self._presence is None:
+            self._presence = TargetPresence(self.lane_name)
+        return self._presence
+
     # ---- Topics
 
     async def update(self, topics: Mapping[TopicName, int]) -> None:
@@ -158,7 +169,7 @@ class Pipeline:
         if not self._begun:
             self._begin()
         for gone in [topic for topic in self._topics if topic not in topics]:
-            del self._topics[gone]
+            await self.presence.leave(partitions_of(gone, self._topics.pop(gone).partitions))
         now = time.monotonic()
         due = [topic for topic, count in topics.items() if self._is_due(topic, count, now)]
         slots = asyncio.Semaphore(_PREPARED_AT_A_TIME)
@@ -188,6 +199,7 @@ class Pipeline:
         try:
             count, provisioned = await self._provision(topic, before)
             await self._anchor(partitions_of(topic, count))
+            await self.presence.keep(self.session, partitions_of(topic, count))
         except (PulsarError, ValueError) as problem:
             self._hold(topic, before, problem)
             return
@@ -211,8 +223,7 @@ class Pipeline:
         rules = self.config.provision
         await ensure_deduplication(self.target, topic, may_enable=rules.ensure_deduplication)
         provisioner = TopicProvisioner(partial(topic_shape, self.source), self.target, creation_allowed=rules.create)
-        equal_before = before.partitions if before.is_ready else self._anchored(topic)
-        count, change = await provisioner.ensure_topic(topic, equal_before=equal_before)
+        count, change = await provisioner.ensure_topic(topic, equal_before=self._equal_before(topic, before))
         if self.config.copy_schemas:
             await copy_schemas(self.source, topic, self._register_schema)
         if not before.is_ready:
@@ -223,6 +234,16 @@ class Pipeline:
         """As the lane, not through the admin API: what replicators may register is the target's to say."""
         connection = await self.session.connect(topic)
         await store_schema(connection, topic, schema, producer_name=self.lane_name)
+
+    def _equal_before(self, topic: TopicName, before: TopicState) -> int | None:
+        """From which count on a source that grows takes the target along.
+
+        Policies already say so to the source cluster, which grows the others itself; where it did not, somebody wanted
+        it to stay (``updateLocalTopicOnly``): the topic is held, as by Pulsar's replicators, until both are equal.
+        """
+        if self.config.select.from_policies:
+            return None
+        return before.partitions if before.is_ready else self._anchored(topic)
 
     def _anchored(self, topic: TopicName) -> int | None:
         """The partition count both sides had when the topic was last ready, be it in an earlier run."""
@@ -444,6 +465,7 @@ class Pipeline:
             await self._target.close()
             self._target = None
         if self._session is not None:
+            await self.presence.close()
             await self._session.close()
             self._session = None
 

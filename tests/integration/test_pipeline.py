@@ -1,0 +1,107 @@
+"""The control side of the replication job between two brokers of ours, without Spark: what it does to the target."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpulse.client.admin import AdminClient
+from interpulse.model.names import TopicName
+from interpulse.spark.pipeline import Pipeline
+from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.testing import InProcessBroker
+
+TOPIC = TopicName.parse("persistent://public/default/flights")
+BY_POLICIES, BY_HAND = Selection(from_policies=True), Selection(topics=(str(TOPIC),))
+
+
+class Job:
+    """Turns of one pipeline from east to west."""
+
+    def __init__(self, directory: Path, east: InProcessBroker, west: InProcessBroker) -> None:
+        self.directory = directory
+        self.clusters = {
+            name: ClusterAddress(cluster=name, service_url=broker.service_url, admin_url=broker.web_url)
+            for name, broker in (("east", east), ("west", west))
+        }
+        self.east, self.west = AdminClient(east.web_url), AdminClient(west.web_url)
+        self.pipeline = self.selecting(BY_POLICIES)
+
+    def selecting(self, select: Selection) -> Pipeline:
+        """A pipeline; as in an earlier run what it wrote down is still there."""
+        config = PipelineConfig(
+            name="t", state=self.directory, source=self.clusters["east"], target=None, select=select, as_replicator=True
+        )
+        return Pipeline(config, self.east, self.clusters["west"], None, lambda line: None, "pulsar.repl.west")
+
+    async def turn(self, partitions: int) -> dict[str, Any]:
+        """One look at everything; the record of the first partition."""
+        await self.pipeline.update({TOPIC: partitions})
+        ((first, *_),) = self.pipeline.records().values()
+        return first
+
+    async def until(self, partitions: int, state: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        async with asyncio.timeout(30):
+            while True:
+                record = await self.turn(partitions)
+                if state(record):
+                    return record
+                await asyncio.sleep(0.05)
+
+    async def publishers(self) -> list[str]:
+        """Names of the producers on the partitions of the target."""
+        names = [str(TOPIC.partition(index)) for index in range(2)]
+        return [each["producerName"] for name in names for each in (await self.west.topics.stats(name))["publishers"]]
+
+
+@pytest.fixture
+async def job(tmp_path: Path) -> AsyncIterator[Job]:
+    with (
+        InProcessBroker(tmp_path / "east", {"clusterName": "east"}) as east,
+        InProcessBroker(tmp_path / "west", {"clusterName": "west", "allowAutoTopicCreation": "false"}) as west,
+    ):
+        job = Job(tmp_path / "job", east, west)
+        await job.east.topics.create_partitioned(TOPIC, 2)
+        yield job
+        await job.pipeline.stop()
+        await asyncio.gather(job.east.close(), job.west.close())
+
+
+def is_ready(record: dict[str, Any]) -> bool:
+    return bool(record["reason"] == "Spark is starting")
+
+
+async def test_topic_that_grows_at_home_alone_is_held_until_both_are_equal(job: Job) -> None:
+    """Policies name the clusters, so a source that grew alone was told to."""
+    await job.until(2, is_ready)
+    await job.east.topics.expand(TOPIC, 4, local_only=True)
+    held = await job.until(4, lambda record: record["state"] == "HELD")
+    assert "4 partitions on the source cluster and a partitioned topic of 2" in held["reason"]
+    assert f"update-partitioned-topic {TOPIC} -p 4" in held["remedy"]
+    assert (await job.west.topics.partitioned_metadata(TOPIC)).partitions == 2
+    await job.west.topics.expand(TOPIC, 4)
+    ready = await job.until(4, is_ready)
+    assert ready["state"] == "PROVISIONING"
+
+
+async def test_topic_that_is_copied_by_hand_grows_on_the_target_too(job: Job) -> None:
+    """The source knows nothing of the target: nobody else would do it."""
+    job.pipeline = job.selecting(BY_HAND)
+    await job.until(2, is_ready)
+    await job.east.topics.expand(TOPIC, 4)
+    await job.until(4, lambda record: record["provisioned"] == "flights expanded to 4 partitions: the source has grown")
+    assert (await job.west.topics.partitioned_metadata(TOPIC)).partitions == 4
+
+
+async def test_target_sees_that_its_topic_is_in_use_until_nobody_asks_for_it_any_more(job: Job) -> None:
+    """Else it would be deleted as inactive between two micro-batches, with what was copied."""
+    await job.until(2, is_ready)
+    first, second = await job.publishers()
+    assert first == second
+    assert first.startswith("pulsar.repl.east-->west.")
+    await job.pipeline.update({})
+    assert await job.publishers() == []

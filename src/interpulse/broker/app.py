@@ -172,6 +172,7 @@ class BrokerApp:
             if config.backlog_quota_check_enabled
             else None,
             stamping=Stamping.named(config.broker_entry_metadata_interceptors),
+            read_bytes_max=config.managed_ledger_cache_size_mb * 1024 * 1024,
         )
         self.lifecycle = TopicLifecycle(
             metadata,

@@ -299,7 +299,12 @@ class BrokerConfig:
     managed_ledger_max_ledger_rollover_time_minutes: int = _setting(
         240, "A ledger is kept at most this long, in minutes.", least=1
     )
-    managed_ledger_cache_size_mb: int = _setting(64, "Memory for the newest entries of all topics, in MiB.", least=1)
+    managed_ledger_cache_size_mb: int = _setting(
+        64,
+        "Memory for the newest entries of all topics, and as much for what was read from disk and waits for consumers, "
+        "in MiB.",
+        least=1,
+    )
 
     # --- replication
     replicator_prefix: str = _setting("pulsar.repl", "Producer names that begin so belong to replicators.")

@@ -66,6 +66,8 @@ class EntryFeed:
         self.read_compacted = False
         """Read what compaction kept instead of the log that it was made of."""
         self._ahead: list[LogEntry] = []
+        self._held = -1
+        """The number of what is ahead in the broker's room for it."""
         self._reading = False
         self._round = 0
         """Grows with every rewind, so that a read begun before it is recognised."""
@@ -100,7 +102,7 @@ class EntryFeed:
     def rewind(self, after: Position) -> None:
         """Begin again behind ``after``."""
         self.after = after
-        self._ahead = []
+        self._look_ahead([])
         self._skipped_upto = None
         self._round += 1
 
@@ -108,6 +110,19 @@ class EntryFeed:
         self.after = to
         if self._ahead:
             del self._ahead[: bisect_right(self._ahead, to, key=_position)]
+            if not self._ahead:
+                self._look_ahead([])
+
+    def _look_ahead(self, found: list[LogEntry]) -> None:
+        room = self._source.reads.room
+        room.free(self._held)
+        self._ahead = found
+        self._held = room.hold(sum(map(len, map(_payload, found))), self._let_go) if found else -1
+
+    def _let_go(self, number: int) -> None:
+        """There is no room any more: what is ahead will be read again."""
+        if number == self._held:
+            self._look_ahead([])
 
     def _raw(self, entries_max: int) -> list[LogEntry]:
         if self._ahead:
@@ -139,7 +154,7 @@ class EntryFeed:
         finally:
             self._reading = False
         if round_ == self._round:
-            self._ahead = found
+            self._look_ahead(found)
             if compacted is not None and not found:
                 self.after = compacted.horizon
         self._on_ready()

@@ -15,6 +15,7 @@ from interpulse.broker.clock import Clock
 from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.non_persistent import NonPersistentTopic
+from interpulse.broker.live.read_room import ReadRoom
 from interpulse.broker.live.stamps import Stamping
 from interpulse.broker.live.topic import Topic
 from interpulse.broker.rounds import regularly
@@ -62,10 +63,12 @@ class TopicRegistry:
         compaction_seconds: float = 60.0,
         quota_check_seconds: float | None = 60.0,
         stamping: Stamping | None = None,
+        read_bytes_max: int = 64 * 1024 * 1024,
     ) -> None:
         """``settings`` gives the effective policies of a topic; ``rates_seconds`` is the period of rates.
 
-        Backlogs are looked at every ``quota_check_seconds``; None = never, then only opening a producer is checked.
+        Backlogs are looked at every ``quota_check_seconds``; None = never, then only opening a producer is checked. Of
+        what was read from logs up to ``read_bytes_max`` waits for consumers.
         """
         self.metadata = metadata
         self.loads = LatencyMeter()
@@ -73,6 +76,7 @@ class TopicRegistry:
         self.replicator_prefix = replicator_prefix
         self.now_ms = clock.now_ms
         self.stamping = stamping
+        self.read_room = ReadRoom(read_bytes_max)
         self._cluster = cluster
         self._logs = logs
         self._open_rule = open_rule

@@ -1,26 +1,26 @@
 """Reads of a topic's log, shared by its subscriptions.
 
 Subscriptions that are close together read a backlog from disk once: who asks for entries that are just being read waits
-for that read, and the last pieces are kept for those that are a little behind. A topic with one subscription keeps
-nothing.
+for that read, and the last pieces are kept for those that are a little behind, as long as the broker has room for them.
+A topic with one subscription keeps nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable
 from operator import itemgetter
 from typing import NamedTuple
 
+from interpulse.broker.live.read_room import ReadRoom
 from interpulse.model.ids import Position
 from interpulse.storage.api import Log, LogEntry
 
 __all__ = ["KEPT_BYTES_MAX", "SharedReads"]
 
 KEPT_BYTES_MAX = 10 * 1024 * 1024
-"""Of all pieces together; the newest one stays, however large."""
+"""Of all pieces of a topic together; the newest one stays, however large."""
 
 _position = itemgetter(0)
 
@@ -36,17 +36,19 @@ class _Piece(NamedTuple):
 class SharedReads:
     """See the module."""
 
-    def __init__(self, log: Log, shared: Callable[[], bool]) -> None:
+    def __init__(self, log: Log, shared: Callable[[], bool], room: ReadRoom) -> None:
         """``shared`` tells whether anybody else may want what was read."""
+        self.room = room
         self._log = log
         self._shared = shared
-        self._pieces: deque[_Piece] = deque()
+        self._pieces: dict[int, _Piece] = {}
+        """By their number in the room, oldest first."""
         self._under_way: dict[Position, asyncio.Event] = {}
         self._used = False
 
     @property
     def kept_bytes(self) -> int:
-        return sum(each.size for each in self._pieces)
+        return sum(each.size for each in self._pieces.values())
 
     async def read(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
         """As `Log.read`; entries that were read together may come in smaller pieces."""
@@ -63,7 +65,8 @@ class SharedReads:
     def forget_unused(self) -> None:
         """Called from time to time: what nobody wanted meanwhile goes."""
         if not self._used:
-            self._pieces.clear()
+            for number in list(self._pieces):
+                self._drop(number)
         self._used = False
 
     async def _read(self, start: Position, entries_max: int, bytes_max: int) -> list[LogEntry]:
@@ -79,13 +82,21 @@ class SharedReads:
 
     def _keep(self, piece: _Piece) -> None:
         self._used = True
-        self._pieces.append(piece)
+        self._pieces[self.room.hold(piece.size, self._let_go)] = piece
         kept = self.kept_bytes
         while kept > KEPT_BYTES_MAX and len(self._pieces) > 1:
-            kept -= self._pieces.popleft().size
+            kept -= self._drop(next(iter(self._pieces)))
+
+    def _drop(self, number: int) -> int:
+        """The bytes that are kept no more."""
+        self.room.free(number)
+        return self._pieces.pop(number).size
+
+    def _let_go(self, number: int) -> None:
+        del self._pieces[number]
 
     def _kept(self, start: Position) -> list[LogEntry]:
-        for piece in reversed(self._pieces):
+        for piece in reversed(self._pieces.values()):
             if piece.start <= start <= piece.entries[-1].position:
                 return piece.entries[bisect_left(piece.entries, start, key=_position) :]
         return []

@@ -35,6 +35,7 @@ from interpulse.broker.live.limits import TopicLimits
 from interpulse.broker.live.measures import Measured
 from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
 from interpulse.broker.live.publish_limits import PublishLimits, check_encrypted
+from interpulse.broker.live.read_room import ReadRoom
 from interpulse.broker.live.retention import trim_before
 from interpulse.broker.live.sequences import SequenceKeeper
 from interpulse.broker.live.shared_reads import SharedReads
@@ -78,6 +79,9 @@ class TopicHost(Protocol):
     @property
     def compaction_permits(self) -> asyncio.Semaphore:
         """Of which every compaction under way holds one."""
+
+    @property
+    def read_room(self) -> ReadRoom: ...
 
     @property
     def stamping(self) -> Stamping | None:
@@ -155,7 +159,7 @@ class Topic:
     async def _restore(self, counters: TopicCounters) -> None:
         self._durable = self.log.last_position
         self.facts = FactsCache(Position(self.log.last_appended.ledger, self.log.last_appended.entry + 1))
-        self.reads = SharedReads(self.log, lambda: len(self.subscriptions) > 1)
+        self.reads = SharedReads(self.log, lambda: len(self.subscriptions) > 1, self._host.read_room)
         self.producers = ProducerSet(
             str(self.name),
             counters.epoch,

@@ -134,6 +134,7 @@ class Bench:
         self.stamping: Stamping | None = None
         """What the next start puts in front of entries."""
         self.log_config = LogConfig(ledger_age_min_ms=0)
+        self.read_bytes_max = 1_000_000
         self.opened: list[TopicName] = []
         self.registry = self._make()
 
@@ -147,6 +148,7 @@ class Bench:
             open_rule=self._open_rule,
             settings=self._settings,
             stamping=self.stamping,
+            read_bytes_max=self.read_bytes_max,
         )
 
     async def _open_rule(self, name: TopicName, by: Requester, create: bool) -> None:

@@ -55,3 +55,5 @@ def test_java_client_when_it_consumes_then_subscriptions_keep_to_their_rules(
         "batch index": "[0x1, 2x1]",
     }
     assert {name: said.get(name) for name in expected} == expected
+    assert said["transactions"].startswith("refused at once: ")
+    assert "The broker doesn't enable the transaction coordinator" in said["transactions"]

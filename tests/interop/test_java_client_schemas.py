@@ -43,6 +43,17 @@ SAID = PAIRS | {
     "uploaded again": "taken",
     "version": "1",
     "pair over rest": "KEY_VALUE",
+    "versions read": "[UA, DL, 2, 3]",
+    "native": "7",
+    "native of any": "7",
+    "native of another": "IncompatibleSchemaException",
+    "native over rest": "PROTOBUF_NATIVE",
+    "protobuf": "7",
+    "protobuf of another": "taken",
+    "json record": "[-3, UA]",
+    "numbers": "[-1, 2, 3, 4, 0.5, 0.25, true]",
+    "times": "[1970-01-01, 1970-01-01T00:00:00Z, 12:00, 5, 6, 7, 1970-01-01T00:00]",
+    "number for text": "IncompatibleSchemaException",
 }
 
 

@@ -140,6 +140,16 @@ public class Consuming {
         }
     }
 
+    static void transactions(String serviceUrl) {
+        long begin = System.currentTimeMillis();
+        try (PulsarClient transactional = PulsarClient.builder().serviceUrl(serviceUrl).enableTransaction(true).build()) {
+            say("transactions", "offered");
+        } catch (PulsarClientException error) {
+            boolean soon = System.currentTimeMillis() - begin < 15_000;
+            say("transactions", (soon ? "refused at once: " : "refused late: ") + error.getMessage());
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         client = PulsarClient.builder().serviceUrl(arguments[0]).build();
         delays();
@@ -147,6 +157,7 @@ public class Consuming {
         sticky();
         failover();
         acknowledging();
+        transactions(arguments[0]);
         client.close();
     }
 }

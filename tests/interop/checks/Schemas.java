@@ -1,3 +1,11 @@
+import com.google.protobuf.Duration;
+import com.google.protobuf.StringValue;
+import java.sql.Time;
+import java.sql.Timestamp;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.LocalTime;
+import java.util.Date;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
@@ -77,6 +85,22 @@ public class Schemas {
         say("uploaded again", () -> upload(FLIGHT));
         say("version", () -> admin.schemas().getVersionBySchema(topic("avro"), GROWN.getSchemaInfo()));
         say("pair over rest", () -> admin.schemas().getSchemaInfo(topic("pair-INLINE")).getType());
+        say("versions read", () -> versions());
+        say("native", () -> protobuf("native", Schema.PROTOBUF_NATIVE(Duration.class)));
+        say("native of any", () -> nativeOfAny());
+        say("native of another", () -> produce("native", Schema.PROTOBUF_NATIVE(StringValue.class)));
+        say("native over rest", () -> admin.schemas().getSchemaInfo(topic("native")).getType());
+        say("protobuf", () -> protobuf("protobuf", Schema.PROTOBUF(Duration.class)));
+        say("protobuf of another", () -> produce("protobuf", Schema.PROTOBUF(StringValue.class)));
+        say("json record", () -> json());
+        say("numbers", () -> List.of(primitive(Schema.INT8, (byte) -1), primitive(Schema.INT16, (short) 2),
+                primitive(Schema.INT32, 3), primitive(Schema.INT64, 4L), primitive(Schema.FLOAT, 0.5f),
+                primitive(Schema.DOUBLE, 0.25), primitive(Schema.BOOL, true)));
+        say("times", () -> List.of(primitive(Schema.LOCAL_DATE, LocalDate.EPOCH), primitive(Schema.INSTANT, Instant.EPOCH),
+                primitive(Schema.LOCAL_TIME, LocalTime.NOON), primitive(Schema.DATE, new Date(5)).getTime(),
+                primitive(Schema.TIMESTAMP, new Timestamp(6)).getTime(), primitive(Schema.TIME, new Time(7)).getTime(),
+                primitive(Schema.LOCAL_DATE_TIME, LocalDate.EPOCH.atStartOfDay())));
+        say("number for text", () -> produce("INT32", Schema.STRING));
         System.exit(0);
     }
 
@@ -171,6 +195,57 @@ public class Schemas {
         try (Consumer<GenericRecord> consumer = subscribe("any", Schema.AUTO_CONSUME())) {
             GenericRecord value = receive(consumer).getValue();
             return List.of(value.getField("carrier"), value.getField("delay"));
+        }
+    }
+
+    /** A record of each version, read with the first definition; then in the definition it was written with. */
+    private static Object versions() throws Exception {
+        String name = "versions";
+        produce(name, FLIGHT);
+        try (Producer<Flight> old = client.newProducer(FLIGHT).topic(topic(name)).create();
+                Producer<Grown> grown = client.newProducer(GROWN).topic(topic(name)).create();
+                Consumer<Flight> typed = subscribe(name, FLIGHT);
+                Consumer<GenericRecord> any = subscribe(name, Schema.AUTO_CONSUME())) {
+            Grown flight = new Grown();
+            flight.carrier = "DL";
+            flight.gate = "A1";
+            old.send(flight());
+            grown.send(flight);
+            return List.of(receive(typed).getValue().carrier, receive(typed).getValue().carrier,
+                    receive(any).getValue().getFields().size(), receive(any).getValue().getFields().size());
+        }
+    }
+
+    private static Object protobuf(String name, Schema<Duration> schema) throws Exception {
+        try (Producer<Duration> producer = client.newProducer(schema).topic(topic(name)).create();
+                Consumer<Duration> consumer = subscribe(name, schema)) {
+            producer.send(Duration.newBuilder().setSeconds(7).build());
+            return receive(consumer).getValue().getSeconds();
+        }
+    }
+
+    private static Object nativeOfAny() throws Exception {
+        try (Consumer<GenericRecord> consumer = subscribe("native", Schema.AUTO_CONSUME())) {
+            return receive(consumer).getValue().getField("seconds");
+        }
+    }
+
+    private static Object json() throws Exception {
+        Schema<Flight> schema = Schema.JSON(Flight.class);
+        try (Producer<Flight> producer = client.newProducer(schema).topic(topic("json")).create();
+                Consumer<Flight> consumer = subscribe("json", schema);
+                Consumer<GenericRecord> any = subscribe("json", Schema.AUTO_CONSUME())) {
+            producer.send(flight());
+            return List.of(receive(consumer).getValue().delay, receive(any).getValue().getField("carrier"));
+        }
+    }
+
+    private static <T> T primitive(Schema<T> schema, T value) throws Exception {
+        String name = schema.getSchemaInfo().getType().name();
+        try (Producer<T> producer = client.newProducer(schema).topic(topic(name)).create();
+                Consumer<T> consumer = subscribe(name, schema)) {
+            producer.send(value);
+            return receive(consumer).getValue();
         }
     }
 

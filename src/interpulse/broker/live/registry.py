@@ -337,6 +337,8 @@ class TopicRegistry:
                 topic.check_deletable()
         for topic in loaded:  # all of them at once, so that none is taken into use while others are being closed
             topic.retire()
+        # what was acknowledged last is kept if they stay: the commit can fail
+        await asyncio.gather(*(self._flush(topic) for topic in loaded if topic in self._changed))
         for number, topic in enumerate(loaded, 1):
             await topic.abandon()
             self._topics.pop(topic.name, None)  # it may have failed meanwhile

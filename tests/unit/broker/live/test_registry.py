@@ -123,6 +123,18 @@ async def test_delete_when_somebody_else_was_faster_then_the_topic_is_there_and_
     assert (await bench.topic()).internal_stats()["numberOfEntries"] == 1
 
 
+async def test_delete_when_it_fails_then_nothing_that_was_acknowledged_comes_again(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic)
+    await bench.publish(topic, 2)
+    await bench.settle()
+    upto = topic.last_durable()
+    consumer.acknowledge_cumulative(upto)
+    with pytest.raises(CommitConflict):
+        await bench.registry.delete(topic.name, force=True, expect={"/somewhere": 7})
+    assert (await bench.topic()).mark_delete_position("s") == upto
+
+
 async def test_delete_when_cursors_wait_to_be_stored_then_none_comes_back(bench: Any) -> None:
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)

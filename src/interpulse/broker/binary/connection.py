@@ -14,18 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Final, cast
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from interpulse.broker.binary.eager import begun
 from interpulse.broker.binary.failures import asker_of, refusal, request_id_of
-from interpulse.broker.binary.guard import guarded
-from interpulse.broker.binary.handlers import AWAITING, INLINE
-from interpulse.broker.binary.open import OpenConsumer, OpenProducer
 from interpulse.broker.binary.output import Output
 from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
-from interpulse.broker.binary.session import Session
-from interpulse.broker.binary.topic_watchers import TopicWatcher
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -33,7 +28,12 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 from interpulse.wire.server import ServerProtocol
 
-__all__ = ["ClientConnection"]
+if TYPE_CHECKING:  # what lives on a connection knows it, and it knows their types
+    from interpulse.broker.binary.open import OpenConsumer, OpenProducer
+    from interpulse.broker.binary.session import Session
+    from interpulse.broker.binary.topic_watchers import TopicWatcher
+
+__all__ = ["ClientConnection", "Handlers"]
 
 _logger = logging.getLogger(__name__)
 
@@ -50,6 +50,15 @@ _SETTLE_SECONDS: Final = 0.5
 _CLOSING_SECONDS_MAX: Final = 3.0
 
 
+class Handlers(NamedTuple):
+    """What is done about a command of a client."""
+
+    inline: Mapping[int, Callable[[ClientConnection, Frame], None]]
+    """By type of command: done at once, in the order of the frames."""
+    work_on: Callable[[ClientConnection, pb.BaseCommand], Coroutine[Any, Any, None]]
+    """The work that answers any other command; raises RemoteProtocolError for one that no broker receives."""
+
+
 class ClientConnection(asyncio.Protocol):
     """The broker's side of one client's connection. Handlers reach the rooms of the broker through it."""
 
@@ -59,6 +68,7 @@ class ClientConnection(asyncio.Protocol):
         self,
         rooms: Rooms,
         limits: ConnectionLimits,
+        handlers: Handlers,
         new_protocol: Callable[[float], ServerProtocol],
         on_made: Callable[[ClientConnection], None],
         on_lost: Callable[[ClientConnection], None],
@@ -78,6 +88,7 @@ class ClientConnection(asyncio.Protocol):
         self.held_by_publishes = False
         self.opening_producers: dict[int, asyncio.Task[None]] = {}
         self.opening_consumers: dict[int, asyncio.Task[None]] = {}
+        self._handlers = handlers
         self._protocol = new_protocol(self.loop.time())
         self._on_made = on_made
         self._on_lost = on_lost
@@ -225,17 +236,19 @@ class ClientConnection(asyncio.Protocol):
             self._read_again()
 
     def throttle(self, wait_ms: int) -> None:
-        """Handle and read nothing more of this client for so long; 0 = go on at once."""
-        timer, until = self._throttle_timer, self.loop.time() + wait_ms / 1000
-        if self.lost or (timer is None and not wait_ms) or (timer is not None and wait_ms and until <= timer.when()):
+        """Handle and read nothing more of this client for so long. Of several waits the longest counts; 0 ends it."""
+        if self.lost:
             return
+        timer, until = self._throttle_timer, self.loop.time() + wait_ms / 1000
         if timer is None:
-            self._unhandled = [*self._coming]
-            self._stop_reading()
-            self._held_by_rate = True
-        else:
+            if wait_ms:
+                self._unhandled = [*self._coming]
+                self._stop_reading()
+                self._held_by_rate = True
+                self._throttle_timer = self.loop.call_at(until, self._unthrottle)
+        elif not wait_ms or until > timer.when():
             timer.cancel()
-        self._throttle_timer = self.loop.call_at(until, self._unthrottle)
+            self._throttle_timer = self.loop.call_at(until, self._unthrottle)
 
     def forget_producer(self, producer_id: int) -> None:
         """The producer is closed: nothing is pending any more, and sends on their way to it are ignored for a while."""
@@ -299,12 +312,14 @@ class ClientConnection(asyncio.Protocol):
             return
         self._unhandled = []
         self._coming = coming = iter(frames)  # `throttle` takes what is left of it
+        inline, work_on = self._handlers
         for frame in coming:
-            handler = INLINE.get(frame.command.type)
+            command = frame.command
+            handler = inline.get(command.type)
             if handler is not None:
                 handler(self, frame)
             elif len(self._tasks) < _REQUESTS_MAX:
-                self._handle_slowly(frame)
+                self._start(command, work_on(self, command))
             else:
                 self._unhandled = [frame, *coming]
 
@@ -321,17 +336,6 @@ class ClientConnection(asyncio.Protocol):
         if self._throttle_timer is None:
             self._held_by_rate = False
             self._read_again()
-
-    def _handle_slowly(self, frame: Frame) -> None:
-        command = frame.command
-        entry = AWAITING.get(command.type)
-        if entry is None:
-            raise RemoteProtocolError(f"{pb.BaseCommand.Type.Name(command.type)} is not for a broker to receive")
-        field, handler = entry
-        request = getattr(command, field)
-        session = self.session
-        work = handler(self, request) if session is None else guarded(self, session, command.type, request, handler)
-        self._start(command, work)
 
     def _start(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
         answered = self._answered(command, work)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.open import ConsumerOutlet, OpenConsumer
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, LiveTopic, SubscribeRequest, SubType
@@ -17,9 +18,6 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
 from interpulse.wire.ids import message_id_from_wire, position_from_wire
-
-if TYPE_CHECKING:
-    from interpulse.broker.binary.connection import ClientConnection
 
 __all__ = [
     "on_ack",

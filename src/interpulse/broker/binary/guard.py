@@ -7,18 +7,16 @@ consumer that is open were checked when it was opened, and are again when permis
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from interpulse.broker.access.authorization import Authorization
+from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.session import Session
 from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NamespaceOperation, Principal, TopicOperation
 from interpulse.rules.permissions import SubscriptionPrefixMissing
 from interpulse.wire import pulsar_api_pb2 as pb
-
-if TYPE_CHECKING:
-    from interpulse.broker.binary.connection import ClientConnection
-    from interpulse.broker.binary.session import Session
 
 __all__ = ["CHECKS", "guarded"]
 

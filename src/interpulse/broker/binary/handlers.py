@@ -7,20 +7,20 @@ in the order of the frames; they come with the name of the field that holds thei
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from interpulse.broker.binary import consumers, lookup, producers, schemas, session, topic_watchers, topics
+from interpulse.broker.binary.connection import ClientConnection, Handlers
+from interpulse.broker.binary.guard import guarded
 from interpulse.model.errors import NotAllowed, UnsupportedVersion
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 
-if TYPE_CHECKING:
-    from interpulse.broker.binary.connection import ClientConnection
+__all__ = ["AWAITING", "HANDLERS", "INLINE"]
 
-    Inline = Callable[[ClientConnection, Frame], None]
-    Awaiting = Callable[[ClientConnection, Any], Coroutine[Any, Any, None]]
-
-__all__ = ["AWAITING", "INLINE"]
+Inline = Callable[[ClientConnection, Frame], None]
+Awaiting = Callable[[ClientConnection, Any], Coroutine[Any, Any, None]]
 
 _TYPES: Final = pb.BaseCommand
 
@@ -97,3 +97,18 @@ AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
     _TYPES.GET_SCHEMA: ("getSchema", schemas.on_get_schema),
     _TYPES.GET_OR_CREATE_SCHEMA: ("getOrCreateSchema", schemas.on_get_or_create_schema),
 }
+
+
+def work_on(connection: ClientConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
+    """See `Handlers`. While authentication is on, the guard is asked first."""
+    entry = AWAITING.get(command.type)
+    if entry is None:
+        raise RemoteProtocolError(f"{pb.BaseCommand.Type.Name(command.type)} is not for a broker to receive")
+    field, handler = entry
+    request = getattr(command, field)
+    if connection.session is None:
+        return handler(connection, request)
+    return guarded(connection, connection.session, command.type, request, handler)
+
+
+HANDLERS: Final = Handlers(INLINE, work_on)

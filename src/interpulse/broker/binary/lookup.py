@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
+from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.lookup import NO_OPTIONS, BatchLookup, LookupOptions
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupFailure, LookupTarget
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-
-if TYPE_CHECKING:
-    from interpulse.broker.binary.connection import ClientConnection
 
 __all__ = ["on_batch_lookup", "on_lookup"]
 

@@ -6,16 +6,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.live.api import Delivery, LiveConsumer, LiveProducer, LiveTopic
 from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import bare_entry
-
-if TYPE_CHECKING:
-    from interpulse.broker.binary.connection import ClientConnection
 
 __all__ = ["ConsumerOutlet", "OpenConsumer", "OpenProducer", "ProducerOutlet"]
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.open import OpenProducer, ProducerOutlet
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.live.api import AccessMode, InitialPosition, ProducerRequest
@@ -19,7 +20,6 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, accept_entry
 
 if TYPE_CHECKING:
-    from interpulse.broker.binary.connection import ClientConnection
     from interpulse.broker.live.registry import AnyTopic
 
 __all__ = ["on_close_producer", "on_producer", "on_send"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from interpulse.broker.binary.connection import ClientConnection
 from interpulse.model.errors import IncompatibleSchema, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, version_from_bytes, version_to_bytes
@@ -11,9 +12,6 @@ from interpulse.model.topics import Requester, TopicKind
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.schemas import schema_from_wire
-
-if TYPE_CHECKING:
-    from interpulse.broker.binary.connection import ClientConnection
 
 __all__ = ["on_get_or_create_schema", "on_get_schema", "requested_schema"]
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from interpulse import __version__
 from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
 from interpulse.broker.instruments import ConnectionCounts
 from interpulse.model.names import NamespaceName
@@ -70,7 +71,7 @@ class BinaryServer:
     def _new_connection(self) -> ClientConnection:
         self._created += 1
         return ClientConnection(
-            self._rooms, self._limits, self._new_protocol, self._connections.add, self._connections.discard
+            self._rooms, self._limits, HANDLERS, self._new_protocol, self._connections.add, self._connections.discard
         )
 
     def _new_protocol(self, now: float) -> ServerProtocol:

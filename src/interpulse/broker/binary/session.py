@@ -11,17 +11,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from interpulse.broker.access.authentication import BadCredentials, Identity
 from interpulse.broker.access.setup import Access
+from interpulse.broker.binary.connection import ClientConnection
 from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NamespaceOperation, Principal, TopicOperation
 from interpulse.wire import pulsar_api_pb2 as pb
-
-if TYPE_CHECKING:
-    from interpulse.broker.binary.connection import ClientConnection
 
 __all__ = ["Session", "admit", "renew"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.topic_patterns import TopicPattern, without_domain
 from interpulse.broker.topic_watches import TopicWatch
 from interpulse.model.errors import InvalidTopicName, NotAllowed, ServiceNotReady
@@ -11,9 +12,6 @@ from interpulse.model.names import NamespaceName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import topics_hash
-
-if TYPE_CHECKING:
-    from interpulse.broker.binary.connection import ClientConnection
 
 __all__ = ["TopicWatcher", "on_watch_topic_list", "on_watch_topic_list_close"]
 

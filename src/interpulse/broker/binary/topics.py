@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.topic_patterns import TopicPattern
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import topics_hash
-
-if TYPE_CHECKING:
-    from interpulse.broker.binary.connection import ClientConnection
 
 __all__ = ["on_get_topics_of_namespace", "on_partitioned_metadata"]
 

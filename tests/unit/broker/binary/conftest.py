@@ -10,6 +10,7 @@ import pytest
 
 from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.rooms import ConnectionLimits
 from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
@@ -24,7 +25,7 @@ from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.lookup import LookupTarget
-from interpulse.rules.topics import NamespaceStanding
+from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder
@@ -273,6 +274,7 @@ class Client:
         self.connection = ClientConnection(
             rooms,  # type: ignore[arg-type]
             limits,
+            HANDLERS,
             lambda now: ServerProtocol(server_version="Pulsar Server", feature_flags=pb.FeatureFlags(), now=now),
             lambda _: None,
             lambda _: None,

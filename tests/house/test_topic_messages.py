@@ -17,6 +17,8 @@ MODULES = (
     "interpulse.rules.lookup",
     "interpulse.rules.policies",
     "interpulse.rules.remote_growth",
+    "interpulse.rules.topic_checks",
+    "interpulse.rules.topic_operations",
     "interpulse.rules.topic_view",
     "interpulse.rules.topics",
     "interpulse.broker.deletion",

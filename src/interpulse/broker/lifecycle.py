@@ -35,9 +35,10 @@ from interpulse.model.errors import MetadataError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, decode_local_name
 from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
-from interpulse.rules import topics as rules
+from interpulse.rules import topic_operations, topics
 from interpulse.rules.decision import Decision
 from interpulse.rules.inactivity import decide_delete_deserted
+from interpulse.rules.topic_view import TopicView, existence, metadata_names
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import Delete, MetadataStore, Put, scan_pages
 
@@ -101,42 +102,40 @@ class TopicLifecycle:
 
         A topic that another cluster of its namespace has already gets that cluster's shape.
         """
-        rule = partial(rules.decide_partitions, create=create)
+        rule = partial(topics.decide_partitions, create=create)
         return await self._decide(name, rule, metadata_of=(name.base,), remotes_asked=create)
 
     async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
         """Check that the topic may be loaded, and create its record if it is missing and may be created."""
-        await self._decide(name, partial(rules.decide_open, by=by, create=create), metadata_of=(name.base,))
+        await self._decide(name, partial(topics.decide_open, by=by, create=create), metadata_of=(name.base,))
 
     async def partitions_to_subscribe(self, name: TopicName) -> int:
         """As `partitions` with creation, for an operator who creates a subscription; raises PreconditionFailed."""
-        return await self._decide(name, rules.decide_partitions_to_subscribe, remotes_asked=True)
+        return await self._decide(name, topics.decide_partitions_to_subscribe, remotes_asked=True)
 
     async def check_administrable(self, name: TopicName) -> None:
         """Refuse a question of an operator about a namespace that is missing or not served here."""
-        await self._decide(name, rules.decide_administer)
+        await self._decide(name, topics.decide_administer)
 
     async def check_servable(self, name: TopicName) -> None:
         """Refuse a name that neither exists nor may be created, as HTTP lookup does; raises TopicNotFound."""
-        await self._decide(name, rules.decide_lookup)
+        await self._decide(name, topics.decide_lookup)
 
     async def existence(self, name: TopicName) -> Existence:
         """What the name stands for now."""
-        return rules.existence((await self._reader.read(name)).view)
+        return existence((await self._reader.read(name)).view)
 
     async def existences(self, names: Iterable[TopicName]) -> dict[TopicName, Existence]:
         """The same for many names, from one consistent read."""
         records = {name: keys.topic_record(name) for name in names}
-        candidates = {keys.partitioned_topic(each): each for name in records for each in rules.metadata_names(name)}
+        candidates = {keys.partitioned_topic(each): each for name in records for each in metadata_names(name)}
         found = await self._store.get_many([*candidates, *records.values()])
         metadata = {each: parsed_metadata(key, found[key].value) for key, each in candidates.items() if key in found}
         views = (
-            rules.TopicView(
-                name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded
-            )
+            TopicView(name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded)
             for name, key in records.items()
         )
-        return {view.name: rules.existence(view) for view in views}
+        return {view.name: existence(view) for view in views}
 
     async def guard(self, name: TopicName) -> dict[str, int]:
         """What a commit has to expect so that nothing it stores outlives the namespace; raises NamespaceNotFound."""
@@ -197,23 +196,25 @@ class TopicLifecycle:
     ) -> None:
         """Create a partitioned topic and all its partitions in one commit."""
 
-        def rule(view: rules.TopicView) -> Decision[None]:
-            return rules.decide_create_partitioned(view, partitions, properties=properties, local_only=local_only)
+        def rule(view: TopicView) -> Decision[None]:
+            return topic_operations.decide_create_partitioned(
+                view, partitions, properties=properties, local_only=local_only
+            )
 
         await self._decide(name, rule, with_partitions=True)
 
     async def create_plain(self, name: TopicName, *, properties: Mapping[str, str] = _NO_PROPERTIES) -> None:
         """Create a topic that is not partitioned, or restore one partition."""
-        await self._decide(name, lambda view: rules.decide_create_plain(view, properties=properties))
+        await self._decide(name, lambda view: topic_operations.decide_create_plain(view, properties=properties))
 
     async def create_missed_partitions(self, name: TopicName) -> None:
         """Restore the partitions that have no record."""
-        await self._decide(name, rules.decide_create_missed_partitions, with_partitions=True)
+        await self._decide(name, topic_operations.decide_create_missed_partitions, with_partitions=True)
 
     async def check_expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
         """Refuse unless `expand` would do it."""
         reading = await self._reader.read(name, await stored_partitions(self._store, name))
-        rules.decide_expand(reading.view, partitions, force=force)
+        topic_operations.decide_expand(reading.view, partitions, force=force)
 
     async def expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
         """Let a partitioned topic grow; new partitions, their subscriptions and the new count are one commit."""
@@ -221,7 +222,7 @@ class TopicLifecycle:
         async def attempt() -> None:
             stored = await stored_partitions(self._store, name)
             reading = await self._reader.read(name, stored)
-            decision = rules.decide_expand(reading.view, partitions, force=force)
+            decision = topic_operations.decide_expand(reading.view, partitions, force=force)
             if decision.changes:
                 covered = range(reading.view.partitions)
                 joined = [*(index for index in covered if index not in stored), *range(len(covered), partitions)]
@@ -243,7 +244,7 @@ class TopicLifecycle:
                 changed = replace(metadata, properties=change(dict(metadata.properties)))
                 update = Put(keys.partitioned_topic(name), changed.dump())
             else:
-                rules.decide_open(reading.view, by=Requester.ADMIN, create=False)
+                topics.decide_open(reading.view, by=Requester.ADMIN, create=False)
                 record = await self._record(name)
                 update = Put(
                     keys.topic_record(name),
@@ -257,7 +258,7 @@ class TopicLifecycle:
 
     async def check_delete_plain(self, name: TopicName, *, force: bool) -> None:
         """Refuse unless this one topic or partition may be deleted."""
-        await self._decide(name, lambda view: rules.decide_delete_plain(view, force=force))
+        await self._decide(name, lambda view: topic_operations.decide_delete_plain(view, force=force))
 
     async def plan_delete_partitioned(self, name: TopicName) -> PartitionedDeletion:
         """What has to go for a partitioned topic to be gone, with its schemas and policies; nothing is changed yet.
@@ -265,7 +266,7 @@ class TopicLifecycle:
         The schemas stay if there is a topic of the same name beside it, against the rules.
         """
         reading = await self._reader.read(name)
-        decision = rules.decide_delete_partitioned(reading.view)
+        decision = topic_operations.decide_delete_partitioned(reading.view)
         changes = [_store_change(reading.view, change) for change in decision.changes]
         expect = {key: reading.versions[key] for key in (keys.partitioned_topic(name), keys.topic_record(name))}
         if not reading.view.recorded:
@@ -323,7 +324,7 @@ class TopicLifecycle:
     async def _decide(
         self,
         name: TopicName,
-        rule: Callable[[rules.TopicView], Decision[A]],
+        rule: Callable[[TopicView], Decision[A]],
         *,
         with_partitions: bool = False,
         metadata_of: Sequence[TopicName] | None = None,
@@ -386,7 +387,7 @@ def _listed(names: Iterable[TopicName], *, include_system: bool) -> list[TopicNa
     return sorted((name for name in shown if not name.is_transaction_internal), key=str)
 
 
-def _store_change(view: rules.TopicView, change: Change) -> StoreChange:
+def _store_change(view: TopicView, change: Change) -> StoreChange:
     """What a change means in the metadata store; the other interpreter of changes is the admin client."""
     if isinstance(change, CreateTopicRecord):
         record = {"ledgers": [], "properties": dict(change.properties)}

@@ -44,7 +44,7 @@ from interpulse.rules.lookup import (
     sort_by_owner,
     sort_by_permission,
 )
-from interpulse.rules.topics import NamespaceStanding
+from interpulse.rules.topic_view import NamespaceStanding
 
 __all__ = ["NO_OPTIONS", "BatchLimits", "BatchLookup", "LookupOptions", "Lookups", "Ownership", "SoleOwner"]
 

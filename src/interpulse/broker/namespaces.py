@@ -15,7 +15,7 @@ from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceNa
 from interpulse.model.policies import NamespacePolicies
 from interpulse.rules.bundles import bundles_of_new_namespace
 from interpulse.rules.replication import remote_clusters
-from interpulse.rules.topics import NamespaceStanding
+from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
 
 __all__ = ["Namespaces", "bootstrap"]

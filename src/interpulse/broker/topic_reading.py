@@ -15,8 +15,9 @@ from interpulse.model.errors import MetadataError
 from interpulse.model.names import TopicName
 from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules import topics as rules
 from interpulse.rules.policies import effective_auto_creation, effective_topics_max
+from interpulse.rules.topic_view import TopicView, metadata_names
+from interpulse.rules.topics import takes_remote_shape
 from interpulse.storage.api import MetadataStore
 
 __all__ = ["LifecycleSettings", "Reading", "TopicReader", "count_if_clear", "parsed_metadata"]
@@ -71,7 +72,7 @@ class LifecycleSettings:
 class Reading:
     """A view, the store's versions of everything in it, and the other clusters of the namespace."""
 
-    view: rules.TopicView
+    view: TopicView
     versions: Mapping[str, int | None]
     remotes: tuple[str, ...] = ()
     count: TopicCount | None = None
@@ -103,7 +104,7 @@ class TopicReader:
 
         ``metadata_of`` are the names whose metadata the rule looks at, if these are not all that can matter.
         """
-        candidates = {keys.partitioned_topic(each): each for each in metadata_of or rules.metadata_names(name)}
+        candidates = {keys.partitioned_topic(each): each for each in metadata_of or metadata_names(name)}
         policies_key, record_key = keys.namespace_policies(name.namespace_name), keys.topic_record(name)
         wanted = [policies_key, record_key, *candidates]
         found = await self._store.get_many(wanted)
@@ -111,7 +112,7 @@ class TopicReader:
         settings = self._settings()
         topics_max = effective_topics_max(policies, settings.topics_max)
         count = await self._counts.of(name.namespace_name) if topics_max > 0 else None
-        view = rules.TopicView(
+        view = TopicView(
             name,
             namespace=self._namespaces.standing(policies),
             metadata={candidates[key]: parsed_metadata(key, found[key].value) for key in candidates if key in found},
@@ -127,10 +128,10 @@ class TopicReader:
         remotes = self._namespaces.remotes(policies) if settings.remote_shapes_taken else ()
         return Reading(view, versions, remotes, count)
 
-    async def with_remote_shape(self, reading: Reading) -> rules.TopicView:
+    async def with_remote_shape(self, reading: Reading) -> TopicView:
         """The view, and for a name that is not known here what another cluster of its namespace makes of it."""
         view = reading.view
-        if self._remote_shapes is None or not reading.remotes or not rules.takes_remote_shape(view):
+        if self._remote_shapes is None or not reading.remotes or not takes_remote_shape(view):
             return view
         return replace(view, remote_shape=await self._remote_shapes.find(view.name, reading.remotes))
 

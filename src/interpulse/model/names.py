@@ -260,13 +260,20 @@ class TopicName:
 
     @property
     def creatable(self) -> bool:
-        """False for names that can be read and deleted, but never created.
+        """False for names that can be read and deleted, but never created."""
+        return not self.creation_obstacle
 
-        They change when trimmed, hold NUL, or leave too little room in the line of an HTTP request.
-        """
+    @property
+    def creation_obstacle(self) -> str:
+        """What keeps the name from being created, as the end of a sentence about it; empty if nothing does."""
         text = str(self)
-        fits = len(self.base.rest_path) <= _CREATED_LENGTH_MAX
-        return fits and text == text.strip(_TRIMMED) and "\0" not in text
+        if text != text.strip(_TRIMMED):
+            return "must not begin or end with blanks"
+        if "\0" in text:
+            return "must not hold NUL"
+        if len(self.base.rest_path) > _CREATED_LENGTH_MAX:  # else it might not fit the line of an HTTP request
+            return f"must not be longer than {_CREATED_LENGTH_MAX} bytes in a URL"
+        return ""
 
 
 @lru_cache(maxsize=1_000)

@@ -24,7 +24,7 @@ from interpulse.model.policies import (
     RetentionPolicies,
 )
 from interpulse.rules.decision import Decision
-from interpulse.rules.topics import TopicView
+from interpulse.rules.topic_view import TopicView
 
 __all__ = [
     "DELETE_MODES",

@@ -24,7 +24,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.bundles import ONE_BUNDLE, bundle_at, lower_ends
-from interpulse.rules.topics import NamespaceStanding
+from interpulse.rules.topic_view import NamespaceStanding
 
 __all__ = [
     "BatchAnswer",

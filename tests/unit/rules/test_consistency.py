@@ -18,7 +18,7 @@ from interpulse.model.changes import (
 from interpulse.model.errors import TopicInconsistent
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules import topics as rules
+from interpulse.rules import topic_operations as operations
 from interpulse.rules.consistency import (
     CreateMissedPartitions,
     DeleteTopic,
@@ -27,6 +27,7 @@ from interpulse.rules.consistency import (
     Repair,
     diagnose,
 )
+from interpulse.rules.topic_view import TopicView, check_consistency
 
 X = TopicName.parse("persistent://t/n/x")
 NP = TopicName.parse("non-persistent://t/n/x")
@@ -241,8 +242,8 @@ STATES = st.builds(
 )
 
 
-def view_of(state: NamespaceTopics, name: TopicName) -> rules.TopicView:
-    return rules.TopicView(
+def view_of(state: NamespaceTopics, name: TopicName) -> TopicView:
+    return TopicView(
         name,
         metadata=dict(state.metadata),
         recorded=name in state.present,
@@ -257,7 +258,7 @@ def refused(state: NamespaceTopics) -> set[TopicName]:
     found = set()
     for name in state.present:
         try:
-            rules.check_consistency(view_of(state, name))
+            check_consistency(view_of(state, name))
         except TopicInconsistent:
             found.add(name)
     return found
@@ -267,21 +268,21 @@ def applied(state: NamespaceTopics, call: Repair) -> NamespaceTopics:
     """What a broker makes of a call; a call that the rules of topics refuse fails the test."""
     view = view_of(state, call.topic)
     if isinstance(call, DeletePartitionedMetadata):
-        count = rules.decide_delete_partitioned(view).answer
+        count = operations.decide_delete_partitioned(view).answer
         gone = {call.topic.partition(index) for index in range(count)}
         metadata = {name: each for name, each in state.metadata.items() if name != call.topic}
         return NamespaceTopics(state.present - gone, metadata)
     if isinstance(call, DeleteTopic):
-        rules.decide_delete_plain(view, force=call.force)
+        operations.decide_delete_plain(view, force=call.force)
         return replace(state, present=state.present - {call.topic})
     if isinstance(call, CreatePartitionedMetadata):
-        changes = rules.decide_create_partitioned(view, call.partitions).changes
+        changes = operations.decide_create_partitioned(view, call.partitions).changes
     elif isinstance(call, SetPartitionCount):
-        changes = rules.decide_expand(view, call.partitions, force=True).changes
+        changes = operations.decide_expand(view, call.partitions, force=True).changes
     elif isinstance(call, CreateMissedPartitions):
-        changes = rules.decide_create_missed_partitions(view).changes
+        changes = operations.decide_create_missed_partitions(view).changes
     else:
-        changes = rules.decide_create_plain(view).changes
+        changes = operations.decide_create_plain(view).changes
     present, metadata = set(state.present), dict(state.metadata)
     for change in changes:
         if isinstance(change, CreateTopicRecord):

@@ -26,7 +26,7 @@ from interpulse.rules.inactivity import (
     is_active,
     is_expendable,
 )
-from interpulse.rules.topics import TopicView
+from interpulse.rules.topic_view import TopicView
 
 X = TopicName.parse("x")
 UNSTORED = TopicName.parse("non-persistent://public/default/x")

@@ -45,7 +45,7 @@ from interpulse.rules.lookup import (
     sort_by_namespace,
     sort_by_owner,
 )
-from interpulse.rules.topics import NamespaceStanding
+from interpulse.rules.topic_view import NamespaceStanding
 
 QUARTERS = ("0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff")
 HERE = LookupTarget("pulsar://here:6650", web_url="http://here:8080", broker_id="here:8080")

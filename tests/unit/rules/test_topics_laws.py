@@ -20,17 +20,17 @@ from interpulse.model.errors import (
 )
 from interpulse.model.topics import Requester
 from interpulse.rules.decision import Decision
-from interpulse.rules.topics import (
-    NamespaceStanding,
-    TopicView,
-    check_consistency,
-    decide_administer,
+from interpulse.rules.topic_operations import (
     decide_create_missed_partitions,
     decide_create_partitioned,
     decide_create_plain,
     decide_delete_partitioned,
     decide_delete_plain,
     decide_expand,
+)
+from interpulse.rules.topic_view import NamespaceStanding, TopicView, check_consistency
+from interpulse.rules.topics import (
+    decide_administer,
     decide_lookup,
     decide_open,
     decide_partitions,

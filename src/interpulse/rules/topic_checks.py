@@ -1,0 +1,103 @@
+"""Checks that several rules of topics make, each with one sentence for the refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from interpulse.model.changes import Change, CreateTopicRecord
+from interpulse.model.errors import (
+    NamespaceNotFound,
+    NotAllowed,
+    PartitionCountAboveMaximum,
+    PulsarError,
+    TopicLimitReached,
+    TopicNotFound,
+)
+from interpulse.rules.topic_view import NamespaceStanding, TopicView
+
+__all__ = [
+    "NO_PROPERTIES",
+    "check_namespace",
+    "check_namespace_exists",
+    "check_partition_count",
+    "check_single_topic_limit",
+    "check_topic_limit",
+    "missing_record",
+    "topic_not_found",
+]
+
+NO_PROPERTIES: Final[Mapping[str, str]] = {}
+
+
+def topic_not_found(view: TopicView) -> PulsarError:
+    """The error for a name that stands for nothing; if it has partitioned metadata, with the count that explains it."""
+    name, partitions = view.name, view.partitions
+    if view.namespace is NamespaceStanding.MISSING:
+        return NamespaceNotFound(f"Namespace not found: {name.namespace_name}")
+    if partitions and not name.is_partition:
+        return TopicNotFound(f"Topic {name} not found: it is partitioned, name one of its {partitions} partitions")
+    if partitions and name.partition_index >= partitions:
+        return TopicNotFound(f"Topic {name} not found: {name.base} has {partitions} partitions")
+    return TopicNotFound(f"Topic {name} not found")
+
+
+def check_namespace_exists(view: TopicView) -> None:
+    """Raises NamespaceNotFound; brokers' own health checks have no namespace to be found."""
+    if view.namespace is NamespaceStanding.MISSING and not view.name.namespace_name.is_heartbeat:
+        raise NamespaceNotFound(f"Namespace not found: {view.name.namespace_name}")
+
+
+def check_namespace(view: TopicView, *, not_served: type[PulsarError]) -> None:
+    """Topics come into being in namespaces that exist, are not being deleted, and list the local cluster.
+
+    Raises NamespaceNotFound, or ``not_served`` for the last.
+    """
+    if view.name.namespace_name.is_heartbeat:
+        return
+    check_namespace_exists(view)
+    if view.namespace is NamespaceStanding.DELETED:
+        raise NamespaceNotFound(f"Namespace {view.name.namespace_name} is being deleted")
+    if view.namespace is NamespaceStanding.NOT_SERVED:
+        raise not_served(
+            f"Namespace {view.name.namespace_name} has no replication clusters, or not the local cluster among them"
+        )
+
+
+def check_partition_count(
+    view: TopicView, partitions: int, *, refusal: type[PulsarError] = PartitionCountAboveMaximum
+) -> None:
+    """At least one, and not more than ``maxNumPartitionsPerPartitionedTopic``, 0 being no limit; raises ``refusal``."""
+    if partitions < 1:
+        raise refusal(f"Number of partitions should be more than 0, not {partitions}")
+    if 0 < view.partitions_max < partitions:
+        raise refusal(
+            f"Number of partitions should be less than or equal to {view.partitions_max} "
+            f"(maxNumPartitionsPerPartitionedTopic), not {partitions}"
+        )
+
+
+def check_single_topic_limit(view: TopicView) -> None:
+    """As `check_topic_limit` for one topic, which counts only if it is stored; raises NotAllowed."""
+    if view.name.is_persistent:
+        check_topic_limit(view, 1, refusal=NotAllowed)
+
+
+def check_topic_limit(view: TopicView, added: int, *, refusal: type[PulsarError] = TopicLimitReached) -> None:
+    """So many more topics still fit ``maxTopicsPerNamespace``, from which system topics are exempt; raises ``refusal``.
+
+    Partitions count one by one, those of non-persistent topics too. Expansions do not ask.
+    """
+    left = view.topics_left
+    if left is not None and added > left and not view.name.is_system:
+        raise refusal(
+            f"Exceed maximum number of topics in namespace {view.name.namespace_name}: "
+            f"room for {left} more (maxTopicsPerNamespace), not {added}"
+        )
+
+
+def missing_record(view: TopicView, properties: Mapping[str, str] = NO_PROPERTIES) -> tuple[Change, ...]:
+    """The change that makes the topic one that is stored, if it is not and can be."""
+    if view.recorded or not view.name.is_persistent:
+        return ()
+    return (CreateTopicRecord(view.name, properties),)

@@ -1,0 +1,228 @@
+"""What operators do to topics: creating them, letting them grow, repairing and deleting them, and what that changes.
+
+As in `topics`, a rule looks at nothing but its `TopicView` and returns what shall become true. Sources: PIP-414, which
+has the two records of a topic agree after every operation, and the admin API of Apache Pulsar 5.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from interpulse.model.changes import (
+    CreatePartitionedMetadata,
+    CreateTopicRecord,
+    DeletePartitionedMetadata,
+    SetPartitionCount,
+)
+from interpulse.model.errors import (
+    AlreadyExists,
+    Conflict,
+    ExpansionAboveMaximum,
+    InvalidRequest,
+    PartitionedTopicNotFound,
+    PreconditionFailed,
+    PulsarError,
+)
+from interpulse.model.topics import TopicKind
+from interpulse.rules.decision import Decision
+from interpulse.rules.topic_checks import (
+    NO_PROPERTIES,
+    check_namespace,
+    check_namespace_exists,
+    check_partition_count,
+    check_single_topic_limit,
+    check_topic_limit,
+    missing_record,
+    topic_not_found,
+)
+from interpulse.rules.topic_view import PARTITION_MARK, TopicView, check_consistency, existence, first_part
+
+__all__ = [
+    "decide_create_missed_partitions",
+    "decide_create_partitioned",
+    "decide_create_plain",
+    "decide_delete_partitioned",
+    "decide_delete_plain",
+    "decide_expand",
+]
+
+_LONG_MAX: Final = 2**63 - 1
+
+
+def decide_create_partitioned(
+    view: TopicView,
+    partitions: int,
+    *,
+    properties: Mapping[str, str] = NO_PROPERTIES,
+    local_only: bool = False,
+) -> Decision[None]:
+    """An operator creates a partitioned topic; partitions stored without metadata are taken over with their entries.
+
+    PIP-414, repair after the metadata was lost: the count has to cover every partition that is stored. ``local_only``
+    (a replica being provisioned, PIP-370) accepts a topic that is already there with the same count. Raises
+    AlreadyExists or Conflict if something else is there, PartitionCountAboveMaximum, TopicLimitReached,
+    PreconditionFailed for a name that cannot be a partitioned topic.
+    """
+    check_namespace(view, not_served=PreconditionFailed)
+    _check_partitioned_name(view)
+    check_partition_count(view, partitions)
+    check_topic_limit(view, partitions)
+    if view.partitions:
+        return _decide_create_again(view, partitions, local_only=local_only)
+    if existence(view).kind is not TopicKind.ABSENT:
+        raise AlreadyExists(f"This topic already exists: {view.name}")
+    _check_stored_partitions(view, partitions)
+    created = CreatePartitionedMetadata(view.name, partitions, properties)
+    return Decision(None, (created, *_absent_partitions(view, partitions)))
+
+
+def _decide_create_again(view: TopicView, partitions: int, *, local_only: bool) -> Decision[None]:
+    """The topic is there already: for a replica of the same count, the partitions that it lacks are created."""
+    if view.deletion_begun or not local_only:
+        raise AlreadyExists(f"This topic already exists: {view.name}")
+    if partitions != view.partitions:
+        raise Conflict(f"{view.name} already exists with {view.partitions} partitions, not {partitions}")
+    _check_stored_partitions(view, partitions)
+    return Decision(None, _absent_partitions(view, partitions))
+
+
+def _check_stored_partitions(view: TopicView, partitions: int) -> None:
+    highest = max(view.partition_records, default=-1)
+    if highest >= partitions:
+        raise Conflict(
+            f"{view.name} has stored partitions up to {highest}; create it with at least {highest + 1} partitions"
+        )
+
+
+def _check_partitioned_name(view: TopicView) -> None:
+    name = view.name
+    if name.is_partition or (name.is_persistent and PARTITION_MARK in name.encoded):
+        raise PreconditionFailed(f"Partitioned topic name must not contain {PARTITION_MARK!r}: {name}")
+    _check_creatable(view)
+
+
+def decide_create_plain(view: TopicView, *, properties: Mapping[str, str] = NO_PROPERTIES) -> Decision[None]:
+    """An operator creates a topic that is not partitioned, or restores one partition of a partitioned topic.
+
+    PIP-414: the name has to agree with the partition metadata here as well. Raises AlreadyExists, PreconditionFailed
+    for a partition name without a place in its partitioned topic, TopicInconsistent, NotAllowed at the topic limit.
+    """
+    check_namespace(view, not_served=PreconditionFailed)
+    _check_creatable(view)
+    _check_numbered_name(view)
+    if view.name in view.metadata or existence(view).kind is not TopicKind.ABSENT:
+        raise AlreadyExists(f"This topic already exists: {view.name}")
+    check_consistency(view)
+    check_single_topic_limit(view)
+    return Decision(None, missing_record(view, properties))
+
+
+def _check_numbered_name(view: TopicView) -> None:
+    """A number after the *first* ``-partition-`` must be a partition of the topic called like the text before.
+
+    The number is read like a signed 64-bit number in Java, so ``+1`` and ``01`` count; that is Pulsar's rule.
+    """
+    number = _signed_long(view.name.local_name.partition(PARTITION_MARK)[2])
+    if number is None:
+        return
+    first = first_part(view.name)
+    metadata = view.metadata.get(first)
+    if metadata is None or number >= metadata.partitions:
+        count = metadata.partitions if metadata else 0
+        raise PreconditionFailed(f"Can't create topic {view.name}: {first} has {count} partitions")
+
+
+def _signed_long(text: str) -> int | None:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    number = int(text)
+    return number if -_LONG_MAX - 1 <= number <= _LONG_MAX else None
+
+
+def decide_create_missed_partitions(view: TopicView) -> Decision[None]:
+    """Restore the partitions of a partitioned topic that have no record (PIP-414). Raises PartitionedTopicNotFound."""
+    if PARTITION_MARK in view.name.local_name:
+        raise PreconditionFailed(f"Not the name of a partitioned topic: {view.name}")
+    check_namespace(view, not_served=PreconditionFailed)
+    _check_partitioned(view, refusal=PartitionedTopicNotFound)
+    return Decision(None, _absent_partitions(view, view.partitions))
+
+
+def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> Decision[None]:
+    """A partitioned topic grows. Everything is one commit, so nobody meets the new count without the new partitions.
+
+    PIP-414 makes the order matter: a partition beyond the count is refused. Partitions whose record is missing come
+    back too. ``force`` takes over partition records that exist beyond the present count. Raises Conflict for a name
+    that is not a partitioned topic, ExpansionAboveMaximum for a count below the present one or above the maximum.
+    """
+    name = view.name
+    if name.is_partition:
+        raise PreconditionFailed(f"{name} is a partition; grow {name.base}")
+    _check_partitioned(view, refusal=Conflict)
+    check_namespace(view, not_served=PreconditionFailed)
+    if partitions < view.partitions:
+        raise ExpansionAboveMaximum(f"{name} has {view.partitions} partitions and cannot shrink to {partitions}")
+    check_partition_count(view, partitions, refusal=ExpansionAboveMaximum)
+    unexpected = sorted(index for index in view.partition_records if index >= view.partitions)
+    if unexpected and not force:
+        raise Conflict(
+            f"{name} has {view.partitions} partitions but partition {unexpected[-1]} is stored as well; use force to "
+            f"take it over"
+        )
+    grown = () if partitions == view.partitions else (SetPartitionCount(name, partitions),)
+    return Decision(None, (*_absent_partitions(view, partitions), *grown))
+
+
+def decide_delete_partitioned(view: TopicView) -> Decision[int]:
+    """A partitioned topic is deleted: its metadata goes, and with it so many partitions, those that are stored.
+
+    PIP-414: partitions beyond the metadata are not of this topic. One that is marked as being deleted was left half
+    deleted, and may be finished.
+    """
+    name = view.name
+    if name.is_partition:
+        raise PreconditionFailed(f"{name} is a partition; delete {name.base}, or the one topic {name}")
+    check_namespace_exists(view)
+    if not view.partitions:
+        if existence(view).kind is TopicKind.NON_PARTITIONED:
+            raise Conflict(f"Topic {name} is not a partitioned topic")
+        raise PartitionedTopicNotFound(f"Partitioned topic {name} not found")
+    return Decision(view.partitions, (DeletePartitionedMetadata(name),))
+
+
+def decide_delete_plain(view: TopicView, *, force: bool = False) -> Decision[None]:
+    """One topic, or one partition, may be deleted; also one that PIP-414 refuses to open, so that it can be got rid of.
+
+    A non-persistent topic that is not there is as good as deleted. ``force`` deletes the plain topic of a name that is
+    plain and partitioned at once, and leaves the partitions alone.
+    """
+    check_namespace_exists(view)
+    if view.partitions and not view.name.is_partition and not (force and view.recorded):
+        raise Conflict(f"{view.name} is a partitioned topic; delete the partitioned topic instead")
+    if view.name.is_persistent and not view.recorded:
+        raise topic_not_found(view)
+    return Decision(None)
+
+
+def _check_creatable(view: TopicView) -> None:
+    if view.name.is_transaction_internal:
+        raise InvalidRequest(f"Cannot create topic in system topic format: {view.name}")
+    obstacle = view.name.creation_obstacle
+    if obstacle:
+        raise PreconditionFailed(f"Topic name {obstacle}: {str(view.name)!r}")
+
+
+def _check_partitioned(view: TopicView, *, refusal: type[PulsarError]) -> None:
+    if view.deletion_begun:
+        raise refusal(f"Partitioned topic {view.name} is being deleted; delete it again to finish that")
+    if not view.partitions:
+        raise refusal(f"Topic {view.name} is not a partitioned topic")
+
+
+def _absent_partitions(view: TopicView, partitions: int) -> tuple[CreateTopicRecord, ...]:
+    if not view.name.is_persistent:
+        return ()
+    absent = (index for index in range(partitions) if index not in view.partition_records)
+    return tuple(CreateTopicRecord(view.name.partition(index)) for index in absent)

@@ -1,0 +1,89 @@
+"""The sentences of refusals that several rules share: each names the thing, its value and what would do."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpulse.model.changes import CreateTopicRecord
+from interpulse.model.errors import NamespaceNotFound, NotAllowed, PulsarError, TopicLimitReached, TopicNotFound
+from interpulse.rules.topic_checks import (
+    check_namespace_exists,
+    check_partition_count,
+    check_single_topic_limit,
+    check_topic_limit,
+    missing_record,
+    topic_not_found,
+)
+from interpulse.rules.topic_view import NamespaceStanding, TopicView
+from tests.unit.rules.topic_world import HEARTBEAT, topic, view_of
+
+X = "persistent://public/default/x"
+
+
+@pytest.mark.parametrize(
+    ("view", "kind", "sentence"),
+    [
+        pytest.param(view_of("x"), TopicNotFound, f"Topic {X} not found", id="nothing"),
+        pytest.param(
+            view_of("x", 3),
+            TopicNotFound,
+            f"Topic {X} not found: it is partitioned, name one of its 3 partitions",
+            id="partitioned",
+        ),
+        pytest.param(
+            view_of("x-partition-3", 3),
+            TopicNotFound,
+            f"Topic {X}-partition-3 not found: {X} has 3 partitions",
+            id="outside",
+        ),
+        pytest.param(view_of("x-partition-1", 3), TopicNotFound, f"Topic {X}-partition-1 not found", id="lost"),
+        pytest.param(
+            view_of("x", namespace=NamespaceStanding.MISSING),
+            NamespaceNotFound,
+            "Namespace not found: public/default",
+            id="no-namespace",
+        ),
+    ],
+)
+def test_topic_not_found_when_made_then_says_what_is_there(
+    view: TopicView, kind: type[PulsarError], sentence: str
+) -> None:
+    error = topic_not_found(view)
+    assert (type(error), str(error)) == (kind, sentence)
+
+
+def test_namespace_when_of_health_checks_then_need_not_exist() -> None:
+    check_namespace_exists(TopicView(topic(HEARTBEAT), NamespaceStanding.MISSING))
+    with pytest.raises(NamespaceNotFound):
+        check_namespace_exists(view_of("x", namespace=NamespaceStanding.MISSING))
+
+
+@pytest.mark.parametrize(("count", "maximum"), [(0, 0), (-1, 0), (11, 10)])
+def test_partition_count_when_outside_then_refused_as_the_caller_wants(count: int, maximum: int) -> None:
+    with pytest.raises(NotAllowed, match=f"not {count}$"):
+        check_partition_count(view_of("x", partitions_max=maximum), count, refusal=NotAllowed)
+
+
+@pytest.mark.parametrize(("count", "maximum"), [(1, 0), (10**9, 0), (10, 10)])
+def test_partition_count_when_within_then_passes(count: int, maximum: int) -> None:
+    check_partition_count(view_of("x", partitions_max=maximum), count)
+
+
+def test_topic_limit_when_reached_then_says_room_setting_and_wish() -> None:
+    with pytest.raises(TopicLimitReached, match=r"public/default: room for 2 more \(maxTopicsPerNamespace\), not 3$"):
+        check_topic_limit(view_of("x", topics_left=2), 3)
+    check_topic_limit(view_of("x", topics_left=3), 3)
+    check_topic_limit(view_of("x"), 10**9)
+    check_topic_limit(view_of("__change_events", topics_left=0), 3)
+
+
+def test_single_topic_limit_when_topic_is_not_stored_then_does_not_count() -> None:
+    check_single_topic_limit(view_of("non-persistent://public/default/x", topics_left=0))
+    with pytest.raises(NotAllowed):
+        check_single_topic_limit(view_of("x", topics_left=0))
+
+
+def test_record_when_there_or_never_stored_then_is_not_missing() -> None:
+    assert missing_record(view_of("x", recorded=True)) == ()
+    assert missing_record(view_of("non-persistent://public/default/x")) == ()
+    assert missing_record(view_of("x")) == (CreateTopicRecord(topic("x")),)

@@ -174,6 +174,7 @@ REST: Final = (
     rest("GET", f"{T}/subscriptions", CONSUMERS, "401"),
     rest("PUT", f"{T}/subscription/s", CONSUMERS, "401"),
     rest("DELETE", f"{G}/subscription/s", CONSUMERS_HERE, "401"),
+    rest("DELETE", f"{G}/subscription/__compaction", CONSUMERS_HERE, "401"),
     rest("POST", f"{T}/subscription/s/skip_all", CONSUMERS, "401"),
     rest("POST", f"{T}/subscription/owned/skip_all", TENANT, "401"),
     rest("POST", f"{T}/subscription/s/resetcursor/1", CONSUMERS, "401"),

@@ -25,6 +25,7 @@ from interpulse.client.admin_topics import TopicsAdmin
 from interpulse.client.auth import Credentials
 from interpulse.client.http import HttpSession, TlsOptions
 from interpulse.model.adjustments import AdminRequest
+from interpulse.model.clusters import shown_address
 
 __all__ = ["AdminClient"]
 
@@ -45,7 +46,8 @@ class AdminClient:
         timeout_ms: int = 30_000,
         tls: TlsOptions | None = None,
     ) -> None:
-        self.web_url = web_url
+        self.web_url = shown_address(web_url)
+        """For messages."""
         self._http = HttpSession(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
         self.clusters = ClustersAdmin(self._http)
         self.tenants = TenantsAdmin(self._http)

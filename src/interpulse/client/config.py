@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from interpulse.client.auth import Credentials
+from interpulse.model.clusters import shown_address
 
 if TYPE_CHECKING:  # http.py brings an HTTP library along, which only http:// service URLs need
     from interpulse.client.http import TlsOptions
@@ -37,7 +38,9 @@ class BrokerAddress:
         """Read ``pulsar://host[:port]`` or ``pulsar+ssl://host[:port]``; raises ValueError."""
         scheme, separator, rest = text.partition("://")
         if not separator or scheme not in _BINARY_PORTS:
-            raise ValueError(f"not a broker URL: {text!r}, expected pulsar://host:port or pulsar+ssl://host:port")
+            raise ValueError(
+                f"not a broker URL: {shown_address(text)!r}, expected pulsar://host:port or pulsar+ssl://host:port"
+            )
         host, port = _host_and_port(text, rest, _BINARY_PORTS[scheme])
         return cls(host, port, tls=scheme == "pulsar+ssl")
 
@@ -63,7 +66,9 @@ class ServiceUrl:
             return cls(text.strip(), scheme == "https", ())
         hosts = [part.strip() for part in rest.rstrip("/").split(",") if part.strip()]
         if not separator or scheme not in _BINARY_PORTS or not hosts:
-            raise ValueError(f"not a service URL: {text!r}, expected pulsar://, pulsar+ssl://, http:// or https://")
+            raise ValueError(
+                f"not a service URL: {shown_address(text)!r}, expected pulsar://, pulsar+ssl://, http:// or https://"
+            )
         brokers = tuple(BrokerAddress.parse(f"{scheme}://{host}") for host in hosts)
         return cls(text.strip(), scheme == "pulsar+ssl", brokers)
 
@@ -75,7 +80,7 @@ def _host_and_port(text: str, rest: str, default_port: int) -> tuple[str, int]:
     except ValueError:
         host, port = None, None
     if not host or parts.path.strip("/"):
-        raise ValueError(f"not a broker URL: {text!r}, expected pulsar://host:port")
+        raise ValueError(f"not a broker URL: {shown_address(text)!r}, expected pulsar://host:port")
     return host, default_port if port is None else port
 
 

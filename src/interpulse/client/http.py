@@ -19,6 +19,7 @@ from yarl import URL
 
 from interpulse.client.auth import Credentials
 from interpulse.client.http_errors import HttpAnswer, Kind, error_for_response
+from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
     AlreadyClosed,
     AuthenticationError,
@@ -62,10 +63,14 @@ def parse_web_urls(text: str) -> tuple[str, ...]:
     """Split ``http://a:8080,b:8080`` into one root per host; raises ValueError if it is not such a list."""
     scheme, separator, rest = text.partition("://")
     if not separator or scheme not in ("http", "https"):
-        raise ValueError(f"not a web service URL: {text!r}, expected http://host:port or https://host:port")
+        raise ValueError(
+            f"not a web service URL: {shown_address(text)!r}, expected http://host:port or https://host:port"
+        )
     roots = tuple(f"{scheme}://{part.strip().strip('/')}" for part in rest.split(",") if part.strip().strip("/"))
     if not roots or not all(_has_host(root) for root in roots):
-        raise ValueError(f"not a web service URL: {text!r}, a host is missing or its port is not a number")
+        raise ValueError(
+            f"not a web service URL: {shown_address(text)!r}, a host is missing or its port is not a number"
+        )
     return roots
 
 
@@ -149,7 +154,7 @@ class HttpSession:
         answer = await self._ask(method, path, kind, query, payload, content_type)
         if "html" in answer.content_type and answer.text:
             raise UnknownError(
-                f"{method} {path} was answered with a web page: {self._roots[self._preferred]} is no broker"
+                f"{method} {path} was answered with a web page: {_root(self._roots[self._preferred])} is no broker"
             )
         return _decode(answer.text)
 
@@ -211,7 +216,7 @@ class HttpSession:
             if answer.status not in _REDIRECT_STATUSES:
                 return answer
             url = _redirect_target(url, answer.location)
-        raise UnknownError(f"{first} redirects more than {_REDIRECTS_MAX} times")
+        raise UnknownError(f"{shown_address(first)} redirects more than {_REDIRECTS_MAX} times")
 
     async def _send(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
         headers = {"Accept": JSON}
@@ -293,16 +298,17 @@ def _decode(text: str) -> Any:
 
 def _redirect_target(url: str, location: str | None) -> str:
     if not location:
-        raise UnknownError(f"{url} redirects without saying where to")
+        raise UnknownError(f"{shown_address(url)} redirects without saying where to")
     target = str(URL(url, encoded=True).join(URL(location, encoded=True)))
     if url.startswith("https:") and not target.startswith("https:"):
-        raise UnknownError(f"{url} redirects to {target}, which is not encrypted")
+        raise UnknownError(f"{shown_address(url)} redirects to {shown_address(target)}, which is not encrypted")
     return target
 
 
 def _root(url: str) -> str:
+    """For messages."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+    return shown_address(f"{parts.scheme}://{parts.netloc}")
 
 
 def _cause(error: aiohttp.ClientConnectorError) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["ClusterData", "FailureDomain", "TenantInfo"]
+__all__ = ["ClusterData", "FailureDomain", "TenantInfo", "shown_address"]
 
 _CLUSTER_KEYS = {
     "service_url": "serviceUrl",
@@ -40,6 +41,11 @@ _JAVA_KEYS: Final = frozenset(
     }
 )
 """Key stores and plug-ins that only Java can use: kept for the tools that wrote them."""
+
+
+def shown_address(url: str) -> str:
+    """An address as it stands in messages, logs and status: without the user and password that it may hold."""
+    return re.sub("//.*@", "//***@", url)
 
 
 @dataclass(frozen=True, slots=True)

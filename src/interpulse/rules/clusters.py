@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from interpulse.model.clusters import ClusterData, FailureDomain
+from interpulse.model.clusters import ClusterData, FailureDomain, shown_address
 from interpulse.model.errors import Conflict, InvalidRequest, PreconditionFailed
 
 __all__ = ["check_cluster_data", "check_failure_domain", "check_peers"]
@@ -34,7 +34,7 @@ def check_cluster_data(cluster: ClusterData) -> None:
     for name, schemes, words in _ADDRESSES:
         address = getattr(cluster, name)
         if address and not re.fullmatch(rf"(?:{'|'.join(map(re.escape, schemes))})://[^\s/?#]\S*", address):
-            raise InvalidRequest(f"Illegal {words}, not {address[:100]!r}")
+            raise InvalidRequest(f"Illegal {words}, not {shown_address(address)[:100]!r}")
 
 
 def check_peers(cluster: str, peers: Iterable[str], *, registered: Collection[str]) -> None:

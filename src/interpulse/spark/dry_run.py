@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interpulse.client.admin import AdminClient
+from interpulse.model.clusters import shown_address
 from interpulse.model.errors import NamespaceNotFound, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
@@ -25,7 +26,7 @@ async def print_plan(config: PipelineConfig) -> int:
         if not selected:
             print("nothing is selected: no policy names another registered cluster")  # noqa: T201 - the command's output
         for remote, selection in selected.items():
-            print(f"to {remote} ({selection.address.service_url}), start = {config.start}")  # noqa: T201 - as above
+            print(f"to {remote} ({shown_address(selection.address.service_url)}), start = {config.start}")  # noqa: T201 - as above
             async with selection.address.admin() as target:
                 for topic, count in selection.topics.items():
                     print(f"  {topic}: {await _plan(target, topic, count, config)}")  # noqa: T201 - as above

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from interpulse.client.admin import AdminClient
+from interpulse.model.clusters import shown_address
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.access import Access
 from interpulse.spark.options import parse_duration_ms, parse_size
@@ -284,7 +285,7 @@ def _check_loop(source: ClusterAddress | None, target: ClusterAddress | None, pr
     if source.cluster == target.cluster:
         problems.append(f"source and target are the same cluster {source.cluster}")
     if _hosts(source.service_url) & _hosts(target.service_url):
-        problems.append(f"source and target share the broker address {source.service_url}")
+        problems.append(f"source and target share the broker address {shown_address(source.service_url)}")
 
 
 def _hosts(service_url: str) -> set[str]:

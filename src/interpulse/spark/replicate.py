@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.admin import AdminClient
+from interpulse.model.clusters import shown_address
 from interpulse.model.errors import AuthorizationError, NotFound, PulsarError
 from interpulse.spark.pipeline import Pipeline
 from interpulse.spark.pipeline_config import PipelineConfig
@@ -149,7 +150,7 @@ class ReplicationJob:
 
     async def _new_pipeline(self, admin: AdminClient, selection: RemoteSelection) -> Pipeline:
         remote = selection.address.cluster
-        _emit({"event": "pipeline", "cluster": remote, "target": selection.address.service_url})
+        _emit({"event": "pipeline", "cluster": remote, "target": shown_address(selection.address.service_url)})
         cursor = await cursor_name(admin, self._config, remote)
         return Pipeline(self._config, admin, selection.address, self._spark, _emit, cursor)
 

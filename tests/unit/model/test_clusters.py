@@ -1,6 +1,8 @@
 """Clusters and tenants: Pulsar's JSON."""
 
-from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
+import pytest
+
+from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo, shown_address
 
 
 def test_cluster_when_read_then_unknown_fields_are_ignored() -> None:
@@ -41,3 +43,18 @@ def test_failure_domain_when_written_then_reads_back_sorted_and_once() -> None:
     assert domain.to_json() == {"brokers": ["a:8080", "b:8080"]}
     assert FailureDomain.load(domain.dump()) == domain
     assert FailureDomain.from_json({"brokers": None}) == FailureDomain()
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("http://h:8080", "http://h:8080"),
+        ("http://user:secret@h:8080", "http://***@h:8080"),
+        ("http://secret@h", "http://***@h"),
+        ("pulsar://user:se@c/ret@h:6650", "pulsar://***@h:6650"),
+        ("http://a:8080,user:secret@b:8080", "http://***@b:8080"),
+        ("not an address", "not an address"),
+    ],
+)
+def test_address_when_shown_then_holds_no_password(address: str, shown: str) -> None:
+    assert shown_address(address) == shown

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interpulse.model.clusters import ClusterData
-from interpulse.model.errors import AuthenticationError, RemoteClusterUnavailable
+from interpulse.model.errors import AuthenticationError, NotConnected, RemoteClusterUnavailable
 from interpulse.replication.connect import broker_url, connect, web_url
 from tests.stub_web import StubWeb
 
@@ -62,3 +62,26 @@ async def test_token_is_read_from_its_file_for_every_request(tmp_path: Path) -> 
                 file.write_text(token)
                 await admin.clusters.list()
                 assert web.last.headers["Authorization"] == f"Bearer {token}"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://user:secret@127.0.0.1:1",
+        "http://user:secret@127.0.0.1:none",
+        "ftp://user:secret@h",
+        "http://u:se/cret@h",
+    ],
+)
+async def test_password_in_an_address_is_not_told(address: str) -> None:
+    """A real Pulsar stores such an address too."""
+
+    async def ask() -> None:
+        async with connect("west", ClusterData(service_url=address)) as admin:
+            assert "cret" not in admin.web_url
+            await admin.clusters.list()
+
+    with pytest.raises((RemoteClusterUnavailable, NotConnected)) as caught:
+        await ask()
+    assert "***@" in str(caught.value)
+    assert "cret" not in str(caught.value)

@@ -16,7 +16,7 @@ import click
 from interpulse.cli.output import print_value
 from interpulse.cli.params import TOPIC
 from interpulse.cli.progress import Progress
-from interpulse.cli.running import FAILED, CommandFailed, admin_command, failure
+from interpulse.cli.running import FAILED, NOT_ALLOWED, CommandFailed, admin_command, failure
 from interpulse.model.changes import (
     CreatePartitionedMetadata,
     CreateTopicRecord,
@@ -195,7 +195,9 @@ class _Visit:
         try:
             tenants = await self._admin.tenants.list()
         except PulsarError as error:
-            raise CommandFailed(f"{failure(error).message}: name a namespace to look at", COULD_NOT_LOOK) from error
+            told = failure(error)
+            remedy = ": name a namespace to look at" if told.exit_code == NOT_ALLOWED else ""
+            raise CommandFailed(f"{told.message}{remedy}", COULD_NOT_LOOK) from error
         namespaces: list[NamespaceName] = []
         for tenant in tenants:
             try:

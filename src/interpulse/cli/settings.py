@@ -95,12 +95,22 @@ def _seconds(text: str | None) -> int:
 
 
 def read_client_conf(path: str | None) -> dict[str, str]:
-    """The ``key=value`` lines of a file of Pulsar's client tools; nothing if ``path`` is None."""
+    """The ``key=value`` lines of a file of Pulsar's client tools; nothing if ``path`` is None.
+
+    Raises click.UsageError for a file that cannot be read, and for a line of another form.
+    """
     if path is None:
         return {}
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise click.UsageError(f"{_CONF_VARIABLE}={path} cannot be read: {error.strerror}") from error
-    pairs = (line.partition("=") for line in lines if not line.lstrip().startswith(("#", "!")))
-    return {key.strip(): value.strip() for key, separator, value in pairs if separator}
+    settings = {}
+    for number, line in enumerate(lines, start=1):
+        key, separator, value = line.strip().partition("=")
+        if not key or key.startswith(("#", "!")):
+            continue
+        if not separator:
+            raise click.UsageError(f"{_CONF_VARIABLE}={path}, line {number}: expected key=value, found {key!r}")
+        settings[key.strip()] = value.strip()
+    return settings

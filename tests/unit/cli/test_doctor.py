@@ -102,6 +102,14 @@ def test_tenants_when_they_may_not_be_listed_then_a_namespace_has_to_be_named(
     assert "Superuser only (HTTP 401 Unauthorized): name a namespace to look at" in result.stderr
 
 
+def test_tenants_when_the_broker_fails_then_naming_a_namespace_is_not_advised(
+    web: StubWeb, run_admin: RunAdmin
+) -> None:
+    web.answer("GET", "/admin/v2/tenants", {"reason": "No metadata"}, status=500)
+    result = run_admin("topics", "doctor")
+    assert (result.exit_code, result.stderr) == (2, "Error: No metadata (HTTP 500 Internal Server Error)\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "domains"),
     [

@@ -17,7 +17,7 @@ authParams=
 tlsAllowInsecureConnection=false
 tlsEnableHostnameVerification=false
 tlsTrustCertsFilePath=/certs.pem
-nonsense
+
 """
 
 
@@ -77,3 +77,10 @@ def test_settings_when_timeout_is_no_number_of_seconds_then_is_wrong_usage(secon
 def test_file_when_missing_then_is_wrong_usage() -> None:
     with pytest.raises(click.UsageError, match="PULSAR_CLIENT_CONF=/nowhere cannot be read"):
         read_client_conf("/nowhere")
+
+
+def test_settings_when_a_line_of_the_file_is_of_another_form_then_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "client.conf"
+    file.write_text("# here\nwebServiceUrl http://file:8080\n")
+    with pytest.raises(click.UsageError, match="line 2: expected key=value, found 'webServiceUrl http://file:8080'"):
+        read_client_conf(str(file))

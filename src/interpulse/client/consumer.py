@@ -18,7 +18,7 @@ from interpulse.client.messages import Message
 from interpulse.client.redelivery import RedeliveryTimer
 from interpulse.client.session import Session
 from interpulse.client.unpacking import Start, Unpacker
-from interpulse.model.errors import AlreadyClosed, NotConnected, PulsarError
+from interpulse.model.errors import AlreadyClosed, NotConnected, NotSupported, PulsarError
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
@@ -147,6 +147,8 @@ class PartitionConsumer:
     # ---- Called by the connection
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
+        if self._failure is not None:
+            return  # nobody may get what lies behind the message that failed
         position = position_from_wire(message.message_id)
         try:
             if not verify_checksum(entry):
@@ -156,6 +158,9 @@ class PartitionConsumer:
         except RemoteProtocolError as error:
             _log.warning("message cannot be read topic=%s position=%s error=%s", self.topic, position, error)
             self._refuse(message, pb.CommandAck.DecompressionError)
+            return
+        if messages and messages[0].is_encrypted and self._config.crypto_failure_action != "consume":
+            self._on_encrypted(message, messages[0])
             return
         if self._durable and self._seeking is None:
             self._start = None  # the place was found; whoever moves the cursor after that knows better
@@ -167,10 +172,24 @@ class PartitionConsumer:
         self._release(permits - len(messages))  # permits of what is left out go back to the broker
         self._schedule_acks()
 
+    def _on_encrypted(self, command: pb.CommandMessage, message: Message) -> None:
+        if self._config.crypto_failure_action == "discard":
+            _log.warning("encrypted message discarded topic=%s id=%s", self.topic, message.id)
+            self._refuse(command, pb.CommandAck.DecryptionError)
+            return
+        self.flush_acks()
+        self.on_failed(
+            NotSupported(
+                f"message {message.id} of {self.topic} is encrypted, and this client cannot decrypt: with "
+                f"crypto_failure_action='consume' it is handed out as it is, with 'discard' it is acknowledged unread"
+            )
+        )
+
     def _refuse(self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType) -> None:
         """An entry that nobody can read is acknowledged with the reason, else it would come for ever."""
         if self._place.connection is not None:
-            ids = [pb.MessageIdData(ledgerId=command.message_id.ledgerId, entryId=command.message_id.entryId)]
+            entries = self._acks.entries_of(position_from_wire(command.message_id))
+            ids = [message_id_to_wire(entry) for entry in entries]
             self._place.connection.write(commands.ack(self._id, ids, validation_error=reason))
         self._release(1)
 

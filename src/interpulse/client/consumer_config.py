@@ -12,6 +12,7 @@ from interpulse.model.schemas import SchemaInfo
 
 __all__ = [
     "ConsumerConfig",
+    "CryptoFailureAction",
     "DeadLetterPolicy",
     "InitialPosition",
     "KeySharedPolicy",
@@ -21,6 +22,7 @@ __all__ = [
 
 SubscriptionType = Literal["exclusive", "shared", "failover", "key-shared"]
 InitialPosition = Literal["latest", "earliest"]
+CryptoFailureAction = Literal["fail", "discard", "consume"]
 
 _SLOT_MAX: Final = 65_535
 _DOUBLINGS_MAX: Final = 64  # by then every delay is at its limit
@@ -108,6 +110,10 @@ class ConsumerConfig:
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
     batch_index_ack_enabled: bool = False
     """The broker is told of every message of a batch that is acknowledged. False: of the batch, when all of it is."""
+
+    crypto_failure_action: CryptoFailureAction = "fail"
+    """What becomes of encrypted messages, which this client cannot decrypt. fail: the consumer ends there with
+    NotSupported; discard: they are acknowledged unread; consume: they are handed out as they are."""
 
     nack_delay_ms: int = 60_000
     """When messages that were given back come again."""

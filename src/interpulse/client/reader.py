@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from interpulse.client.consumer import PartitionConsumer
-from interpulse.client.consumer_config import ConsumerConfig
+from interpulse.client.consumer_config import ConsumerConfig, CryptoFailureAction
 from interpulse.client.inbox import Inbox
 from interpulse.client.messages import Message
 from interpulse.client.partition_watch import check_interval
@@ -40,6 +40,9 @@ class ReaderConfig:
     read_compacted: bool = False
     force_topic_creation: bool = True
     subscription_prefix: str = "reader"
+    crypto_failure_action: CryptoFailureAction = "fail"
+    """What becomes of encrypted messages, as for consumers."""
+
     auto_update_partitions: bool = True
     """A reader of a partitioned topic looks for new partitions, and reads them from their beginning."""
 
@@ -99,6 +102,7 @@ class Reader:
             receiver_queue_size=config.receiver_queue_size,
             read_compacted=config.read_compacted,
             force_topic_creation=config.force_topic_creation,
+            crypto_failure_action=config.crypto_failure_action,
         )
         start = EARLIEST if late else config.start
         return PartitionConsumer(

@@ -33,6 +33,7 @@
 
 ``wire_code`` is Pulsar's ServerError number, ``http_status`` the REST status, ``retriable`` whether asking again may
 succeed without anybody changing anything. Doors translate with these three; nothing else decides.
+The way back, from a number that came to the class a client raises, is in `received_errors`.
 All classes keep plain text in ``args``, so they travel between processes.
 """
 
@@ -97,8 +98,6 @@ __all__ = [
     "UnknownListener",
     "Unprocessable",
     "UnsupportedVersion",
-    "error_for_http_status",
-    "error_for_wire_code",
 ]
 
 
@@ -459,7 +458,7 @@ class OperationTimeout(PulsarError):
 
 
 class NotSupported(PulsarError):
-    """The broker is too old for what was asked."""
+    """The broker is too old for what was asked, or the client does not offer it."""
 
 
 class DataLoss(PulsarError):
@@ -468,58 +467,3 @@ class DataLoss(PulsarError):
 
 class AlreadyClosed(PulsarError):
     """The client object was closed."""
-
-
-_CLASS_BY_WIRE_CODE: dict[int, type[PulsarError]] = {
-    ServerError.UnknownError: UnknownError,
-    ServerError.MetadataError: MetadataError,
-    ServerError.PersistenceError: PersistenceError,
-    ServerError.AuthenticationError: AuthenticationError,
-    ServerError.AuthorizationError: AuthorizationError,
-    ServerError.ConsumerBusy: ConsumerBusy,
-    ServerError.ServiceNotReady: ServiceNotReady,
-    ServerError.ProducerBlockedQuotaExceededError: QuotaExceededError,
-    ServerError.ProducerBlockedQuotaExceededException: QuotaExceededException,
-    ServerError.ChecksumError: ChecksumError,
-    ServerError.UnsupportedVersionError: UnsupportedVersion,
-    ServerError.TopicNotFound: TopicNotFound,
-    ServerError.SubscriptionNotFound: SubscriptionNotFound,
-    ServerError.ConsumerNotFound: ConsumerNotFound,
-    ServerError.TooManyRequests: TooManyRequests,
-    ServerError.TopicTerminatedError: TopicTerminated,
-    ServerError.ProducerBusy: ProducerBusy,
-    ServerError.InvalidTopicName: InvalidTopicName,
-    ServerError.IncompatibleSchema: IncompatibleSchema,
-    ServerError.ConsumerAssignError: ConsumerAssignError,
-    ServerError.TransactionCoordinatorNotFound: NotSupported,
-    ServerError.InvalidTxnStatus: NotSupported,
-    ServerError.NotAllowedError: NotAllowed,
-    ServerError.TransactionConflict: NotSupported,
-    ServerError.TransactionNotFound: NotSupported,
-    ServerError.ProducerFenced: ProducerFenced,
-}
-
-_CLASS_BY_HTTP_STATUS: dict[int, type[PulsarError]] = {
-    400: InvalidRequest,
-    401: AuthenticationError,
-    403: AuthorizationError,
-    404: NotFound,
-    406: PartitionCountAboveMaximum,
-    409: Conflict,
-    412: PreconditionFailed,
-    413: RequestTooLarge,
-    422: Unprocessable,
-    500: UnknownError,
-    501: NotImplementedYet,
-    503: ServiceNotReady,
-}
-
-
-def error_for_wire_code(code: int, message: str) -> PulsarError:
-    """The error a client raises for a code that came over the wire."""
-    return _CLASS_BY_WIRE_CODE.get(code, UnknownError)(message)
-
-
-def error_for_http_status(status: int, reason: str) -> PulsarError:
-    """The error an admin client raises for a REST status of 400 and above."""
-    return _CLASS_BY_HTTP_STATUS.get(status, UnknownError)(reason)

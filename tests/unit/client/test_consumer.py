@@ -13,7 +13,7 @@ from interpulse.client.letters import Letters
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.client.unpacking import Start
-from interpulse.model.errors import AlreadyClosed, ConsumerBusy, TopicNotFound
+from interpulse.model.errors import AlreadyClosed, ConsumerBusy, NotSupported, TopicNotFound
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
@@ -339,6 +339,46 @@ async def test_consumer_when_closed_then_sends_its_acknowledgements_first(stage:
     assert kinds[-2:] == [pb.BaseCommand.ACK, pb.BaseCommand.CLOSE_CONSUMER]
     with pytest.raises(AlreadyClosed):
         await stage.inbox.take(10)
+
+
+def encrypted(content: bytes, **fields: object) -> bytes:
+    return single(content, encryption_keys=[pb.EncryptionKeys(key="k", value=b"v")], **fields)
+
+
+async def test_encrypted_message_when_it_comes_then_the_consumer_ends_there_and_says_why(stage: Stage) -> None:
+    await stage.open()
+    stage.deliver(0, single(b"a"))
+    stage.deliver(1, encrypted(b"?"))
+    stage.deliver(2, single(b"b"))
+    assert [message.content for message in await stage.take()] == [b"a"]
+    for _ in range(2):
+        with pytest.raises(NotSupported, match="message 1:1:-1 of persistent://public/default/t is encrypted"):
+            await stage.inbox.take(5000)
+    assert stage.broker.count(pb.BaseCommand.ACK) == 0
+    await stage.consumer.close()
+
+
+async def test_encrypted_messages_when_discarded_then_are_acknowledged_with_the_reason(stage: Stage) -> None:
+    await stage.open(crypto_failure_action="discard", receiver_queue_size=2)
+    stage.deliver(0, encrypted(b"?"))
+    for number in range(2):
+        stage.deliver(1 + number, encrypted(b"?", uuid="u", num_chunks_from_msg=2, chunk_id=number))
+    stage.deliver(3, single(b"a"))
+    assert [message.content for message in await stage.take()] == [b"a"]
+    await stage.broker.heard(pb.BaseCommand.ACK, 2)
+    acks = [command.ack for command in stage.broker.all_of(pb.BaseCommand.ACK)]
+    assert [[each.entryId for each in ack.message_id] for ack in acks] == [[0], [1, 2]]
+    assert {ack.validation_error for ack in acks} == {pb.CommandAck.DecryptionError}
+    assert sum(stage.permits()) == 2 + 4
+    await stage.consumer.close()
+
+
+async def test_encrypted_messages_when_consumed_then_say_what_they_are(stage: Stage) -> None:
+    await stage.open(crypto_failure_action="consume")
+    stage.deliver(0, encrypted(b"?"))
+    (message,) = await stage.take()
+    assert (message.content, message.is_encrypted) == (b"?", True)
+    await stage.consumer.close()
 
 
 async def test_state_of_the_subscription_is_followed(stage: Stage) -> None:

@@ -74,6 +74,17 @@ async def test_preview_wins_over_adjustment(east: RestBroker, west: RestBroker) 
     assert (await state(west), await stored(east)) == (before, ["east"])
 
 
+@pytest.mark.parametrize("parameter", ["preview", "adjustNamespaceLevelPoliciesAutomatically"])
+async def test_parameter_that_is_neither_true_nor_false_is_not_taken_for_an_order_to_store(
+    east: RestBroker, west: RestBroker, parameter: str
+) -> None:
+    await join_both(east, west)
+    for value in ("yes", "1", ""):
+        reply = await call(east.web_url, "POST", f"{REPLICATION}?{parameter}={value}", BOTH)
+        assert (reply.status, f"{parameter} must be true or false" in reply.reason) == (400, True)
+    assert await stored(east) == ["east"]
+
+
 async def test_adjustment_that_meets_a_conflict_changes_nothing(east: RestBroker, west: RestBroker) -> None:
     await differ(east, west)
     await done(east, "PUT", "persistent/demo/a/shrunk/partitions", 2)

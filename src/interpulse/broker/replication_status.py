@@ -152,8 +152,8 @@ class ReplicationStatus:
                 if cluster in clusters:
                     records += self._of_pair(topic, cluster, known, stopped.get((str(topic), cluster)))
                 else:
-                    reason = f"{cluster} is not in the replication clusters"
-                    records += [{**record, "state": "DISABLED", "reason": reason} for record in known]
+                    ended = {"state": "DISABLED", "reason": f"{cluster} is not in the replication clusters"}
+                    records += [{**record, **ended, "remedy": None, "nextRetryAt": None} for record in known]
         return sorted(records, key=_identity)
 
     def _of_pair(self, topic: TopicName, cluster: str, known: list[Record], stopped: Record | None) -> list[Record]:

@@ -111,6 +111,13 @@ class Call:
         value = self.query.get(name)
         return default if value is None else value.lower() == "true"
 
+    def flag_of_ours(self, name: str) -> bool:
+        """One that a real Pulsar does not know; other words than true and false, false for it, raise InvalidRequest."""
+        value = self.query.get(name, "false").lower()
+        if value not in ("true", "false"):
+            raise InvalidRequest(f"{name} must be true or false, not {value[:100]!r}; nothing was changed")
+        return value == "true"
+
     def json(self) -> Any:
         """The body; raises InvalidRequest if there is none, or if it is not JSON."""
         if not self.body:

@@ -99,18 +99,19 @@ async def get_replication_clusters(call: Call) -> Answer:
 async def set_replication_clusters(call: Call) -> Answer:
     """Enable replication; with one of the parameters of PIP-433 the answer is a plan, whatever becomes of it."""
     clusters = call.strings()
-    if call.flag("preview") or call.flag("adjustNamespaceLevelPoliciesAutomatically"):
-        return await _adjust(call, clusters)
+    preview, adjust = call.flag_of_ours("preview"), call.flag_of_ours("adjustNamespaceLevelPoliciesAutomatically")
+    if preview or adjust:
+        return await _adjust(call, clusters, previewed=preview)
     compare = call.flag("compareTopicPartitions")
     await call.rooms.replication_clusters.set(call.namespace, clusters, compare=compare)
     return DONE
 
 
-async def _adjust(call: Call, clusters: list[str]) -> Answer:
+async def _adjust(call: Call, clusters: list[str], *, previewed: bool) -> Answer:
     if not call.rooms.dynamic.config.supports_replication_preview:
         raise OperationNotAllowed("Preview and adjustment are switched off by supportsReplicationPreview=false")
     rooms = call.rooms.replication_clusters
-    plan = await (rooms.preview if call.flag("preview") else rooms.adjust)(call.namespace, clusters)
+    plan = await (rooms.preview if previewed else rooms.adjust)(call.namespace, clusters)
     return answer_json(plan.to_json(), status=plan.http_status)
 
 

@@ -14,7 +14,8 @@ from html import unescape
 from typing import Literal, NamedTuple
 
 from interpulse.model import errors
-from interpulse.model.errors import PulsarError, error_for_http_status
+from interpulse.model.errors import PulsarError
+from interpulse.model.received_errors import error_for_http_status
 
 __all__ = ["HttpAnswer", "Kind", "error_for_response"]
 

@@ -6,16 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.batch_lookup import lookup_singly
-from interpulse.model.errors import (
-    NotAllowed,
-    NotFound,
-    NotImplementedYet,
-    NotSupported,
-    PulsarError,
-    RequestTooLarge,
-    error_for_wire_code,
-)
+from interpulse.model.errors import NotAllowed, NotFound, NotImplementedYet, NotSupported, PulsarError, RequestTooLarge
 from interpulse.model.names import TopicName
+from interpulse.model.received_errors import error_for_wire_code
 
 if TYPE_CHECKING:  # brings an HTTP library along
     from interpulse.client.http import HttpSession

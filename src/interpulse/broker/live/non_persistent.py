@@ -293,7 +293,7 @@ class NonPersistentTopic:
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
         found = self.subscriptions.get(subscription)
         if found is None:
-            raise SubscriptionNotFound(f"Subscription {subscription} not found")
+            raise SubscriptionNotFound(f"Subscription {subscription} not found for topic {self.name}")
         found.close_consumers()  # whether forced or not, as in Pulsar: nothing is lost with it
 
     def subscription_names(self) -> list[str]:

@@ -205,7 +205,7 @@ class SubscriptionSet:
         """Raises SubscriptionNotFound."""
         subscription = self.by_name.get(name)
         if subscription is None:
-            raise SubscriptionNotFound(f"Subscription {name} not found")
+            raise SubscriptionNotFound(f"Subscription {name} not found for topic {self._owner.name}")
         return subscription
 
     def forget(self, subscription: Subscription) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-START_SECONDS_MAX = 30
+SECONDS_MAX = 120
+"""To start or to end, on a machine that may be busy."""
 
 
 class StandaloneProcess:
@@ -58,7 +59,7 @@ class StandaloneProcess:
     def _end(self, number: signal.Signals) -> int:
         if self._process.poll() is None:
             self._process.send_signal(number)
-        code = self._process.wait(timeout=10)
+        code = self._process.wait(timeout=SECONDS_MAX)
         if self._process.stdout is not None:
             self._process.stdout.close()
         return code

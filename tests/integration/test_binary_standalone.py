@@ -1,8 +1,12 @@
-"""The program ``interpulse standalone``: what it prints, how it refuses, how it ends."""
+"""The program ``interpulse standalone``: what it prints, how it refuses, how it ends.
+
+Each start of the program is dear, so what its settings may not be is asked in its own process, in ``tests/unit/cli``.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -11,16 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from tests.integration.raw import RawClient, entry
-from tests.integration.standalone_process import StandaloneProcess, command, environment
+from tests.integration.standalone_process import SECONDS_MAX, StandaloneProcess, command, environment
 
 TOPIC = "persistent://public/default/t"
 
 
 def refusal(*arguments: str) -> str:
     """What a broker that cannot start says; it must be one line, and the exit code 2."""
-    ended = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=30, env=environment())
+    ended = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=SECONDS_MAX, env=environment())
     assert ended.returncode == 2
     assert ended.stdout == ""
     (line,) = ended.stderr.strip().splitlines()
@@ -40,7 +45,7 @@ def test_standalone_when_told_to_stop_then_ends_cleanly_and_keeps_what_it_has(
             client.ask(commands.subscribe(2, 1, TOPIC, "s"))
             assert client.ask(commands.send(1, 0, entry(b"kept"))).sequence_id == 0
             assert broker.stop(number) == 0
-    with StandaloneProcess(tmp_path / "data") as broker, RawClient(broker.service_url) as client:
+    with InProcessBroker(tmp_path / "data") as again, RawClient(again.service_url) as client:
         client.ask(commands.subscribe(1, 1, TOPIC, "s"))
         client.send(commands.flow(1, 1))
         assert bytes(client.receive().payload or b"") == entry(b"kept")
@@ -88,12 +93,13 @@ def test_standalone_when_data_directory_cannot_be_used_then_says_why(tmp_path: P
 
 
 def test_standalone_when_data_directory_is_of_another_cluster_then_refused_and_nothing_changed(tmp_path: Path) -> None:
-    with StandaloneProcess(tmp_path / "data", "--cluster-name", "east"):
+    east = {"clusterName": "east"}
+    with InProcessBroker(tmp_path / "data", east):
         pass
     line = refusal("--cluster-name", "west", "--port", "0", "--http-port", "0", "--data-dir", str(tmp_path / "data"))
     assert f"data directory {tmp_path / 'data'} cannot be served: it belongs to cluster east, not to west" in line
     with (
-        StandaloneProcess(tmp_path / "data", "--cluster-name", "east") as broker,
+        InProcessBroker(tmp_path / "data", east) as broker,
         urllib.request.urlopen(f"{broker.web_url}/admin/v2/clusters", timeout=10) as answer,
     ):
         assert json.load(answer) == ["east"]
@@ -107,30 +113,7 @@ def test_standalone_when_metadata_is_damaged_then_refused(tmp_path: Path) -> Non
 
 
 def test_standalone_when_data_directory_belongs_to_another_then_refused(tmp_path: Path) -> None:
-    with StandaloneProcess(tmp_path / "data") as broker:
+    with InProcessBroker(tmp_path / "data"):
         line = refusal("--port", "0", "--http-port", "0", "--data-dir", str(tmp_path / "data"))
         assert "is in use by another process" in line
-        assert str(broker.pid) in line
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("allowAutoTopicCreatoin=true", "the nearest is allowAutoTopicCreation"),
-        ("no equals sign", "line 1: expected key=value"),
-        ("keepAliveIntervalSeconds=soon", "keepAliveIntervalSeconds=soon: must be a whole number"),
-        ("\x00\xff", "broker.conf"),
-    ],
-)
-def test_standalone_when_configuration_is_malformed_then_says_where(tmp_path: Path, text: str, complaint: str) -> None:
-    config = tmp_path / "broker.conf"
-    config.write_bytes(text.encode("latin-1"))
-    assert complaint in refusal("--config", str(config), "--data-dir", str(tmp_path / "data"))
-
-
-def test_standalone_when_configuration_is_missing_then_says_so(tmp_path: Path) -> None:
-    assert "cannot be read: No such file" in refusal("--config", str(tmp_path / "nowhere.conf"))
-
-
-def test_standalone_when_a_setting_is_unknown_then_refused_with_the_nearest_name() -> None:
-    assert "the nearest is defaultNumPartitions" in refusal("--set", "defaultNumPartition=3")
+        assert str(os.getpid()) in line

@@ -25,6 +25,7 @@ def test_help_when_asked_then_names_every_option() -> None:
         (["--port", "70000"], "brokerServicePort=70000: must be at most 65535"),
         (["--config", "/nowhere/broker.conf"], "configuration file /nowhere/broker.conf cannot be read"),
         (["--set", "a=1", "--set", "b=2"], "; "),
+        (["--set", "defaultNumPartition=3"], "the nearest is defaultNumPartitions"),
     ],
 )
 def test_settings_when_they_cannot_be_used_then_one_sentence_and_exit_code_2(
@@ -43,9 +44,21 @@ def test_broker_when_its_extra_is_not_installed_then_one_sentence_names_it(monke
     assert ended.stderr == "Error: a broker needs absent_package as well: pip install 'interpulse[broker]'\n"
 
 
-def test_settings_when_file_is_not_text_then_exit_code_2(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"allowAutoTopicCreatoin=true", "the nearest is allowAutoTopicCreation"),
+        (b"no equals sign", "line 1: expected key=value"),
+        (b"keepAliveIntervalSeconds=soon", "keepAliveIntervalSeconds=soon: must be a whole number"),
+        (b"\x00\xff", "broker.conf cannot be read: it is not UTF-8 text"),
+    ],
+)
+def test_settings_when_file_is_malformed_then_one_sentence_says_where(
+    tmp_path: Path, content: bytes, complaint: str
+) -> None:
     config = tmp_path / "broker.conf"
-    config.write_bytes(b"\xff\xfe")
+    config.write_bytes(content)
     ended = CliRunner().invoke(standalone, ["--config", str(config)])
     assert ended.exit_code == 2
-    assert "it is not UTF-8 text" in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+    assert complaint in ended.stderr

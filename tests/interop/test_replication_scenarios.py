@@ -63,11 +63,20 @@ def pair(request: pytest.FixtureRequest, ours: Cluster) -> Pair:
 
 @contextmanager
 def broker_setting(cluster: Cluster, key: str, value: str) -> Iterator[None]:
+    """Another value for a while: a real Pulsar answers before it counts, and other tests use that Pulsar afterwards."""
+
+    def counts() -> str:
+        lines = cluster.run("brokers get-runtime-config").splitlines()
+        return next(line for line in lines if line.startswith(f"{key} "))
+
+    before = counts()
     cluster.run(f"brokers update-dynamic-config --config {key} --value {value}")
     try:
+        until(lambda: counts() != before, True)
         yield
     finally:
         cluster.run(f"brokers delete-dynamic-config --config {key}")
+        until(counts, before)
 
 
 def publish(cluster: Cluster, topic: str, value: bytes = b"hello") -> None:

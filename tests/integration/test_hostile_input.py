@@ -270,7 +270,7 @@ def test_names_when_hundreds_of_long_ones_are_asked_for_then_none_is_remembered(
 
     with RawClient(broker.service_url) as client:
         growth(0)  # until the allocator has what it needs
-        assert min(growth(attempt) for attempt in (1, 2, 3)) < 16 * 1024 * 1024
+        assert any(growth(attempt) < 16 * 1024 * 1024 for attempt in (1, 2, 3))
 
 
 def _check_error(answer: Any) -> bool:

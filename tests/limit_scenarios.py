@@ -26,6 +26,9 @@ __all__ = ["LONG_SCENARIOS", "QUOTA_SCENARIOS", "QUOTA_SETTINGS", "SCENARIOS", "
 
 QUOTA_SETTINGS: Mapping[str, str] = {"backlogQuotaCheckIntervalInSeconds": "1"}
 SECONDS_MAX = 15
+RATES_SECONDS_MAX = 100
+"""A real Pulsar computes the rates of producers once a minute."""
+
 QUIET_SECONDS = 0.4
 """How long nothing must come before we believe that nothing comes."""
 
@@ -234,6 +237,69 @@ def types_of_subscriptions(cluster: Cluster) -> None:
         assert is_opened(client.ask(subscribe(topic.name, "a", 3, EXCLUSIVE)))
 
 
+# --- who publishes
+
+
+@scenario
+def names_of_producers(cluster: Cluster) -> None:
+    """A generated name goes to whoever comes back with a higher epoch, a given one only to the same producer."""
+    topic = Topic(cluster)
+    with RawClient(cluster.service_url) as client, RawClient(cluster.service_url) as other:
+
+        def named(number: int, epoch: int, given: bool) -> bytes:
+            name = "given" if given else "generated"
+            return producer(topic.name, number, producer_name=name, epoch=epoch, user_provided_producer_name=given)
+
+        for given in (True, False):
+            assert is_opened(alive(client, named(1 + given, 0, given)))
+            assert is_refused(alive(client, named(3, 0, given)), pb.ProducerBusy, "is already connected to topic")
+        assert is_refused(alive(client, named(3, 1, True)), pb.ProducerBusy, "is already connected to topic")
+        assert is_opened(alive(client, named(2, 1, True)))
+        assert is_opened(other.ask(named(1, 1, False)))
+
+
+@scenario
+def epochs_of_exclusive_producers(cluster: Cluster) -> None:
+    topic = Topic(cluster)
+    with RawClient(cluster.service_url) as client, RawClient(cluster.service_url) as other:
+        opened = client.ask(producer(topic.name, 1, producer_access_mode=pb.Exclusive))
+        assert (opened.topic_epoch, opened.producer_ready) == (0, True)
+        refused = other.ask(producer(topic.name, 2, producer_access_mode=pb.Exclusive))
+        assert is_refused(refused, pb.ProducerFenced, "Topic has an existing exclusive producer")
+        assert is_refused(other.ask(producer(topic.name, 3)), pb.ProducerBusy, "existing exclusive producer")
+        waiting = other.ask(producer(topic.name, 4, producer_access_mode=pb.WaitForExclusive))
+        assert not waiting.producer_ready
+        client.ask(commands.encode(pb.CommandCloseProducer(producer_id=1, request_id=9)))
+        [ready] = received(other, 1)
+        assert (ready.producer_ready, ready.topic_epoch) == (True, 1)
+        other.ask(commands.encode(pb.CommandCloseProducer(producer_id=4, request_id=9)))
+        assert other.ask(producer(topic.name, 5, producer_access_mode=pb.Exclusive)).topic_epoch == 2
+        fencing = client.ask(producer(topic.name, 6, producer_access_mode=pb.ExclusiveWithFencing))
+        assert (fencing.producer_ready, fencing.topic_epoch) == (True, 3)
+        back = producer(topic.name, 7, producer_access_mode=pb.Exclusive, topic_epoch=2)
+        assert is_refused(client.ask(back), pb.ProducerFenced, "")
+        assert [each["accessMode"] for each in topic.stats()["publishers"]] == ["ExclusiveWithFencing"]
+
+
+@scenario
+def sequence_ids_that_repeat(cluster: Cluster) -> None:
+    topic = Topic(cluster, deduplicationEnabled=True)
+    with RawClient(cluster.service_url) as client:
+        assert client.ask(producer(topic.name, 1, producer_name="p")).last_sequence_id == -1
+        stored = []
+        for sequence in (5, 7, 7, 5, 8):
+            client.send(commands.send(1, sequence, entry(b"x", producer_name="p", sequence_id=sequence)))
+            [receipt] = received(client, 1)
+            assert receipt.sequence_id == sequence
+            stored.append(receipt.message_id.ledgerId < 1 << 63)
+        assert stored == [True, True, False, False, True]
+        assert call(cluster, "PUT", f"{topic.path}/unload")[0] == 204
+        assert isinstance(received(client, 1)[0], pb.CommandCloseProducer)
+        looked_up(client, topic.name)
+        assert client.ask(producer(topic.name, 2, producer_name="p")).last_sequence_id == 8
+        assert client.ask(producer(topic.name, 3, producer_name="other")).last_sequence_id == -1
+
+
 # --- what is published
 
 
@@ -298,25 +364,76 @@ def publish_rate(cluster: Cluster) -> None:
 
 @scenario
 def dispatch_rates(cluster: Cluster) -> None:
-    rate = {
-        "dispatchThrottlingRateInMsg": 10,
-        "dispatchThrottlingRateInByte": -1,
-        "relativeToPublishRate": False,
-        "ratePeriodInSecond": 1,
-    }
-    for policy in ("dispatchRate", "subscriptionDispatchRate"):
+    deliveries_are_slowed_down(cluster, "Msg", dispatch_rate(dispatchThrottlingRateInMsg=10))
+
+
+@scenario
+def dispatch_rates_in_bytes(cluster: Cluster) -> None:
+    deliveries_are_slowed_down(cluster, "Bytes", dispatch_rate(dispatchThrottlingRateInByte=10_000))
+
+
+def dispatch_rate(**fields: Any) -> dict[str, Any]:
+    unlimited = {"dispatchThrottlingRateInMsg": -1, "dispatchThrottlingRateInByte": -1}
+    return {**unlimited, "relativeToPublishRate": False, "ratePeriodInSecond": 1, **fields}
+
+
+def deliveries_are_slowed_down(cluster: Cluster, kind: str, rate: dict[str, Any]) -> None:
+    """25 messages, of which each second lets through 10."""
+    for policy, by in (("dispatchRate", "Topic"), ("subscriptionDispatchRate", "Subscription")):
         topic = Topic(cluster, **{policy: rate})
         with RawClient(cluster.service_url) as client:
             client.ask(subscribe(topic.name))
-            topic.fill(25)
+            topic.fill(25, 1000)
             began = time.monotonic()
             client.send(commands.flow(1, 100))
             assert len(received(client, 25)) == 25
             assert time.monotonic() - began > 1.3
-            throttled = topic.subscription()
-            by = "Topic" if policy == "dispatchRate" else "Subscription"
-            assert throttled[f"dispatchThrottledMsgEventsBy{by}Limit"] > 0
-            assert throttled[f"dispatchThrottledBytesEventsBy{by}Limit"] == 0
+            events = {
+                name: count
+                for name, count in topic.subscription().items()
+                if "ThrottledMsg" in name or "ThrottledBytes" in name
+            }
+            assert events.pop(f"dispatchThrottled{kind}EventsBy{by}Limit") > 0
+            assert not any(events.values())
+
+
+@scenario
+def dispatch_rates_that_follow_the_producers(cluster: Cluster) -> None:
+    """Both do so, once the broker has computed what is published."""
+    rate = dispatch_rate(dispatchThrottlingRateInMsg=2, relativeToPublishRate=True)
+    topics = [Topic(cluster, dispatchRate=rate), Topic(cluster, subscriptionDispatchRate=rate)]
+    with RawClient(cluster.service_url) as consumers, RawClient(cluster.service_url) as producers:
+        for number, topic in enumerate(topics, 1):
+            consumers.ask(subscribe(topic.name, number=number))
+            producers.ask(producer(topic.name, number))
+        consumers.send(commands.flow(1, 5000) + commands.flow(2, 5000))
+        began, sent, got = time.monotonic(), 0, {1: 0, 2: 0}
+        while min(got.values()) < 2 * (time.monotonic() - began) + 50:
+            passed = time.monotonic() - began
+            assert passed < RATES_SECONDS_MAX, (got, sent)
+            if sent < 20 * passed:
+                producers.send(*(commands.send(number, sent, entry(b"x")) for number in got))
+                sent += 1
+            for command in [*arrived(producers), *arrived(consumers)]:
+                if command.HasField("message"):
+                    got[command.message.consumer_id] += 1
+
+
+@scenario
+def official_client_over_the_size_of_its_topic(cluster: Cluster) -> None:
+    """It closes the connection and sends again, until the message may pass; without end, its time-out does not come."""
+    topic = Topic(cluster, maxMessageSize=500)
+    with connected(cluster.service_url) as client:
+        sender = client.create_producer(topic.name, batching_enabled=False)
+        sender.send(b"small")
+        results: list[Any] = []
+        sender.send_async(b"x" * 1000, lambda result, _: results.append(result))
+        addresses: set[str] = set()
+        until(lambda: addresses.update(each["address"] for each in topic.stats()["publishers"]) or len(addresses) > 2)
+        assert results == []
+        topic.set("maxMessageSize", 2000)
+        assert until(lambda: results) == [pulsar.Result.Ok]
+    assert call(cluster, "GET", f"{topic.path}/internalStats")[1]["numberOfEntries"] == 2
 
 
 @scenario
@@ -346,6 +463,24 @@ def unacknowledged_messages_of_a_consumer(cluster: Cluster) -> None:
             assert (messages(client), unacknowledged(topic)) == ([], (3, True))
             client.send(ack(1, held[1]))
             assert (len(messages(client)), unacknowledged(topic)) == (2, (4, True))
+
+
+def alive(client: RawClient, request: bytes) -> Any:
+    """The answer to this request, of a client that answers when it is asked whether it lives."""
+    client.send(request)
+    while (command := client.receive().command).HasField("ping"):
+        client.send(commands.encode(pb.CommandPong()))
+    return command.ListFields()[1][1]
+
+
+def arrived(client: RawClient) -> list[Any]:
+    """The commands that are there, or come in a moment; a question whether we live is answered."""
+    found = []
+    while client.wait(0.01):
+        found.append(client.receive().command)
+        if found[-1].HasField("ping"):
+            client.send(commands.encode(pb.CommandPong()))
+    return found
 
 
 def unacknowledged(topic: Topic) -> tuple[int, bool]:
@@ -502,6 +637,9 @@ LONG_SCENARIOS = frozenset(
     {
         publish_rate,
         dispatch_rates,
+        dispatch_rates_in_bytes,
+        dispatch_rates_that_follow_the_producers,
+        official_client_over_the_size_of_its_topic,
         unacknowledged_messages_of_a_consumer,
         unacknowledged_messages_of_a_subscription,
         *QUOTA_SCENARIOS,

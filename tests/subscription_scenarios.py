@@ -10,7 +10,7 @@ import json
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -215,9 +215,9 @@ class Room:
 
 
 @contextmanager
-def room(broker: Addresses, namespace: str = "public/default") -> Iterator[Room]:
-    """A topic of its own, and everybody gone at the end."""
-    made = Room(broker, f"persistent://{namespace}/{uuid4().hex}")
+def room(broker: Addresses, namespace: str = "public/default", topic: str = "") -> Iterator[Room]:
+    """A topic of its own unless one is named, and everybody gone at the end."""
+    made = Room(broker, topic or f"persistent://{namespace}/{uuid4().hex}")
     try:
         yield made
     finally:
@@ -441,6 +441,61 @@ def failover_prefers_the_lowest_level_and_tells_everybody(broker: Addresses) -> 
 
 
 @scenario
+def statistics_tell_who_acted_and_what_waits(broker: Addresses) -> None:
+    with room(broker) as topic:
+        path = _path(topic.topic)
+        member, other = topic.member(), topic.member()
+        member.subscribe("shared")
+        request = pb.CommandSubscribe(topic=topic.topic, subscription="done", subType=EXCLUSIVE, consumer_id=1)
+        assert other.ask(request).type == pb.BaseCommand.SUCCESS
+        begun = now_ms()
+        first, *_ = topic.publish(3)
+        topic.publish(2, deliver_at_time=now_ms() + 3_600_000)
+        member.take(3)
+        member.acknowledge(first)
+        topic.broker.call("POST", f"{path}/subscription/done/skip_all")
+        topic.await_stats(msgBacklog=4, msgDelayed=2, unackedMessages=2)
+        stats = broker.call("GET", f"{path}/stats?getPreciseBacklog=true&getEarliestTimeInBacklog=true")
+        shared, done = stats["subscriptions"]["s"], stats["subscriptions"]["done"]
+        assert begun <= shared["earliestMsgPublishTimeInBacklog"] == stats["earliestMsgPublishTimeInBacklogs"]
+        assert shared["earliestMsgPublishTimeInBacklog"] <= now_ms()
+        assert done["earliestMsgPublishTimeInBacklog"] == -1
+        assert begun <= shared["consumers"][0]["lastAckedTimestamp"] <= now_ms()
+        assert stats["delayedMessageIndexSizeInBytes"] == shared["delayedMessageIndexSizeInBytes"] > 0
+        assert "activeConsumerName" not in shared
+        assert done["activeConsumerName"] == done["consumers"][0]["consumerName"]
+        shown = {"filterProcessedMsgCount", "dispatchThrottledMsgEventsByBrokerLimit"}
+        assert {key: shared[key] for key in shown} == dict.fromkeys(shown, 0)
+        shown = {"bytesOutInternalCounter", "ongoingTxnCount", "lastOffloadLedgerId", "systemTopicBytesInCounter"}
+        assert {key: stats[key] for key in shown} == dict.fromkeys(shown, 0)
+        cursors = broker.call("GET", f"{path}/internalStats")["cursors"]
+        assert [cursors[name]["messagesConsumedCounter"] for name in ("s", "done")] == [1, 5]
+
+
+@scenario
+def failover_consumers_take_partitions_in_turn_by_their_names(broker: Addresses) -> None:
+    base = f"persistent://public/default/{uuid4().hex}"
+    broker.call("PUT", f"{_path(base)}/partitions", 3)
+    with ExitStack() as rooms:
+        partitions = [rooms.enter_context(room(broker, topic=f"{base}-partition-{index}")) for index in range(3)]
+        for topic in partitions:
+            for name in ("b", "a"):
+                topic.member().subscribe(name, FAILOVER)
+        for topic, active in zip(partitions, ("a", "b", "a"), strict=True):
+            topic.await_stats(activeConsumerName=active)
+
+
+@scenario
+def what_a_subscription_is_marked_with_stays_when_unloaded(broker: Addresses) -> None:
+    with room(broker) as topic:
+        properties = [pb.KeyValue(key="of", value="clients")]
+        topic.member().subscribe(replicate_subscription_state=True, subscription_properties=properties)
+        topic.unload()
+        topic.member().subscribe()
+        topic.await_stats(isReplicated=True, isDurable=True, subscriptionProperties={"of": "clients"})
+
+
+@scenario
 def shared_goes_by_level_and_permits(broker: Addresses) -> None:
     with room(broker) as topic:
         low, high = topic.member(), topic.member()
@@ -468,6 +523,19 @@ def entries_acknowledged_one_by_one_stay_so_when_unloaded(broker: Addresses) -> 
         again.subscribe(permits=5000)
         assert ids(again.take(300)) == sent[::2]
         topic.await_stats(msgBacklog=300)
+
+
+@scenario
+def cumulative_acknowledgements_count_where_one_consumer_is_active(broker: Addresses) -> None:
+    for kind, left in ((EXCLUSIVE, 1), (FAILOVER, 1), (SHARED, 3), (KEY_SHARED, 3)):
+        with room(broker) as topic:
+            member = topic.member()
+            member.subscribe(kind=kind)
+            sent = topic.publish(3, partition_key="k")
+            assert ids(member.take(3)) == sent
+            upto = pb.MessageIdData(ledgerId=sent[1][0], entryId=sent[1][1])
+            member.ask(pb.CommandAck(consumer_id=1, ack_type=pb.CommandAck.Cumulative, message_id=[upto]))
+            topic.await_stats(msgBacklog=left)
 
 
 @scenario

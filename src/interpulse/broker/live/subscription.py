@@ -159,6 +159,11 @@ class Subscription:
             self._limit_dispatch()
             self.pump()
 
+    def follow(self, publish_messages: float, publish_bytes: float) -> None:
+        """The producers published so much per second in the last period."""
+        if self._gate is not None and self._gate.own_limit is not None:
+            self._gate.own_limit.follow(publish_messages, publish_bytes, self.now_ms())
+
     def _limit_dispatch(self) -> None:
         dispatch, limits = self._dispatch, self._owner.limits
         if dispatch is None or self._owner.remote_of(self.name) is not None:
@@ -385,7 +390,7 @@ class Subscription:
             out.messages,
             out.bytes,
             len(self._delayed or ()),
-            self._delayed.memory_bytes if self._delayed is not None else 0,
+            self.delayed_bytes,
             self._dispatch.replaying if self._dispatch else 0,
         )
 
@@ -432,7 +437,7 @@ class Subscription:
             **(self.throttled or NOT_THROTTLED),
             "nonContiguousDeletedMessagesRanges": ranges,
             "nonContiguousDeletedMessagesRangesSerializedSize": 0,
-            "delayedMessageIndexSizeInBytes": tracked.memory_bytes if tracked is not None else 0,
+            "delayedMessageIndexSizeInBytes": self.delayed_bytes,
             "subscriptionProperties": self.properties,
             "durable": self.durable,
             "replicated": self.replicate_state,
@@ -449,6 +454,11 @@ class Subscription:
     def _delayed(self) -> DelayedEntries | None:
         """Entries that wait for their time; None where they do not wait."""
         return self._dispatch.delayed if self._dispatch is not None else None
+
+    @property
+    def delayed_bytes(self) -> int:
+        """The memory of what waits for its time."""
+        return self._delayed.memory_bytes if self._delayed is not None else 0
 
     @property
     def throttled(self) -> Mapping[str, int] | None:
@@ -469,7 +479,6 @@ class Subscription:
             "readPosition": str(Position(read.ledger, read.entry + 1)),
             "waitingReadOp": bool(self.consumers),
             "pendingReadOps": 0,
-            "messagesConsumedCounter": 0,
             "cursorLedger": -1,
             "cursorLedgerLastEntry": -1,
             "individuallyDeletedMessages": f"[{','.join(texts)}]",

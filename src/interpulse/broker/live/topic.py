@@ -526,7 +526,10 @@ class Topic:
         self.reads.forget_unused()
         self.sequences.tick(self.now_ms())
         producers = [each.published for each in self.producers.by_name.values()]
-        self.limits.follow(sum(each.message_rate for each in producers), sum(each.byte_rate for each in producers))
+        published = (sum(each.message_rate for each in producers), sum(each.byte_rate for each in producers))
+        self.limits.follow(*published)
+        for subscription in self.subscriptions.values():
+            subscription.follow(*published)
 
     # --- ending
 

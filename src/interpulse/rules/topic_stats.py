@@ -7,14 +7,12 @@ from typing import Any
 
 __all__ = ["summed"]
 
-# Where a sum would mean nothing: times take the latest, averages and limits the largest.
+# Where a sum would mean nothing: other times take the latest, averages and limits the largest.
 _LARGEST = frozenset(
     {
         "averageMsgSize",
         "backlogQuotaLimitSize",
         "backlogQuotaLimitTime",
-        "earliestMsgPublishTimeInBacklog",
-        "earliestMsgPublishTimeInBacklogs",
         "lastAckedTimestamp",
         "lastConsumedFlowTimestamp",
         "lastConsumedTimestamp",
@@ -25,6 +23,9 @@ _LARGEST = frozenset(
         "topicCreationTimeStamp",
     }
 )
+
+_EARLIEST = frozenset({"earliestMsgPublishTimeInBacklog", "earliestMsgPublishTimeInBacklogs"})
+"""Times of which the first counts; 0 and -1 are none."""
 
 
 def summed(partitions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -40,6 +41,8 @@ def _joined(key: str, left: Any, right: Any) -> Any:
     if isinstance(left, bool) or isinstance(right, bool):
         return bool(left or right)
     if isinstance(left, int | float) and isinstance(right, int | float):
+        if key in _EARLIEST:
+            return min((each for each in (left, right) if each > 0), default=left)
         return max(left, right) if key in _LARGEST else left + right
     if isinstance(left, dict) and isinstance(right, dict):
         return summed([left, right])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from interpulse.rules.topic_stats import summed
 
 
@@ -24,6 +26,12 @@ def test_subscriptions_are_merged_by_name() -> None:
 
 def test_times_take_the_latest() -> None:
     assert summed([{"lastPublishTimeStamp": 5}, {"lastPublishTimeStamp": 9}]) == {"lastPublishTimeStamp": 9}
+
+
+@pytest.mark.parametrize(("parts", "first"), [((9, 5), 5), ((0, 9), 9), ((9, -1), 9), ((-1, -1), -1)])
+def test_the_oldest_message_that_waits_is_the_oldest_of_all(parts: tuple[int, int], first: int) -> None:
+    key = "earliestMsgPublishTimeInBacklog"
+    assert summed({key: each} for each in parts) == {key: first}
 
 
 def test_the_parts_are_left_alone() -> None:

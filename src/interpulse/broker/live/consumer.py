@@ -104,6 +104,7 @@ class Consumer:
 
     def acknowledge(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         if not self.closed:
+            self._last_acknowledged_ms = self._now_ms()
             self.acknowledged.messages += 1
             self._owner.acknowledge(self, position, ack_set)
 

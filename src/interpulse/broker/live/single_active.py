@@ -126,9 +126,7 @@ class SingleActiveDispatch:
 
     def stats(self) -> dict[str, Any]:
         """What this adds to the statistics of the subscription."""
-        active = self.active
-        shown = self.sub_type is SubType.FAILOVER and active is not None
-        return {"activeConsumerName": active.name} if shown and active is not None else {}
+        return {"activeConsumerName": self.active.name} if self.active is not None else {}
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
         """What this adds to the statistics of a consumer."""

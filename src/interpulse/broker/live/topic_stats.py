@@ -16,14 +16,44 @@ from interpulse.broker.live.measures import (
 )
 from interpulse.broker.live.stats import TrafficMeter, iso_time
 from interpulse.broker.live.subscription import Subscription
-from interpulse.broker.live.timeline import bytes_after
+from interpulse.broker.live.timeline import bytes_after, publish_time_of
+from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger
 
 if TYPE_CHECKING:
     from interpulse.broker.live.topic import Topic
 
-__all__ = ["internal_stats", "measure", "stats"]
+__all__ = ["add_earliest_times", "internal_stats", "measure", "stats"]
+
+_NEVER_IN_TOPICS = dict.fromkeys(
+    (
+        "abortedTxnCount",
+        "bytesOutInternalCounter",
+        "committedTxnCount",
+        "lastOffloadFailureTimeStamp",
+        "lastOffloadLedgerId",
+        "lastOffloadSuccessTimeStamp",
+        "offloadedStorageSize",
+        "ongoingTxnCount",
+        "systemTopicBytesInCounter",
+    ),
+    0,
+)
+"""What Pulsar counts and does not happen here: transactions, offloading, system topics."""
+
+_NEVER_IN_SUBSCRIPTIONS = dict.fromkeys(
+    (
+        "dispatchThrottledBytesEventsByBrokerLimit",
+        "dispatchThrottledMsgEventsByBrokerLimit",
+        "filterAcceptedMsgCount",
+        "filterProcessedMsgCount",
+        "filterRejectedMsgCount",
+        "filterRescheduledMsgCount",
+    ),
+    0,
+)
+"""The same: filters of entries, dispatch rates of whole brokers."""
 
 
 def stats(topic: Topic) -> dict[str, Any]:
@@ -54,7 +84,6 @@ def stats(topic: Topic) -> dict[str, Any]:
         **topic.backlog_keeper.stats(),
         "publishRateLimitedTimes": topic.limits.publish_throttled,
         "earliestMsgPublishTimeInBacklogs": 0,
-        "offloadedStorageSize": 0,
         "publishers": [each.stats() for each in producers],
         "waitingPublishers": len(topic.producers.waiting),
         "subscriptions": {
@@ -70,6 +99,8 @@ def stats(topic: Topic) -> dict[str, Any]:
             sum(1 for _ in each.cursor.ranges()) for each in subscriptions.values()
         ),
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "delayedMessageIndexSizeInBytes": sum(each.delayed_bytes for each in subscriptions.values()),
+        **_NEVER_IN_TOPICS,
         "compaction": topic.compaction.stats(),
         "topicCreationTimeStamp": topic.created_ms,
         "lastPublishTimeStamp": topic.last_publish_ms,
@@ -119,7 +150,26 @@ def _limits(topic: Topic) -> LimitMeasure:
 def _subscription(topic: Topic, subscription: Subscription) -> dict[str, Any]:
     body = subscription.stats()
     behind = bytes_after(topic.log.ledgers, subscription.cursor.mark_delete) if body["msgBacklog"] else 0
-    return body | {"backlogSize": behind}
+    return body | _NEVER_IN_SUBSCRIPTIONS | {"backlogSize": behind}
+
+
+async def add_earliest_times(topic: Topic, body: dict[str, Any]) -> None:
+    """Say in `stats` when the oldest message was published that a subscription waits for; -1 if it waits for none."""
+    for name, figures in body["subscriptions"].items():
+        figures["earliestMsgPublishTimeInBacklog"] = await _earliest_time(topic, name)
+    times = [each["earliestMsgPublishTimeInBacklog"] for each in body["subscriptions"].values()]
+    body["earliestMsgPublishTimeInBacklogs"] = min((each for each in times if each >= 0), default=0)
+
+
+async def _earliest_time(topic: Topic, subscription: str) -> int:
+    cursor = topic.subscriptions[subscription].cursor if subscription in topic.subscriptions else None
+    if cursor is None or not cursor.backlog(topic.last_durable()):
+        return -1
+    position = topic.log.next_position(cursor.mark_delete)
+    try:
+        return -1 if position is None else publish_time_of((await topic.read_entry(position)).payload)
+    except NotFound:
+        return -1  # it was acknowledged and trimmed meanwhile
 
 
 def _replication(topic: Topic, subscription: Subscription) -> dict[str, Any]:
@@ -153,7 +203,7 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
     """``PersistentTopicInternalStats``. As in Pulsar, the current ledger stands in the list with 0 entries."""
     ledgers = topic.log.ledgers
     current = ledgers[-1] if ledgers and not topic.log.terminated else None
-    cursors = {name: topic.subscriptions[name].internal_stats() for name in sorted(topic.subscriptions)}
+    cursors = {name: _cursor(topic, topic.subscriptions[name]) for name in sorted(topic.subscriptions)}
     if topic.deduplication is not None:
         cursors[DEDUPLICATION_CURSOR] = _deduplication_cursor(topic.deduplication.snapshot_position)
     compacted = topic.log.compacted.current
@@ -184,6 +234,12 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
         "schemaLedgers": [],
         "compactedLedger": _compacted_ledger(compacted),
     }
+
+
+def _cursor(topic: Topic, subscription: Subscription) -> dict[str, Any]:
+    """``messagesConsumedCounter`` counts as Pulsar's does: below zero while entries wait from before the loading."""
+    consumed = topic.entries_added - subscription.cursor.backlog(topic.last_durable())
+    return subscription.internal_stats() | {"messagesConsumedCounter": consumed}
 
 
 def _compacted_ledger(compacted: CompactedLedger | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from interpulse.broker.live.registry import AnyTopic
 from interpulse.broker.live.topic import Topic
+from interpulse.broker.live.topic_stats import add_earliest_times
 from interpulse.broker.rest.call import Answer, Call, Route, answer_json
 from interpulse.broker.rest.opening import existing_partitions, open_persistent, open_topic
 from interpulse.model.errors import OperationNotAllowed, PartitionedTopicNotFound
@@ -18,7 +19,15 @@ __all__ = ["ROUTES"]
 
 
 async def get_stats(call: Call) -> Answer:
-    return answer_json(await _with_status(call, call.topic, (await open_topic(call, call.topic)).stats()))
+    return answer_json(await _with_status(call, call.topic, await _stats(call, await open_topic(call, call.topic))))
+
+
+async def _stats(call: Call, topic: AnyTopic) -> dict[str, Any]:
+    """With ``getEarliestTimeInBacklog`` one entry of each backlog is read."""
+    body = topic.stats()
+    if call.flag("getEarliestTimeInBacklog", False) and isinstance(topic, Topic):
+        await add_earliest_times(topic, body)
+    return body
 
 
 async def _with_status(call: Call, name: TopicName, stats: dict[str, Any]) -> dict[str, Any]:
@@ -46,7 +55,7 @@ async def get_internal_info(call: Call) -> Answer:
 async def get_partitioned_stats(call: Call) -> Answer:
     """The sum over all partitions, and each of them unless ``perPartition`` is false."""
     metadata = await _partitioned(call)
-    each = {topic.name: topic.stats() for topic in await _partitions(call)}
+    each = {topic.name: await _stats(call, topic) for topic in await _partitions(call)}
     body: dict[str, Any] = summed(each.values()) | {"metadata": metadata.to_json()}
     if each:
         await _with_status(call, call.topic, body)

@@ -209,4 +209,5 @@ func transactionsRefused(r *room) {
 		client.Close()
 	}
 	require(err != nil, "a client with transactions is let in")
+	require(strings.Contains(strings.ToLower(err.Error()), "transaction"), "refused without a reason: %v", err)
 }

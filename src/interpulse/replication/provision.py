@@ -93,7 +93,8 @@ def obstacle_of(cluster: str, problem: Exception) -> Obstacle:
             f"see that {cluster} is up and its addresses right (clusters get {cluster}); it is tried again by itself"
         )
         return Obstacle("DISCONNECTED", str(problem), remedy)
-    remedy = f"see the log of {cluster} for the reason; it is tried again by itself"
+    where = f"that the address leads there (clusters get {cluster})"
+    remedy = f"see the log of {cluster} for the reason, and {where}; it is tried again by itself"
     if isinstance(problem, PulsarError) and problem.http_status in (401, 403):
         remedy = (
             f"give {cluster} credentials that may create topics there (clusters update {cluster} --auth-plugin ..., "

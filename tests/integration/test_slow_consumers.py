@@ -13,6 +13,7 @@ from tests.subscription_scenarios import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED
 pytestmark = pytest.mark.slow
 
 ENTRIES, ENTRY_BYTES = 160, 512 * 1024
+LARGE_ENTRIES, LARGE_ENTRY_BYTES = 20, 4 * 1024 * 1024
 KEPT_BYTES_MAX = 28 * 1024 * 1024
 """Output above its mark (4 MiB), one more piece of the log (5 MiB), and what the sockets of both ends take."""
 
@@ -72,3 +73,28 @@ def test_consumer_that_stops_reading_leaves_the_rest_to_its_neighbours(
         made.members.remove(deaf)
         rest = reading.take(ENTRIES - len(received))
         assert len([*received, *rest]) == len({each.id for each in [*received, *rest]}) == ENTRIES
+
+
+def test_many_consumers_that_stop_reading_are_bounded_together(pulsar_broker: InProcessBroker) -> None:
+    """Large messages, on subscriptions of one topic and of others; none of them waits for the next."""
+    addresses = Addresses(pulsar_broker.service_url, pulsar_broker.web_url)
+    with room(addresses) as shared, room(addresses) as own, RawClient(addresses.service_url) as producer:
+        for number in range(8):
+            topic = shared if number < 6 else own
+            deaf = topic.member()
+            request = pb.CommandSubscribe(topic=topic.topic, subscription=f"s{number}", subType=SHARED, consumer_id=1)
+            assert deaf.ask(request).type == pb.BaseCommand.SUCCESS
+            deaf._raw.send(commands.flow(1, 1_000_000))
+        reading = shared.member()
+        assert not reading.subscribe("reading", permits=1_000_000)
+        for number, name in enumerate((shared.topic, own.topic), start=1):
+            producer.ask(commands.lookup(number, name))
+            producer.ask(commands.producer(number + 2, number, name))
+            for sequence_id in range(LARGE_ENTRIES):
+                producer.send(commands.send(number, sequence_id, entry(bytes(LARGE_ENTRY_BYTES))))
+                assert producer.receive().command.type == pb.BaseCommand.SEND_RECEIPT
+        assert len(reading.take(LARGE_ENTRIES)) == LARGE_ENTRIES
+        sent = bytes_out(addresses, shared.topic) | bytes_out(addresses, own.topic)
+        assert sent.pop("s reading") > LARGE_ENTRIES * LARGE_ENTRY_BYTES
+        assert len(sent) == 8
+        assert 0 < min(sent.values()) <= max(sent.values()) < KEPT_BYTES_MAX

@@ -1,9 +1,12 @@
 """The data source in a local Spark."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from interpulse.client.sync import Client
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
+from interpulse.spark.session import make_active
 
 pytestmark = pytest.mark.spark
 
@@ -164,3 +167,18 @@ def _name(text):
     from interpulse.model.names import TopicName
 
     return TopicName.parse(text)
+
+
+def test_thread_that_did_not_begin_the_session_writes_once_it_is_active_there(spark, options, topic):
+    frame = spark.range(3).selectExpr("cast(id as string) as value")
+
+    def write(*, active):
+        if active:
+            make_active(spark)
+        frame.write.format("pulsar").options(**options).mode("append").save()
+
+    with ThreadPoolExecutor(1) as thread:
+        with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+            thread.submit(write, active=False).result()
+        thread.submit(write, active=True).result()
+    assert values_of(spark.read.format("pulsar").options(**options).load()) == [0, 1, 2]

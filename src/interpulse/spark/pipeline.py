@@ -32,6 +32,7 @@ from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.progress import BatchProgress
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
 from interpulse.spark.selection import partitions_of
+from interpulse.spark.session import make_active
 from interpulse.spark.state_files import HeldRange, LaneFiles, write_atomically
 from interpulse.spark.target_presence import TargetPresence
 from interpulse.spark.target_topics import check_deduplicating, ensure_deduplication
@@ -225,13 +226,17 @@ class Pipeline:
         provisioner = TopicProvisioner(partial(topic_shape, self.source), self.target, creation_allowed=rules.create)
         count, change = await provisioner.ensure_topic(topic, equal_before=self._equal_before(topic, before))
         if self.config.copy_schemas:
-            await copy_schemas(self.source, topic, self._register_schema)
+            first = TopicName.parse(partitions_of(topic, count)[0])
+            await copy_schemas(self.source, topic, lambda _, schema: self._register_schema(first, schema))
         if not before.is_ready:
             await check_deduplicating(self.target, partitions_of(topic, count))
         return count, change
 
     async def _register_schema(self, topic: TopicName, schema: SchemaInfo) -> None:
-        """As the lane, not through the admin API: what replicators may register is the target's to say."""
+        """As the lane, not through the admin API: what replicators may register is the target's to say.
+
+        ``topic`` is one that holds entries: Pulsar finds no topic of the name of a partitioned one here.
+        """
         connection = await self.session.connect(topic)
         await store_schema(connection, topic, schema, producer_name=self.lane_name)
 
@@ -337,6 +342,7 @@ class Pipeline:
 
     def _start_query(self) -> StreamingQuery:
         assert self.spark is not None
+        make_active(self.spark)
         limits = self.config.limits
         rows = self.spark.readStream.format("pulsar").options(**self._source_options()).load()
         writer = rows.writeStream.format("pulsar").options(**self._sink_options())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkMissing", "check_spark_installed", "recommended_conf", "start_session"]
+__all__ = ["SparkMissing", "check_spark_installed", "make_active", "recommended_conf", "start_session"]
 
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java moves our data and computes nothing: without its second compiler it is warm sooner, and not slower afterwards
@@ -82,3 +82,14 @@ def start_session(
     spark: SparkSession = builder.getOrCreate()
     register(spark)
     return spark
+
+
+def make_active(spark: SparkSession) -> None:
+    """Let this thread start queries: Spark looks for a sink's format in the thread's active session, and nowhere else.
+
+    Only the thread that began the session has one; in others a query ends with DATA_SOURCE_NOT_FOUND. PySpark offers no
+    call for it, and does the same before it makes a data frame of local rows.
+    """
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None, "a classic session, not a remote one"
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)

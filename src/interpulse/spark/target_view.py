@@ -105,23 +105,26 @@ class BrokerTarget:
 
     async def schema_version(self, topic: str, version: bytes) -> bytes | None:
         """Registers the schema on the target when it is met for the first time. Raises IncompatibleSchema."""
-        base = TopicName.parse(topic).base
-        key = (base, version)
+        name = TopicName.parse(topic)
+        key = (name.base, version)
         if key not in self._versions:
-            self._versions[key] = await self._translated(base, version)
+            self._versions[key] = await self._translated(name, version)
         return self._versions[key]
 
-    async def _translated(self, base: TopicName, version: bytes) -> bytes | None:
+    async def _translated(self, name: TopicName, version: bytes) -> bytes | None:
         if self._source is None:
             return None
-        found = await self._source.lookup.schema(base, version)
+        found = await self._source.lookup.schema(name.base, version)
         if found is None:
-            raise MetadataError(f"{base}: the source does not know schema version {version.hex()} of its own entries")
-        return await self._stored(base, found)
+            raise MetadataError(
+                f"{name.base}: the source does not know schema version {version.hex()} of its own entries"
+            )
+        return await self._stored(name, found)
 
-    async def _stored(self, base: TopicName, found: VersionedSchema) -> bytes:
-        connection = await self._session.connect(base)
-        return await store_schema(connection, base, found.schema, producer_name=self._producer_name)
+    async def _stored(self, name: TopicName, found: VersionedSchema) -> bytes:
+        """On a topic that holds entries: Pulsar finds none of the name of a partitioned one here."""
+        connection = await self._session.connect(name)
+        return await store_schema(connection, name, found.schema, producer_name=self._producer_name)
 
 
 async def last_position(session: Session, topic: TopicName) -> Position:

@@ -1,5 +1,6 @@
 """The replication job as a child process, and what its tests look at on the clusters."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -9,7 +10,9 @@ from collections import Counter
 
 import psutil
 
+from interpulse.client.admin import AdminClient
 from interpulse.client.sync import Client
+from interpulse.model.errors import NotFound
 
 TOPIC = "persistent://public/default/flights"
 PARTITIONS = 4
@@ -71,6 +74,23 @@ def publish(broker, values, **options):
         for value in values:
             producer.send_async(str(value).encode(), key=f"k{value % 50}", properties={"n": str(value)})
         producer.flush()
+
+
+def stored_entries(broker, *topics):
+    """How many entries the topics, else all partitions, hold: asked again and again it costs little, unlike reading."""
+    names = topics or [f"{TOPIC}-partition-{index}" for index in range(PARTITIONS)]
+
+    async def of(admin, name):
+        try:
+            return (await admin.topics.internal_stats(name))["numberOfEntries"]
+        except NotFound:
+            return 0
+
+    async def add():
+        async with AdminClient(broker.web_url) as admin:
+            return sum([await of(admin, name) for name in names])
+
+    return asyncio.run(add())
 
 
 def read_all(broker):

@@ -7,7 +7,7 @@ import pytest
 from interpulse.client.sync import Client
 from interpulse.testing import InProcessBroker
 from tests.cli_cluster import CliCluster
-from tests.spark.replication_job import wait_until
+from tests.spark.replication_job import stored_entries, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -35,9 +35,11 @@ def publish(cluster, topic, *values):
             producer.send(value.encode())
 
 
+def wait_for(cluster, **counts):
+    wait_until(lambda: [stored_entries(cluster, f"{NAMESPACE}/{topic}") for topic in counts] == [*counts.values()])
+
+
 def arrived(cluster, topic):
-    if cluster.attempt(f"topics stats {NAMESPACE}/{topic}")[0] != 0:
-        return []
     found = []
     with Client(cluster.service_url) as client, client.create_reader(f"{NAMESPACE}/{topic}") as reader:
         while reader.has_message_available():
@@ -55,18 +57,18 @@ def test_topics_are_replicated_as_long_as_their_own_policies_say(east, west):
         east.run(f"topics set-replication-clusters {NAMESPACE}/{topic} -c east,west")
         publish(east, topic, "one")
     publish(east, "home", "one")
-    wait_until(lambda: (arrived(west, "x"), arrived(west, "z")) == (["one"], ["one"]))
+    wait_for(west, x=1, z=1)
     wait_until(lambda: east.json(f"topics replication-status {NAMESPACE}/x -o json")[0]["state"] == "REPLICATING")
     assert east.run(f"topics replication-status {NAMESPACE}/home") == "Nothing is replicated from here.\n"
 
     east.run(f"topics remove-replication-clusters {NAMESPACE}/x")
     publish(east, "x", "while nobody asks")
     publish(east, "z", "two")
-    wait_until(lambda: arrived(west, "z") == ["one", "two"])
+    wait_for(west, z=2)
     east.run(f"topics set-replication-clusters {NAMESPACE}/x -c east,west")
     publish(east, "x", "three")
     publish(east, "z", "three")
-    wait_until(lambda: arrived(west, "x")[-1:] == ["three"])
-    wait_until(lambda: arrived(west, "z") == ["one", "two", "three"])
+    wait_for(west, x=2, z=3)
     assert arrived(west, "x") == ["one", "three"]
+    assert arrived(west, "z") == ["one", "two", "three"]
     assert west.run(f"topics list {NAMESPACE}").splitlines() == [f"persistent://{NAMESPACE}/{name}" for name in "xz"]

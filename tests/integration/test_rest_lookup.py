@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -113,7 +114,9 @@ async def test_batch_when_asked_in_another_way_then_405() -> None:
         assert (await call(broker.web_url, "GET", TOPICS)).status == 405
 
 
-async def test_lookups_when_a_peer_cluster_has_the_namespace_then_redirect_or_group() -> None:
+@pytest.fixture
+async def moved() -> AsyncIterator[RestBroker]:
+    """A broker whose namespace ``public/moved`` is served by the peer cluster ``west``."""
     async with rest_broker() as broker:
         rooms, namespace = broker.rooms, NamespaceName("public", "moved")
         local = await rooms.clusters.get("standalone")
@@ -122,16 +125,40 @@ async def test_lookups_when_a_peer_cluster_has_the_namespace_then_redirect_or_gr
         await rooms.clusters.put("west", west)
         await rooms.namespaces.create(namespace, NamespacePolicies())
         await rooms.namespaces.update_policies(namespace, lambda old: old.changed(replication_clusters=("west",)))
-        path = "/lookup/v2/topic/persistent/public/moved/a+b"
-        single = await call(broker.web_url, "GET", path)
-        assert (single.status, single.headers["Location"]) == (307, f"http://west:8080{path}?authoritative=true")
-        reply = await post(broker, {"topics": ["public/moved/t", "x"]})
-        assert reply.status == 200
-        groups = {group["brokerUrl"]: (group["response"], group["topics"]) for group in reply.json["groups"]}
-        assert groups == {
-            "pulsar://west:6650": ("Redirect", ["public/moved/t"]),
-            "pulsar://127.0.0.1:1": ("Connect", ["x"]),
-        }
+        yield broker
+
+
+async def test_lookups_when_a_peer_cluster_has_the_namespace_then_redirect_or_group(moved: RestBroker) -> None:
+    path = "/lookup/v2/topic/persistent/public/moved/a+b"
+    single = await call(moved.web_url, "GET", path)
+    assert (single.status, single.headers["Location"]) == (307, f"http://west:8080{path}?authoritative=true")
+    reply = await post(moved, {"topics": ["public/moved/t", "x"]})
+    assert reply.status == 200
+    groups = {group["brokerUrl"]: (group["response"], group["topics"]) for group in reply.json["groups"]}
+    assert groups == {
+        "pulsar://west:6650": ("Redirect", ["public/moved/t"]),
+        "pulsar://127.0.0.1:1": ("Connect", ["x"]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "below", "query", "body"),
+    [
+        ("GET", "/partitions", "?checkAllowAutoCreation=true", None),
+        ("PUT", "/partitions", "", 3),
+        ("PUT", "", "", None),
+    ],
+    ids=["pip344-peer-cluster", "create-partitioned-peer-cluster", "create-peer-cluster"],
+)
+async def test_topic_when_a_peer_cluster_has_its_namespace_then_redirect(
+    moved: RestBroker, method: str, below: str, query: str, body: int | None
+) -> None:
+    path = f"/admin/v2/persistent/public/moved/a+b{below}"
+    reply = await call(moved.web_url, method, path + query, body)
+    there = f"{query}&authoritative=false" if query else "?authoritative=false"
+    assert (reply.status, reply.headers["Location"]) == (307, f"http://west:8080{path}{there}")
+    listed = await call(moved.web_url, "GET", "persistent/public/moved")
+    assert listed.json == []
 
 
 def get_with_header(web_url: str, path: str, header: str) -> int:

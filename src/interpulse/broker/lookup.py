@@ -204,6 +204,10 @@ class Lookups:
         sort_by_owner(topics, views, self._ownership.owner(request.options), answer)
         return answer
 
+    async def peer(self, namespace: NamespaceName) -> LookupTarget | None:
+        """The peer cluster that serves the namespace in this one's place, if there is one; raises MetadataError."""
+        return (await self._view(namespace)).peer
+
     # --- namespaces
 
     async def _views_of(self, topics: Iterable[TopicName]) -> dict[NamespaceName, NamespaceView | PulsarError]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.fields import is_whole_number
 from interpulse.broker.rest.opening import open_each, open_persistent
+from interpulse.broker.rest.peers import or_at_peer
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
@@ -138,6 +139,15 @@ async def truncate(call: Call) -> Answer:
     return DONE
 
 
+async def trim(call: Call) -> Answer:
+    """Forget what nobody needs any more, of all partitions if there are any, without waiting for the next round."""
+    if not call.topic.is_persistent:
+        raise OperationNotAllowed(f"{call.topic} is not persistent: it keeps no messages")
+    async for topic in open_each(call):
+        await (await open_persistent(call, topic.name)).trim()
+    return Answer(200)
+
+
 async def unload(call: Call) -> Answer:
     topic = call.topic
     partitions = await call.rooms.lifecycle.partitions(topic, create=False)
@@ -157,10 +167,10 @@ _TOPIC: Final = f"{_NAMESPACE}/{{topic}}"
 ROUTES: Final = (
     Route("GET", _NAMESPACE, list_topics),
     Route("GET", f"{_NAMESPACE}/partitioned", list_partitioned),
-    Route("PUT", _TOPIC, create_topic),
+    Route("PUT", _TOPIC, or_at_peer(create_topic)),
     Route("DELETE", _TOPIC, delete_topic),
-    Route("GET", f"{_TOPIC}/partitions", get_partitions),
-    Route("PUT", f"{_TOPIC}/partitions", create_partitioned),
+    Route("GET", f"{_TOPIC}/partitions", or_at_peer(get_partitions, "/partitions")),
+    Route("PUT", f"{_TOPIC}/partitions", or_at_peer(create_partitioned, "/partitions")),
     Route("POST", f"{_TOPIC}/partitions", expand),
     Route("DELETE", f"{_TOPIC}/partitions", delete_partitioned),
     Route("POST", f"{_TOPIC}/createMissedPartitions", create_missed_partitions),
@@ -168,5 +178,6 @@ ROUTES: Final = (
     Route("PUT", f"{_TOPIC}/properties", update_properties),
     Route("DELETE", f"{_TOPIC}/properties", delete_property),
     Route("DELETE", f"{_TOPIC}/truncate", truncate),
+    Route("POST", f"{_TOPIC}/trim", trim),
     Route("PUT", f"{_TOPIC}/unload", unload),
 )

@@ -89,8 +89,10 @@ class DelayedEntries:
 
     def add(self, position: Position, deliver_at_ms: int) -> None:
         """Keep an entry until its time."""
-        heappush(self._heap, _packed(deliver_at_ms, position))
-        self._arm()
+        packed = _packed(deliver_at_ms, position)
+        heappush(self._heap, packed)
+        if self._handle is None or self._heap[0] == packed:
+            self._arm()
 
     def due(self, count_max: int) -> list[Position]:
         """Take out entries whose time has come, those of the earliest time first."""

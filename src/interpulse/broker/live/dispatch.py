@@ -6,8 +6,10 @@ One permit is one message. An entry goes to a receiver that has at least one per
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Protocol, TypeVar
 
@@ -132,7 +134,7 @@ class KeyRing:
 
     def __init__(self, sharers: Iterable[str], sticky: Mapping[str, Sequence[KeyRange]]) -> None:
         """``sharers`` and the keys of ``sticky`` identify consumers."""
-        self._points = sorted((point, sharer) for sharer in sharers for point in _points_of(sharer))
+        self._points = sorted(chain.from_iterable(map(_points_of, sharers)))
         self._ranges = sorted((each.start, each.end, owner) for owner, ranges in sticky.items() for each in ranges)
 
     def owner(self, slot: int) -> str | None:
@@ -146,17 +148,20 @@ class KeyRing:
 
     def ranges_of(self, owner: str) -> list[KeyRange]:
         """The slots that this consumer gets; the slot 0 does not occur."""
-        mine = [KeyRange(start, end) for start, end, other in self._ranges if other == owner]
-        if mine or not self._points:
-            return mine
+        return list(self._parts.get(owner, ()))
+
+    @cached_property
+    def _parts(self) -> Mapping[str, list[KeyRange]]:
+        """Per consumer: the slots that it gets. Statistics ask for each, and would walk round the ring every time."""
+        parts: dict[str, list[KeyRange]] = defaultdict(list)
+        for start, end, owner in self._ranges:
+            parts[owner].append(KeyRange(start, end))
         start = 1
-        for point, sharer in [*self._points, (STICKY_SLOTS - 1, self._points[0][1])]:
-            if point < start:
-                continue
-            if sharer == owner:
-                _append_range(mine, KeyRange(start, point))
-            start = point + 1
-        return mine
+        for point, sharer in [*self._points, *((STICKY_SLOTS - 1, sharer) for _, sharer in self._points[:1])]:
+            if point >= start:
+                _append_range(parts[sharer], KeyRange(start, point))
+                start = point + 1
+        return parts
 
 
 def _append_range(ranges: list[KeyRange], following: KeyRange) -> None:
@@ -167,10 +172,11 @@ def _append_range(ranges: list[KeyRange], following: KeyRange) -> None:
         ranges.append(following)
 
 
-@lru_cache(maxsize=10_000)
-def _points_of(sharer: str) -> tuple[int, ...]:
-    """Where a consumer stands on the ring."""
-    return tuple(murmur3_hash(f"{sharer}#{point}".encode()) % STICKY_SLOTS for point in range(_POINTS_PER_RECEIVER))
+@lru_cache(maxsize=2_000)
+def _points_of(sharer: str) -> tuple[tuple[int, str], ...]:
+    """Where a consumer stands on the ring, in order."""
+    hashes = (murmur3_hash(f"{sharer}#{point}".encode()) for point in range(_POINTS_PER_RECEIVER))
+    return tuple(sorted((each % STICKY_SLOTS, sharer) for each in hashes))
 
 
 def overlapping(one: KeyRange, other: KeyRange) -> bool:

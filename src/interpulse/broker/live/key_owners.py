@@ -15,7 +15,8 @@ class KeyOwners:
     def __init__(self) -> None:
         self._consumers: dict[str, Consumer] = {}
         """By name; one whose name is taken gets a number behind it."""
-        self._ring = KeyRing((), {})
+        self._ring: KeyRing | None = None
+        """None until somebody asks: consumers often come and go many together."""
         self._known: dict[int, Consumer | None] = {}
 
     def __contains__(self, consumer: Consumer) -> bool:
@@ -34,29 +35,34 @@ class KeyOwners:
             number += 1
             label = f"{consumer.name}~{number}"
         self._consumers[label] = consumer
-        self._build()
+        self._changed()
 
     def leave(self, consumer: Consumer) -> None:
         self._consumers = {label: each for label, each in self._consumers.items() if each is not consumer}
-        self._build()
+        self._changed()
 
     def owner(self, slot: int) -> Consumer | None:
         """None if nobody takes this slot."""
         try:
             return self._known[slot]
         except KeyError:
-            owner = self._known[slot] = self._consumers.get(self._ring.owner(slot) or "")
+            owner = self._known[slot] = self._consumers.get(self._built().owner(slot) or "")
             return owner
 
     def ranges_of(self, consumer: Consumer) -> list[KeyRange]:
         """The slots that belong to a consumer."""
         label = next((label for label, each in self._consumers.items() if each is consumer), "")
-        return self._ring.ranges_of(label)
+        return self._built().ranges_of(label)
 
-    def _build(self) -> None:
-        sticky = {label: _ranges(each) for label, each in self._consumers.items() if _ranges(each)}
-        self._ring = KeyRing((label for label in self._consumers if label not in sticky), sticky)
+    def _changed(self) -> None:
+        self._ring = None
         self._known.clear()
+
+    def _built(self) -> KeyRing:
+        if self._ring is None:
+            sticky = {label: _ranges(each) for label, each in self._consumers.items() if _ranges(each)}
+            self._ring = KeyRing((label for label in self._consumers if label not in sticky), sticky)
+        return self._ring
 
 
 def _ranges(consumer: Consumer) -> tuple[KeyRange, ...]:

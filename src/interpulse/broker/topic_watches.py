@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
 from interpulse.broker import keys
@@ -31,7 +32,8 @@ class TopicWatch:
     """One watcher: the persistent topics and partitions that match, system topics left out. Made by `TopicWatches`."""
 
     def __init__(self, pattern: TopicPattern, on_change: Callable[[], None]) -> None:
-        self.names: set[str] = set()
+        self.names: list[str] = []
+        """Sorted, which makes their hash cheap: it is told with every change."""
         self._pattern = pattern
         self._on_change = on_change
         self._new: set[str] = set()
@@ -50,11 +52,12 @@ class TopicWatch:
 
     def update(self, new: Collection[TopicName], gone: Collection[TopicName]) -> None:
         """The namespace has changed."""
-        for name in {str(topic) for topic in gone} & self.names:
-            self.names.remove(name)
-            _note(name, there=self._gone, unless=self._new)
-        for name in {str(topic) for topic in new if self._pattern.matches(topic)} - self.names:
-            self.names.add(name)
+        for name in map(str, gone):
+            if _has(self.names, name):
+                del self.names[bisect_left(self.names, name)]
+                _note(name, there=self._gone, unless=self._new)
+        for name in self._unknown(new):
+            insort(self.names, name)
             _note(name, there=self._new, unless=self._gone)
         if self.has_changes:
             self._on_change()
@@ -63,8 +66,20 @@ class TopicWatch:
         """Find what matches, while :meth:`update` is called for what changes meanwhile."""
         remaining: Iterator[TopicName] = iter(list(topics))
         while some := list(itertools.islice(remaining, _NAMES_AT_ONCE)):
-            self.names.update(str(topic) for topic in some if topic in topics and self._pattern.matches(topic))
+            self.names += self._unknown(topic for topic in some if topic in topics)
+            self.names.sort()
             await asyncio.sleep(0)
+
+    def _unknown(self, topics: Iterable[TopicName]) -> list[str]:
+        """Those that match, and are not among the names."""
+        matching = {str(topic) for topic in topics if self._pattern.matches(topic)}
+        return [name for name in matching if not _has(self.names, name)]
+
+
+def _has(names: Sequence[str], name: str) -> bool:
+    """Whether a sorted list has this name."""
+    index = bisect_left(names, name)
+    return index < len(names) and names[index] == name
 
 
 def _note(name: str, *, there: set[str], unless: set[str]) -> None:

@@ -44,7 +44,7 @@ class TopicWatcher:
             raise ServiceNotReady("Topic list watcher is already being created on this connection")
         watch.take_changes()
         current = topics_hash(watch.names)
-        names = [] if known_hash == current else sorted(watch.names)
+        names = [] if known_hash == current else watch.names
         answer = commands.watch_topic_list_success(request_id, self._id, names, topics_hash=current)
         self._connection.output.send(answer)
         self._announced = True

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from interpulse.model.errors import AlreadyClosed, InvalidTopicName, OperationTimeout, TopicNotFound
+from interpulse.model.ids import EARLIEST
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.sync import Client
 from interpulse.testing.broker import InProcessBroker
@@ -112,3 +113,30 @@ def test_import_starts_no_thread_no_loop_and_loads_no_http_library() -> None:
         "assert asyncio._get_running_loop() is None\n"
     )
     subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_arguments_when_of_another_type_then_are_refused_by_name(pulsar_broker: InProcessBroker) -> None:
+    with (
+        Client(pulsar_broker.service_url) as client,
+        client.subscribe(TOPIC, "s") as consumer,
+        client.create_producer(TOPIC) as producer,
+    ):
+        producer.send("hello")
+        message = consumer.receive(5000)
+        for call, said in (
+            (lambda: consumer.acknowledge(message.id), "message=MessageId.* expected Message"),
+            (lambda: consumer.seek("earliest"), "target='earliest' is of type str"),
+            (lambda: producer.send({"a": 1}), "content is of type dict"),
+            (lambda: producer.send(b"", key=5), "key=5 must be str or bytes"),
+            (lambda: producer.send(b"", properties={"a": 1}), "must have names and values of type str"),
+            (lambda: producer.send(b"", replication_clusters="west"), "replication_clusters='west'"),
+            (lambda: client.create_producer(None), "topic=None"),
+            (lambda: client.subscribe(TOPIC, 5), "subscription=5"),
+        ):
+            with pytest.raises(TypeError, match=said):
+                call()
+        consumer.seek(EARLIEST)
+        assert consumer.receive(5000).content == b"hello"
+        consumer.add_topics("other")
+        assert consumer.topics == [TOPIC, TOPIC.replace("/t", "/other")]
+        assert list(client.lookup_batch("other")) == ["other"]

@@ -123,16 +123,24 @@ class EntryBuilder:
 
 def _set_keys(metadata: pb.MessageMetadata | pb.SingleMessageMetadata, message: OutgoingMessage) -> None:
     key = key_text(message.key)
-    if key is not None:
-        metadata.partition_key = key
-        if isinstance(message.key, bytes):
-            metadata.partition_key_b64_encoded = True
-    if message.ordering_key is not None:
-        metadata.ordering_key = message.ordering_key
+    try:
+        if key is not None:
+            metadata.partition_key = key
+            if isinstance(message.key, bytes):
+                metadata.partition_key_b64_encoded = True
+        if message.ordering_key is not None:
+            metadata.ordering_key = message.ordering_key
+    except TypeError as error:
+        raise TypeError(
+            f"key={message.key!r} must be str or bytes, ordering_key={message.ordering_key!r} bytes"
+        ) from error
 
 
 def _pairs(message: OutgoingMessage) -> list[pb.KeyValue]:
-    return [pb.KeyValue(key=key, value=value) for key, value in message.properties.items()]
+    try:
+        return [pb.KeyValue(key=key, value=value) for key, value in message.properties.items()]
+    except (TypeError, AttributeError) as error:
+        raise TypeError(f"properties={message.properties!r} must have names and values of type str") from error
 
 
 class Batcher:

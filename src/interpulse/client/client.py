@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from interpulse.client.checks import check_type, topic_name, topic_names
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.consumer_config import ConsumerConfig
 from interpulse.client.entries import EntryReader
@@ -70,7 +71,7 @@ class Client:
 
     async def create_producer(self, topic: str, **options: Any) -> Producer:
         """A producer, registered with the broker of every partition. ``options``: :class:`ProducerConfig`."""
-        producer = Producer(self.session, TopicName.parse(topic.strip()), ProducerConfig(**options))
+        producer = Producer(self.session, topic_name(topic), ProducerConfig(**options))
         await producer.open()
         self._keep(producer)
         return producer
@@ -80,10 +81,10 @@ class Client:
     ) -> Consumer:
         """A consumer of one or several topics, or of all topics of a namespace that match a compiled expression, now
         and later: ``re.compile("public/default/flights-.*")``. ``options``: :class:`ConsumerConfig`."""
-        names = [topics] if isinstance(topics, str) else topics
-        if not names or not subscription:
+        wanted = TopicsPattern.of(topics) if isinstance(topics, re.Pattern) else topic_names(topics)
+        if not wanted or not subscription:
             raise InvalidRequest("a consumer needs at least one topic and the name of its subscription")
-        wanted = TopicsPattern.of(names) if isinstance(names, re.Pattern) else _parsed(names)
+        check_type("subscription", subscription, str)
         consumer = Consumer(self.session, wanted, subscription, ConsumerConfig(**options))
         await consumer.open()
         self._keep(consumer)
@@ -94,17 +95,17 @@ class Client:
     ) -> Reader:
         """A reader of one or several topics from ``start`` (EARLIEST, LATEST or a message) on. ``options``:
         :class:`ReaderConfig`."""
-        names = [topics] if isinstance(topics, str) else topics
+        names = topic_names(topics)
         if not names:
             raise InvalidRequest("a reader needs at least one topic")
-        reader = Reader(self.session, _parsed(names), ReaderConfig(start=start, **options))
+        reader = Reader(self.session, names, ReaderConfig(start=start, **options))
         await reader.open()
         self._keep(reader)
         return reader
 
     async def create_table_view(self, topic: str, **options: Any) -> TableView[Any]:
         """The newest value of every key of a topic, held up to date. ``options``: :class:`TableViewConfig`."""
-        view = TableView[Any](self.session, TopicName.parse(topic.strip()), TableViewConfig(**options))
+        view = TableView[Any](self.session, topic_name(topic), TableViewConfig(**options))
         await view.open()
         self._keep(view)
         return view
@@ -137,7 +138,7 @@ class Client:
         topic may come into being. ``create=True`` lets a missing topic become what the broker's policy says. Calling
         without ``create`` is deprecated and means True.
         """
-        name = TopicName.parse(topic.strip())
+        name = topic_name(topic)
         asked = asked_to_create(create)
         count = await self.session.lookup.partitions(name, create=asked, fallback_on_old_broker=fallback_on_old_broker)
         return [str(part) for part in partition_names(name, count)]
@@ -148,7 +149,8 @@ class Client:
         One question for many topics where the broker offers that, else one for each. Nothing is created. What may pass
         is asked again until the lookup timeout.
         """
-        names = {topic: _name_or_failure(topic) for topic in topics}
+        listed = [topics] if isinstance(topics, str) else topics
+        names = {topic: _name_or_failure(topic) for topic in listed}
         asked = [name for name in names.values() if isinstance(name, TopicName)]
         answers = await self.session.lookup.brokers(asked)
         return {topic: answers[name] if isinstance(name, TopicName) else name for topic, name in names.items()}
@@ -190,12 +192,8 @@ class Client:
         await self.close()
 
 
-def _parsed(names: Sequence[str]) -> list[TopicName]:
-    return list(dict.fromkeys(TopicName.parse(name.strip()) for name in names))
-
-
 def _name_or_failure(topic: str) -> TopicName | InvalidTopicName:
     try:
-        return TopicName.parse(topic.strip())
+        return topic_name(topic)
     except InvalidTopicName as error:
         return error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from interpulse.client.auth import Credentials
+from interpulse.client.checks import check_least, check_type
 from interpulse.model.clusters import shown_address
 
 if TYPE_CHECKING:  # http.py brings an HTTP library along, which only http:// service URLs need
@@ -115,4 +116,16 @@ class ClientConfig:
     """The service URL, parsed."""
 
     def __post_init__(self) -> None:
+        check_type("service_url", self.service_url, str)
+        check_least(
+            1,
+            operation_timeout_ms=self.operation_timeout_ms,
+            lookup_timeout_ms=self.lookup_timeout_ms,
+            connect_timeout_ms=self.connect_timeout_ms,
+            keep_alive_interval_ms=self.keep_alive_interval_ms,
+            backoff_initial_ms=self.backoff_initial_ms,
+            backoff_max_ms=self.backoff_max_ms,
+            concurrent_lookups_max=self.concurrent_lookups_max,
+            batch_lookup_topics_max=self.batch_lookup_topics_max,
+        )
         object.__setattr__(self, "url", ServiceUrl.parse(self.service_url))

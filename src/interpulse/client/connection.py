@@ -87,7 +87,8 @@ class Connection(asyncio.Protocol):
             if isinstance(error, TimeoutError):
                 raise NotConnected(f"{address} did not answer within {config.connect_timeout_ms} ms") from None
             if isinstance(error, OSError):
-                raise NotConnected(f"cannot connect to {address}: {error.strerror or error}") from error
+                reason = error.strerror or str(error) or type(error).__name__
+                raise NotConnected(f"cannot connect to {address}: {reason}") from error
             raise
         return connection
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from interpulse.client.checks import check_choice, check_least, check_pairs, check_type
 from interpulse.client.lookup import TopicMode
 from interpulse.client.partition_watch import check_interval
 from interpulse.model.schemas import SchemaInfo
@@ -148,6 +149,18 @@ class ConsumerConfig:
     def __post_init__(self) -> None:
         check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
         check_interval("pattern_discovery_interval_ms", self.pattern_discovery_interval_ms)
+        check_choice("subscription_type", self.subscription_type, SubscriptionType)
+        check_choice("initial_position", self.initial_position, InitialPosition)
+        check_choice("crypto_failure_action", self.crypto_failure_action, CryptoFailureAction)
+        check_choice("topics_mode", self.topics_mode, TopicMode)
+        check_least(1, receiver_queue_size=self.receiver_queue_size)
+        check_least(0, nack_delay_ms=self.nack_delay_ms, ack_timeout_ms=self.ack_timeout_ms)
+        check_type("name", self.name, str, type(None))
+        check_type("schema", self.schema, SchemaInfo, type(None))
+        check_pairs("properties", self.properties)
+        check_pairs("subscription_properties", self.subscription_properties)
+        check_type("dead_letter_policy", self.dead_letter_policy, DeadLetterPolicy, type(None))
+        check_type("key_shared", self.key_shared, KeySharedPolicy, type(None))
         if self.dead_letter_policy is not None and not (self.counts_redeliveries or self.retry_enabled):
             raise ValueError(
                 f"dead_letter_policy needs a shared or key-shared subscription, not {self.subscription_type}: only "

@@ -8,6 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from interpulse.client.checks import check_type, topic_names
 from interpulse.client.consumer import PartitionConsumer
 from interpulse.client.consumer_config import ConsumerConfig
 from interpulse.client.inbox import Inbox
@@ -124,14 +125,14 @@ class Consumer:
     async def add_topics(self, topics: Sequence[str]) -> None:
         """Subscribe to more topics, to all of them or to none. Raises what a broker refuses."""
         self._check_by_name()
-        names = list(dict.fromkeys(TopicName.parse(topic.strip()) for topic in topics))
+        names = topic_names(topics)
         await self._parts.add(names)
         self._topics += [name for name in names if name not in self._topics]
 
     async def remove_topics(self, topics: Sequence[str]) -> None:
         """Consume these topics no more; their subscriptions stay. What was received of them comes again."""
         self._check_by_name()
-        names = [TopicName.parse(topic.strip()) for topic in topics]
+        names = topic_names(topics)
         await self._parts.remove(names)
         self._topics = [topic for topic in self._topics if topic not in names]
 
@@ -222,6 +223,7 @@ class Consumer:
         """None for a message of a topic that a consumer with a pattern had to leave, because it was deleted."""
         if self._closed:
             raise AlreadyClosed("the consumer is closed")
+        check_type("message", message, Message)
         part = self._parts.get(message.topic)
         if part is None and self._pattern is None:
             raise AlreadyClosed(f"{message.topic} is not subscribed to; its messages come again")

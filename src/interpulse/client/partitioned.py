@@ -179,5 +179,7 @@ def _outgoing(
 ) -> OutgoingMessage:
     if isinstance(content, OutgoingMessage):
         return content
+    if not isinstance(content, (bytes, str, bytearray, memoryview, type(None))):
+        raise TypeError(f"content is of type {type(content).__name__}, expected bytes, str, None or OutgoingMessage")
     body = content.encode() if isinstance(content, str) else content
     return OutgoingMessage(body, key, **fields)  # type: ignore[arg-type]  # checked by the class itself

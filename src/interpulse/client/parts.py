@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+from interpulse.client.checks import check_type
 from interpulse.client.consumer import PartitionConsumer
 from interpulse.client.partition_watch import PartitionWatch
 from interpulse.client.partitioned import open_all, partition_names
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, InvalidRequest, PulsarError
-from interpulse.model.ids import EARLIEST, LATEST, MessageId
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
 
 __all__ = ["Parts", "SeekTarget"]
 
-SeekTarget = MessageId | int | Callable[[str], MessageId | int]
-"""A message, a publish time in ms since the epoch, or what gives one of them for the name of a topic or partition."""
+SeekTarget = MessageId | Position | int | Callable[[str], MessageId | Position | int]
+"""A message, EARLIEST, LATEST, a publish time in ms since the epoch, or what gives one of them for the name of a topic
+or partition."""
 
 
 class Parts:
@@ -160,7 +162,7 @@ class Parts:
             parts = list(self._parts.values())
             if isinstance(target, MessageId) and len(parts) > 1 and target.position not in (EARLIEST, LATEST):
                 parts = self._partition_of(target)
-            where = {part: target(str(part.topic)) if callable(target) else target for part in parts}
+            where = {part: _place(target(str(part.topic)) if callable(target) else target) for part in parts}
             await asyncio.gather(*(part.seek(to, included=included) for part, to in where.items()))
 
     def _partition_of(self, target: MessageId) -> list[PartitionConsumer]:
@@ -191,3 +193,9 @@ class Parts:
         if self._watch is not None:
             await self._watch.stop()
         await asyncio.gather(*(part.close() for part in self._parts.values()))
+
+
+def _place(target: MessageId | Position | int) -> MessageId | int:
+    """Raises TypeError for what is no place in a topic."""
+    check_type("target", target, MessageId, Position, int)
+    return MessageId(*target) if isinstance(target, Position) else target

@@ -26,8 +26,12 @@ class Portal:
         self._closed = False
 
     def call(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Run what ``work`` makes in the loop and wait for its result."""
-        return self.submit(work).result()
+        """Run what ``work`` makes in the loop and wait for its result; who stops waiting (Ctrl-C) stops the work."""
+        future = self.submit(work)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
 
     def submit(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> concurrent.futures.Future[Result]:
         """Run what ``work`` makes in the loop; the future may be waited for in any other thread."""

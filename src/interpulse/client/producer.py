@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from interpulse.client.batcher import Batcher, BuiltEntry, EntryBuilder
+from interpulse.client.checks import check_choice, check_least, check_names, check_pairs, check_type
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.partition_watch import check_interval
 from interpulse.client.routing import HashingScheme, RoutingMode
@@ -72,6 +73,20 @@ class ProducerConfig:
 
     def __post_init__(self) -> None:
         check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
+        check_choice("access_mode", self.access_mode, AccessMode)
+        check_choice("compression", self.compression, Compression)
+        check_choice("routing", self.routing, RoutingMode)
+        check_choice("hashing", self.hashing, HashingScheme)
+        check_least(
+            1,
+            batch_messages_max=self.batch_messages_max,
+            batch_bytes_max=self.batch_bytes_max,
+            pending_messages_max=self.pending_messages_max,
+            pending_bytes_max=self.pending_bytes_max,
+        )
+        check_least(0, send_timeout_ms=self.send_timeout_ms, batch_delay_ms=self.batch_delay_ms)
+        check_type("schema", self.schema, SchemaInfo, type(None))
+        check_pairs("properties", self.properties)
         if self.chunking_enabled and self.batching_enabled:
             raise ValueError("chunking_enabled needs batching_enabled=False")
 
@@ -137,6 +152,8 @@ class PartitionProducer:
         config = self._config
         if message.deliver_after_ms is not None:
             message = message.due_from(_now_ms())
+        if message.replication_clusters:
+            check_names("replication_clusters", message.replication_clusters)
         await self._lane.room(entries_max=config.pending_messages_max, bytes_max=config.pending_bytes_max)
         sequence_id = self._next_sequence_id(message)
         future: asyncio.Future[MessageId] = self._loop.create_future()

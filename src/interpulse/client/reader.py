@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from interpulse.client.checks import check_type
 from interpulse.client.consumer import PartitionConsumer
 from interpulse.client.consumer_config import ConsumerConfig, CryptoFailureAction
 from interpulse.client.inbox import Inbox
@@ -51,6 +52,7 @@ class ReaderConfig:
 
     def __post_init__(self) -> None:
         check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
+        check_type("start", self.start, MessageId, Position)
 
 
 class Reader:

@@ -1,6 +1,7 @@
 """The thread behind the blocking client."""
 
 import asyncio
+import signal
 import threading
 
 import pytest
@@ -55,4 +56,22 @@ def test_many_threads_share_one_loop() -> None:
     for thread in threads:
         thread.join()
     assert len(loops) == 1
+    portal.close()
+
+
+def test_caller_when_interrupted_then_what_it_waited_for_ends_too() -> None:
+    portal = Portal()
+    ended = threading.Event()
+
+    async def wait() -> None:
+        try:
+            main = threading.main_thread().ident or 0
+            asyncio.get_running_loop().call_later(0.1, signal.pthread_kill, main, signal.SIGINT)  # it waits by then
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        portal.call(wait)
+    assert ended.wait(5)
     portal.close()

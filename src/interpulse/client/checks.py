@@ -1,0 +1,69 @@
+"""Settings and arguments that make no sense are refused where they are given, with their name and value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast, get_args
+
+from interpulse.model.names import TopicName
+
+__all__ = [
+    "check_choice",
+    "check_least",
+    "check_names",
+    "check_pairs",
+    "check_type",
+    "topic_name",
+    "topic_names",
+]
+
+
+def check_choice(name: str, value: object, choices: Any) -> None:
+    """Raises ValueError unless ``value`` is one of the literals of a type."""
+    known = get_args(choices)
+    if value not in known:
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}")
+
+
+def check_least(least: int, **settings: object) -> None:
+    """Raises ValueError for a setting that is no whole number, or is too small."""
+    for name, value in settings.items():
+        if not isinstance(value, int) or value < least:
+            raise ValueError(f"{name}={value!r} must be a whole number, at least {least}")
+
+
+def check_type(name: str, value: object, *kinds: type) -> None:
+    """Raises TypeError for a value of any other type."""
+    if not isinstance(value, kinds):
+        wanted = ", ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise TypeError(f"{name}={value!r} is of type {type(value).__name__}, expected {wanted}")
+
+
+def check_names(name: str, value: object) -> None:
+    """Raises TypeError unless ``value`` is a list or tuple of texts: a single text is a mistake."""
+    check_type(name, value, tuple, list)
+    for each in cast("Sequence[object]", value):
+        check_type(name, each, str)
+
+
+def check_pairs(name: str, value: object) -> None:
+    """Raises TypeError unless ``value`` maps texts to texts."""
+    check_type(name, value, Mapping)
+    for pair in cast("Mapping[object, object]", value).items():
+        for text in pair:
+            check_type(name, text, str)
+
+
+def topic_name(text: object) -> TopicName:
+    """The name as a user typed it. Raises TypeError, or InvalidTopicName."""
+    check_type("topic", text, str)
+    return TopicName.parse(str(text).strip())
+
+
+def topic_names(topics: str | Iterable[str]) -> list[TopicName]:
+    """The names of one or several topics, each once. Raises TypeError, or InvalidTopicName."""
+    if isinstance(topics, str):
+        return [topic_name(topics)]
+    if isinstance(topics, bytes) or not isinstance(topics, Iterable):
+        check_type("topics", topics, str, list)
+    return list(dict.fromkeys(map(topic_name, topics)))

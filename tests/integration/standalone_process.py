@@ -40,6 +40,7 @@ class StandaloneProcess:
             if line == "ready\n":
                 break
         else:
+            self.kill()
             raise AssertionError(f"the broker did not start:\n{self.log.read_text()}")
         said = dict(line.split(": ", 1) for line in self.lines[:-1])
         self.service_url, self.web_url = said["binary service"], said["web service"]

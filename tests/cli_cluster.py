@@ -177,6 +177,7 @@ def message_story(cluster: CliCluster, namespace: str) -> None:
     cluster.run(f"topics expire-messages {topic} -s s -p {ledger}:{entry}")
     _until(lambda: peeked() == ["two", "three"])  # a real broker answers before it has done it
     cluster.run(f"topics expire-messages {topic} -s s -t 1h")
+    cluster.run(f"topics trim-topic {topic}")
     cluster.run(f"topics truncate {topic}")
     assert peeked() == []
     for command in (f"expire-messages {topic} -s s -t 1h", f"expire-messages-all-subscriptions {topic} -t 1h"):

@@ -213,6 +213,19 @@ class Room:
     def unload(self) -> None:
         self.broker.call("PUT", f"{_path(self.topic)}/unload")
 
+    def trimmed(self) -> list[int]:
+        """The ledgers that stay when it is trimmed."""
+        self.broker.call("POST", f"{_path(self.topic)}/trim")
+        shown = self.broker.call("GET", f"{_path(self.topic)}/internalStats")["ledgers"]
+        return [each["ledgerId"] for each in shown]
+
+    def await_policy(self, name: str, value: Any) -> None:
+        """Until the broker knows it."""
+        deadline = time.monotonic() + SECONDS_MAX
+        while self.broker.call("GET", f"{_path(self.topic)}/{name}") != value:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
 
 @contextmanager
 def room(broker: Addresses, namespace: str = "public/default", topic: str = "") -> Iterator[Room]:
@@ -523,6 +536,31 @@ def entries_acknowledged_one_by_one_stay_so_when_unloaded(broker: Addresses) -> 
         again.subscribe(permits=5000)
         assert ids(again.take(300)) == sent[::2]
         topic.await_stats(msgBacklog=300)
+
+
+@scenario
+def what_is_acknowledged_goes_when_the_topic_is_trimmed_unless_it_is_retained(broker: Addresses) -> None:
+    with room(broker) as topic:
+        member = topic.member()
+        member.subscribe()
+        first, second = topic.publish(2)
+        member.take(2)
+        member.acknowledge(first)
+        topic.unload()
+        assert first[0] in topic.trimmed()
+        retention = {"retentionTimeInMinutes": 10, "retentionSizeInMB": 10}
+        topic.broker.call("POST", f"{_path(topic.topic)}/retention", retention)
+        topic.await_policy("retention", retention)
+        again = topic.member()
+        again.subscribe()
+        assert ids(again.take(1)) == [second]
+        again.acknowledge(second)
+        assert first[0] in topic.trimmed()
+        topic.broker.call("DELETE", f"{_path(topic.topic)}/retention")
+        topic.await_policy("retention", None)
+        deadline = time.monotonic() + SECONDS_MAX
+        while first[0] in topic.trimmed():
+            assert time.monotonic() < deadline
 
 
 @scenario

@@ -15,7 +15,6 @@ WITHOUT_CREDENTIALS = {"GET /livez", "GET /readyz", "GET /metrics", "GET /metric
 NOT_OFFERED_YET = {  # of real Pulsar: who adds such a route finds its line
     "compaction",
     "offload",
-    "trim",
     "metadata",
     "analyzeBacklog",
     "replicatedSubscriptionStatus",

@@ -1,4 +1,4 @@
-"""The commands of ``topics`` that operators keep topics in shape with: unload, truncate, terminate, compact."""
+"""The commands of ``topics`` that operators keep topics in shape with: unload, trim, truncate, terminate, compact."""
 
 from __future__ import annotations
 
@@ -43,6 +43,12 @@ def _topic_command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
 async def unload_topic(admin: AdminClient, topic: TopicName) -> None:
     """Close a topic in its broker; it is loaded again when it is needed."""
     await admin.topics.unload(topic)
+
+
+@_topic_command("trim-topic")
+async def trim_topic(admin: AdminClient, topic: TopicName) -> None:
+    """Forget the messages that no subscription and no policy needs any more, without waiting for the next round."""
+    await admin.topics.trim(topic)
 
 
 @_topic_command("truncate")

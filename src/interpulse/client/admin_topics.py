@@ -158,6 +158,10 @@ class TopicsAdmin:
         """Move every subscription to the end and forget the messages; a real broker keeps those of the last ledger."""
         await self._http.delete(topic_path(topic, "truncate"), kind="topic")
 
+    async def trim(self, topic: TopicName | str) -> None:
+        """Let the broker forget now what no subscription and no policy needs any more, of all partitions."""
+        await self._http.post(topic_path(topic, "trim"), kind="topic")
+
     async def unload(self, topic: TopicName | str) -> None:
         """Close the topic in its broker; clients reconnect and load it again."""
         await self._http.put(topic_path(topic, "unload"), kind="topic")

@@ -15,6 +15,7 @@ ROOT = "/admin/v2/persistent/t/ns/a"
     [
         ("unload t/ns/a", "PUT", f"{ROOT}/unload", ""),
         ("truncate t/ns/a", "DELETE", f"{ROOT}/truncate", ""),
+        ("trim-topic t/ns/a", "POST", f"{ROOT}/trim", ""),
         ("compact t/ns/a", "PUT", f"{ROOT}/compaction", "Topic compaction requested for persistent://t/ns/a\n"),
     ],
 )

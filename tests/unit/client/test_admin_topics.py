@@ -56,6 +56,7 @@ Call = Callable[[AdminClient], Awaitable[Any]]
         (lambda a: a.topics.remove_inactive_topic_policies(TOPIC), "DELETE", f"{ROOT}/inactiveTopicPolicies", None),
         (lambda a: a.topics.unload(TOPIC), "PUT", f"{ROOT}/unload", None),
         (lambda a: a.topics.truncate(TOPIC), "DELETE", f"{ROOT}/truncate", None),
+        (lambda a: a.topics.trim(TOPIC), "POST", f"{ROOT}/trim", None),
         (lambda a: a.topics.compact(TOPIC), "PUT", f"{ROOT}/compaction", None),
         (lambda a: a.topics.update_properties(TOPIC, {"k": "v"}), "PUT", f"{ROOT}/properties", {"k": "v"}),
         (lambda a: a.topics.remove_property(TOPIC, "k &"), "DELETE", f"{ROOT}/properties?key=k+%26", None),

@@ -501,9 +501,10 @@ class Topic:
         self._subscriptions.drop_idle_readers()
         silent_ms = self.settings.deduplication_inactivity_minutes * 60_000
         self.sequences.forget_inactive(self.now_ms() - silent_ms, self.producers.by_name)
-        await self._trim()
+        await self.trim()
 
-    async def _trim(self) -> None:
+    async def trim(self) -> None:
+        """Forget the ledgers that no durable subscription and no policy needs any more."""
         needed = [each.cursor.mark_delete for each in self.subscriptions.values() if each.durable]
         snapshot_position = self.sequences.needed_from
         if snapshot_position is not None:

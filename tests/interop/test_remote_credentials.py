@@ -1,15 +1,20 @@
-"""A real Pulsar that asks for tokens, also over TLS, as the remote cluster: its record here says how we get in."""
+"""A real Pulsar that asks for tokens, also over TLS, on the other side: topics and messages, the latter both ways."""
 
 from __future__ import annotations
 
 import datetime
 import ipaddress
+import json
 import socket
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+import pulsar
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -153,3 +158,116 @@ def test_cluster_that_asks_for_a_token_is_reached_with_the_registered_one(
         trust_certs_file=str(real.certificate),
     )
     wait_for_job(pair, tmp_path / "job-tls", "over-tls", address)
+
+
+QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+NUMBERS = [str(number) for number in range(50)]
+
+
+def client(real: Secured) -> pulsar.Client:
+    return pulsar.Client(
+        real.service_url_tls,
+        authentication=pulsar.AuthenticationToken(access.token("admin")),
+        tls_trust_certs_file_path=str(real.certificate),
+        logger=QUIET,
+    )
+
+
+def publish(client: pulsar.Client, topic: str) -> None:
+    """With a schema, so that it is asked for on the source and registered on the target."""
+    producer = client.create_producer(topic, schema=pulsar.schema.StringSchema())
+    for number in NUMBERS:
+        producer.send(number)
+    producer.close()
+
+
+def read(client: pulsar.Client, topic: str) -> list[str]:
+    reader = client.create_reader(topic, pulsar.MessageId.earliest, schema=pulsar.schema.StringSchema())
+    found = []
+    while reader.has_message_available():
+        found.append(reader.read_next(5000).value())
+    reader.close()
+    return found
+
+
+def job_config(path: Path, select: str, *sides: tuple[str, dict[str, str]], conf: dict[str, str] | None = None) -> Path:
+    lines = ["[pipeline]", f'name = "{path.stem}"', f'state = "{path.with_suffix("")}"', 'start = "earliest"']
+    for side, values in sides:
+        lines += [f"[{side}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items())]
+    lines += ["[select]", select, "[spark]", 'driver_memory = "600m"', "[spark.conf]"]
+    lines += [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in (conf or {}).items()]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def in_files(directory: Path, secret: str) -> list[Path]:
+    """Files that hold it, as text or inside of what is pickled."""
+    return [path for path in directory.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+def copied(log: Path) -> dict[str, int]:
+    """Messages by the cluster they were copied to, as the jobs tell."""
+    counts: dict[str, int] = {}
+    for line in log.read_text().splitlines():
+        if line.startswith('{"event": "progress"'):
+            progress = json.loads(line)
+            written = progress.get("written", {}).get("messages", 0)
+            counts[progress["cluster"]] = counts.get(progress["cluster"], 0) + written
+    return counts
+
+
+def family(process: subprocess.Popen[bytes]) -> list[str]:
+    """What everybody on this machine may see of the job and the processes it started."""
+    parent = psutil.Process(process.pid)
+    return [word for each in (parent, *parent.children(recursive=True)) for word in each.cmdline()]
+
+
+@pytest.mark.spark
+def test_messages_travel_both_ways_and_no_token_is_shown(ours: Cluster, real: Secured, tmp_path: Path) -> None:
+    pair = Pair(ours, real.cluster).begin()
+    in_a_file, in_the_settings = access.token("admin"), access.token("admin", expires_in_seconds=3600)
+    token_file = tmp_path / "real.jwt"
+    token_file.write_text(in_a_file)
+    ours.run(
+        f"clusters update real --url-secure {real.web_url_tls} --broker-url-secure {real.service_url_tls} --tls-enable "
+        f"--tls-trust-certs-filepath {real.certificate} --auth-plugin {PLUGIN} --auth-parameters {token_file.as_uri()}"
+    )
+    there, back = pair.topic("there"), pair.topic("back")
+    ours.run(f"topics create-partitioned-topic {there} -p 1")
+    ours.run(f"topics set-replication-clusters {there} -c {pair.both}")
+    real.cluster.run(f"topics create-partitioned-topic {back} -p 1")
+
+    jobs, seen = tmp_path / "jobs", tmp_path / "seen"
+    jobs.mkdir()
+    seen.mkdir()
+    here = {"cluster": ours.name, "service_url": ours.service_url, "admin_url": ours.web_url}
+    over_tls = {
+        "cluster": "real",
+        "service_url": real.service_url_tls,
+        "admin_url": real.web_url_tls,
+        "token": in_the_settings,
+        "trust_certs_file": str(real.certificate),
+    }
+    events = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.log.level": "INFO"}
+    conf = {**events, "spark.eventLog.dir": seen.as_uri()}
+    configs = [
+        job_config(jobs / "there.toml", "from_policies = true", ("source", here), conf=conf),
+        job_config(jobs / "back.toml", f'topics = ["{back}"]', ("source", over_tls), ("target", here), conf=conf),
+    ]
+    ours_client, real_client = pulsar.Client(ours.service_url, logger=QUIET), client(real)
+    publish(ours_client, there)
+    publish(real_client, back)
+    command = [sys.executable, "-m", "tests.spark.one_session", *map(str, configs)]
+    with (seen / "log").open("wb") as log:
+        job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+    try:
+        until(lambda: copied(seen / "log"), {"real": len(NUMBERS), ours.name: len(NUMBERS)}, seconds=400)
+        assert read(real_client, there) == read(ours_client, back) == NUMBERS
+        assert not [word for word in family(job) if in_a_file in word or in_the_settings in word]
+    finally:
+        job.communicate()
+    ours_client.close()
+    real_client.close()
+    for secret in (in_a_file, in_the_settings):
+        assert in_files(seen, secret) == [], "logs, plans and whatever else Spark's UI shows"
+        assert [path for path in in_files(jobs, secret) if path not in configs] == [], "checkpoints and lane files"

@@ -268,6 +268,7 @@ def test_messages_travel_both_ways_and_no_token_is_shown(ours: Cluster, real: Se
         job.communicate()
     ours_client.close()
     real_client.close()
+    assert in_files(seen, "physicalPlanDescription"), "plans are there to be looked at"
     for secret in (in_a_file, in_the_settings):
         assert in_files(seen, secret) == [], "logs, plans and whatever else Spark's UI shows"
         assert [path for path in in_files(jobs, secret) if path not in configs] == [], "checkpoints and lane files"

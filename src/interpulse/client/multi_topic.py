@@ -233,8 +233,8 @@ class Consumer:
         """Move the subscription to a message (which comes next, or with ``included=False`` the one behind it) or to a
         publish time in ms since the epoch.
 
-        A message id fits one partition only; over several topics, give a time, EARLIEST or LATEST (as MessageId), or
-        a function that gives one of these for the name of each topic or partition.
+        A message id fits one partition only; over several topics, give a time, EARLIEST or LATEST, or a function
+        that gives one of these for the name of each topic or partition.
         """
         await self._parts.seek(target, included=included)
 

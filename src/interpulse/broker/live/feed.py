@@ -31,7 +31,6 @@ READ_ENTRIES_MAX = 1000
 READ_BYTES_MAX = 5 * 1024 * 1024
 """Bytes of one look into the log (dispatcherMaxReadSizeBytes)."""
 
-_READ_LIMITS = {"entries_max": READ_ENTRIES_MAX, "bytes_max": READ_BYTES_MAX}
 _new = tuple.__new__
 _position, _payload = itemgetter(0), itemgetter(1)
 
@@ -68,6 +67,8 @@ class EntryFeed:
         self._ahead: list[LogEntry] = []
         self._held = -1
         """The number of what is ahead in the broker's room for it."""
+        self._reads_ahead = True
+        """False once there was no room for what is ahead: from then on only what is wanted is read."""
         self._reading = False
         self._round = 0
         """Grows with every rewind, so that a read begun before it is recognised."""
@@ -103,6 +104,7 @@ class EntryFeed:
         """Begin again behind ``after``."""
         self.after = after
         self._look_ahead([])
+        self._reads_ahead = True
         self._skipped_upto = None
         self._round += 1
 
@@ -123,6 +125,7 @@ class EntryFeed:
         """There is no room any more: what is ahead will be read again."""
         if number == self._held:
             self._look_ahead([])
+            self._reads_ahead = False
 
     def _raw(self, entries_max: int) -> list[LogEntry]:
         if self._ahead:
@@ -137,11 +140,12 @@ class EntryFeed:
             if found is not None:
                 return found
         self._reading = True
-        self._source.spawn(self._read(start, self._round, compacted))
+        wanted = READ_ENTRIES_MAX if self._reads_ahead else entries_max
+        self._source.spawn(self._read(start, self._round, compacted, wanted))
         return []
 
-    async def _read(self, start: Position, round_: int, compacted: CompactedLedger | None) -> None:
-        log, limits = self._source.log, _READ_LIMITS
+    async def _read(self, start: Position, round_: int, compacted: CompactedLedger | None, entries_max: int) -> None:
+        log, limits = self._source.log, {"entries_max": entries_max, "bytes_max": READ_BYTES_MAX}
         found: list[LogEntry] = []
         try:
             if compacted is None:

@@ -116,6 +116,14 @@ async def test_many_slow_subscriptions_hold_no_more_than_the_broker_has_room_for
     bench.read_bytes_max = 20_000
     await bench.restart()
     members = [await join(await bench.topic(name), "c", 1) for name in names]
+    log = (await bench.topic(names[0])).log
+    wanted, log_read = [], log.read
+
+    async def counted(start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
+        wanted.append(entries_max)
+        return await log_read(start, entries_max=entries_max, bytes_max=bytes_max)
+
+    log.read = counted
     held = []
     for _ in range(100):
         held.append(bench.registry.read_room.bytes_held)
@@ -125,6 +133,7 @@ async def test_many_slow_subscriptions_hold_no_more_than_the_broker_has_room_for
     assert [sink.numbers() for _, sink in members] == [list(range(100))] * 20
     assert 10_000 < max(held) <= 20_000 < 20 * 100 * len(bench.entry(0))
     assert bench.registry.read_room.bytes_held == 0
+    assert wanted == [1] * 99  # not a hundred entries again and again, to be let go again
 
 
 async def test_alone_nothing_is_kept(log: Any) -> None:

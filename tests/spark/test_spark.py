@@ -8,7 +8,8 @@ from interpulse.client.sync import Client
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
 from interpulse.spark.session import make_active
 
-pytestmark = pytest.mark.spark
+# Every read and write starts interpreters; one that is given up for its time takes the session of all others along.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def publish(client, topic, values, **options):

@@ -13,7 +13,7 @@ __all__ = ["or_at_peer"]
 def or_at_peer(handler: Handler, below: str = "") -> Handler:
     """A handler that redirects (307) where a peer cluster is to be asked; its path ends with the topic and ``below``.
 
-    As in Pulsar that broker is told to find out by itself who serves the topic (``authoritative=false``).
+    Real Pulsar does so with questions, and answers creations 503, from which nobody learns where to go.
     """
 
     @functools.wraps(handler)
@@ -21,8 +21,8 @@ def or_at_peer(handler: Handler, below: str = "") -> Handler:
         peer = await call.rooms.lookups.peer(call.namespace)
         if peer is None or not peer.web_url:
             return await handler(call)
-        query = urlencode({**call.query, "authoritative": "false"})
-        location = f"{peer.web_url.rstrip('/')}/admin/v2/{call.topic.rest_path}{below}?{query}"
+        query = f"?{urlencode(call.query)}" if call.query else ""
+        location = f"{peer.web_url.rstrip('/')}/admin/v2/{call.topic.rest_path}{below}{query}"
         return Answer(307, headers={"Location": location})
 
     return answer

@@ -168,6 +168,30 @@ def test_consumers_when_they_read_compacted_then_only_one_at_a_time_may(side: Si
         consumer.close()
 
 
+def test_acknowledgements_of_what_only_compaction_has_end_when_the_topic_is_unloaded(side: Side) -> None:
+    """A cursor knows the entries of the log; who consumes compacted does best to acknowledge cumulatively."""
+    topic = side.new_topic()
+    rows = [(f"k{number}", b"%d" % number) for number in range(4)]
+    ids = side.publish(topic, *rows)
+    side.compact(topic)
+    side.admin("PUT", topic, "unload")
+    side.publish(topic, ("z", b"behind"))
+    deadline = time.monotonic() + 20
+    while side.admin("GET", topic, "internalStats")["ledgers"][0]["ledgerId"] == ids[0].ledger_id():
+        assert time.monotonic() < deadline
+        side.admin("POST", topic, "trim")
+    contents = [content for _, content in rows] + [b"behind"]
+    start = pulsar.InitialPosition.Earliest
+    for _ in range(2):
+        consumer = side.client.subscribe(topic, "s", is_read_compacted=True, initial_position=start)
+        messages = receive(consumer, len(contents))
+        assert [each.data() for each in messages] == contents
+        for message in (messages[1], messages[3]):
+            consumer.acknowledge(message)
+        consumer.close()
+        side.admin("PUT", topic, "unload")
+
+
 def test_topics_that_are_not_stored_cannot_be_read_compacted(side: Side) -> None:
     with pytest.raises(pulsar.NotAllowedError):
         side.reader(side.new_topic().replace("persistent", "non-persistent"), pulsar.MessageId.latest)

@@ -161,7 +161,7 @@ class Cursor:
         for ledger, start, end in record.ranges:
             existing = ledgers.next_position(Position(ledger, start - 1))
             if existing is None or existing > (ledger, end):
-                continue  # the topic was truncated, these entries are gone
+                continue  # the log has them no more; what compaction kept of them comes again, as in Pulsar
             numbers = cursor._ranges.setdefault(ledger, EntryNumbers())
             numbers.starts.append(start)
             numbers.ends.append(end)

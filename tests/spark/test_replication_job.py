@@ -102,7 +102,7 @@ def test_target_that_is_away_for_a_while_is_caught_up_with(job, east, west):
     port = west.service_url.rpartition(":")[2], west.web_url.rpartition(":")[2]
     west.stop()
     publish(east, range(100, 1100), batching_enabled=False)
-    wait_until(lambda: job.lines("error"))
+    wait_until(lambda: job.lines("error") or job.lines("disconnected"))
     settings = {"clusterName": "west", "brokerServicePort": port[0], "webServicePort": port[1], **KEPT}
     with InProcessBroker(west.app.data_dir, settings) as again:
         wait_until(lambda: len(read_all(again)) >= 1100)

@@ -6,13 +6,16 @@ it, and for batches that are acknowledged in part the messages that still wait. 
 * no range begins directly after the mark-delete position, it would have been absorbed;
 * ranges of one ledger are disjoint, not adjacent and sorted;
 * a batch that is acknowledged in part is neither before the mark-delete position nor in a range.
+
+Who reads a topic as compaction left it also gets entries that the log has no more. Until all of them were handed out
+and acknowledged the mark does not go on to the log, which knows nothing between the two.
 """
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
@@ -142,7 +145,17 @@ class CursorRecord:
 class Cursor:
     """The acknowledgements of one subscription."""
 
-    __slots__ = ("_acked_beyond", "_batches", "_ledgers", "_parts_upto", "_ranges", "changes", "mark_delete")
+    __slots__ = (
+        "_acked_beyond",
+        "_batches",
+        "_compacted_read",
+        "_compacted_waiting",
+        "_ledgers",
+        "_parts_upto",
+        "_ranges",
+        "changes",
+        "mark_delete",
+    )
 
     def __init__(self, ledgers: Ledgers, mark_delete: Position) -> None:
         self._ledgers = ledgers
@@ -152,12 +165,18 @@ class Cursor:
         self._parts_upto = EARLIEST
         """No batch behind this was acknowledged in part."""
         self._acked_beyond = 0
+        self._compacted_waiting: set[Position] | None = None
+        """What consumers got that only compaction has, and have not acknowledged; None if the log has all they get."""
+        self._compacted_read = False
+        """They got everything that only compaction has."""
         self.changes = 0
         """Grows with every change of the state; tells whether a stored record is still right."""
 
     @classmethod
-    def restore(cls, ledgers: Ledgers, record: CursorRecord) -> Cursor:
+    def restore(cls, ledgers: Ledgers, record: CursorRecord, *, compacted_upto: Position = EARLIEST) -> Cursor:
+        """``compacted_upto``: how far compaction has kept entries that may be read instead of the log."""
         cursor = cls(ledgers, record.mark_delete)
+        cursor.begin(compacted=record.mark_delete < compacted_upto)
         for ledger, start, end in record.ranges:
             existing = ledgers.next_position(Position(ledger, start - 1))
             if existing is None or existing > (ledger, end):
@@ -221,6 +240,9 @@ class Cursor:
             return False
         if self._batches:
             self._batches.pop(position, None)
+        if self._compacted_waiting is not None:
+            self._compacted_waiting.discard(position)
+            self._end_compacted()
         if position.entry == mark.entry + 1 and position.ledger == mark.ledger:
             self.mark_delete = position
             if self._ranges:
@@ -246,6 +268,9 @@ class Cursor:
         """Acknowledge this entry and everything before it; False if it was already."""
         if position <= self.mark_delete:
             return False
+        if self._compacted_waiting is not None:
+            self._compacted_waiting = {each for each in self._compacted_waiting if each > position}
+            self._end_compacted()
         self._move(position)
         if self._ranges:
             self._absorb()
@@ -261,7 +286,33 @@ class Cursor:
         self._acked_beyond = 0
         self.changes += 1
 
+    def begin(self, *, compacted: bool) -> None:
+        """Entries are handed out from the mark on, or will be; ``compacted`` if some of them only compaction has."""
+        before, self._compacted_waiting = self._compacted_waiting, set() if compacted else None
+        self._compacted_read = False
+        if before is not None and not compacted:
+            self._absorb()
+
+    def hand_out_compacted(self, positions: Iterable[Position]) -> None:
+        """These, which only compaction has, go to consumers."""
+        if self._compacted_waiting is not None:
+            self._compacted_waiting.update(each for each in positions if not self.is_acknowledged(each))
+
+    def compacted_read(self) -> None:
+        """Everything that only compaction has was handed out."""
+        if self._compacted_waiting is not None:
+            self._compacted_read = True
+            if self._end_compacted():
+                self._absorb()
+
     # --- parts
+
+    def _end_compacted(self) -> bool:
+        """True once nothing waits any more that only compaction has."""
+        if self._compacted_waiting or not self._compacted_read:
+            return False
+        self._compacted_waiting = None
+        return True
 
     def _acked_of_gone(self) -> int:
         """How many entries were acknowledged that only compaction still has: the log does not count them."""
@@ -284,6 +335,8 @@ class Cursor:
         while self._ranges:
             following = self._ledgers.next_position(self.mark_delete)
             if following is None:
+                return
+            if self._compacted_waiting is not None and following == self._ledgers.next_position(EARLIEST):
                 return
             numbers = self._ranges.get(following.ledger)
             if numbers is None or numbers.starts[0] > following.entry:

@@ -103,6 +103,7 @@ class EntryFeed:
     def rewind(self, after: Position) -> None:
         """Begin again behind ``after``."""
         self.after = after
+        self._cursor.begin(compacted=self.read_compacted)
         self._look_ahead([])
         self._reads_ahead = True
         self._skipped_upto = None
@@ -136,6 +137,8 @@ class EntryFeed:
         log = self._source.log
         compacted = horizon_ahead(log, start) if self.read_compacted else None
         if compacted is None:
+            if self.read_compacted:
+                self._cursor.compacted_read()
             found = log.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
             if found is not None:
                 return found
@@ -159,8 +162,12 @@ class EntryFeed:
             self._reading = False
         if round_ == self._round:
             self._look_ahead(found)
-            if compacted is not None and not found:
-                self.after = compacted.horizon
+            if compacted is not None:
+                first = log.first_position
+                positions = map(_position, found)
+                self._cursor.hand_out_compacted(each for each in positions if first is None or each < first)
+                if not found:
+                    self.after = compacted.horizon
         self._on_ready()
 
     def _deliveries(self, raw: Sequence[LogEntry]) -> list[Delivery]:

@@ -140,6 +140,7 @@ class SingleActiveDispatch:
         if self.sub_type is SubType.FAILOVER:
             for each in self.consumers:
                 each.sink.active_changed(each.consumer_id, each is chosen)
-        self.feed.read_compacted = chosen is not None and chosen.read_compacted
+        if chosen is not None:
+            self.feed.read_compacted = chosen.read_compacted
         self.feed.rewind(self._cursor.mark_delete)
         self.pump()

@@ -16,7 +16,7 @@ from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
 from interpulse.broker.live.subscription import Subscription, SubscriptionOwner
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, PulsarError, SubscriptionNotFound
-from interpulse.model.ids import MessageId, Position
+from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.rules.limits import check_consumers_of_topic, check_subscriptions
 
 __all__ = ["SubscriptionSet"]
@@ -58,7 +58,10 @@ class SubscriptionSet:
             record = CursorRecord.load(raw)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise MetadataError(f"the cursor {name} of {self._owner.name} cannot be understood: {error!r}") from error
-        cursor = Cursor.restore(self._owner.log, record)
+        compacted = self._owner.log.compacted.current
+        cursor = Cursor.restore(
+            self._owner.log, record, compacted_upto=EARLIEST if compacted is None else compacted.horizon
+        )
         subscription = Subscription(
             self._owner, name, cursor, properties=record.properties, replicate_state=record.replicate_state
         )

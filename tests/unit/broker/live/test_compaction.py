@@ -424,6 +424,53 @@ async def test_acknowledgements_of_what_only_compaction_has_hide_nothing_of_the_
     assert topic.clear_backlog("s") == 2
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_what_only_compaction_has_comes_again_though_the_log_behind_it_is_acknowledged(
+    bench: Any, *, restarted: bool
+) -> None:
+    topic = await bench.topic()
+    await send(bench, topic, *[(f"k{number}", f"{number}") for number in range(5)])
+    await compact(topic)
+    await forget_log(bench, topic)
+    await send(bench, topic, ("z", "5"))
+    request = {"read_compacted": True, "initial_position": InitialPosition.EARLIEST}
+    consumer, sink = await bench.consumer(topic, "s", **request)
+    found = await delivered(bench, sink, 6)
+    for position, text in found:
+        if text in "045":
+            consumer.acknowledge(position)
+    consumer.close()
+    if restarted:
+        await bench.restart()
+        topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic, "s", **request)
+    await true(lambda: len(sink.deliveries) >= 3)
+    await bench.settle()
+    again = [(each.position, text_of(each.entry)) for each in sink.take()]
+    assert {text for _, text in again} >= {"1", "2", "3"}
+    assert "5" not in {text for _, text in again}
+    for position, _ in again:
+        consumer.acknowledge(position)
+    assert topic.subscription("s").cursor.mark_delete == found[-1][0] == topic.last_durable()
+
+
+async def test_log_is_all_that_counts_once_somebody_reads_it_instead_of_what_was_compacted(bench: Any) -> None:
+    topic = await bench.topic()
+    await send(bench, topic, ("a", "1"), ("b", "2"))
+    await compact(topic)
+    await forget_log(bench, topic)
+    [last] = await send(bench, topic, ("z", "3"))
+    request = {"initial_position": InitialPosition.EARLIEST}
+    consumer, sink = await bench.consumer(topic, "s", read_compacted=True, **request)
+    *_, (position, _) = await delivered(bench, sink, 3)
+    consumer.acknowledge(position)
+    assert topic.subscription("s").cursor.mark_delete < position
+    consumer.close()
+    _, sink = await bench.consumer(topic, "s", **request)
+    await delivered(bench, sink, 0)
+    assert topic.subscription("s").cursor.mark_delete == last
+
+
 async def test_takeover_by_a_consumer_of_the_other_kind_reads_its_own_way(bench: Any) -> None:
     topic = await bench.topic()
     await send(bench, topic, ("a", "1"), ("a", "2"))

@@ -191,25 +191,17 @@ async def test_broker_killed_around_storing_has_stored_the_clusters_or_not(tmp_p
 
 
 class SecondLook:
-    """The moment when both partitioned topics have been asked for their count after the last change."""
+    """The moment when the partitioned topics have been asked for their counts after the last change."""
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
         self._changed = False
-        self._looked = 0
 
     def __call__(self, asked: Asked) -> bool:
-        if not any(ends(asked, f"{self._namespace}/{name}/partitions") for name in ("p", "__change_events")):
-            return False
         if asked.method == "GET":
-            self._looked += self._changed
-        elif ends(asked, "/p/partitions"):
-            self._changed = True
-        return self._looked == 2
-
-
-def is_change(path: str, asked: Asked) -> bool:
-    return asked.method != "GET" and ends(asked, path)
+            return self._changed and ends(asked, f"persistent/{self._namespace}/partitioned")
+        self._changed = self._changed or ends(asked, f"{self._namespace}/p/partitions")
+        return False
 
 
 def ends(asked: Asked, path: str) -> bool:

@@ -204,5 +204,9 @@ class SecondLook:
         return False
 
 
+def is_change(path: str, asked: Asked) -> bool:
+    return asked.method != "GET" and ends(asked, path)
+
+
 def ends(asked: Asked, path: str) -> bool:
     return asked.target.partition("?")[0].endswith(path)

@@ -44,6 +44,13 @@ class ReadRoom:
                 forget(oldest)
         return number
 
+    def shrink(self, number: int, size: int) -> None:
+        """Of them only ``size`` bytes are kept now; nothing happens if they were let go before."""
+        held = self._held.get(number)
+        if held is not None:
+            self._held[number] = size, held[1]
+            self._bytes += size - held[0]
+
     def free(self, number: int) -> None:
         """They are not kept any more; nothing happens if they were let go before."""
         held = self._held.pop(number, None)

@@ -1,7 +1,8 @@
 """The entries of one subscription's replays: those that were held back are kept for a while, others are read again.
 
-What is kept is of use, and never needed: it is bounded, and whatever is missing is read from the log. Entries in the
-log's memory are there at once; others are read in a reader thread, one read at a time.
+What is kept is of use, and never needed: it has a bound of its own, and one with all else that the broker has read, and
+whatever is missing is read from the log. Entries in the log's memory are there at once; others are read in a reader
+thread, one read at a time.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ class ReplayReads:
         self._entries: dict[Position, bytes] = {}
         """In the order in which they came."""
         self._bytes = 0
+        self._room = source.reads.room
+        self._held = -1
+        """The number of all that is kept in the broker's room for it."""
         self._reading = False
         self._round = 0
         """Grows whenever everything is forgotten, so that a read begun before it is recognised."""
@@ -52,27 +56,31 @@ class ReplayReads:
         """A read is under way."""
         return self._reading
 
-    def keep(self, held: Iterable[Delivery]) -> None:
+    def keep(self, held: Sequence[Delivery]) -> None:
         """These are among the replays from now on, and were not before."""
+        if not held:
+            return
         for delivery in held:
             self._entries[delivery[0]] = delivery[1]
             self._bytes += len(delivery[1])
         while self._bytes > KEPT_BYTES_MAX:
             self.forget(next(iter(self._entries)))
+        self._hold()
 
     def forget(self, position: Position) -> None:
         """This is no replay any more. Nothing happens if it is not kept."""
         entry = self._entries.pop(position, None)
         if entry is not None:
             self._bytes -= len(entry)
+            self._room.shrink(self._held, self._bytes)
 
     def forget_upto(self, position: Position) -> None:
         for each in [each for each in self._entries if each <= position]:
             self.forget(each)
 
     def forget_all(self) -> None:
-        self._entries.clear()
-        self._bytes = 0
+        self._room.free(self._held)
+        self._let_go(self._held)
         self._round += 1
 
     def fetch(self, wanted: Sequence[Position]) -> list[LogEntry]:
@@ -86,6 +94,8 @@ class ReplayReads:
                 uncached = runs[number:]
                 break
             gone |= self._take_in(run, entries)
+        if len(uncached) < len(runs):
+            self._hold()
         present = takewhile(self._entries.__contains__, [each for each in wanted if each not in gone])
         found = [LogEntry(each, self._entries[each]) for each in present]
         if uncached and not found:
@@ -97,13 +107,16 @@ class ReplayReads:
         return found
 
     async def _read(self, runs: Sequence[Sequence[Position]], round_: int) -> None:
-        """Read as much of these runs as one read may hold, at least one entry."""
+        """Read as much of these runs as one read may hold, at least one entry.
+
+        All of it is taken in at once, right before it is wanted, so that nobody else's read can take its room.
+        """
+        found: list[tuple[Sequence[Position], list[LogEntry]]] = []
         bytes_left = READ_BYTES_MAX
         try:
             for run in runs:
                 entries = await self._source.log.read(run[0], entries_max=_length(run), bytes_max=bytes_left)
-                if round_ == self._round:
-                    self._take_in(run, entries)
+                found.append((run, entries))
                 bytes_left -= sum(len(each.payload) for each in entries)
                 if bytes_left <= 0:
                     break
@@ -112,6 +125,10 @@ class ReplayReads:
             return
         finally:
             self._reading = False
+        if round_ == self._round:
+            for run, entries in found:
+                self._take_in(run, entries)
+            self._hold()
         self._on_ready()
 
     def _take_in(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> set[Position]:
@@ -126,6 +143,17 @@ class ReplayReads:
         gone = {each for each in run if first is None or each < first}
         self._on_gone(gone)
         return gone
+
+    def _hold(self) -> None:
+        """Something came to what is kept: all of it takes room as what was read last."""
+        self._room.free(self._held)
+        self._held = self._room.hold(self._bytes, self._let_go) if self._entries else -1
+
+    def _let_go(self, number: int) -> None:
+        """There is no room any more: what was kept will be read again."""
+        if number == self._held:
+            self._entries.clear()
+            self._bytes, self._held = 0, -1
 
 
 def _runs(positions: Sequence[Position]) -> list[list[Position]]:

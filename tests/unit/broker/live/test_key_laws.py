@@ -201,9 +201,11 @@ async def test_nothing_is_lost_when_any_order_is_allowed(bench: Any, seed: int) 
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_laws_hold_when_little_is_read_ahead(bench: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_laws_hold_when_little_is_kept(bench: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_module, "REPLAYS_MAX", 10)
     monkeypatch.setattr(shared_module, "READ_ENTRIES_MAX", 4)
     monkeypatch.setattr(replay_reads, "READ_BYTES_MAX", 200)
     monkeypatch.setattr(replay_reads, "KEPT_BYTES_MAX", 300)
+    bench.read_bytes_max = 100
+    await bench.restart()
     await walk(World(bench, 300 + seed))

@@ -25,7 +25,8 @@ class EntrySender:
     stored before then say :attr:`Receipt.is_duplicate` (if the topic de-duplicates). Any entry that the broker fails to
     store ends the sender: nothing behind it is sent again, the caller decides. (Pulsar's brokers fail entries like that
     when they unload a topic; ours only sends its producers away.) While another holder of the name lives, opening and
-    coming back wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy.
+    coming back wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy. ``schema_of_topic``, instead of
+    ``schema``: it opens with whatever schema the topic has at that time, as Pulsar's ``AUTO_PRODUCE_BYTES`` does.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class EntrySender:
         name: str,
         *,
         schema: SchemaInfo | None = None,
+        schema_of_topic: bool = False,
         window_entries: int = 10_000,
         window_bytes: int = 64 * 1024 * 1024,
         takeover_timeout_ms: int = 60_000,
@@ -43,6 +45,7 @@ class EntrySender:
         request = ProducerRequest(
             name=name,
             schema=schema,
+            schema_of_topic=schema_of_topic,
             properties=properties or {},
             busy_timeout_ms=takeover_timeout_ms,
             return_timeout_ms=takeover_timeout_ms,

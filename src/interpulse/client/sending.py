@@ -11,10 +11,12 @@ import logging
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from interpulse.client.attachment import Attachment
 from interpulse.client.connection import Connection
+from interpulse.client.lookup import fetch_schema
 from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
@@ -29,7 +31,7 @@ from interpulse.model.errors import (
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.received_errors import error_for_wire_code
-from interpulse.model.schemas import SchemaInfo
+from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ids import position_from_wire
@@ -58,6 +60,10 @@ class ProducerRequest:
 
     name: str | None = None
     schema: SchemaInfo | None = None
+    schema_of_topic: bool = False
+    """Instead of ``schema``: the one that the topic has whenever the producer is opened, if any; Pulsar's
+    ``AUTO_PRODUCE_BYTES``. A broker that enforces schema validation takes nobody without it (IncompatibleSchema)."""
+
     access_mode: pb.ProducerAccessMode.ValueType = pb.Shared
     properties: Mapping[str, str] = field(default_factory=dict)
     initial_subscription_name: str | None = None
@@ -144,7 +150,8 @@ class SendingLane:
         """Called by the attachment: open the producer, and send what is unconfirmed."""
         if self._place.is_returning:
             self._epoch += 1
-        answer = (await connection.producers.open(self._id, self, self._producer_frame)).producer_success
+        frame = partial(self._producer_frame, schema=await self._schema_at(connection))
+        answer = (await connection.producers.open(self._id, self, frame)).producer_success
         self.name = answer.producer_name
         self.last_sequence_id = max(self.last_sequence_id, answer.last_sequence_id)
         self.schema_version = answer.schema_version
@@ -155,7 +162,14 @@ class SendingLane:
         for entry in self._unconfirmed:
             connection.write(entry.head, entry.entry)
 
-    def _producer_frame(self, request_id: int) -> bytes:
+    async def _schema_at(self, connection: Connection) -> SchemaInfo | None:
+        if not self._request.schema_of_topic:
+            return self._request.schema
+        found = await fetch_schema(connection, self.topic, None)
+        # Pulsar answers a deleted schema with type None, and would store that as one.
+        return None if found is None or found.schema.type is SchemaType.NONE else found.schema
+
+    def _producer_frame(self, request_id: int, *, schema: SchemaInfo | None) -> bytes:
         request = self._request
         return commands.producer(
             request_id,
@@ -164,7 +178,7 @@ class SendingLane:
             name=self.name or None,
             name_given_by_user=request.name is not None,
             epoch=self._epoch,
-            schema=request.schema,
+            schema=schema,
             access_mode=request.access_mode,
             topic_epoch=self._topic_epoch,
             properties=request.properties,

@@ -38,7 +38,8 @@ class TargetPresence:
             sender = self._senders.get(name)
             if sender is not None and sender.failure is None:
                 continue
-            sender = EntrySender(session, TopicName.parse(name), self._name, takeover_timeout_ms=_OPEN_MS)
+            topic = TopicName.parse(name)
+            sender = EntrySender(session, topic, self._name, schema_of_topic=True, takeover_timeout_ms=_OPEN_MS)
             try:
                 await sender.open()
             except PulsarError as refusal:

@@ -77,6 +77,7 @@ class BrokerTarget:
             self._session,
             TopicName.parse(topic),
             producer_name,
+            schema_of_topic=True,
             window_entries=1000,
             window_bytes=self._window_bytes,
             takeover_timeout_ms=self._takeover_timeout_ms,
@@ -137,7 +138,9 @@ async def last_position(session: Session, topic: TopicName) -> Position:
 async def lane_start(session: Session, topic: str, producer_name: str, *, takeover_timeout_ms: int) -> LaneState:
     """Where a lane stands before its first range: what the broker knows under its name, and the end of its topic."""
     name = TopicName.parse(topic)
-    async with EntrySender(session, name, producer_name, takeover_timeout_ms=takeover_timeout_ms) as sender:
+    async with EntrySender(
+        session, name, producer_name, schema_of_topic=True, takeover_timeout_ms=takeover_timeout_ms
+    ) as sender:
         await sender.open()
         known = sender.last_sequence_id
     return starting_lane(known, await last_position(session, name))

@@ -12,6 +12,7 @@ from interpulse.client.session import Session
 from interpulse.model.errors import ChecksumError, DataLoss, OperationTimeout, PersistenceError, TopicNotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, build_entry
@@ -306,3 +307,38 @@ async def test_window_when_full_then_sending_waits(sessions: list[Session], boun
             for peer, frame in held:
                 peer.answer(frame)
             await asyncio.wait_for(third, 5)
+
+
+DELETED, TEXT = SchemaInfo(SchemaType.NONE), SchemaInfo(SchemaType.STRING)
+
+
+@pytest.mark.parametrize(
+    ("on_opening", "on_return", "brought"),
+    [
+        pytest.param(TEXT, TEXT, [pb.Schema.String, pb.Schema.String], id="typed"),
+        pytest.param(None, TEXT, [None, pb.Schema.String], id="typed-since"),
+        pytest.param(TEXT, DELETED, [pb.Schema.String, None], id="deleted"),
+    ],
+)
+async def test_sender_when_it_takes_the_schema_of_the_topic_then_the_one_of_the_moment(
+    sessions: list[Session], on_opening: SchemaInfo | None, on_return: SchemaInfo | None, brought: list[int | None]
+) -> None:
+    """Pulsar answers a deleted schema with type None, and would store it if it came back."""
+    async with ScriptedBroker() as broker:
+        present = [on_opening, on_return]
+
+        def answer(peer: Peer, frame: Frame) -> None:
+            number, schema = frame.command.getSchema.request_id, present.pop(0)
+            peer.say(
+                commands.get_schema_error(number, 11, "no schema")
+                if schema is None
+                else commands.get_schema_response(number, schema, bytes(8))
+            )
+
+        broker.scripts[pb.BaseCommand.GET_SCHEMA] = answer
+        async with EntrySender(session_for(broker, sessions), TOPIC, "lane", schema_of_topic=True) as sender:
+            await sender.open()
+            broker.peers[-1].drop()
+            await broker.heard(pb.BaseCommand.PRODUCER, 2)
+        opened = [command.producer for command in broker.all_of(pb.BaseCommand.PRODUCER)]
+        assert [each.schema.type if each.HasField("schema") else None for each in opened] == brought

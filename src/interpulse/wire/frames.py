@@ -68,6 +68,9 @@ _FIELD_BY_TYPE: Final[dict[int, str]] = {
 }
 _SEND: Final = pb.BaseCommand.SEND
 
+_VIEW_BYTES_MIN: Final = 1024
+"""Smaller pieces of a frame are gathered: a view takes some 300 bytes and keeps all that was read with it."""
+
 
 @dataclass(slots=True)
 class Frame:
@@ -84,15 +87,15 @@ class FrameDecoder:
     """Cuts a stream of bytes into frames.
 
     A frame that is complete in one read is handed on as a view of it. Of one that spans reads the pieces are kept as
-    they came, and its payload is joined once, alone: nothing is copied twice, and nothing of its neighbours with it. A
-    size above ``frame_bytes_max`` is refused as soon as its four bytes are there.
+    they came, and its payload is joined once, alone: nothing large is copied twice, and nothing of its neighbours with
+    it. A size above ``frame_bytes_max`` is refused as soon as its four bytes are there.
     """
 
     __slots__ = ("_bytes_needed", "_bytes_pending", "_command_size", "_frame_bytes_max", "_pieces")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
-        self._pieces: list[memoryview] = []
+        self._pieces: list[memoryview | bytearray] = []
         self._bytes_pending = 0
         self._bytes_needed = 4
         self._command_size = 0
@@ -142,8 +145,13 @@ class FrameDecoder:
         return frames
 
     def _keep(self, piece: memoryview) -> None:
-        self._pieces.append(piece)
         self._bytes_pending += len(piece)
+        if len(piece) >= _VIEW_BYTES_MIN:
+            self._pieces.append(piece)
+        elif self._pieces and isinstance(last := self._pieces[-1], bytearray):
+            last += piece
+        else:
+            self._pieces.append(bytearray(piece))
 
     def _measure(self) -> None:
         """How much of the frame that is on its way must be there before looking again."""
@@ -170,9 +178,9 @@ class FrameDecoder:
         return Frame(_parsed_command(command[8:]), payload or None)
 
 
-def _split(pieces: list[memoryview], size: int) -> tuple[bytes, bytes]:
+def _split(pieces: list[memoryview | bytearray], size: int) -> tuple[bytes, bytes]:
     """The first ``size`` bytes of these pieces, and all others."""
-    first: list[memoryview] = []
+    first: list[memoryview | bytearray] = []
     rest = iter(pieces)
     for piece in rest:
         first.append(piece[:size])

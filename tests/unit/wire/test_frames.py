@@ -1,6 +1,7 @@
 """Framing against golden bytes of real clients, and against everything a peer may get wrong."""
 
 import struct
+import tracemalloc
 
 import pytest
 
@@ -62,10 +63,24 @@ def test_stream_when_cut_anywhere_then_gives_the_same_frames(chunk: int) -> None
     assert bytes(frames[1].payload or b"") == GOLDEN_ENTRY
 
 
-def test_large_frame_when_it_comes_in_pieces_then_is_joined_once() -> None:
+@pytest.mark.parametrize("chunk", [65536, 1025, 1000])
+def test_large_frame_when_it_comes_in_pieces_then_is_joined_once(chunk: int) -> None:
     entry = build_entry(GOLDEN_ENTRY[10:17], bytes(1_000_000))
-    (frame,) = feed_all(commands.send(1, 7, entry), 65536)
-    assert frame.payload == entry
+    frames = feed_all(commands.send(1, 7, entry) * 2, chunk)
+    assert [frame.payload for frame in frames] == [entry, entry]
+
+
+def test_frame_when_it_trickles_in_then_takes_little_more_memory_than_it_is_long() -> None:
+    decoder = FrameDecoder()
+    decoder.feed(struct.pack(">II", 1_000_000, 20))
+    tracemalloc.start()
+    try:
+        for number in range(10_000):
+            assert decoder.feed(bytes((number % 256, 1))) == []
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 3 * decoder.bytes_pending
 
 
 @pytest.mark.parametrize(

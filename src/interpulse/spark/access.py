@@ -16,6 +16,8 @@ class Access:
 
     token: str | None = field(default=None, repr=False)
     trust_certs_file: str | None = None
+    insecure_allowed: bool = False
+    """Trust any certificate."""
 
     @property
     def credentials(self) -> Credentials | None:
@@ -23,4 +25,4 @@ class Access:
 
     @property
     def tls(self) -> TlsOptions:
-        return TlsOptions(self.trust_certs_file)
+        return TlsOptions(self.trust_certs_file, self.insecure_allowed)

@@ -177,6 +177,7 @@ _TOKEN_TEXT = (
     "`env:NAME`, or the token itself"
 )
 _TRUST_TEXT = "file of the certificates that are trusted with `pulsar+ssl://`; without it the system's"
+_INSECURE_TEXT = "trust any certificate with `pulsar+ssl://`, also one for another host"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +199,13 @@ class ReadOptions:
     )
     trust_certs_file: str | None = _option(
         "tlsTrustCertsFile", str, None, aliases=("pulsar.client.tlsTrustCertsFilePath",), text=_TRUST_TEXT
+    )
+    insecure_allowed: bool = _option(
+        "tlsAllowInsecureConnection",
+        _flag,
+        False,
+        aliases=("pulsar.client.tlsAllowInsecureConnection",),
+        text=_INSECURE_TEXT,
     )
     topics: tuple[str, ...] = _option(
         "topics",
@@ -340,7 +348,7 @@ class ReadOptions:
 
     @property
     def access(self) -> Access:
-        return Access(self.auth_token, self.trust_certs_file)
+        return Access(self.auth_token, self.trust_certs_file, self.insecure_allowed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,6 +378,13 @@ class WriteOptions:
     )
     trust_certs_file: str | None = _option(
         "tlsTrustCertsFile", str, None, aliases=("pulsar.client.tlsTrustCertsFilePath",), text=_TRUST_TEXT
+    )
+    insecure_allowed: bool = _option(
+        "tlsAllowInsecureConnection",
+        _flag,
+        False,
+        aliases=("pulsar.client.tlsAllowInsecureConnection",),
+        text=_INSECURE_TEXT,
     )
     topic: str | None = _option(
         "topic", _topic, None, purpose=Purpose.WRITE, text="target of all rows; wins over a `__topic` column"
@@ -434,6 +449,13 @@ class WriteOptions:
         purpose=Purpose.WRITE,
         text="as `tlsTrustCertsFile`, for that cluster",
     )
+    schema_source_insecure_allowed: bool = _option(
+        "schemaSourceTlsAllowInsecureConnection",
+        _flag,
+        False,
+        purpose=Purpose.WRITE,
+        text="as `tlsAllowInsecureConnection`, for that cluster",
+    )
     batching_max_messages: int = _option(
         "batchingMaxMessages",
         _positive,
@@ -479,11 +501,13 @@ class WriteOptions:
 
     @property
     def access(self) -> Access:
-        return Access(self.auth_token, self.trust_certs_file)
+        return Access(self.auth_token, self.trust_certs_file, self.insecure_allowed)
 
     @property
     def schema_source_access(self) -> Access:
-        return Access(self.schema_source_auth_token, self.schema_source_trust_certs_file)
+        return Access(
+            self.schema_source_auth_token, self.schema_source_trust_certs_file, self.schema_source_insecure_allowed
+        )
 
     @property
     def exactly_once(self) -> bool:

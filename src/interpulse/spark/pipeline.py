@@ -355,7 +355,7 @@ class Pipeline:
         limits = self.config.limits
         return {
             "service.url": self.config.source.service_url,
-            **_access_options(self.config.source, "authToken", "tlsTrustCertsFile"),
+            **_access_options(self.config.source),
             "topicsFile": str(self._topics_file),
             "mode": "entry",
             "includeColumns": ",".join(ENTRY_WRITE_COLUMNS),
@@ -370,7 +370,7 @@ class Pipeline:
     def _sink_options(self) -> dict[str, str]:
         options = {
             "service.url": self.address.service_url,
-            **_access_options(self.address, "authToken", "tlsTrustCertsFile"),
+            **_access_options(self.address),
             "mode": "entry",
             "deliveryGuarantee": "exactly-once",
             "producerName": self.lane_name,
@@ -381,7 +381,7 @@ class Pipeline:
         }
         if self.config.copy_schemas:
             options["schemaSourceUrl"] = self.config.source.service_url
-            options |= _access_options(self.config.source, "schemaSourceAuthToken", "schemaSourceTlsTrustCertsFile")
+            options |= _access_options(self.config.source, prefix="schemaSource")
         return options
 
     # ---- What is going on
@@ -476,10 +476,14 @@ class Pipeline:
             self._session = None
 
 
-def _access_options(address: ClusterAddress, token: str, trust_certs_file: str) -> dict[str, str]:
-    """What is set of the options of these names."""
-    values = {token: address.token, trust_certs_file: address.trust_certs_file}
-    return {name: value for name, value in values.items() if value is not None}
+def _access_options(address: ClusterAddress, *, prefix: str = "") -> dict[str, str]:
+    """How Spark's workers get in; options without case, so names are simply put behind the prefix."""
+    values = {
+        "AuthToken": address.token,
+        "TlsTrustCertsFile": address.trust_certs_file,
+        "TlsAllowInsecureConnection": "true" if address.tls_allow_insecure_connection else None,
+    }
+    return {prefix + name: value for name, value in values.items() if value is not None}
 
 
 def _hold_of(held: HeldRange) -> dict[str, Any]:

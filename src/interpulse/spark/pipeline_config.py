@@ -42,7 +42,8 @@ class PipelineConfigError(ValueError):
 class ClusterAddress:
     """One side of the pipeline: its name, ``pulsar://`` and ``http://`` URLs, and how we get in.
 
-    ``token`` is best ``file:///path``; ``trust_certs_file`` counts where the URLs are encrypted.
+    ``token`` is best ``file:///path``; ``trust_certs_file`` and ``tls_allow_insecure_connection`` (any certificate is
+    trusted) count where the URLs are encrypted.
     """
 
     cluster: str
@@ -50,10 +51,11 @@ class ClusterAddress:
     admin_url: str
     token: str | None = field(default=None, repr=False)
     trust_certs_file: str | None = None
+    tls_allow_insecure_connection: bool = False
 
     @property
     def access(self) -> Access:
-        return Access(self.token, self.trust_certs_file)
+        return Access(self.token, self.trust_certs_file, self.tls_allow_insecure_connection)
 
     def admin(self) -> AdminClient:
         """A client of the admin API; the caller closes it."""

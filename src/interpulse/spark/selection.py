@@ -125,12 +125,14 @@ async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> C
         credentials = credentials_of(remote, data)
         if credentials is not None and credentials.method != "token":
             raise RemoteClusterUnavailable(f"Cluster {remote}: messages are replicated with tokens only")
+        tls = tls_of(data)
         return ClusterAddress(
             cluster=remote,
             service_url=broker_url(remote, data),
             admin_url=web_url(remote, data),
             token=credentials.source if credentials is not None else None,
-            trust_certs_file=tls_of(data).trust_certs_path,
+            trust_certs_file=tls.trust_certs_path,
+            tls_allow_insecure_connection=tls.insecure_allowed,
         )
     except RemoteClusterUnavailable as problem:
         log.error("cluster left out cluster=%s reason=%s", remote, problem)

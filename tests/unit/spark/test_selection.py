@@ -9,6 +9,7 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import ClusterNotFound, NotAllowed, NotSupported
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.spark.access import Access
 from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.selection import select
 
@@ -127,16 +128,21 @@ TLS = {
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
-        pytest.param({}, ("pulsar://west:6650", "http://west:8080", None, None), id="open"),
+        pytest.param({}, ("pulsar://west:6650", "http://west:8080", Access()), id="open"),
         pytest.param(
             TOKEN | {"authentication_parameters": "file:///west.jwt"},
-            ("pulsar://west:6650", "http://west:8080", "file:///west.jwt", None),
+            ("pulsar://west:6650", "http://west:8080", Access("file:///west.jwt")),
             id="token-file",
         ),
-        pytest.param(TLS, ("pulsar+ssl://west:6651", "https://west:8443", None, "/ca.pem"), id="tls"),
+        pytest.param(TLS, ("pulsar+ssl://west:6651", "https://west:8443", Access(None, "/ca.pem")), id="tls"),
+        pytest.param(
+            TLS | {"tls_allow_insecure_connection": True},
+            ("pulsar+ssl://west:6651", "https://west:8443", Access(None, "/ca.pem", True)),
+            id="any-certificate",
+        ),
         pytest.param(
             TLS | {"service_url_tls": None},
-            ("pulsar+ssl://west:6651", "http://west:8080", None, "/ca.pem"),
+            ("pulsar+ssl://west:6651", "http://west:8080", Access(None, "/ca.pem")),
             id="one-tls",
         ),
         pytest.param({"authentication_plugin": "AuthenticationAthenz"}, None, id="cannot-be-used"),
@@ -148,4 +154,4 @@ async def test_cluster_is_reached_as_its_record_says(record, expected):
     source.record = record
     found = (await select(CONFIG, source)).get("west")
     address = found and found.address
-    assert (address and (address.service_url, address.admin_url, address.token, address.trust_certs_file)) == expected
+    assert (address and (address.service_url, address.admin_url, address.access)) == expected

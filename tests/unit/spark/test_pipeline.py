@@ -1,0 +1,39 @@
+"""What the job tells Spark's workers."""
+
+import pytest
+
+from interpulse.spark.access import Access
+from interpulse.spark.options import Purpose, parse_read_options, parse_write_options
+from interpulse.spark.pipeline import Pipeline
+from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
+
+
+def address(cluster, access):
+    return ClusterAddress(
+        cluster=cluster,
+        service_url=f"pulsar+ssl://{cluster}:6651",
+        admin_url=f"https://{cluster}:8443",
+        token=access.token,
+        trust_certs_file=access.trust_certs_file,
+        tls_allow_insecure_connection=access.insecure_allowed,
+    )
+
+
+@pytest.mark.parametrize(
+    ("east", "west"),
+    [
+        pytest.param(Access(), Access("file:///west.jwt", "/west.pem"), id="target"),
+        pytest.param(Access("file:///east.jwt", "/east.pem"), Access(), id="source"),
+        pytest.param(Access(), Access(insecure_allowed=True), id="target-insecure"),
+        pytest.param(Access(insecure_allowed=True), Access(), id="source-insecure"),
+    ],
+)
+async def test_workers_reach_both_clusters_as_the_control_side_does(tmp_path, east, west):
+    source, target = address("east", east), address("west", west)
+    select = Selection(from_policies=True)
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=None, select=select)
+    async with source.admin() as admin:
+        pipeline = Pipeline(config, admin, target, None, print, "pulsar.repl.west")
+        reading = parse_read_options(pipeline._source_options(), Purpose.STREAM_READ)
+        writing = parse_write_options(pipeline._sink_options(), Purpose.STREAM_WRITE)
+    assert (reading.access, writing.access, writing.schema_source_access) == (east, west, east)

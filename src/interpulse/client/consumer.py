@@ -17,7 +17,7 @@ from interpulse.client.letters import LastChances, Letters
 from interpulse.client.messages import Message
 from interpulse.client.redelivery import RedeliveryTimer
 from interpulse.client.session import Session
-from interpulse.client.unpacking import Start, Unpacker
+from interpulse.client.unpacking import Start, Unpacker, permits_for
 from interpulse.model.errors import AlreadyClosed, NotConnected, NotSupported, PulsarError
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
@@ -152,15 +152,15 @@ class PartitionConsumer:
         position = position_from_wire(message.message_id)
         try:
             if not verify_checksum(entry):
-                self._refuse(message, pb.CommandAck.ChecksumMismatch)
+                self._refuse(message, pb.CommandAck.ChecksumMismatch, 1)  # whatever it says of itself
                 return
             messages, permits = self._unpacker.unpack(message, entry, position, self._start)
         except RemoteProtocolError as error:
             _log.warning("message cannot be read topic=%s position=%s error=%s", self.topic, position, error)
-            self._refuse(message, pb.CommandAck.DecompressionError)
+            self._refuse(message, pb.CommandAck.DecompressionError, permits_for(message, entry))
             return
         if messages and messages[0].is_encrypted and self._config.crypto_failure_action != "consume":
-            self._on_encrypted(message, messages[0])
+            self._on_encrypted(message, messages[0], permits)
             return
         if self._durable and self._seeking is None:
             self._start = None  # the place was found; whoever moves the cursor after that knows better
@@ -172,10 +172,10 @@ class PartitionConsumer:
         self._release(permits - len(messages))  # permits of what is left out go back to the broker
         self._schedule_acks()
 
-    def _on_encrypted(self, command: pb.CommandMessage, message: Message) -> None:
+    def _on_encrypted(self, command: pb.CommandMessage, message: Message, permits: int) -> None:
         if self._config.crypto_failure_action == "discard":
             _log.warning("encrypted message discarded topic=%s id=%s", self.topic, message.id)
-            self._refuse(command, pb.CommandAck.DecryptionError)
+            self._refuse(command, pb.CommandAck.DecryptionError, permits)
             return
         self.flush_acks()
         self.on_failed(
@@ -185,13 +185,15 @@ class PartitionConsumer:
             )
         )
 
-    def _refuse(self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType) -> None:
+    def _refuse(
+        self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType, permits: int
+    ) -> None:
         """An entry that nobody can read is acknowledged with the reason, else it would come for ever."""
         if self._place.connection is not None:
             entries = self._acks.entries_of(position_from_wire(command.message_id))
             ids = [message_id_to_wire(entry) for entry in entries]
             self._place.connection.write(commands.ack(self._id, ids, validation_error=reason))
-        self._release(1)
+        self._release(permits)
 
     def on_detached(self, assigned_url: str | None) -> None:
         """What the application has not taken will be sent again."""

@@ -9,10 +9,11 @@ from interpulse.client.chunks import ChunkAssembler
 from interpulse.client.messages import Message, messages_of
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.ack_sets import mask_of
-from interpulse.wire.frames import parse_entry
+from interpulse.wire.ack_sets import mask_of, of_batch
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import ParsedEntry, parse_entry
 
-__all__ = ["Start", "Unpacker"]
+__all__ = ["Start", "Unpacker", "permits_for"]
 
 
 class Start(NamedTuple):
@@ -55,7 +56,7 @@ class Unpacker:
         """The messages that are wanted; none for a chunk that is not the last. What the broker says is acknowledged
         took no permits. An entry of which nothing is wanted is acknowledged. Raises RemoteProtocolError."""
         entry = parse_entry(stored)
-        permits = entry.message_count
+        permits = _permits(command, entry)
         if entry.metadata.num_chunks_from_msg > 1:
             assembled = self._chunks.add(entry, position)
             if assembled is None:
@@ -63,7 +64,6 @@ class Unpacker:
             entry = assembled.entry
             self._acks.remember_chunks(position, assembled.positions)
         sent = mask_of(command.ack_set) if command.ack_set else -1
-        whole = (1 << permits) - 1
         messages = messages_of(
             entry,
             topic=self._topic,
@@ -75,10 +75,10 @@ class Unpacker:
         wanted = [message for message in messages if self._is_wanted(message.id, sent, start)]
         if not wanted:
             self._acks.finish(position)
-        elif len(wanted) < wanted[0].batch_size:
+        elif wanted[0].id.batch_index >= 0 and len(wanted) < wanted[0].batch_size:
             waiting = sum(1 << message.id.batch_index for message in wanted)
-            self._acks.narrow(position, waiting, sent & whole)
-        return Unpacked(wanted, (sent & whole).bit_count())
+            self._acks.narrow(position, waiting, sent & ((1 << wanted[0].batch_size) - 1))
+        return Unpacked(wanted, permits)
 
     def _is_wanted(self, message_id: MessageId, sent: int, start: Start | None) -> bool:
         """Not before the start, and not acknowledged before: neither here nor (bit 0 in ``sent``) at the broker."""
@@ -91,3 +91,16 @@ class Unpacker:
     def clear(self) -> None:
         """What was begun will be sent again from its beginning."""
         self._chunks.clear()
+
+
+def permits_for(command: pb.CommandMessage, stored: memoryview) -> int:
+    """How many permits the broker took for an entry that cannot be unpacked."""
+    try:
+        return _permits(command, parse_entry(stored))
+    except RemoteProtocolError:
+        return 1
+
+
+def _permits(command: pb.CommandMessage, entry: ParsedEntry) -> int:
+    count = max(entry.message_count, 1)
+    return of_batch(mask_of(command.ack_set), count).bit_count() if command.ack_set else count

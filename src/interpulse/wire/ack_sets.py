@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["mask_of", "words_of"]
+__all__ = ["mask_of", "of_batch", "words_of"]
 
 _WORD = (1 << 64) - 1
 
@@ -15,6 +15,11 @@ def mask_of(ack_set: Sequence[int]) -> int:
     for index, word in enumerate(ack_set):
         mask |= (word & _WORD) << (64 * index)
     return mask
+
+
+def of_batch(mask: int, messages: int) -> int:
+    """The bits of ``mask`` that are messages of a batch of so many; a made-up number costs nothing."""
+    return mask & ((1 << min(max(messages, 0), mask.bit_length())) - 1)
 
 
 def words_of(mask: int) -> tuple[int, ...]:

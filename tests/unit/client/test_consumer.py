@@ -207,14 +207,16 @@ async def test_message_when_not_acknowledged_in_time_then_is_asked_for_again(sta
 
 
 async def test_entry_when_damaged_then_is_acknowledged_with_the_reason_and_not_handed_out(stage: Stage) -> None:
-    await stage.open()
+    await stage.open(receiver_queue_size=2)
     stage.deliver(0, single(b"a")[:-1] + b"x")
-    stage.deliver(1, single(b"not lz4", compression=pb.LZ4, uncompressed_size=100))
+    stage.deliver(1, single(b"not lz4", compression=pb.LZ4, uncompressed_size=100, num_messages_in_batch=7))
     stage.deliver(2, single(b"good"))
     assert [message.content for message in await stage.take()] == [b"good"]
     await stage.broker.heard(pb.BaseCommand.ACK, 2)
     reasons = [command.ack.validation_error for command in stage.broker.all_of(pb.BaseCommand.ACK)]
     assert reasons == [pb.CommandAck.ChecksumMismatch, pb.CommandAck.DecompressionError]
+    await stage.broker.heard(pb.BaseCommand.FLOW, 4)
+    assert stage.permits() == [2, 1, 7, 1]  # a batch took as many as it has messages
     await stage.consumer.close()
 
 
@@ -363,21 +365,24 @@ async def test_encrypted_messages_when_discarded_then_are_acknowledged_with_the_
     stage.deliver(0, encrypted(b"?"))
     for number in range(2):
         stage.deliver(1 + number, encrypted(b"?", uuid="u", num_chunks_from_msg=2, chunk_id=number))
-    stage.deliver(3, single(b"a"))
+    stage.deliver(3, encrypted(b"?", num_messages_in_batch=5))
+    stage.deliver(4, single(b"a"))
     assert [message.content for message in await stage.take()] == [b"a"]
-    await stage.broker.heard(pb.BaseCommand.ACK, 2)
+    await stage.broker.heard(pb.BaseCommand.ACK, 3)
     acks = [command.ack for command in stage.broker.all_of(pb.BaseCommand.ACK)]
-    assert [[each.entryId for each in ack.message_id] for ack in acks] == [[0], [1, 2]]
+    assert [[each.entryId for each in ack.message_id] for ack in acks] == [[0], [1, 2], [3]]
     assert {ack.validation_error for ack in acks} == {pb.CommandAck.DecryptionError}
-    assert sum(stage.permits()) == 2 + 4
+    await stage.broker.heard(pb.BaseCommand.FLOW, 6)
+    assert stage.permits() == [2, 1, 1, 1, 5, 1]
     await stage.consumer.close()
 
 
 async def test_encrypted_messages_when_consumed_then_say_what_they_are(stage: Stage) -> None:
     await stage.open(crypto_failure_action="consume")
     stage.deliver(0, encrypted(b"?"))
-    (message,) = await stage.take()
-    assert (message.content, message.is_encrypted) == (b"?", True)
+    stage.deliver(1, encrypted(b"a batch", num_messages_in_batch=3))
+    messages = await stage.take(2)
+    assert [(message.content, message.is_encrypted) for message in messages] == [(b"?", True), (b"a batch", True)]
     await stage.consumer.close()
 
 

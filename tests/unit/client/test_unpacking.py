@@ -78,6 +78,12 @@ def test_chunks_when_unpacked_then_come_as_one_message_with_the_last() -> None:
     assert chunk(1) == ([], 1)
 
 
+@pytest.mark.parametrize("made_up", [-1, 0])
+def test_batch_when_its_producer_says_that_it_is_none_then_takes_a_permit(made_up: int) -> None:
+    stored = entry(b"", num_messages_in_batch=made_up)
+    assert Unpacker("t", -1, AckTracker()).unpack(pb.CommandMessage(), stored, Position(1, 0), None) == ([], 1)
+
+
 def test_entry_when_it_is_garbage_then_a_protocol_error() -> None:
     with pytest.raises(RemoteProtocolError):
         Unpacker("t", -1, AckTracker()).unpack(pb.CommandMessage(), memoryview(b"\x0e\x01"), Position(1, 0), None)

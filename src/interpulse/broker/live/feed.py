@@ -21,7 +21,7 @@ from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, Log, LogEntry
-from interpulse.wire.ack_sets import words_of
+from interpulse.wire.ack_sets import of_batch, words_of
 
 __all__ = ["READ_BYTES_MAX", "READ_ENTRIES_MAX", "EntryFeed", "FeedSource"]
 
@@ -192,5 +192,5 @@ class EntryFeed:
         mask = cursor.waiting_mask(position)
         if not mask:
             return Delivery(position, payload, 0, (), facts.message_count)
-        waiting = mask & ((1 << facts.message_count) - 1)
+        waiting = of_batch(mask, facts.message_count)
         return Delivery(position, payload, 0, words_of(waiting), waiting.bit_count())

@@ -20,7 +20,7 @@ from interpulse.broker.live.feed import READ_ENTRIES_MAX, EntryFeed, FeedSource
 from interpulse.broker.live.replay_reads import ReplayReads
 from interpulse.model.ids import Position
 from interpulse.rules.unacked import subscription_blocked
-from interpulse.wire.ack_sets import words_of
+from interpulse.wire.ack_sets import of_batch, words_of
 
 __all__ = ["SharedDispatch"]
 
@@ -323,7 +323,7 @@ class SharedDispatch:
 
     def _replay(self, position: Position, entry: bytes) -> Delivery:
         messages = self._source.facts.facts(position, entry).message_count
-        waiting = self._cursor.waiting_mask(position) & ((1 << messages) - 1)
+        waiting = of_batch(self._cursor.waiting_mask(position), messages)
         count = self._redeliveries.get(position, 0)
         if waiting:
             return Delivery(position, entry, count, words_of(waiting), waiting.bit_count())

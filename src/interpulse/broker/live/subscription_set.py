@@ -264,7 +264,11 @@ class SubscriptionSet:
                     continue
                 told = subscription.stored and by_policy > subscription.by_policy
                 subscription.by_policy |= by_policy
-                await (self.store(subscription) if told else self._store_new(subscription))
+                try:
+                    await (self.store(subscription) if told else self._store_new(subscription))
+                except BaseException:
+                    subscription.by_policy &= not told  # so that it is stored the next time
+                    raise
                 return
 
 

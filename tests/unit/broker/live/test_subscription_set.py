@@ -193,3 +193,21 @@ class TestReplicationCursors:
 
     async def fail(self) -> None:
         raise MetadataError("disk full")
+
+    async def test_cursor_that_policies_took_over_is_stored_as_theirs_though_the_store_failed_first(
+        self, bench: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        topic = await bench.topic()
+        await bench.consumer(topic, "pulsar.repl.west")
+        bench.settings = replace(bench.settings, remote_clusters=("west",))
+        with monkeypatch.context() as patched:
+            patched.setattr(bench.metadata, "commit", self.refuse)
+            with pytest.raises(MetadataError):
+                await topic.apply(bench.settings)
+        await topic.maintain()
+        await bench.crash()
+        bench.settings = TopicSettings()
+        assert (await bench.topic()).subscriptions == {}
+
+    async def refuse(self, *_: object) -> None:
+        raise MetadataError("disk full")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["TrafficMeter", "iso_time"]
+__all__ = ["TrafficMeter", "iso_time", "sum_of"]
 
 
 class TrafficMeter:
@@ -35,6 +35,16 @@ class TrafficMeter:
     def average_bytes(self) -> float:
         """Bytes per message in the last full period."""
         return self.byte_rate / self.message_rate if self.message_rate else 0.0
+
+
+def sum_of(*meters: TrafficMeter) -> TrafficMeter:
+    """Their counts and rates together."""
+    total = TrafficMeter()
+    for each in meters:
+        total.absorb(each)
+        total.message_rate += each.message_rate
+        total.byte_rate += each.byte_rate
+    return total
 
 
 def iso_time(time_ms: int) -> str:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest, SubType
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor, CursorRecord
-from interpulse.broker.live.delayed import DelayedEntries
 from interpulse.broker.live.dispatch_choice import (
     Dispatch,
     DispatchOwner,
@@ -23,9 +22,8 @@ from interpulse.broker.live.dispatch_choice import (
     in_the_way,
     new_dispatch,
 )
-from interpulse.broker.live.dispatch_limits import NOT_THROTTLED, DispatchGate
+from interpulse.broker.live.dispatch_limits import DispatchGate
 from interpulse.broker.live.limits import TopicLimits
-from interpulse.broker.live.measures import SubscriptionMeasure
 from interpulse.broker.live.shared import SharedDispatch
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
@@ -34,8 +32,6 @@ from interpulse.rules.limits import check_consumers_of_subscription, check_consu
 from interpulse.wire.ack_sets import mask_of
 
 __all__ = ["Subscription", "SubscriptionOwner"]
-
-_NO_DRAINING = {"drainingHashesCount": 0, "drainingHashesClearedTotal": 0, "drainingHashesUnackedMessages": 0}
 
 
 class SubscriptionOwner(DispatchOwner, Protocol):
@@ -103,28 +99,29 @@ class Subscription:
         self.deleted = False
         self.idle_since_ms = owner.now_ms()
         """Since when it has had no consumer."""
+        self.dispatch: Dispatch | None = None
+        """None until the first consumer came."""
+        self.out, self.redelivered, self.acknowledged = TrafficMeter(), TrafficMeter(), TrafficMeter()
+        """What consumers counted that are gone."""
+        self.expired = TrafficMeter()
+        self.last_acknowledged_ms = self.last_moved_ms = self.last_flow_ms = self.last_expired_ms = 0
         self.now_ms = owner.now_ms
         self._owner = owner
-        self._dispatch: Dispatch | None = None
         self._gate: DispatchGate | None = None
         self._made_for: SubscribeRequest | None = None
         """Of the first consumer that the dispatch had."""
         self._stored_changes = -1
-        self._given_up = {"out": TrafficMeter(), "redelivered": TrafficMeter(), "acknowledged": TrafficMeter()}
-        self._last_acknowledged_ms = self._last_moved_ms = self._last_flow_ms = 0
-        self._expired = TrafficMeter()
-        self._last_expired_ms = 0
 
     # --- consumers
 
     @property
     def consumers(self) -> Sequence[Consumer]:
-        return self._dispatch.consumers if self._dispatch else ()
+        return self.dispatch.consumers if self.dispatch else ()
 
     @property
     def sub_type(self) -> SubType | None:
         """None until the first consumer came."""
-        return self._dispatch.sub_type if self._dispatch else None
+        return self.dispatch.sub_type if self.dispatch else None
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Open a consumer; the caller holds `changing`. Raises ConsumerBusy, ConsumerAssignError."""
@@ -132,16 +129,16 @@ class Subscription:
             check_fitting(request, self.consumers[0].request)
         if in_the_way(request, self.consumers):
             await self._drop_dead_consumers()
-        if self._dispatch is None or self._made_for is None or not fits(request, self._made_for):
-            if self._dispatch is not None:
-                self._dispatch.put_away()
-            self._dispatch = new_dispatch(request, self._owner, self.cursor, self.pump)
+        if self.dispatch is None or self._made_for is None or not fits(request, self._made_for):
+            if self.dispatch is not None:
+                self.dispatch.put_away()
+            self.dispatch = new_dispatch(request, self._owner, self.cursor, self.pump)
             self._made_for = request
             self._limit_dispatch()
         self._check_room()
         consumer = Consumer(self, request, sink)
         consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
-        self._dispatch.add(consumer)
+        self.dispatch.add(consumer)
         return consumer
 
     def _check_room(self) -> None:
@@ -155,7 +152,7 @@ class Subscription:
         """The policies of the topic limit something else now."""
         for consumer in self.consumers:
             consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
-        if self._dispatch is not None:
+        if self.dispatch is not None:
             self._limit_dispatch()
             self.pump()
 
@@ -165,7 +162,7 @@ class Subscription:
             self._gate.own_limit.follow(publish_messages, publish_bytes, self.now_ms())
 
     def _limit_dispatch(self) -> None:
-        dispatch, limits = self._dispatch, self._owner.limits
+        dispatch, limits = self.dispatch, self._owner.limits
         if dispatch is None or self._owner.remote_of(self.name) is not None:
             return
         dispatch.gate = self._gate = limits.gate(self._gate, self.pump)
@@ -180,11 +177,11 @@ class Subscription:
 
     def remove(self, consumer: Consumer) -> None:
         """The consumer is closed."""
-        assert self._dispatch is not None
-        self._dispatch.remove(consumer)
-        self._given_up["out"].absorb(consumer.out)
-        self._given_up["redelivered"].absorb(consumer.redelivered)
-        self._given_up["acknowledged"].absorb(consumer.acknowledged)
+        assert self.dispatch is not None
+        self.dispatch.remove(consumer)
+        self.out.absorb(consumer.out)
+        self.redelivered.absorb(consumer.redelivered)
+        self.acknowledged.absorb(consumer.acknowledged)
         if not self.consumers:
             self.idle_since_ms = self.now_ms()
             if not self.durable and not self.changing.locked():
@@ -199,33 +196,33 @@ class Subscription:
 
     def offer(self, fresh: Sequence[Delivery], previous: Position) -> None:
         """Entries became durable behind ``previous``; none of them is a marker."""
-        if self._dispatch is not None and self._dispatch.consumers:
-            self._dispatch.offer(fresh, previous)
+        if self.dispatch is not None and self.dispatch.consumers:
+            self.dispatch.offer(fresh, previous)
 
     def flow_granted(self) -> None:
         """Somebody has permits, or can be written to again."""
-        self._last_flow_ms = self.now_ms()
+        self.last_flow_ms = self.now_ms()
         self.pump()
 
     def pump(self) -> None:
         """Send what can be sent."""
-        if self._dispatch is None:
+        if self.dispatch is None:
             return
-        self._dispatch.pump()
-        if self._owner.end_reached(self._dispatch.read_position) and self._dispatch.drained:
+        self.dispatch.pump()
+        if self._owner.end_reached(self.dispatch.read_position) and self.dispatch.drained:
             for consumer in self.consumers:
                 if not consumer.end_told:
                     consumer.end_told = True
                     consumer.sink.end_of_topic(consumer.consumer_id)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        assert self._dispatch is not None
-        self._dispatch.redeliver(consumer, positions)
+        assert self.dispatch is not None
+        self.dispatch.redeliver(consumer, positions)
 
     def policies_changed(self) -> None:
         """The topic has new settings."""
-        if isinstance(self._dispatch, SharedDispatch):
-            self._dispatch.honour_delays(delays_of(self._owner, self.pump))
+        if isinstance(self.dispatch, SharedDispatch):
+            self.dispatch.honour_delays(delays_of(self._owner, self.pump))
 
     # --- acknowledgements
 
@@ -238,8 +235,8 @@ class Subscription:
         else:
             self.cursor.acknowledge(position)
             left = 0
-        assert self._dispatch is not None
-        self._dispatch.released(consumer, position, left)
+        assert self.dispatch is not None
+        self.dispatch.released(consumer, position, left)
         self._changed()
 
     def _waiting(self, position: Position) -> int:
@@ -261,7 +258,7 @@ class Subscription:
         self._changed()
 
     def _changed(self) -> None:
-        self._last_acknowledged_ms = self.now_ms()
+        self.last_acknowledged_ms = self.now_ms()
         if self.durable:
             self._owner.cursor_changed(self)
 
@@ -289,8 +286,8 @@ class Subscription:
 
     async def _reset(self, mark_delete: Position) -> None:
         self.cursor.reset(mark_delete)
-        if self._dispatch:
-            self._dispatch.rewind()
+        if self.dispatch:
+            self.dispatch.rewind()
         await self._owner.store_cursor(self)
 
     def skip_to(self, position: Position) -> int:
@@ -299,9 +296,9 @@ class Subscription:
         before = self.cursor.backlog(last)
         if not self.cursor.acknowledge_upto(min(position, last)):
             return 0
-        self._last_moved_ms = self.now_ms()
-        if self._dispatch:
-            self._dispatch.skipped()
+        self.last_moved_ms = self.now_ms()
+        if self.dispatch:
+            self.dispatch.skipped()
             self.pump()  # what was skipped may have been what kept it from going on
         self._changed()
         return before - self.cursor.backlog(last)
@@ -309,8 +306,8 @@ class Subscription:
     def expire_upto(self, position: Position) -> int:
         """As `skip_to`, for entries that are too old."""
         count = self.skip_to(position)
-        self._expired.messages += count
-        self._last_expired_ms = self.now_ms()
+        self.expired.messages += count
+        self.last_expired_ms = self.now_ms()
         return count
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
@@ -360,142 +357,11 @@ class Subscription:
 
     def tick(self, seconds: float) -> None:
         """Compute the rates of the last period."""
-        self._expired.tick(seconds)
+        self.expired.tick(seconds)
         for consumer in self.consumers:
             consumer.tick(seconds)
-
-    @property
-    def out(self) -> TrafficMeter:
-        """What was sent to consumers, also to those that are gone."""
-        return _total(self._given_up["out"], [each.out for each in self.consumers])
-
-    def measure(self) -> SubscriptionMeasure:
-        """What metrics show."""
-        consumers, given_up = self.consumers, self._given_up
-        out, redelivered, acknowledged = given_up["out"], given_up["redelivered"], given_up["acknowledged"]
-        if consumers:
-            out = self.out
-            redelivered = _total(redelivered, [each.redelivered for each in consumers])
-            acknowledged = _total(acknowledged, [each.acknowledged for each in consumers])
-        return SubscriptionMeasure(
-            self.cursor.backlog(self._owner.last_durable()),
-            sum(each.unacknowledged for each in consumers),
-            self._blocked,
-            out.message_rate,
-            out.byte_rate,
-            redelivered.message_rate,
-            acknowledged.message_rate,
-            len(consumers),
-            self._expired.messages,
-            out.messages,
-            out.bytes,
-            len(self._delayed or ()),
-            self.delayed_bytes,
-            self._dispatch.replaying if self._dispatch else 0,
-        )
-
-    def stats(self) -> dict[str, Any]:
-        consumers = self.consumers
-        last = self._owner.last_durable()
-        backlog = self.cursor.backlog(last)
-        out = self.out
-        redelivered = _total(self._given_up["redelivered"], [each.redelivered for each in consumers])
-        acknowledged = _total(self._given_up["acknowledged"], [each.acknowledged for each in consumers])
-        ranges = sum(1 for _ in self.cursor.ranges())
-        tracked = self._delayed
-        delayed = len(tracked) if tracked is not None else 0
-        body: dict[str, Any] = {
-            "msgRateOut": out.message_rate,
-            "msgThroughputOut": out.byte_rate,
-            "bytesOutCounter": out.bytes,
-            "msgOutCounter": out.messages,
-            "msgRateRedeliver": redelivered.message_rate,
-            "messageAckRate": acknowledged.message_rate,
-            "chunkedMessageRate": 0.0,
-            "msgBacklog": backlog,
-            "backlogSize": 0,
-            "earliestMsgPublishTimeInBacklog": 0,
-            "msgBacklogNoDelayed": max(0, backlog - delayed),
-            "blockedSubscriptionOnUnackedMsgs": self._blocked,
-            "msgDelayed": delayed,
-            "msgInReplay": self._dispatch.replaying if self._dispatch else 0,
-            "unackedMessages": sum(each.unacknowledged for each in consumers),
-            "msgRateExpired": self._expired.message_rate,
-            "msgExpired": self._expired.messages,
-            "totalMsgExpired": self._expired.messages,
-            "lastExpireTimestamp": self._last_expired_ms,
-            "lastConsumedFlowTimestamp": self._last_flow_ms,
-            "lastConsumedTimestamp": max((each.last_sent_ms for each in consumers), default=0),
-            "lastAckedTimestamp": self._last_acknowledged_ms,
-            "lastMarkDeleteAdvancedTimestamp": self._last_moved_ms,
-            "consumers": [each.stats() | self._dispatch_stats(each) for each in consumers],
-            "isDurable": self.durable,
-            "isReplicated": self.replicate_state,
-            "allowOutOfOrderDelivery": False,
-            "consumersAfterMarkDeletePosition": {},
-            **_NO_DRAINING,
-            **(self.throttled or NOT_THROTTLED),
-            "nonContiguousDeletedMessagesRanges": ranges,
-            "nonContiguousDeletedMessagesRangesSerializedSize": 0,
-            "delayedMessageIndexSizeInBytes": self.delayed_bytes,
-            "subscriptionProperties": self.properties,
-            "durable": self.durable,
-            "replicated": self.replicate_state,
-        }
-        if self._dispatch is not None:
-            body |= {"type": self._dispatch.sub_type.label} | self._dispatch.stats()
-        return body
-
-    def _dispatch_stats(self, consumer: Consumer) -> dict[str, Any]:
-        assert self._dispatch is not None
-        return _NO_DRAINING | self._dispatch.consumer_stats(consumer)
-
-    @property
-    def _delayed(self) -> DelayedEntries | None:
-        """Entries that wait for their time; None where they do not wait."""
-        return self._dispatch.delayed if self._dispatch is not None else None
-
-    @property
-    def delayed_bytes(self) -> int:
-        """The memory of what waits for its time."""
-        return self._delayed.memory_bytes if self._delayed is not None else 0
 
     @property
     def throttled(self) -> Mapping[str, int] | None:
         """How often nothing was sent because of which dispatch rate; None while there is none."""
         return self._gate.stats() if self._gate is not None else None
-
-    @property
-    def _blocked(self) -> bool:
-        """Nobody gets anything, because consumers hold too much together."""
-        return isinstance(self._dispatch, SharedDispatch) and self._dispatch.blocked
-
-    def internal_stats(self) -> dict[str, Any]:
-        read = self._dispatch.read_position if self._dispatch else self.cursor.mark_delete
-        ranges = list(self.cursor.ranges())
-        texts = [f"({ledger}:{start - 1}..{ledger}:{end}]" for ledger, start, end in ranges]
-        return {
-            "markDeletePosition": str(self.cursor.mark_delete),
-            "readPosition": str(Position(read.ledger, read.entry + 1)),
-            "waitingReadOp": bool(self.consumers),
-            "pendingReadOps": 0,
-            "cursorLedger": -1,
-            "cursorLedgerLastEntry": -1,
-            "individuallyDeletedMessages": f"[{','.join(texts)}]",
-            "state": "Open",
-            "active": bool(self.consumers),
-            "numberOfEntriesSinceFirstNotAckedMessage": max(0, read.entry - self.cursor.mark_delete.entry),
-            "totalNonContiguousDeletedMessagesRange": len(ranges),
-            "subscriptionHavePendingRead": bool(self.consumers),
-            "subscriptionHavePendingReplayRead": bool(self._dispatch and self._dispatch.replaying),
-            "properties": {},
-        }
-
-
-def _total(given_up: TrafficMeter, live: Sequence[TrafficMeter]) -> TrafficMeter:
-    total = TrafficMeter()
-    for meter in (given_up, *live):
-        total.absorb(meter)
-        total.message_rate += meter.message_rate
-        total.byte_rate += meter.byte_rate
-    return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from interpulse.broker.live import subscription_stats
 from interpulse.broker.live.compaction import COMPACTION_CURSOR
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
 from interpulse.broker.live.measures import (
@@ -14,7 +15,7 @@ from interpulse.broker.live.measures import (
     TopicMeasure,
     summed,
 )
-from interpulse.broker.live.stats import TrafficMeter, iso_time
+from interpulse.broker.live.stats import iso_time, sum_of
 from interpulse.broker.live.subscription import Subscription
 from interpulse.broker.live.timeline import bytes_after, publish_time_of
 from interpulse.model.errors import NotFound
@@ -60,8 +61,8 @@ def stats(topic: Topic) -> dict[str, Any]:
     """``TopicStats``: counters in messages and bytes since the topic was loaded, rates of the last period."""
     producers = sorted(topic.producers.by_name.values(), key=lambda each: each.name)
     subscriptions = {name: topic.subscriptions[name] for name in sorted(topic.subscriptions)}
-    published = _sum(topic.published, *(each.published for each in producers))
-    sent = _sum(*(each.out for each in subscriptions.values()))
+    published = sum_of(topic.published, *(each.published for each in producers))
+    sent = sum_of(*(subscription_stats.sent(each) for each in subscriptions.values()))
     ledgers = topic.log.ledgers
     backlogs = [
         bytes_after(ledgers, each.cursor.mark_delete)
@@ -99,7 +100,7 @@ def stats(topic: Topic) -> dict[str, Any]:
             sum(1 for _ in each.cursor.ranges()) for each in subscriptions.values()
         ),
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
-        "delayedMessageIndexSizeInBytes": sum(each.delayed_bytes for each in subscriptions.values()),
+        "delayedMessageIndexSizeInBytes": sum(map(subscription_stats.delayed_bytes, subscriptions.values())),
         **_NEVER_IN_TOPICS,
         "compaction": topic.compaction.stats(),
         "topicCreationTimeStamp": topic.created_ms,
@@ -111,8 +112,9 @@ def measure(topic: Topic) -> Measured:
     """What metrics show."""
     own: dict[str, SubscriptionMeasure] = {}
     replication: dict[str, ReplicationMeasure] = {}
+    last = topic.last_durable()
     for name, subscription in topic.subscriptions.items():
-        found, remote = subscription.measure(), topic.remote_of(name)
+        found, remote = subscription_stats.measure(subscription, last), topic.remote_of(name)
         if remote is None:
             own[name] = found
         else:
@@ -148,7 +150,7 @@ def _limits(topic: Topic) -> LimitMeasure:
 
 
 def _subscription(topic: Topic, subscription: Subscription) -> dict[str, Any]:
-    body = subscription.stats()
+    body = subscription_stats.stats(subscription, topic.last_durable())
     behind = bytes_after(topic.log.ledgers, subscription.cursor.mark_delete) if body["msgBacklog"] else 0
     return body | _NEVER_IN_SUBSCRIPTIONS | {"backlogSize": behind}
 
@@ -174,7 +176,7 @@ async def _earliest_time(topic: Topic, subscription: str) -> int:
 
 def _replication(topic: Topic, subscription: Subscription) -> dict[str, Any]:
     """``ReplicatorStats``; "out" is what the replication job took, ``connected`` whether it is here now."""
-    out = subscription.out
+    out = subscription_stats.sent(subscription)
     consumers = subscription.consumers
     return {
         "msgRateIn": 0.0,
@@ -188,15 +190,6 @@ def _replication(topic: Topic, subscription: Subscription) -> dict[str, Any]:
         "connected": bool(consumers),
         "outboundConnection": consumers[0].request.address if consumers else None,
     }
-
-
-def _sum(*meters: TrafficMeter) -> TrafficMeter:
-    total = TrafficMeter()
-    for each in meters:
-        total.absorb(each)
-        total.message_rate += each.message_rate
-        total.byte_rate += each.byte_rate
-    return total
 
 
 def internal_stats(topic: Topic) -> dict[str, Any]:
@@ -239,7 +232,7 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
 def _cursor(topic: Topic, subscription: Subscription) -> dict[str, Any]:
     """``messagesConsumedCounter`` counts as Pulsar's does: below zero while entries wait from before the loading."""
     consumed = topic.entries_added - subscription.cursor.backlog(topic.last_durable())
-    return subscription.internal_stats() | {"messagesConsumedCounter": consumed}
+    return subscription_stats.internal_stats(subscription) | {"messagesConsumedCounter": consumed}
 
 
 def _compacted_ledger(compacted: CompactedLedger | None) -> dict[str, Any]:

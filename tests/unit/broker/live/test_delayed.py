@@ -355,7 +355,7 @@ async def test_too_long_a_delay_is_refused_when_published_and_nothing_is_stored(
 async def test_time_that_comes_while_entries_are_dealt_out_loses_none(bench: Any, join: Any, topic: Any) -> None:
     _, sink = await join(topic)
     now_ms = bench.clock.time_ms
-    topic.subscription("s")._dispatch._now_ms = lambda: now_ms  # and everybody else sees the next millisecond
+    topic.subscription("s").dispatch._now_ms = lambda: now_ms  # and everybody else sees the next millisecond
     bench.clock.time_ms += 1
     await publish(bench, topic, 0)
     await wait(bench, topic, 1)
@@ -367,7 +367,7 @@ async def test_redelivery_counts_of_what_was_skipped_are_forgotten(bench: Any, j
     await publish(bench, topic, None, None)
     consumer.redeliver()
     topic.clear_backlog("s")
-    assert topic.subscription("s")._dispatch._redeliveries == {}
+    assert topic.subscription("s").dispatch._redeliveries == {}
 
 
 async def test_long_backlog_of_delayed_entries_leaves_others_their_turn(

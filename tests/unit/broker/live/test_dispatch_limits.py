@@ -225,5 +225,5 @@ async def test_replication_is_not_held_back(bench: Any, alarms: Alarms) -> None:
 async def test_topic_without_rates_has_no_gate(bench: Any, join: Any) -> None:
     topic = await bench.topic()
     await join(topic)
-    assert topic.subscription("s")._dispatch.gate is None
+    assert topic.subscription("s").dispatch.gate is None
     assert topic.publish_limits is None

@@ -19,6 +19,8 @@ from interpulse.client import (
     KeySharedPolicy,
     Message,
     RedeliveryBackoff,
+    deserialize_message_id,
+    serialize_message_id,
 )
 from interpulse.client.multi_topic import Consumer
 from interpulse.model.errors import (
@@ -473,3 +475,29 @@ async def seeking_into_a_batch_leaves_nothing_behind(cluster: Cluster) -> None:
         await assert_acknowledged(admin, topic)
         await admin.topics.reset_cursor_to_message(topic, "s", MessageId(*EARLIEST))
         assert len(await contents_of(consumer, 4)) == 4
+
+
+@scenario
+async def seeking_to_and_behind_a_message_in_chunks(cluster: Cluster) -> None:
+    async with administered(cluster) as (client, admin):
+        topic, large = new_topic(), bytes(6 * 1024 * 1024)
+        consumer = await client.subscribe(topic, "s")
+        async with await client.create_producer(topic, batching_enabled=False, chunking_enabled=True) as producer:
+            ids = [await producer.send(content) for content in (b"before", large, b"behind")]
+        received = await take(consumer, 3)
+        assert [message.id.first_chunk for message in received] == [message_id.first_chunk for message_id in ids]
+        assert [message_id.first_chunk is None for message_id in ids] == [True, False, True]
+        kept = deserialize_message_id(serialize_message_id(received[1].id))
+        await consumer.seek(kept)
+        assert await contents_of(consumer, 2) == [large, b"behind"]
+        await assert_acknowledged(admin, topic)
+        await consumer.seek(kept, included=False)
+        assert await contents_of(consumer, 1) == [b"behind"]
+        await assert_acknowledged(admin, topic)
+        await admin.topics.reset_cursor_to_message(topic, "s", kept)
+        assert await contents_of(consumer, 2) == [large, b"behind"]
+        for included, comes_next in ((True, large), (False, b"behind")):
+            async with await client.create_reader(topic, kept, start_included=included) as reader:
+                assert (await reader.read_next(WAIT_MS)).content == comes_next
+                await reader.seek(kept, included=included)
+                assert (await reader.read_next(WAIT_MS)).content == comes_next

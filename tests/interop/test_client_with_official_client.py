@@ -3,6 +3,7 @@
 import pulsar
 import pytest
 
+from interpulse.client import deserialize_message_id, serialize_message_id
 from interpulse.sync import Client
 from interpulse.testing.broker import InProcessBroker
 
@@ -84,3 +85,26 @@ def test_chunked_messages_go_both_ways(clients) -> None:  # type: ignore[no-unty
             assert our_consumer.receive(10_000).content == content
             assert their_consumer.receive(10_000).data() == content
         their_producer.close()
+
+
+def test_serialized_message_ids_go_both_ways(clients) -> None:  # type: ignore[no-untyped-def]
+    """Of single messages, of a batch, and of a message in chunks, which each client finds by the other's id."""
+    ours, official = clients
+    large = bytes(6 * 1024 * 1024)
+    their_consumer = official.subscribe(TOPIC, "theirs")
+    their_reader = official.create_reader(TOPIC, pulsar.MessageId.earliest, start_message_id_inclusive=True)
+    with ours.subscribe(TOPIC, "ours") as our_consumer:
+        with ours.create_producer(TOPIC, batch_delay_ms=200) as producer:
+            futures = [producer.send_async(b"in a batch") for _ in range(2)]
+            sent = [future.result() for future in futures]
+        with ours.create_producer(TOPIC, chunking_enabled=True, batching_enabled=False) as producer:
+            sent += [producer.send(content) for content in (b"single", large, b"last")]
+        received = [their_consumer.receive(10_000).message_id() for _ in sent]
+        for our_id, their_id in zip(sent, received, strict=True):
+            assert pulsar.MessageId.deserialize(serialize_message_id(our_id)) == their_id
+            read = deserialize_message_id(their_id.serialize())
+            assert (read, read.first_chunk) == (our_id, our_id.first_chunk)
+        our_consumer.seek(deserialize_message_id(received[3].serialize()))
+        assert [our_consumer.receive(10_000).content for _ in range(2)] == [large, b"last"]
+        their_reader.seek(pulsar.MessageId.deserialize(serialize_message_id(sent[3])))
+        assert [their_reader.read_next(10_000).data() for _ in range(2)] == [large, b"last"]

@@ -20,6 +20,7 @@ from interpulse.client.producer import ProducerConfig
 from interpulse.client.reader import Reader, ReaderConfig
 from interpulse.client.sending import Receipt
 from interpulse.client.table_view import TableView, TableViewConfig
+from interpulse.wire.ids import deserialize_message_id, serialize_message_id
 
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
@@ -49,6 +50,8 @@ __all__ = [
     "TableView",
     "TableViewConfig",
     "TlsOptions",
+    "deserialize_message_id",
+    "serialize_message_id",
 ]
 
 _LAZY = {"AdminClient": "interpulse.client.admin", "TlsOptions": "interpulse.client.http"}

@@ -11,6 +11,7 @@ from interpulse.client.http import HttpSession
 from interpulse.client.messages import Message
 from interpulse.client.topic_requests import (
     LATEST_ID,
+    begin_position,
     encoded_subscription,
     message_id_of,
     reset_position,
@@ -310,7 +311,7 @@ class TopicsAdmin:
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """Create a subscription at ``position``, by default after the last message. Raises AlreadyExists."""
-        body = reset_position(position or LATEST_ID)
+        body = begin_position(position or LATEST_ID)
         if properties:
             body["properties"] = dict(properties)
         path = subscription_path(topic, subscription)
@@ -328,7 +329,7 @@ class TopicsAdmin:
         self, topic: TopicName | str, subscription: str, position: MessageId, *, excluded: bool = False
     ) -> None:
         """Continue with the message at ``position``, or after it if ``excluded``."""
-        body = reset_position(position) | {"isExcluded": excluded}
+        body = (reset_position if excluded else begin_position)(position) | {"isExcluded": excluded}
         await self._http.post(subscription_path(topic, subscription, "resetcursor"), body, kind="subscription")
 
     async def skip(self, topic: TopicName | str, subscription: str, count: int) -> None:

@@ -126,7 +126,7 @@ class PartitionConsumer:
             kind=_KINDS[config.subscription_type],
             name=config.name,
             durable=self._durable,
-            start=None if self._durable or self._start is None else self._start.id,
+            start=None if self._durable or self._start is None else self._start.place,
             initial_position=pb.CommandSubscribe.Earliest if earliest else pb.CommandSubscribe.Latest,
             force_topic_creation=config.force_topic_creation,
             read_compacted=config.read_compacted,
@@ -150,11 +150,12 @@ class PartitionConsumer:
         if self._failure is not None:
             return  # nobody may get what lies behind the message that failed
         position = position_from_wire(message.message_id)
+        start = self._start_at(position)
         try:
             if not verify_checksum(entry):
                 self._refuse(message, pb.CommandAck.ChecksumMismatch, 1)  # whatever it says of itself
                 return
-            messages, permits = self._unpacker.unpack(message, entry, position, self._start)
+            messages, permits = self._unpacker.unpack(message, entry, position, start)
         except RemoteProtocolError as error:
             _log.warning("message cannot be read topic=%s position=%s error=%s", self.topic, position, error)
             self._refuse(message, pb.CommandAck.DecompressionError, permits_for(message, entry))
@@ -162,8 +163,6 @@ class PartitionConsumer:
         if messages and messages[0].is_encrypted and self._config.crypto_failure_action != "consume":
             self._on_encrypted(message, messages[0], permits)
             return
-        if self._durable and self._seeking is None:
-            self._start = None  # the place was found; whoever moves the cursor after that knows better
         if self._last_chances is not None and messages and self._last_chances.is_over(messages[0]):
             self._bury(messages)
             messages = []
@@ -171,6 +170,16 @@ class PartitionConsumer:
             self._inbox.put(one, self)
         self._release(permits - len(messages))  # permits of what is left out go back to the broker
         self._schedule_acks()
+
+    def _start_at(self, position: Position) -> Start | None:
+        """What bounds the messages of an entry. A subscription's start is forgotten once it was found or went amiss:
+        whoever moves the cursor after that, or to before it, knows better."""
+        start = self._start
+        if start is None or not self._durable or self._seeking is not None:
+            return start
+        if not start.begins <= position < start.id.position:
+            self._start = None
+        return start if start.begins <= position else None
 
     def _on_encrypted(self, command: pb.CommandMessage, message: Message, permits: int) -> None:
         if self._config.crypto_failure_action == "discard":
@@ -319,7 +328,8 @@ class PartitionConsumer:
         before, self._start = self._start, None if isinstance(target, int) else Start(target, included)
         self._seeking = self._loop.create_future()
         try:
-            await connection.request(lambda request_id: commands.seek(request_id, self._id, _seek_target(target)))
+            where = self._start.begins if self._start is not None else target
+            await connection.request(lambda request_id: commands.seek(request_id, self._id, where))
             self._acks.forget()
             self._forget_deadlines()
             if self._place.connection is not None:
@@ -381,10 +391,6 @@ class PartitionConsumer:
         if self._ack_timer is not None:
             self._ack_timer.cancel()
             self._ack_timer = None
-
-
-def _seek_target(target: MessageId | int) -> Position | int:
-    return target if isinstance(target, int) else target.position
 
 
 def _key_shared(policy: KeySharedPolicy | None) -> pb.KeySharedMeta | None:

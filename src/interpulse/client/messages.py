@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from interpulse.model.ids import MessageId
+from interpulse.model.ids import ChunkMessageId, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import unpack_batch
 from interpulse.wire.compression import decompress
@@ -86,14 +86,26 @@ class Message:
 
 
 def messages_of(
-    entry: ParsedEntry, *, topic: str, ledger: int, entry_id: int, partition: int, redelivery_count: int
+    entry: ParsedEntry,
+    *,
+    topic: str,
+    ledger: int,
+    entry_id: int,
+    partition: int,
+    redelivery_count: int,
+    first_chunk: Position | None = None,
 ) -> Iterator[Message]:
-    """The messages of an entry, those removed by compaction left out. Raises RemoteProtocolError."""
+    """The messages of an entry, those removed by compaction left out. Raises RemoteProtocolError.
+
+    ``first_chunk``: where it begins, if it was put together from chunks.
+    """
     metadata = entry.metadata
     encrypted = len(metadata.encryption_keys) > 0
     plain = bytes(entry.payload) if encrypted else _plain_payload(entry)
     if not entry.is_batch or encrypted:
         message_id = MessageId(ledger, entry_id, partition)
+        if first_chunk is not None:
+            message_id = ChunkMessageId(*message_id, first_chunk)
         yield _single(entry, plain, message_id, topic, redelivery_count, encrypted)
         return
     count = metadata.num_messages_in_batch

@@ -198,4 +198,4 @@ class Parts:
 def _place(target: MessageId | Position | int) -> MessageId | int:
     """Raises TypeError for what is no place in a topic."""
     check_type("target", target, MessageId, Position, int)
-    return MessageId(*target) if isinstance(target, Position) else target
+    return target if isinstance(target, int) else MessageId.of(target)

@@ -16,7 +16,7 @@ from interpulse.client.routing import HashingScheme, RoutingMode
 from interpulse.client.sending import ProducerRequest, Receipt, SendingLane
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, PulsarError
-from interpulse.model.ids import MessageId
+from interpulse.model.ids import ChunkMessageId, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -183,11 +183,10 @@ class PartitionProducer:
     def _send_chunks(
         self, message: OutgoingMessage, sequence_id: int, now_ms: int, future: asyncio.Future[MessageId]
     ) -> None:
-        """The message has the id of its last chunk, and fails with the first chunk that fails."""
+        """The message has the id of its last chunk, knows the first one, and fails with the first that fails."""
         chunks = self._builder.chunks(message, sequence_id, now_ms, self._lane.message_bytes_max)
-        for chunk in chunks[:-1]:
-            self._transmit(chunk, [], on_failure=future)
-        self._transmit(chunks[-1], [future])
+        receipts = [self._transmit(chunk, [], on_failure=future) for chunk in chunks[:-1]]
+        self._transmit(chunks[-1], [future], first_chunk=receipts[0] if receipts else None)
 
     def _send_batched(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> None:
         self._check_size(len(message.content or b""))
@@ -230,7 +229,8 @@ class PartitionProducer:
         built: BuiltEntry,
         futures: list[asyncio.Future[MessageId]],
         on_failure: asyncio.Future[MessageId] | None = None,
-    ) -> None:
+        first_chunk: asyncio.Future[Receipt] | None = None,
+    ) -> asyncio.Future[Receipt]:
         receipt = self._lane.send(
             built.entry,
             sequence_id=built.sequence_id,
@@ -240,10 +240,18 @@ class PartitionProducer:
         )
         if on_failure is not None:
             receipt.add_done_callback(lambda done: _pass_failure_on(done, on_failure))
-        receipt.add_done_callback(lambda done: self._resolve(done, futures, in_batch=built.is_batch))
+        receipt.add_done_callback(
+            lambda done: self._resolve(done, futures, in_batch=built.is_batch, first_chunk=first_chunk)
+        )
+        return receipt
 
     def _resolve(
-        self, done: asyncio.Future[Receipt], futures: list[asyncio.Future[MessageId]], *, in_batch: bool
+        self,
+        done: asyncio.Future[Receipt],
+        futures: list[asyncio.Future[MessageId]],
+        *,
+        in_batch: bool,
+        first_chunk: asyncio.Future[Receipt] | None,
     ) -> None:
         if done.cancelled():
             return
@@ -251,11 +259,14 @@ class PartitionProducer:
         if failure is not None:
             _fail_all(futures, failure)
             return
-        ledger, entry = done.result().position
+        receipt = done.result()
         for index, future in enumerate(futures):
             if not future.done():
-                batch_index = index if in_batch else -1
-                future.set_result(MessageId(ledger, entry, self._partition, batch_index))
+                message_id = MessageId(*receipt.position, self._partition, index if in_batch else -1)
+                if first_chunk is not None and not receipt.is_duplicate:
+                    # Its receipt came before this one, and if it had failed, the future would be done.
+                    message_id = ChunkMessageId(*message_id, first_chunk.result().position)
+                future.set_result(message_id)
 
     async def flush(self) -> None:
         """Send what is being collected and wait for all receipts. Raises the first failure."""

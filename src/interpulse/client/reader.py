@@ -77,7 +77,7 @@ class Reader:
         """Find the partitions and begin reading. Raises what a broker refuses."""
         try:
             await self._parts.add(self._topics)
-            start = MessageId(*self._config.start)
+            start = MessageId.of(self._config.start)
             if len(self._parts) > 1 and start.position not in (EARLIEST, LATEST):
                 raise InvalidRequest(
                     f"message id {start} fits one topic or partition only, and there are {len(self._parts)}: "
@@ -113,7 +113,7 @@ class Reader:
             f"{config.subscription_prefix}-{secrets.token_hex(5)}",
             settings,
             self._inbox,
-            start=Start(MessageId(*start), config.start_included),
+            start=Start(MessageId.of(start), config.start_included),
             on_failed=self._on_failed,
         )
 

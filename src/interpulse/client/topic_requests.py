@@ -11,6 +11,7 @@ from interpulse.model.names import TopicName, encode_local_name
 
 __all__ = [
     "LATEST_ID",
+    "begin_position",
     "encoded_subscription",
     "message_id_of",
     "reset_position",
@@ -57,6 +58,12 @@ def reset_position(position: MessageId) -> dict[str, Any]:
         "partitionIndex": position.partition,
         "batchIndex": position.batch_index,
     }
+
+
+def begin_position(position: MessageId) -> dict[str, Any]:
+    """The same, for going on with that message: one that was sent in chunks begins with the first of them."""
+    first = position.first_chunk or position.position
+    return reset_position(position) | {"ledgerId": first.ledger, "entryId": first.entry}
 
 
 def message_id_of(body: Mapping[str, Any]) -> MessageId:

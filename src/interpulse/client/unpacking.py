@@ -22,6 +22,16 @@ class Start(NamedTuple):
     id: MessageId
     included: bool = False
 
+    @property
+    def place(self) -> MessageId | Position:
+        """Where a broker has to begin: of a message in chunks all are needed, even to tell that it is not wanted."""
+        return self.id.first_chunk or self.id
+
+    @property
+    def begins(self) -> Position:
+        """The entry of that place."""
+        return self.id.first_chunk or self.id.position
+
     def admits(self, message_id: MessageId) -> bool:
         """Whether a message lies behind the start. A start without batch index means the whole entry."""
         start = self.id
@@ -57,11 +67,12 @@ class Unpacker:
         took no permits. An entry of which nothing is wanted is acknowledged. Raises RemoteProtocolError."""
         entry = parse_entry(stored)
         permits = _permits(command, entry)
+        first_chunk = None
         if entry.metadata.num_chunks_from_msg > 1:
             assembled = self._chunks.add(entry, position)
             if assembled is None:
                 return Unpacked([], permits)
-            entry = assembled.entry
+            entry, first_chunk = assembled.entry, assembled.positions[0]
             self._acks.remember_chunks(position, assembled.positions)
         sent = mask_of(command.ack_set) if command.ack_set else -1
         messages = messages_of(
@@ -71,6 +82,7 @@ class Unpacker:
             entry_id=position.entry,
             partition=self._partition,
             redelivery_count=command.redelivery_count,
+            first_chunk=first_chunk,
         )
         wanted = [message for message in messages if self._is_wanted(message.id, sent, start)]
         if not wanted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["EARLIEST", "LATEST", "MessageId", "Position"]
+__all__ = ["EARLIEST", "LATEST", "ChunkMessageId", "MessageId", "Position"]
 
 _LEDGER_MAX = 2**63 - 1
 
@@ -45,11 +45,41 @@ class MessageId(NamedTuple):
     partition: int = -1
     batch_index: int = -1
 
+    @classmethod
+    def of(cls, place: MessageId | Position) -> MessageId:
+        """A message id as it is; of a position, that entry."""
+        return place if isinstance(place, MessageId) else cls(*place)
+
     @property
     def position(self) -> Position:
-        """The entry that holds this message."""
+        """The entry that holds this message, the last one of a message sent in chunks."""
         return Position(self.ledger, self.entry)
+
+    @property
+    def first_chunk(self) -> Position | None:
+        """Where a message sent in chunks begins, so that all of it can be read again; None for any other."""
+        return None
 
     def __str__(self) -> str:
         text = f"{self.ledger}:{self.entry}:{self.partition}"
         return text if self.batch_index < 0 else f"{text}:{self.batch_index}"
+
+
+class ChunkMessageId(MessageId):
+    """The address of a message sent in chunks: its last entry, and the first one as well.
+
+    It equals, and is ordered like, the plain id of the last entry.
+    """
+
+    _first_chunk: Position | None = None
+
+    def __new__(
+        cls, ledger: int, entry: int, partition: int = -1, batch_index: int = -1, first_chunk: Position | None = None
+    ) -> ChunkMessageId:
+        made = super().__new__(cls, ledger, entry, partition, batch_index)
+        made._first_chunk = first_chunk
+        return made
+
+    @property
+    def first_chunk(self) -> Position | None:
+        return self._first_chunk

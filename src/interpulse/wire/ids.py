@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from interpulse.model.ids import MessageId, Position
+from google.protobuf.message import DecodeError
+
+from interpulse.model.ids import ChunkMessageId, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["UINT64_NONE", "message_id_from_wire", "message_id_to_wire", "position_from_wire", "signed", "unsigned"]
+__all__ = [
+    "UINT64_NONE",
+    "deserialize_message_id",
+    "message_id_from_wire",
+    "message_id_to_wire",
+    "position_from_wire",
+    "serialize_message_id",
+    "signed",
+    "unsigned",
+]
 
 UINT64_NONE = 2**64 - 1
 """-1 in an unsigned field: no request, no position, no sequence id."""
@@ -30,9 +41,10 @@ def position_from_wire(message_id: pb.MessageIdData) -> Position:
 
 def message_id_from_wire(message_id: pb.MessageIdData) -> MessageId:
     """The message id with its partition and batch index, -1 where the wire has none."""
-    return MessageId(
-        signed(message_id.ledgerId), signed(message_id.entryId), message_id.partition, message_id.batch_index
-    )
+    plain = MessageId(*position_from_wire(message_id), message_id.partition, message_id.batch_index)
+    if not message_id.HasField("first_chunk_message_id"):
+        return plain
+    return ChunkMessageId(*plain, position_from_wire(message_id.first_chunk_message_id))
 
 
 def message_id_to_wire(position: Position | MessageId, ack_set: Sequence[int] = ()) -> pb.MessageIdData:
@@ -44,4 +56,23 @@ def message_id_to_wire(position: Position | MessageId, ack_set: Sequence[int] = 
             wire.partition = position.partition
         if position.batch_index >= 0:
             wire.batch_index = position.batch_index
+        if position.first_chunk is not None:
+            first = MessageId(*position.first_chunk, position.partition)
+            wire.first_chunk_message_id.CopyFrom(message_id_to_wire(first))
     return wire
+
+
+def serialize_message_id(message_id: MessageId) -> bytes:
+    """A message id to be kept outside, in the form that Pulsar's clients use."""
+    return message_id_to_wire(message_id).SerializeToString()
+
+
+def deserialize_message_id(content: bytes) -> MessageId:
+    """The message id that we or a client of Pulsar's serialized. Raises ValueError for anything else."""
+    try:
+        wire = pb.MessageIdData.FromString(content)
+    except DecodeError as error:
+        raise ValueError(f"no serialized message id: {content[:40]!r}") from error
+    if not wire.IsInitialized():
+        raise ValueError(f"no serialized message id, ledger or entry is missing: {content!r}")
+    return message_id_from_wire(wire)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from interpulse.client.admin import AdminClient
-from interpulse.model.ids import MessageId
+from interpulse.model.ids import ChunkMessageId, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.policies import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
@@ -16,6 +16,7 @@ TOPIC = TopicName.parse("persistent://t/ns/a b")
 ROOT = "/admin/v2/persistent/t/ns/a+b"
 LATEST = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1, "partitionIndex": -1, "batchIndex": -1}
 POSITION = {"ledgerId": 3, "entryId": 4, "partitionIndex": -1, "batchIndex": -1}
+CHUNKED = ChunkMessageId(3, 4, -1, -1, Position(2, 9))
 STATS = "getPreciseBacklog=false&subscriptionBacklogSize=true&getEarliestTimeInBacklog=false"
 
 Call = Callable[[AdminClient], Awaitable[Any]]
@@ -88,6 +89,18 @@ Call = Callable[[AdminClient], Awaitable[Any]]
         ),
         (lambda a: a.topics.delete_subscription(TOPIC, "s"), "DELETE", f"{ROOT}/subscription/s?force=false", None),
         (lambda a: a.topics.reset_cursor_to_time(TOPIC, "s", 7), "POST", f"{ROOT}/subscription/s/resetcursor/7", None),
+        (
+            lambda a: a.topics.reset_cursor_to_message(TOPIC, "s", CHUNKED),
+            "POST",
+            f"{ROOT}/subscription/s/resetcursor",
+            POSITION | {"ledgerId": 2, "entryId": 9, "isExcluded": False},
+        ),
+        (
+            lambda a: a.topics.reset_cursor_to_message(TOPIC, "s", CHUNKED, excluded=True),
+            "POST",
+            f"{ROOT}/subscription/s/resetcursor",
+            POSITION | {"isExcluded": True},
+        ),
         (
             lambda a: a.topics.reset_cursor_to_message(TOPIC, "s", MessageId(3, 4), excluded=True),
             "POST",

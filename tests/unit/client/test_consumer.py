@@ -14,7 +14,7 @@ from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.client.unpacking import Start
 from interpulse.model.errors import AlreadyClosed, ConsumerBusy, NotSupported, TopicNotFound
-from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.model.ids import EARLIEST, LATEST, ChunkMessageId, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -231,6 +231,53 @@ async def test_chunks_when_complete_then_are_one_message_and_acknowledged_togeth
     (ack,) = stage.broker.all_of(pb.BaseCommand.ACK)
     assert [message_id.entryId for message_id in ack.ack.message_id] == [0, 1, 2]
     assert sum(stage.permits()) >= 4
+    await stage.consumer.close()
+
+
+CHUNKED = ChunkMessageId(1, 3, -1, -1, Position(1, 1))
+
+
+def deliver_a_message_in_chunks_and_its_neighbours(stage: Stage) -> None:
+    """The message ``CHUNKED`` has another one between its chunks, and one behind it."""
+    for entry_id, chunk_id in ((1, 0), (3, 1)):
+        stage.deliver(entry_id, single(b"%d" % chunk_id, uuid="u", num_chunks_from_msg=2, chunk_id=chunk_id))
+        stage.deliver(entry_id + 1, single(b"between" if entry_id == 1 else b"behind"))
+
+
+@pytest.mark.parametrize(("included", "expected", "done"), [(True, [b"01", b"behind"], 1), (False, [b"behind"], 3)])
+async def test_seek_when_the_message_came_in_chunks_then_begins_with_the_first(
+    stage: Stage, included: bool, expected: list[bytes], done: int
+) -> None:
+    await stage.open()
+    await stage.consumer.seek(CHUNKED, included=included)
+    (seek,) = stage.broker.all_of(pb.BaseCommand.SEEK)
+    assert (seek.seek.message_id.ledgerId, seek.seek.message_id.entryId) == (1, 1)
+    deliver_a_message_in_chunks_and_its_neighbours(stage)
+    assert [message.content for message in await stage.take(len(expected))] == expected
+    await stage.consumer.close()  # sends what was acknowledged: what lies before the place that was sought
+    acks = [command.ack for command in stage.broker.all_of(pb.BaseCommand.ACK)]
+    assert sum(len(ack.message_id) for ack in acks) == done
+
+
+async def test_seek_when_an_operator_goes_back_before_anything_came_then_everything_comes(stage: Stage) -> None:
+    await stage.open()
+    await stage.consumer.seek(CHUNKED, included=False)
+    stage.deliver(0, single(b"before"))
+    deliver_a_message_in_chunks_and_its_neighbours(stage)
+    assert [message.content for message in await stage.take(4)] == [b"before", b"between", b"01", b"behind"]
+    await stage.consumer.close()
+
+
+@pytest.mark.parametrize(("included", "expected"), [(True, [b"01", b"behind"]), (False, [b"behind"])])
+async def test_reader_when_it_starts_at_a_message_in_chunks_then_begins_with_the_first(
+    stage: Stage, included: bool, expected: list[bytes]
+) -> None:
+    await stage.open(start=CHUNKED, included=included)
+    (subscribe,) = stage.broker.all_of(pb.BaseCommand.SUBSCRIBE)
+    start = subscribe.subscribe.start_message_id
+    assert (start.ledgerId, start.entryId) == (1, 1)
+    deliver_a_message_in_chunks_and_its_neighbours(stage)
+    assert [message.content for message in await stage.take(len(expected))] == expected
     await stage.consumer.close()
 
 

@@ -10,7 +10,7 @@ from interpulse.client.messages import OutgoingMessage
 from interpulse.client.producer import PartitionProducer, ProducerConfig
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, NotAllowed, PulsarError
-from interpulse.model.ids import MessageId
+from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -141,10 +141,11 @@ async def test_large_message_when_chunked_then_goes_in_pieces_under_one_number(
 ) -> None:
     producer = await open_producer(session, batching_enabled=False, chunking_enabled=True)
     message_id = await producer.send(OutgoingMessage(bytes(12 * 1024 * 1024)))
-    await producer.send(OutgoingMessage(b"small"))
+    small = await producer.send(OutgoingMessage(b"small"))
     chunks = [command.send for command in broker.all_of(pb.BaseCommand.SEND)]
     assert [(send.sequence_id, send.is_chunk) for send in chunks] == [(0, True)] * 3 + [(1, False)]
-    assert message_id == MessageId(1, 2, -1)
+    assert (message_id, message_id.first_chunk) == (MessageId(1, 2, -1), Position(1, 0))
+    assert (small, small.first_chunk) == (MessageId(1, 3, -1), None)
     await producer.close()
 
 

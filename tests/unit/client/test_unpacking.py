@@ -70,9 +70,9 @@ def test_chunks_when_unpacked_then_come_as_one_message_with_the_last() -> None:
     def chunk(number: int) -> tuple[list[object], int]:
         stored = entry(b"%d" % number, uuid="u", num_chunks_from_msg=2, chunk_id=number, total_chunk_msg_size=2)
         messages, permits = unpacker.unpack(pb.CommandMessage(), stored, Position(1, number), None)
-        return [message.content for message in messages], permits
+        return [(message.content, message.id.first_chunk) for message in messages], permits
 
-    assert [chunk(0), chunk(1)] == [([], 1), ([b"01"], 1)]
+    assert [chunk(0), chunk(1)] == [([], 1), ([(b"01", Position(1, 0))], 1)]
     chunk(0)
     unpacker.clear()
     assert chunk(1) == ([], 1)

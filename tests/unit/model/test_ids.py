@@ -1,8 +1,10 @@
 """Positions and message ids."""
 
+import pickle
+
 import pytest
 
-from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.model.ids import EARLIEST, LATEST, ChunkMessageId, MessageId, Position
 
 
 def test_positions_when_compared_then_the_ledger_counts_first() -> None:
@@ -26,3 +28,17 @@ def test_message_id_when_written_then_shows_a_batch_index_only_if_it_has_one() -
     assert str(MessageId(3, 4)) == "3:4:-1"
     assert str(MessageId(3, 4, 1, 0)) == "3:4:1:0"
     assert MessageId(3, 4, 1, 0).position == Position(3, 4)
+
+
+def test_chunk_message_id_when_compared_then_is_the_id_of_its_last_chunk() -> None:
+    chunked = ChunkMessageId(3, 4, 1, -1, Position(2, 9))
+    assert (chunked, hash(chunked), str(chunked)) == (MessageId(3, 4, 1), hash(MessageId(3, 4, 1)), "3:4:1")
+    assert MessageId(3, 3, 1) < chunked < MessageId(3, 5, 1)
+    assert (chunked.position, chunked.first_chunk) == (Position(3, 4), Position(2, 9))
+    assert pickle.loads(pickle.dumps(chunked)).first_chunk == Position(2, 9)
+
+
+def test_message_id_of_a_place_then_is_that_place() -> None:
+    chunked = ChunkMessageId(3, 4, 1, -1, Position(2, 9))
+    assert MessageId.of(chunked) is chunked
+    assert MessageId.of(LATEST) == MessageId(*LATEST)

@@ -1,0 +1,157 @@
+"""Turns of the replication job's control side, and of its tasks, from a broker of ours to a target, without Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from interpulse.client.admin import AdminClient
+from interpulse.client.client import Client
+from interpulse.client.entries import EntryReader
+from interpulse.model.ids import EARLIEST
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.spark.lane_writer import EntryRows, LaneWriter
+from interpulse.spark.pipeline import Pipeline
+from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.target_view import BrokerTarget, last_position
+
+TOPIC = TopicName.parse("persistent://public/default/flights")
+FIRST = TOPIC.partition(0)
+BY_POLICIES, BY_HAND = Selection(from_policies=True), Selection(topics=(str(TOPIC),))
+
+
+class Broker(Protocol):
+    """What is needed to reach a cluster."""
+
+    @property
+    def service_url(self) -> str: ...
+
+    @property
+    def web_url(self) -> str: ...
+
+
+class Job:
+    """Turns of one pipeline from east to west."""
+
+    def __init__(self, directory: Path, east: Broker, west: Broker) -> None:
+        self.directory = directory
+        self.clusters = {
+            name: ClusterAddress(cluster=name, service_url=broker.service_url, admin_url=broker.web_url)
+            for name, broker in (("east", east), ("west", west))
+        }
+        self.east, self.west = AdminClient(east.web_url), AdminClient(west.web_url)
+        self.pipeline = self.selecting(BY_POLICIES)
+
+    def selecting(self, select: Selection) -> Pipeline:
+        """A pipeline; as in an earlier run what it wrote down is still there."""
+        config = PipelineConfig(
+            name="t", state=self.directory, source=self.clusters["east"], target=None, select=select, as_replicator=True
+        )
+        return Pipeline(config, self.east, self.clusters["west"], None, lambda line: None, "pulsar.repl.west")
+
+    async def turn(self, partitions: int) -> dict[str, Any]:
+        """One look at everything; the record of the first partition."""
+        await self.pipeline.update({TOPIC: partitions})
+        ((first, *_),) = self.pipeline.records().values()
+        return first
+
+    async def until(self, partitions: int, state: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        async with asyncio.timeout(30):
+            while True:
+                record = await self.turn(partitions)
+                if state(record):
+                    return record
+                await asyncio.sleep(0.05)
+
+    async def publishers(self) -> list[str]:
+        """Names of the producers on the partitions of the target."""
+        names = [str(TOPIC.partition(index)) for index in range(2)]
+        return [each["producerName"] for name in names for each in (await self.west.topics.stats(name))["publishers"]]
+
+    async def until_published(self, names: list[str]) -> None:
+        """Until these producers are there."""
+        async with asyncio.timeout(30):
+            while True:
+                if await self.publishers() == names:
+                    return
+                await asyncio.sleep(0.05)
+
+    async def publish(self, value: str, schema: SchemaInfo | None) -> None:
+        async with self._client("east") as client:
+            producer = await client.create_producer(str(FIRST), schema=schema)
+            await producer.send(value.encode())
+            await producer.close()
+
+    async def copy(self) -> None:
+        """What a task of Spark does with the first partition: all of it is written, and settled if it was before."""
+        async with self._client("east") as east, self._client("west") as west:
+            target = BrokerTarget(west.session, window_bytes=1 << 20, takeover_timeout_ms=1000, source=east.session)
+            writer = LaneWriter(
+                target,
+                producer_name=self.pipeline.lane_name,
+                source_cluster="east",
+                target_cluster="west",
+                states={},
+            )
+            end = await last_position(east.session, FIRST)
+            async with EntryReader(east.session, FIRST, after=EARLIEST, upto=end) as reader:
+                await reader.open()
+                while entries := await reader.read_batch():
+                    await writer.write(
+                        EntryRows(
+                            [str(FIRST)] * len(entries),
+                            [entry.position.ledger for entry in entries],
+                            [entry.position.entry for entry in entries],
+                            [entry.parsed.metadata_bytes for entry in entries],
+                            [bytes(entry.parsed.payload) for entry in entries],
+                        )
+                    )
+            await writer.finish()
+            await writer.close()
+
+    async def arrived(self) -> list[tuple[str, int | None]]:
+        """The messages of the first partition on the target, with the versions of their schemas there."""
+        found: list[tuple[str, int | None]] = []
+        async with self._client("west") as client:
+            reader = await client.create_reader(str(FIRST))
+            while await reader.has_message_available():
+                message = await reader.read_next()
+                version = message.schema_version
+                found.append((message.content.decode(), int.from_bytes(version) if version else None))
+        return found
+
+    def _client(self, cluster: str) -> Client:
+        address = self.clusters[cluster]
+        return Client(address.service_url, tls=address.access.tls)
+
+
+def avro(*fields: str) -> SchemaInfo:
+    """A record of optional texts: any two of them can read each other's data."""
+    described = [{"name": name, "type": ["null", "string"], "default": None} for name in fields]
+    definition = json.dumps({"type": "record", "name": "flight", "fields": described})
+    return SchemaInfo(SchemaType.AVRO, definition.encode())
+
+
+def is_ready(record: dict[str, Any]) -> bool:
+    return bool(record["reason"] == "Spark is starting")
+
+
+async def schemas_come_while_they_are_wanted(job: Job) -> None:
+    """As Pulsar's replicators do, the job opens its producers with the schema that the topic has there at the time."""
+    await job.west.namespaces.set_schema_validation_enforced(TOPIC.namespace_name, True)
+    await job.publish("none", None)
+    await job.until(2, is_ready)
+    await job.copy()
+    await job.publish("first", avro("carrier"))
+    await job.copy()  # the schema arrives with its message
+    await job.publish("evolved", avro("carrier", "tail"))
+    await job.until(2, is_ready)
+    await job.copy()
+    assert await job.arrived() == [("none", None), ("first", 0), ("evolved", 1)]
+    before = await job.publishers()
+    await job.west.topics.unload(TOPIC)
+    await job.until_published(before)

@@ -132,7 +132,10 @@ class FrameDecoder:
             total_size, command_size = _unpack_sizes(data, start)
             end = start + 4 + total_size
             if total_size > self._frame_bytes_max or command_size > total_size - 4:
-                raise RemoteProtocolError(f"frame of {total_size} bytes with a command of {command_size} bytes")
+                raise RemoteProtocolError(
+                    _other_protocol(data[start : start + 4])
+                    or f"frame of {total_size} bytes with a command of {command_size} bytes"
+                )
             if end > size:
                 break
             body = start + 8 + command_size
@@ -161,7 +164,9 @@ class FrameDecoder:
         head = b"".join(piece[:8] for piece in self._pieces)  # several pieces are eight bytes together at most
         (total_size,) = _U32.unpack_from(head)
         if not 4 < total_size <= self._frame_bytes_max:
-            raise RemoteProtocolError(f"frame of {total_size} bytes, allowed are 5 to {self._frame_bytes_max}")
+            raise RemoteProtocolError(
+                _other_protocol(head[:4]) or f"frame of {total_size} bytes, allowed are 5 to {self._frame_bytes_max}"
+            )
         if len(head) < 8:
             self._bytes_needed = 8
             return
@@ -176,6 +181,15 @@ class FrameDecoder:
         self._pieces.clear()
         self._bytes_pending, self._bytes_needed = 0, 4
         return Frame(_parsed_command(command[8:]), payload or None)
+
+
+def _other_protocol(size: bytes) -> str | None:
+    """What speaks instead of Pulsar's binary protocol, told by four bytes that are too large to be a size; or None."""
+    if size == b"HTTP":
+        return "an HTTP answer: this looks like the port of the web service, the binary protocol has another (6650)"
+    if size[:2] in (b"\x15\x03", b"\x16\x03"):  # an alert or a greeting, of any version
+        return "TLS on a connection without it: addresses of ports with TLS begin with pulsar+ssl://, of others with pulsar://"
+    return None
 
 
 def _split(pieces: list[memoryview | bytearray], size: int) -> tuple[bytes, bytes]:

@@ -116,6 +116,20 @@ def test_decoder_when_the_peer_breaks_the_rules_then_remote_protocol_error(data:
         feed_all(data, 1)
 
 
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"HTTP/1.1 400 Illegal character CNTL=0x0\r\n", "port of the web service"),
+        (bytes.fromhex("15030300020246"), r"pulsar\+ssl://"),
+        (bytes.fromhex("1603010200010001fc"), r"pulsar\+ssl://"),
+    ],
+)
+def test_decoder_when_the_peer_speaks_another_protocol_then_says_which(data: bytes, told: str) -> None:
+    for chunk in (1, len(data)):
+        with pytest.raises(RemoteProtocolError, match=told):
+            feed_all(data, chunk)
+
+
 def test_decoder_when_a_frame_is_cut_off_then_waits_and_says_so() -> None:
     decoder = FrameDecoder()
     assert decoder.feed(GOLDEN_SEND[:-1]) == []

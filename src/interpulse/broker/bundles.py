@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from interpulse.broker.lifecycle import TopicLifecycle
+from interpulse.broker.live import backlog_operations
 from interpulse.broker.live.registry import AnyTopic, TopicRegistry
 from interpulse.broker.live.topic import Topic
 from interpulse.broker.namespaces import Namespaces
@@ -94,7 +95,7 @@ class Bundles:
                 return
             names = topic.backlog_names() if subscription is None else {subscription} & topic.subscriptions.keys()
             for name in names:
-                topic.clear_backlog(name)
+                backlog_operations.clear(topic, name)
                 found.append(topic.name)
 
         await self._on_each(namespace, bundle, clear)

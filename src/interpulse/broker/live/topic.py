@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Protocol
 
-from interpulse.broker.live import backlog, compacted_reads, topic_stats
+from interpulse.broker.live import compacted_reads, topic_stats
 from interpulse.broker.live.api import (
     ConsumerSink,
     Delivery,
@@ -132,7 +132,7 @@ class Topic:
         self._refusal: PulsarError | None = None
         self._last_marker = EARLIEST
         self.compaction = Compaction(self, host.compaction_permits)
-        self._subscriptions = SubscriptionSet(self, self._state, host.replicator_prefix, self._check_open)
+        self._subscriptions = SubscriptionSet(self, self._state, host.replicator_prefix, self.check_open)
         self.subscriptions = self._subscriptions.by_name
 
     # --- loading
@@ -239,7 +239,7 @@ class Topic:
     # --- producing
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
-        self._check_open()
+        self.check_open()
         if self.log.terminated:
             raise TopicTerminated(f"Topic {self.name} was already terminated")
         check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
@@ -366,7 +366,7 @@ class Topic:
         properties: Mapping[str, str] | None = None,
         replicate_state: bool = False,
     ) -> None:
-        self._check_open()
+        self.check_open()
         await self._subscriptions.create(subscription, position, initial, properties, replicate_state=replicate_state)
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
@@ -404,7 +404,7 @@ class Topic:
     async def store_cursor(self, subscription: Subscription) -> None:
         """Store the cursor now; raises ServiceNotReady if the topic was closed meanwhile."""
         await self._subscriptions.store(subscription)
-        self._check_open()
+        self.check_open()
 
     def forget_subscription(self, subscription: Subscription) -> None:
         """A non-durable subscription lost its last consumer."""
@@ -418,35 +418,11 @@ class Topic:
         await self._subscriptions.drop(subscription)
         self.active_ms = self.now_ms()
 
-    # --- REST operations on a backlog
-
-    async def skip(self, subscription: str, entry_count: int) -> int:
-        """Acknowledge the next so many entries that are not; how many there were. Raises SubscriptionNotFound."""
-        found = self.subscription(subscription)
-        return found.skip_to(backlog.after_skipping(self.log, found.cursor, entry_count))
-
-    def clear_backlog(self, subscription: str) -> int:
-        """Acknowledge everything; how many entries that were. Raises SubscriptionNotFound."""
-        return self.subscription(subscription).skip_to(self._durable)
-
-    async def expire(self, subscription: str, older_than_seconds: int) -> int:
-        """Acknowledge entries published longer ago than that; how many. Raises SubscriptionNotFound."""
-        found = self.subscription(subscription)
-        position = await self.position_before_time(self.now_ms() - older_than_seconds * 1000)
-        return found.expire_upto(position)
-
-    async def peek(self, subscription: str, number: int) -> LogEntry:
-        """The ``number``-th entry (from 1) that is not acknowledged. Raises NotFound at the end."""
-        position = backlog.nth_waiting(self.log, self.subscription(subscription).cursor, number)
-        if position is None:
-            raise NotFound("Message not found")
-        return await self.read_entry(position)
-
     # --- compaction
 
     async def keep_for_compaction(self) -> None:
         """From now on nothing is trimmed that was not compacted."""
-        self._check_open()
+        self.check_open()
         await self._subscriptions.ensure(COMPACTION_CURSOR, self.before_first())
 
     def compacted_upto(self, horizon: Position) -> None:
@@ -503,6 +479,12 @@ class Topic:
         self.sequences.forget_inactive(self.now_ms() - silent_ms, self.producers.by_name)
         await self.trim()
 
+    async def expire(self, subscription: str, older_than_seconds: int) -> int:
+        """Acknowledge entries published longer ago than that; how many. Raises SubscriptionNotFound."""
+        found = self.subscription(subscription)
+        position = await self.position_before_time(self.now_ms() - older_than_seconds * 1000)
+        return found.expire_upto(position)
+
     async def trim(self) -> None:
         """Forget the ledgers that no durable subscription and no policy needs any more."""
         needed = [each.cursor.mark_delete for each in self.subscriptions.values() if each.durable]
@@ -534,32 +516,9 @@ class Topic:
 
     # --- ending
 
-    async def truncate(self) -> None:
-        """Forget every entry there is; each subscription stands at the end. Durable on return.
-
-        Whoever is connected stays, publishes under way are answered, and what is published meanwhile may survive. The
-        ledgers go in one commit: before it everything is there, after it nothing, wherever stored cursors point. What
-        producers sent is remembered before, so that a repeat is still known as one.
-        """
-        self._check_open()
-        await self.compaction.forget()
-        if not self.log.terminated:
-            await self.log.roll()
-        end = self._durable if self.log.terminated else Position(self.log.ledgers[-1].ledger_id, -1)
-        self.sequences.snapshot_due = self.deduplication is not None
-        await self.flush()
-        await self.stamps.before_trim()
-        await self.log.trim(LATEST if self.log.terminated else end)
-        await self.compaction.forget()  # one that began meanwhile
-        for subscription in self.subscriptions.values():
-            subscription.skip_to(end)
-            subscription.pump()
-        await self.flush()
-        log.info("topic truncated topic=%s upto=%s", self.name, end)
-
     async def terminate(self) -> Position:
         """Take no more entries, for ever; the last position."""
-        self._check_open()
+        self.check_open()
         last = await self.log.terminate()
         for subscription in self.subscriptions.values():
             subscription.pump()
@@ -616,7 +575,8 @@ class Topic:
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._host.spawn(work)
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raises ServiceNotReady once the topic has failed or is being closed."""
         if self._refusal is not None:
             raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from interpulse.broker.live import backlog_operations
 from interpulse.broker.live.timeline import nth_position
 from interpulse.broker.rest.call import Answer, Call, Route, answer_json, whole_number
 from interpulse.broker.rest.entry_headers import entry_headers
@@ -32,7 +33,7 @@ async def peek(call: Call) -> Answer:
     """The n-th entry of a subscription's backlog, counted from 1."""
     number = _counted("position", call.param("position"))
     topic = await open_single(call, "Peek messages")
-    return _answer(await topic.peek(call.subscription, number))
+    return _answer(await backlog_operations.peek(topic, call.subscription, number))
 
 
 async def examine(call: Call) -> Answer:

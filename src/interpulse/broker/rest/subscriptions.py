@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
+from interpulse.broker.live import backlog_operations
 from interpulse.broker.live.expiry import expire_everywhere, expire_older, expire_upto
 from interpulse.broker.live.topic import Topic
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
@@ -62,7 +63,7 @@ async def reset_to_message(call: Call) -> Answer:
 
 async def skip_all(call: Call) -> Answer:
     async def clear(topic: Topic) -> None:
-        topic.clear_backlog(call.subscription)
+        backlog_operations.clear(topic, call.subscription)
 
     return await _on_each(call, clear)
 
@@ -71,7 +72,7 @@ async def skip(call: Call) -> Answer:
     """Of one topic only: how many of which partition would be meant?"""
     count = call.number("count")
     topic = await open_single(call, "Skip messages")
-    await topic.skip(call.subscription, count)
+    backlog_operations.skip(topic, call.subscription, count)
     return DONE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from interpulse.broker.live import backlog_operations
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.fields import is_whole_number
 from interpulse.broker.rest.opening import open_each, open_persistent
@@ -135,7 +136,7 @@ async def truncate(call: Call) -> Answer:
     if not call.topic.is_persistent:
         raise PreconditionFailed("A non-persistent topic cannot be truncated: it keeps no messages")
     async for topic in open_each(call):
-        await (await open_persistent(call, topic.name)).truncate()
+        await backlog_operations.truncate(await open_persistent(call, topic.name))
     return DONE
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live import backlog_operations
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.topic import Topic
 from interpulse.model.errors import QuotaExceededError, QuotaExceededException
@@ -55,7 +56,7 @@ async def test_producers_are_sent_away_and_refused_at_the_limit_and_come_back_be
     assert sink.closed == [1]
     with pytest.raises(ERRORS[policy], match=f"destination_storage: {10 * size} bytes, {policy}"):
         await bench.producer(topic, "p")
-    topic.clear_backlog("s")
+    backlog_operations.clear(topic, "s")
     await bench.producer(topic, "p")
 
 
@@ -80,7 +81,7 @@ async def test_producers_are_held_back_while_a_message_is_too_old(bench: Any, po
     assert sink.closed == [1]
     with pytest.raises(ERRORS[policy], match=f"message_age: 10 seconds, {policy}"):
         await bench.producer(topic, "p")
-    topic.clear_backlog("s")
+    backlog_operations.clear(topic, "s")
     await bench.producer(topic, "p")
 
 
@@ -181,7 +182,7 @@ async def test_statistics_show_the_quotas_and_the_oldest_message_while_it_waits(
     stats = topic.stats()
     assert [stats[each] for each in shown] == [10**6, 60, 7]
     assert stats["oldestBacklogMessageSubscriptionName"] == "s"
-    topic.clear_backlog("s")
+    backlog_operations.clear(topic, "s")
     assert topic.stats()["oldestBacklogMessageAgeSeconds"] == -1
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live import compaction
+from interpulse.broker.live import backlog_operations, compaction
 from interpulse.broker.live.api import InitialPosition, LastMessage, SubType
 from interpulse.broker.live.compaction import COMPACTION_CURSOR, CompactionStatus
 from interpulse.broker.live.topic import Topic
@@ -278,7 +278,7 @@ async def test_truncate_forgets_what_compaction_kept(bench: Any) -> None:
     await send(bench, topic, ("a", "1"), ("a", "2"))
     await compact(topic)
     await send(bench, topic, ("b", "3"))
-    await topic.truncate()
+    await backlog_operations.truncate(topic)
     assert await texts_read(bench, topic, 0) == []
     await send(bench, topic, ("c", "4"))
     await compact(topic)
@@ -300,7 +300,7 @@ async def test_truncate_forgets_what_a_compaction_kept_that_began_meanwhile(
             await ended(topic)
 
     monkeypatch.setattr(topic.log, "roll", roll_and_compact)
-    await topic.truncate()
+    await backlog_operations.truncate(topic)
     await ended(topic)
     assert topic.log.compacted.current is None
     assert await texts_read(bench, topic, 0) == []
@@ -421,7 +421,7 @@ async def test_acknowledgements_of_what_only_compaction_has_hide_nothing_of_the_
     consumer.close()
     await send(bench, topic, ("a", "1"), ("b", "2"))
     assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 2
-    assert topic.clear_backlog("s") == 2
+    assert backlog_operations.clear(topic, "s") == 2
 
 
 @pytest.mark.parametrize("restarted", [False, True])

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live import backlog_operations, shared
 from interpulse.broker.live import delayed as delayed_module
-from interpulse.broker.live import shared
 from interpulse.broker.live.api import SubType, TopicSettings
 from interpulse.broker.live.delayed import DelayedEntries, check_delay, deliver_at_of
 from interpulse.model.errors import MetadataError, NotAllowed
@@ -258,7 +258,7 @@ async def test_seek_lets_them_wait_again_only_until_their_time(bench: Any, join:
 async def test_skipped_and_expired_entries_wait_no_more(bench: Any, join: Any, topic: Any) -> None:
     _, sink = await join(topic)
     await publish(bench, topic, 3000, 3000, 3000)
-    await topic.skip("s", 1)
+    backlog_operations.skip(topic, "s", 1)
     assert shown(topic, "msgDelayed") == (2,)
     await topic.expire("s", 0)
     assert shown(topic, "msgDelayed", "msgBacklog") == (0, 0)
@@ -366,7 +366,7 @@ async def test_redelivery_counts_of_what_was_skipped_are_forgotten(bench: Any, j
     consumer, _ = await join(topic)
     await publish(bench, topic, None, None)
     consumer.redeliver()
-    topic.clear_backlog("s")
+    backlog_operations.clear(topic, "s")
     assert topic.subscription("s").dispatch._redeliveries == {}
 
 

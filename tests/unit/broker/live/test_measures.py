@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live import backlog_operations
 from interpulse.broker.live.measures import SubscriptionMeasure, TopicMeasure
 from interpulse.model.names import TopicName
 
@@ -58,7 +59,7 @@ async def test_measure_of_a_busy_topic_agrees_with_its_statistics(bench: Any, do
     if domain == "persistent":
         stays.redeliver()
         await bench.settle()
-        topic.clear_backlog("s")
+        backlog_operations.clear(topic, "s")
     gone.close()
     left.close()
     topic.tick(10)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live import replay_reads
+from interpulse.broker.live import backlog_operations, replay_reads
 from interpulse.broker.live import shared as shared_module
 from interpulse.broker.live.api import SubType
 from interpulse.model.errors import NotAllowed
@@ -161,7 +161,7 @@ async def test_key_is_free_when_its_holder_leaves_after_an_operator_skipped_what
     topic = await bench.topic()
     holder, _ = await join(topic, "a", sub_type=bench.KEY_SHARED)
     await bench.publish(topic, 0)
-    topic.clear_backlog("s")
+    backlog_operations.clear(topic, "s")
     _, heir = await join(topic, "b", sub_type=bench.KEY_SHARED)
     holder.close()
     producer, _ = await bench.producer(topic)

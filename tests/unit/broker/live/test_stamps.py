@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live import backlog_operations
 from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.compaction_entries import Treatment, view_of
 from interpulse.broker.live.delayed import deliver_at_of
@@ -206,7 +207,7 @@ async def test_index_when_trimmed_while_not_counted_then_goes_on(stamped: Any) -
     await stamped.publish(topic, 0, 1, 2)
     topic = await begin(stamped, None, crash=True)
     await topic.log.roll()
-    topic.clear_backlog("s")
+    backlog_operations.clear(topic, "s")
     await topic.maintain()
     assert await stored(topic) == []
     topic = await begin(stamped, BOTH, crash=True)
@@ -217,7 +218,7 @@ async def test_index_when_trimmed_while_not_counted_then_goes_on(stamped: Any) -
 async def test_index_when_truncated_then_goes_on(stamped: Any) -> None:
     topic = await stamped.topic()
     await stamped.publish(topic, 0, 1, 2)
-    await topic.truncate()
+    await backlog_operations.truncate(topic)
     topic = await begin(stamped, BOTH, crash=True)
     await stamped.publish(topic, 3)
     assert await indexes(topic) == [3]

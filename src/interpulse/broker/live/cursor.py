@@ -240,15 +240,18 @@ class Cursor:
             return False
         if self._batches:
             self._batches.pop(position, None)
+        ended = False
         if self._compacted_waiting is not None:
             self._compacted_waiting.discard(position)
-            self._end_compacted()
+            ended = self._end_compacted()
         if position.entry == mark.entry + 1 and position.ledger == mark.ledger:
             self.mark_delete = position
             if self._ranges:
                 self._absorb()
         elif not self._add(position):
             return False
+        elif ended:
+            self._absorb()
         self.changes += 1
         return True
 

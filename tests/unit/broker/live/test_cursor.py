@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -164,3 +166,16 @@ def test_cursor_when_something_is_acknowledged_then_only_what_follows_it_is_unto
     assert [cursor.untouched_from(Position(3, entry)) for entry in range(5)] == [False] * 4 + [True]
     cursor.reset(Position(3, 0))
     assert [cursor.untouched_from(Position(3, entry)) for entry in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize("order", [*permutations([Position(1, 3), Position(1, 7), Position(3, 0), Position(3, 1)])])
+def test_cursor_when_all_is_acknowledged_that_only_compaction_has_then_it_goes_on_to_the_log(
+    order: tuple[Position, ...],
+) -> None:
+    cursor = new_cursor(Position(1, 2))
+    cursor.begin(compacted=True)
+    cursor.hand_out_compacted([Position(1, 3), Position(1, 7)])
+    cursor.compacted_read()
+    for position in order:
+        cursor.acknowledge(position)
+    assert (cursor.mark_delete, list(cursor.ranges())) == (Position(3, 1), [])

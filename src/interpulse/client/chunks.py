@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ from interpulse.model.ids import Position
 from interpulse.wire.frames import ParsedEntry
 
 __all__ = ["Assembled", "ChunkAssembler"]
+
+_log = logging.getLogger(__name__)
 
 
 class Assembled(NamedTuple):
@@ -42,6 +45,7 @@ class ChunkAssembler:
         partial = self._partial.get(metadata.uuid)
         if partial is None or len(partial.pieces) != metadata.chunk_id:
             self._partial.pop(metadata.uuid, None)
+            _log.warning("chunk without those before it left out uuid=%s chunk=%d", metadata.uuid, metadata.chunk_id)
             return None
         partial.pieces.append(entry.payload)
         partial.positions.append(position)

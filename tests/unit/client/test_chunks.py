@@ -1,5 +1,7 @@
 """Messages in several entries."""
 
+import pytest
+
 from interpulse.client.chunks import Assembled, ChunkAssembler
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -34,9 +36,10 @@ def test_chunks_of_two_messages_when_mixed_then_both_are_assembled() -> None:
     assert feed(assembler, "a", 2) is not None
 
 
-def test_chunk_when_one_before_it_is_missing_then_message_is_dropped() -> None:
+def test_chunk_when_one_before_it_is_missing_then_message_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
     assert feed(ChunkAssembler(), "a", 0, 2) is None
     assert feed(ChunkAssembler(), "a", 1, 2) is None
+    assert [record.args for record in caplog.records] == [("a", 2), ("a", 1), ("a", 2)]
 
 
 def test_chunks_when_the_first_comes_again_then_begin_anew() -> None:

@@ -7,7 +7,7 @@ thread, one read at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import takewhile
 
 from interpulse.broker.live.api import Delivery
@@ -33,7 +33,7 @@ class ReplayReads:
         self,
         source: FeedSource,
         cursor: Cursor,
-        on_gone: Callable[[Iterable[Position]], None],
+        on_gone: Callable[[Collection[Position]], None],
         on_ready: Callable[[], None],
     ) -> None:
         """``on_gone`` hears of replays that the log has dropped; ``on_ready`` comes after a read."""
@@ -64,19 +64,17 @@ class ReplayReads:
             self._entries[delivery[0]] = delivery[1]
             self._bytes += len(delivery[1])
         while self._bytes > KEPT_BYTES_MAX:
-            self.forget(next(iter(self._entries)))
+            self._bytes -= len(self._entries.pop(next(iter(self._entries))))
         self._hold()
 
-    def forget(self, position: Position) -> None:
-        """This is no replay any more. Nothing happens if it is not kept."""
-        entry = self._entries.pop(position, None)
-        if entry is not None:
-            self._bytes -= len(entry)
-            self._room.shrink(self._held, self._bytes)
+    def forget(self, positions: Iterable[Position]) -> None:
+        """These are no replays any more. Nothing happens if they are not kept."""
+        for position in positions:
+            self._bytes -= len(self._entries.pop(position, b""))
+        self._room.shrink(self._held, self._bytes)
 
     def forget_upto(self, position: Position) -> None:
-        for each in [each for each in self._entries if each <= position]:
-            self.forget(each)
+        self.forget([each for each in self._entries if each <= position])
 
     def forget_all(self) -> None:
         self._room.free(self._held)
@@ -100,8 +98,7 @@ class ReplayReads:
         found = [LogEntry(each, self._entries[each]) for each in present]
         if uncached and not found:
             needed = set(wanted)
-            for each in [each for each in self._entries if each not in needed]:
-                self.forget(each)  # it is for consumers that take nothing now
+            self.forget([each for each in self._entries if each not in needed])  # for consumers that take nothing now
             self._reading = True
             self._source.spawn(self._read(uncached, self._round))
         return found
@@ -136,9 +133,8 @@ class ReplayReads:
         expected = set(run)
         for found in entries:
             if found.position in expected and not self._cursor.is_acknowledged(found.position):
-                self.forget(found.position)
+                self._bytes += len(found.payload) - len(self._entries.pop(found.position, b""))
                 self._entries[found.position] = found.payload
-                self._bytes += len(found.payload)
         first = entries[0].position if entries else None
         gone = {each for each in run if first is None or each < first}
         self._on_gone(gone)

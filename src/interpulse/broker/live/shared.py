@@ -7,7 +7,7 @@ read yet, delayed, among the replays, pending with one consumer, or acknowledged
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from interpulse.broker.live.api import Delivery, SubType
@@ -173,7 +173,7 @@ class SharedDispatch:
         if not messages_left:
             playable = self.dealing.acknowledged(position, held=holder is not None)
             if holder is None:
-                self._replays.forget(position)
+                self._replays.forget([position])
         if playable or self.blocked or (was_blocked and holder is not None and not holder.blocked):
             self._wake()
 
@@ -309,17 +309,15 @@ class SharedDispatch:
         if not batch:
             return bool(gone)
         dealt = self.dealing.deal_again(batch, ready)
-        for _, part in dealt.parts:
-            for delivery in part:
-                self._replays.forget(delivery.position)
+        self._replays.forget(delivery.position for _, part in dealt.parts for delivery in part)
         self._send(dealt.parts)
         return bool(gone) or dealt.entry_count > 0
 
-    def _forget_replays(self, gone: Iterable[Position]) -> None:
+    def _forget_replays(self, gone: Collection[Position]) -> None:
         """Nobody will get these any more."""
         for position in gone:
             self.dealing.acknowledged(position, held=False)
-            self._replays.forget(position)
+        self._replays.forget(gone)
 
     def _replay(self, position: Position, entry: bytes) -> Delivery:
         messages = self._source.facts.facts(position, entry).message_count

@@ -154,7 +154,8 @@ def broker_auto_creation(settings: Mapping[str, str]) -> AutoTopicCreation:
 async def _partitions(
     reading: NamespaceReading, namespace: NamespaceName, only: Collection[TopicName] | None, left_overs_counted: bool
 ) -> dict[TopicName, int]:
-    partitioned, stored = await reading.partitioned(namespace), await reading.stored(namespace)
+    stored = await reading.stored(namespace)
+    partitioned = await reading.partitioned(namespace)  # behind the partitions: one created meanwhile has its count
     wanted = {name: count for name, count in partitioned.items() if only is None or name in only}
     asked = [name for name, count in wanted.items() if count is None]
     limit = asyncio.Semaphore(_QUESTIONS_MAX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -22,6 +22,7 @@ from tests.stub_web import StubWeb
 
 DEMO = NamespaceName.parse("demo/a")
 POLICIES = "/admin/v2/namespaces/demo/a"
+Listed = TypeVar("Listed")
 RUNTIME = "/admin/v2/brokers/configuration/runtime"
 
 
@@ -98,6 +99,26 @@ async def test_namespaces_word_counts_where_it_says_something() -> None:
     assert (found.auto_creation, found.auto_creation_source) == (override, "namespace")
     assert (found.schema_strategy, found.auto_update_schema) == ("FORWARD", True)
     assert found.replicator_may_update_schema, "what producers may, replicators may"
+
+
+class GrowingCluster(Cluster):
+    """One in which a partitioned topic is created right behind the first listing."""
+
+    async def partitioned(self, namespace: NamespaceName) -> Mapping[TopicName, int | None]:
+        return self._create_behind(await super().partitioned(namespace))
+
+    async def stored(self, namespace: NamespaceName) -> Sequence[TopicName]:
+        return self._create_behind(list(await super().stored(namespace)))
+
+    def _create_behind(self, listed: Listed) -> Listed:
+        self._counts[topic("new")] = 2
+        self._stored = [topic("new-partition-0"), topic("new-partition-1")]
+        return listed
+
+
+async def test_topic_that_is_created_between_two_listings_is_not_taken_for_left_over_partitions() -> None:
+    found = await read_namespace(GrowingCluster(NamespacePolicies(), {}, told_with_names=True), DEMO)
+    assert found.partitions == {topic("new"): 2}
 
 
 async def test_topics_are_counted_by_their_base_and_a_deleted_one_is_left_out() -> None:

@@ -37,8 +37,10 @@ async def test_entries_when_their_delays_differ_then_the_shortest_is_first() -> 
     timer.add(MessageId(1, 0), 60_000)
     timer.add(MessageId(1, 1), 60)
     timer.add(MessageId(1, 2), 20)
-    assert await asyncio.wait_for(due.get(), 5) == [Position(1, 2)]
-    assert await asyncio.wait_for(due.get(), 5) == [Position(1, 1)]
+    came = await asyncio.wait_for(due.get(), 5)
+    if len(came) < 2:  # a busy machine may find both due at once
+        came += await asyncio.wait_for(due.get(), 5)
+    assert came == [Position(1, 2), Position(1, 1)]
     timer.add(MessageId(1, 0), 10)
     assert await asyncio.wait_for(due.get(), 5) == [Position(1, 0)]
     assert len(timer) == 0

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -219,7 +220,11 @@ def copied(log: Path) -> dict[str, int]:
 def family(process: subprocess.Popen[bytes]) -> list[str]:
     """What everybody on this machine may see of the job and the processes it started."""
     parent = psutil.Process(process.pid)
-    return [word for each in (parent, *parent.children(recursive=True)) for word in each.cmdline()]
+    words = []
+    for each in (parent, *parent.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # one that has just ended
+            words += each.cmdline()
+    return words
 
 
 @pytest.mark.spark

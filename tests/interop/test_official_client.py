@@ -5,9 +5,12 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pulsar
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.interop.real_pulsar import Address
 
@@ -358,6 +361,37 @@ def test_producer_name_when_taken_then_is_refused(open_client: OpenClient, topic
 
 def test_producer_names_when_not_given_then_differ(client: pulsar.Client, topic: str) -> None:
     assert client.create_producer(topic).producer_name() != client.create_producer(topic).producer_name()
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_messages_when_encrypted_then_only_who_has_the_key_reads_them(
+    open_client: OpenClient, topic: str, tmp_path: Path, *, batched: bool
+) -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    form = serialization.NoEncryption()
+    private, public = tmp_path / "private.pem", tmp_path / "public.pem"
+    private.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, form)
+    )
+    public.write_bytes(
+        key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )
+    keys = pulsar.CryptoKeyReader(str(public), str(private))
+    client = open_client()
+    consumer = client.subscribe(topic, "s", crypto_key_reader=keys)
+    stranger = client.subscribe(topic, "t", crypto_failure_action=pulsar.ConsumerCryptoFailureAction.CONSUME)
+    producer = client.create_producer(
+        topic,
+        encryption_key="mine",
+        crypto_key_reader=keys,
+        batching_enabled=batched,
+        batching_max_publish_delay_ms=1000,
+    )
+    for number in range(3):
+        producer.send_async(b"secret %d" % number, None, properties={"n": str(number)})
+    producer.flush()
+    assert values(receive(consumer, 3)) == [b"secret 0", b"secret 1", b"secret 2"]
+    assert b"secret" not in stranger.receive(PATIENCE_MS).data()
 
 
 def test_deduplication_when_on_then_a_repeated_sequence_id_is_stored_once(

@@ -49,8 +49,6 @@ class SubscriptionSet:
         self._following = asyncio.Lock()
         self._listed: tuple[str, ...] = ()
         """The remote clusters of the policies when they were followed last."""
-        self._left_out: set[str] = set()
-        """The remote clusters that policies listed before."""
 
     # --- restoring and storing
 
@@ -243,17 +241,11 @@ class SubscriptionSet:
 
         An open cursor stays as it is. One of a cluster that policies list no more is closed, however long ago and
         wherever they did. One of a cluster that they never listed belongs to a replication job that was run by hand.
-        A job that had not noticed yet may have opened one again that was closed: it begins anew with the next list.
         """
         async with self._following:
             settings = self._owner.limits.settings
             wanted = settings.remote_clusters
-            for listed in wanted:
-                name = self._prefix + listed
-                reopened = self.by_name.get(name) if listed in self._left_out else None
-                if reopened is not None and not reopened.by_policy:
-                    await reopened.delete(force=True)
-                self._left_out.discard(listed)
+            for name in [self._prefix + remote for remote in wanted]:
                 if settings.replication_cursors_opened or name in self.by_name:
                     await self.ensure(name, self._owner.last_durable(), by_policy=True)
             for each in list(self.by_name.values()):
@@ -261,7 +253,6 @@ class SubscriptionSet:
                 left = each.by_policy or remote in self._listed
                 if remote is not None and remote not in wanted and left:
                     await each.delete(force=True)
-            self._left_out |= set(self._listed) - set(wanted)
             self._listed = wanted
 
     async def ensure(self, name: str, mark_delete: Position, *, by_policy: bool = False) -> None:

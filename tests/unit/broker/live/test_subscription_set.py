@@ -194,21 +194,6 @@ class TestReplicationCursors:
     async def fail(self) -> None:
         raise MetadataError("disk full")
 
-    async def test_cursor_that_a_job_opened_again_after_policies_left_it_out_begins_anew(self, bench: Any) -> None:
-        bench.settings = replace(bench.settings, remote_clusters=("west",))
-        topic = await bench.topic()
-        await topic.apply(replace(bench.settings, remote_clusters=()))
-        consumer, _ = await bench.consumer(topic, "pulsar.repl.west")
-        await bench.publish(topic, 1)
-        await topic.maintain()
-        await topic.apply(bench.settings)
-        assert consumer.sink.closed == [1]
-        await bench.publish(topic, 2)
-        cursor = topic.subscription("pulsar.repl.west").cursor
-        assert cursor.backlog(topic.last_durable()) == 1
-        await topic.apply(bench.settings)
-        assert topic.subscription("pulsar.repl.west").cursor is cursor
-
     async def test_cursor_that_policies_took_over_is_stored_as_theirs_though_the_store_failed_first(
         self, bench: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -12,9 +12,6 @@ Works against Apache Pulsar of any current line and against our own broker. Name
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from interpulse.client.admin_brokers import BrokersAdmin, LookupAdmin
 from interpulse.client.admin_clusters import ClustersAdmin, TenantsAdmin
 from interpulse.client.admin_namespaces import NamespacesAdmin
@@ -23,6 +20,7 @@ from interpulse.client.admin_schemas import SchemasAdmin
 from interpulse.client.admin_topic_policies import TopicPoliciesAdmin
 from interpulse.client.admin_topics import TopicsAdmin
 from interpulse.client.auth import Credentials
+from interpulse.client.closing import AsyncCloses
 from interpulse.client.http import HttpSession, TlsOptions
 from interpulse.model.adjustments import AdminRequest
 from interpulse.model.clusters import shown_address
@@ -30,7 +28,7 @@ from interpulse.model.clusters import shown_address
 __all__ = ["AdminClient"]
 
 
-class AdminClient:
+class AdminClient(AsyncCloses):
     """Administration of one cluster. Use it as an async context manager, or call :meth:`close`.
 
     ``web_url`` may name several hosts (``http://a:8080,b:8080``). Every method raises a class of
@@ -58,14 +56,6 @@ class AdminClient:
         self.schemas = SchemasAdmin(self._http)
         self.brokers = BrokersAdmin(self._http)
         self.lookup = LookupAdmin(self._http)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         await self._http.close()

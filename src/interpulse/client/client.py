@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from interpulse.client.checks import check_type, topic_name, topic_names
+from interpulse.client.closing import AsyncCloses
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.consumer_config import ConsumerConfig
 from interpulse.client.entries import EntryReader
@@ -40,7 +40,7 @@ def asked_to_create(create: bool | None) -> bool:
     return create is not False
 
 
-class Client:
+class Client(AsyncCloses):
     """A connection to one cluster, shared by everything it makes.
 
     ::
@@ -182,14 +182,6 @@ class Client:
         await self._opened.close()
         if failure is not None:
             raise failure
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def _name_or_failure(topic: str) -> TopicName | InvalidTopicName:

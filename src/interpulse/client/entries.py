@@ -11,10 +11,10 @@ import math
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from interpulse.client.attachment import Attachment
+from interpulse.client.closing import AsyncCloses
 from interpulse.client.connection import Connection
 from interpulse.client.session import Session
 from interpulse.model.errors import (
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
     parsed: ParsedEntry
 
 
-class EntryReader:
+class EntryReader(AsyncCloses):
     """Reads the entries of one topic or partition behind ``after`` up to ``upto`` (included; None = without end).
 
     It never creates the topic and leaves no subscription behind. About ``buffer_bytes`` are in memory or on their way
@@ -181,14 +181,6 @@ class EntryReader:
         connection = await self._place.leave()
         if connection is not None:
             await connection.consumers.close(self._id)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # ---- Subscribing, again if need be
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
+from interpulse.client.closing import AsyncCloses
 from interpulse.client.sending import ProducerRequest, Receipt, SendingLane
 from interpulse.client.session import Session
 from interpulse.model.errors import PulsarError
@@ -17,7 +16,7 @@ from interpulse.wire.frames import build_entry
 __all__ = ["EntrySender"]
 
 
-class EntrySender:
+class EntrySender(AsyncCloses):
     """Stores ready-made entries under a producer name of the caller's and with the caller's sequence ids.
 
     Sends are pipelined: at most ``window_entries`` and ``window_bytes`` are without receipt. A lost connection is
@@ -143,11 +142,3 @@ class EntrySender:
     async def close(self) -> None:
         """Give the name back. What has no receipt yet fails with AlreadyClosed."""
         await self._lane.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

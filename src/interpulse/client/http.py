@@ -10,14 +10,14 @@ import os
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 from yarl import URL
 
 from interpulse.client.auth import Credentials
+from interpulse.client.closing import AsyncCloses
 from interpulse.client.http_errors import HttpAnswer, Kind, error_for_response
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
@@ -82,7 +82,7 @@ def _has_host(root: str) -> bool:
         return False
 
 
-class HttpSession:
+class HttpSession(AsyncCloses):
     """Requests to one cluster. Use it as an async context manager or call :meth:`close`.
 
     With several hosts in the URL, the one that answered last is asked first; another is tried only when no connection
@@ -104,14 +104,6 @@ class HttpSession:
         self._tls = tls or TlsOptions()
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         self._closed = True

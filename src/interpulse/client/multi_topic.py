@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
-from typing import Self
 
 from interpulse.client.checks import check_type, topic_names
+from interpulse.client.closing import AsyncCloses
 from interpulse.client.consumer import PartitionConsumer
 from interpulse.client.consumer_config import ConsumerConfig
 from interpulse.client.inbox import Inbox
@@ -24,7 +23,7 @@ from interpulse.model.names import TopicName
 __all__ = ["Consumer"]
 
 
-class Consumer:
+class Consumer(AsyncCloses):
     """Receives from topics. Made by :meth:`Client.subscribe`; an async context manager, and iterable for ever.
 
     Messages of one partition come in their order. The consumer ends with the first of its topics that fails for good;
@@ -259,11 +258,3 @@ class Consumer:
         discovery, self._discovery = self._discovery, None
         if discovery is not None:
             await discovery.stop()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

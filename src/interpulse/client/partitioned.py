@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from interpulse.client.batcher import key_text
+from interpulse.client.closing import AsyncCloses
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.partition_watch import PartitionWatch
 from interpulse.client.producer import PartitionProducer, ProducerConfig
@@ -44,7 +44,7 @@ async def open_all(parts: Sequence[_Part]) -> None:
         raise
 
 
-class Producer:
+class Producer(AsyncCloses):
     """Sends to a topic. Made by :meth:`Client.create_producer`; an async context manager that flushes and closes."""
 
     def __init__(self, session: Session, topic: TopicName, config: ProducerConfig) -> None:
@@ -164,14 +164,6 @@ class Producer:
         for outcome in await asyncio.gather(*closings, return_exceptions=True):
             if outcome is not None:
                 raise outcome
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def _outgoing(

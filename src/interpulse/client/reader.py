@@ -5,10 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from interpulse.client.checks import check_type
+from interpulse.client.closing import AsyncCloses
 from interpulse.client.consumer import PartitionConsumer
 from interpulse.client.consumer_config import ConsumerConfig, CryptoFailureAction
 from interpulse.client.inbox import Inbox
@@ -55,7 +54,7 @@ class ReaderConfig:
         check_type("start", self.start, MessageId, Position)
 
 
-class Reader:
+class Reader(AsyncCloses):
     """Reads a topic, all partitions of one, or several topics. Made by :meth:`Client.create_reader`."""
 
     def __init__(self, session: Session, topics: Sequence[TopicName], config: ReaderConfig) -> None:
@@ -174,14 +173,6 @@ class Reader:
         self._closed = True
         await self._parts.close()
         self._inbox.fail(AlreadyClosed("the reader is closed"))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 async def _has_more(part: PartitionConsumer) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import concurrent.futures
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from interpulse.client import client as asynchronous
 from interpulse.client import multi_topic, partitioned, reader
+from interpulse.client.closing import Closes
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.lookup import TopicMode, VersionedSchema
 from interpulse.client.messages import Message, OutgoingMessage
@@ -29,7 +29,7 @@ __all__ = ["Client", "Consumer", "Producer", "Reader", "TableView"]
 Result = TypeVar("Result")
 
 
-class Producer:
+class Producer(Closes):
     """Sends to a topic."""
 
     def __init__(self, portal: Portal, producer: partitioned.Producer) -> None:
@@ -68,16 +68,8 @@ class Producer:
         """Flush, then say goodbye to the brokers."""
         self._portal.call(self._producer.close)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Consumer:
+class Consumer(Closes):
     """Receives from topics; iterable for ever."""
 
     def __init__(self, portal: Portal, consumer: multi_topic.Consumer) -> None:
@@ -151,16 +143,8 @@ class Consumer:
         """Send acknowledgements and say goodbye; the subscription stays."""
         self._portal.call(self._consumer.close)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Reader:
+class Reader(Closes):
     """Reads a topic from a position on; iterable for ever."""
 
     def __init__(self, portal: Portal, reader_: reader.Reader) -> None:
@@ -198,16 +182,8 @@ class Reader:
         """Stop reading; nothing of the reader stays at the broker."""
         self._portal.call(self._reader.close)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Client:
+class Client(Closes):
     """A connection to one cluster, for programs without an event loop. ``options`` are those of ClientConfig."""
 
     def __init__(self, service_url: str, **options: Any) -> None:
@@ -273,11 +249,3 @@ class Client:
             self._portal.call(self._client.close)
         finally:
             self._portal.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from interpulse.client import table_view
+from interpulse.client.closing import Closes
 from interpulse.client.portal import Portal
 
 __all__ = ["TableView"]
 
 
-class TableView:
+class TableView(Closes):
     """The newest value of every key of a topic; reads like a dictionary from keys to values."""
 
     def __init__(self, portal: Portal, view: table_view.TableView[Any]) -> None:
@@ -79,11 +79,3 @@ class TableView:
     def close(self) -> None:
         """Stop reading. The view cannot be asked any more."""
         self._portal.call(self._view.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

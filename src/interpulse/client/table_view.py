@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
+from interpulse.client.closing import AsyncCloses
 from interpulse.client.messages import Message
 from interpulse.client.partition_watch import check_interval
 from interpulse.client.reader import Reader, ReaderConfig
@@ -59,7 +59,7 @@ class TableViewConfig:
         )
 
 
-class TableView(Generic[V]):
+class TableView(AsyncCloses, Generic[V]):
     """The newest value of every key of a topic or all its partitions. Made by :meth:`Client.create_table_view`.
 
     It reads like a dictionary from keys to values. A message without content removes its key; messages without a key
@@ -220,11 +220,3 @@ class TableView(Generic[V]):
             self._following.cancel()
             await asyncio.wait([self._following])
         await self._reader.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -23,18 +22,6 @@ from tests.integration.rest_broker import RestBroker, rest_broker
 from tests.integration.rest_client import call
 from tests.integration.two_clusters import BOTH, done, join_both
 from tests.stub_web import Asked
-
-
-@pytest.fixture
-async def east() -> AsyncIterator[RestBroker]:
-    async with rest_broker(BrokerConfig(cluster_name="east")) as broker:
-        yield broker
-
-
-@pytest.fixture
-async def west() -> AsyncIterator[RestBroker]:
-    async with rest_broker(BrokerConfig(cluster_name="west")) as broker:
-        yield broker
 
 
 async def test_preview_adjust_preview_again_is_empty(east: RestBroker, west: RestBroker) -> None:

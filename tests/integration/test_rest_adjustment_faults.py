@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from interpulse.broker.config import BrokerConfig
 from tests.integration.adjustable import ADJUST, POLICIES, PREVIEW, REPLICATION, differ, kinds, stored
-from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_broker import RestBroker
 from tests.integration.rest_client import call
 from tests.integration.two_clusters import BOTH, done, join
 from tests.stub_web import StubWeb
-
-
-@pytest.fixture
-async def east() -> AsyncIterator[RestBroker]:
-    async with rest_broker(BrokerConfig(cluster_name="east")) as broker:
-        yield broker
-
-
-@pytest.fixture
-async def west() -> AsyncIterator[RestBroker]:
-    async with rest_broker(BrokerConfig(cluster_name="west")) as broker:
-        yield broker
 
 
 def healthy(

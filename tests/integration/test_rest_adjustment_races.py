@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -25,18 +24,6 @@ from tests.integration.rest_broker import RestBroker, rest_broker
 from tests.integration.rest_client import call
 from tests.integration.two_clusters import BOTH, done, join_both
 from tests.stub_web import Asked, passed_on
-
-
-@pytest.fixture
-async def east() -> AsyncIterator[RestBroker]:
-    async with rest_broker(BrokerConfig(cluster_name="east")) as broker:
-        yield broker
-
-
-@pytest.fixture
-async def west() -> AsyncIterator[RestBroker]:
-    async with rest_broker(BrokerConfig(cluster_name="west")) as broker:
-        yield broker
 
 
 async def test_two_operators_at_once_end_as_one(east: RestBroker, west: RestBroker) -> None:

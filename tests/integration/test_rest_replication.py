@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from interpulse.broker import keys
-from interpulse.broker.config import BrokerConfig
 from interpulse.model.names import TopicName
-from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_broker import RestBroker
 from tests.integration.rest_client import call
 from tests.integration.two_clusters import done
 
 REPLICATION = "namespaces/demo/a/replication"
 BOTH = ["east", "west"]
 TOPIC = "persistent://demo/a/x"
-
-
-@pytest.fixture
-async def east() -> AsyncIterator[RestBroker]:
-    async with rest_broker(BrokerConfig(cluster_name="east")) as broker:
-        yield broker
-
-
-@pytest.fixture
-async def west() -> AsyncIterator[RestBroker]:
-    async with rest_broker(BrokerConfig(cluster_name="west")) as broker:
-        yield broker
 
 
 async def join(east: RestBroker, west: RestBroker) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from interpulse.broker.config import BrokerConfig, settings_by_key
 from interpulse.broker.config_keys import AUTHENTICATION_KEYS, BROKER_KEYS
-from interpulse.broker.config_values import LONG_MAX
+from interpulse.model.numbers import LONG_MAX
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "configuration.md"
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, fields, replace
 from typing import Any, Final
 
-from interpulse.broker.config_values import LONG_MAX, ConfigError, as_text, read_value
+from interpulse.broker.config_values import ConfigError, as_text, read_value
 from interpulse.broker.config_values import setting as _setting
 from interpulse.broker.live.stamps import STAMP_CLASSES
 from interpulse.model.messaging_policies import PRODUCER_REQUEST_HOLD, QUOTA_POLICIES
+from interpulse.model.numbers import LONG_MAX
 from interpulse.model.policies import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import Field, field
-from typing import Any, Final
+from typing import Any
 
-__all__ = ["LONG_MAX", "ConfigError", "as_text", "read_value", "setting"]
+from interpulse.model.numbers import INT_MAX
 
-LONG_MAX: Final = 2**63 - 1
-_INT_MAX: Final = 2**31 - 1
+__all__ = ["ConfigError", "as_text", "read_value", "setting"]
 
 
 class ConfigError(Exception):
@@ -86,8 +85,8 @@ def _integer(text: str, least: int | None, most: int | None) -> int:
     number = int(text)
     if least is not None and number < least:
         raise ValueError(f"must be at least {least}")
-    if number > (most or _INT_MAX):
-        raise ValueError(f"must be at most {most or _INT_MAX}")
+    if number > (most or INT_MAX):
+        raise ValueError(f"must be at most {most or INT_MAX}")
     return number
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["EARLIEST", "LATEST", "ChunkMessageId", "MessageId", "Position"]
+from interpulse.model.numbers import LONG_MAX
 
-_LEDGER_MAX = 2**63 - 1
+__all__ = ["EARLIEST", "LATEST", "ChunkMessageId", "MessageId", "Position"]
 
 
 class Position(NamedTuple):
@@ -33,7 +33,7 @@ class Position(NamedTuple):
 EARLIEST = Position(-1, -1)
 """Before every entry of every topic."""
 
-LATEST = Position(_LEDGER_MAX, _LEDGER_MAX)
+LATEST = Position(LONG_MAX, LONG_MAX)
 """After every entry of every topic."""
 
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.model.policy_fields import INT_MAX, LONG_MAX, truth, whole_number
+from interpulse.model.numbers import INT_MAX, LONG_MAX
+from interpulse.model.policy_fields import truth, whole_number
 
 __all__ = [
     "CONSUMER_BACKLOG_EVICTION",

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, Literal, TypeVar, overload
 from urllib.parse import quote_plus, unquote_plus
 
 from interpulse.model.errors import InvalidTopicName
+from interpulse.model.numbers import INT_MAX
 
 __all__ = [
     "NON_PERSISTENT",
@@ -36,7 +37,6 @@ _CANONICAL_INDEX = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _HOST_AND_PORT = re.compile(r"[^:]+:[0-9]+", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PARTITION_SUFFIX: Final = "-partition-"
-_INDEX_MAX: Final = 2**31 - 1
 _TRIMMED: Final = "".join(map(chr, range(0x21)))  # what String.trim takes away, in all Java clients
 # What Character.isWhitespace knows: unlike str.isspace no blanks that keep words together.
 _WHITESPACE: Final = (
@@ -208,7 +208,7 @@ class TopicName:
     def partition_index(self) -> int:
         """The number after the last ``-partition-`` in canonical form, else -1."""
         _, separator, digits = self.local_name.rpartition(_PARTITION_SUFFIX)
-        if not separator or not _CANONICAL_INDEX.fullmatch(digits) or int(digits) > _INDEX_MAX:
+        if not separator or not _CANONICAL_INDEX.fullmatch(digits) or int(digits) > INT_MAX:
             return -1
         return int(digits)
 

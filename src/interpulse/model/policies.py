@@ -18,9 +18,9 @@ from interpulse.model.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
+from interpulse.model.numbers import LONG_MAX
 from interpulse.model.permissions import NO_PERMISSIONS, Permissions
 from interpulse.model.policy_fields import (
-    LONG_MAX,
     flag,
     number,
     one_each,

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
-__all__ = ["PolicyField", "flag", "number", "one_each", "read_fields", "record", "text", "texts", "write_fields"]
+from interpulse.model.numbers import INT_MAX, is_whole_number
 
-INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
+__all__ = ["PolicyField", "flag", "number", "one_each", "read_fields", "record", "text", "texts", "write_fields"]
 
 
 class _Record(Protocol):
@@ -97,7 +96,7 @@ def one_each(key: str, attribute: str, kind: type[_Record]) -> PolicyField:
 
 def whole_number(name: str, value: Any, *, most: int = INT_MAX) -> int:
     """The value if it is a whole number that a Java client can read; raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int) or not -most - 1 <= value <= most:
+    if not is_whole_number(value, most=most):
         raise ValueError(f"{name} must be a whole number from {-most - 1} to {most}, not {_shown(value)}")
     return value
 

@@ -18,9 +18,9 @@ from interpulse.model.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
+from interpulse.model.numbers import LONG_MAX
 from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.policy_fields import (
-    LONG_MAX,
     flag,
     number,
     one_each,

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.numbers import INT_MAX, LONG_MAX
 from interpulse.model.permissions import Permissions
 from interpulse.model.policies import NamespacePolicies
 from interpulse.rules.inactivity import check_inactive_topics
@@ -35,8 +36,6 @@ from interpulse.rules.policy_checks import (
 __all__ = ["check_new_policies"]
 
 T = TypeVar("T")
-
-_LONG_MAX: Final = 2**63 - 1
 
 
 def check_new_policies(body: Mapping[str, Any], *, partitions_max: int) -> NamespacePolicies:
@@ -66,7 +65,7 @@ def _of_type(key: str, kind: type[T], words: str, value: Any) -> T:
     return value
 
 
-def _number(key: str, *, most: int = 2**31 - 1) -> Callable[[Any], object]:
+def _number(key: str, *, most: int = INT_MAX) -> Callable[[Any], object]:
     return lambda value: check_not_negative(key, _of_type(key, int, "a whole number", value), most=most)
 
 
@@ -131,7 +130,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "clusterSubscribeRate": _rates("clusterSubscribeRate", check_subscribe_rate),
     "schema_compatibility_strategy": partial(check_strategy, allowed=("UNDEFINED", *SCHEMA_STRATEGIES)),
     "subscription_types_enabled": _subscription_types,
-    "compaction_threshold": _number("compaction_threshold", most=_LONG_MAX),
+    "compaction_threshold": _number("compaction_threshold", most=LONG_MAX),
     **{
         key: _number(key)
         for key in (

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from interpulse.model.errors import InvalidRequest, PartitionCountAboveMaximum, PreconditionFailed
 from interpulse.model.names import TopicName
+from interpulse.model.numbers import INT_MAX
 from interpulse.model.policies import (
     NON_PARTITIONED,
     PARTITIONED,
@@ -28,7 +29,6 @@ __all__ = [
     "effective_topics_max",
 ]
 
-_INT_MAX: Final = 2**31 - 1
 _LEGACY_STRATEGY_FIELD: Final = "schema_auto_update_compatibility_strategy"
 _LEGACY_STRATEGIES: Final = {
     "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
@@ -109,9 +109,9 @@ def _count(name: str, value: Any) -> int | None:
         return None
     if isinstance(value, int | str) and digits.isdecimal() and digits.isascii() and len(digits) <= 10:
         count = int(value)
-        if abs(count) <= _INT_MAX:
+        if abs(count) <= INT_MAX:
             return count
-    raise InvalidRequest(f"{name} must be a whole number up to {_INT_MAX}, not {_quoted(value)}")
+    raise InvalidRequest(f"{name} must be a whole number up to {INT_MAX}, not {_quoted(value)}")
 
 
 def _quoted(value: Any) -> str:
@@ -163,7 +163,7 @@ def check_retention(body: Mapping[str, Any]) -> RetentionPolicies:
     return retention
 
 
-def check_not_negative(name: str, value: int, *, most: int = _INT_MAX) -> int:
+def check_not_negative(name: str, value: int, *, most: int = INT_MAX) -> int:
     """Limits and times to live are 0 or more, and what a Java client can read; raises PreconditionFailed."""
     if not 0 <= value <= most:
         raise PreconditionFailed(f"Invalid value for {name}: it must be 0 or more, and at most {most}, not {value}")

@@ -7,7 +7,6 @@ has the two records of a topic agree after every operation, and the admin API of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from interpulse.model.changes import (
     CreatePartitionedMetadata,
@@ -24,6 +23,7 @@ from interpulse.model.errors import (
     PreconditionFailed,
     PulsarError,
 )
+from interpulse.model.numbers import LONG_MAX, is_whole_number
 from interpulse.model.topics import TopicKind
 from interpulse.rules.decision import Decision
 from interpulse.rules.topic_checks import (
@@ -46,8 +46,6 @@ __all__ = [
     "decide_delete_plain",
     "decide_expand",
 ]
-
-_LONG_MAX: Final = 2**63 - 1
 
 
 def decide_create_partitioned(
@@ -138,7 +136,7 @@ def _signed_long(text: str) -> int | None:
     if not (digits.isascii() and digits.isdigit()):
         return None
     number = int(text)
-    return number if -_LONG_MAX - 1 <= number <= _LONG_MAX else None
+    return number if is_whole_number(number, most=LONG_MAX) else None
 
 
 def decide_create_missed_partitions(view: TopicView) -> Decision[None]:

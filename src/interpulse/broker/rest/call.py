@@ -11,10 +11,11 @@ from math import isfinite
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from interpulse.broker.rest.fields import checked_fields, is_whole_number
+from interpulse.broker.rest.fields import checked_fields
 from interpulse.broker.rest.rooms import RestRooms
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.numbers import LONG_MAX, is_whole_number
 from interpulse.model.permissions import Principal
 
 __all__ = ["DONE", "Answer", "Call", "Handler", "Route", "answer_json", "answer_text", "whole_number"]
@@ -23,7 +24,6 @@ T = TypeVar("T")
 
 _JSON: Final = "application/json"
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
-_LONG_MAX: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Call:
         """The body, an array of whole numbers of 64 bits or missing."""
         body = self.json_or_none()
         numbers = [] if body is None else _typed(body, list, "an array")
-        if not all(is_whole_number(number, most=_LONG_MAX) for number in numbers):
+        if not all(is_whole_number(number, most=LONG_MAX) for number in numbers):
             raise InvalidRequest(f"The body must be an array of whole numbers, not {json.dumps(body)[:100]}")
         return numbers
 
@@ -162,7 +162,7 @@ class Call:
     def integer(self) -> int:
         """The body, which has to be a whole number of 64 bits."""
         body = self.json()
-        if not is_whole_number(body, most=_LONG_MAX):
+        if not is_whole_number(body, most=LONG_MAX):
             raise InvalidRequest(f"The body must be a whole number of 64 bits, not {json.dumps(body)[:100]}")
         return int(body)
 
@@ -183,8 +183,8 @@ def _decoded(text: str, *, form_encoded: bool = False) -> str:
 
 def whole_number(name: str, text: str) -> int:
     """A number from 0 to the largest that Pulsar's clients know; raises InvalidRequest."""
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_LONG_MAX)) and int(text) <= _LONG_MAX):
-        raise InvalidRequest(f"{name} must be a whole number from 0 to {_LONG_MAX}, not {text[:100]!r}")
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LONG_MAX)) and int(text) <= LONG_MAX):
+        raise InvalidRequest(f"{name} must be a whole number from 0 to {LONG_MAX}, not {text[:100]!r}")
     return int(text)
 
 

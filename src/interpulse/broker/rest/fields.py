@@ -7,20 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple
 
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.numbers import INT_MAX, is_whole_number
 
-__all__ = ["INT_MAX", "LONG_MAX", "checked_fields", "is_whole_number"]
+__all__ = ["checked_fields"]
 
-INT_MAX: Final = 2**31 - 1
-LONG_MAX: Final = 2**63 - 1
 _SHOWN_MAX: Final = 100
-
-
-def is_whole_number(value: Any, *, most: int = INT_MAX) -> TypeGuard[int]:
-    """An integer that Pulsar's clients can read; not true or false, which are integers to Python."""
-    return isinstance(value, int) and not isinstance(value, bool) and -most - 1 <= value <= most
 
 
 class _Kind(NamedTuple):

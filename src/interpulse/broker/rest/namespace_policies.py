@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.rest.call import DONE, Answer, Call, Handler, Route, answer_json
-from interpulse.broker.rest.fields import INT_MAX, LONG_MAX
 from interpulse.broker.rest.policy_bodies import (
     auto_subscription_creation,
     count,
@@ -19,6 +18,7 @@ from interpulse.broker.rest.policy_bodies import (
     subscription_types,
 )
 from interpulse.model.messaging_policies import DESTINATION_STORAGE
+from interpulse.model.numbers import INT_MAX, LONG_MAX
 from interpulse.model.policies import PARTITIONED, NamespacePolicies
 from interpulse.rules.policies import (
     check_auto_topic_creation,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from interpulse.broker.rest.call import Call
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.numbers import INT_MAX
 from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.rules.inactivity import check_inactive_topics
 from interpulse.rules.policies import check_not_negative, check_retention, check_strategy
@@ -42,7 +43,7 @@ def inactive_topics(call: Call) -> InactiveTopicPolicies | None:
     return record(call, check_inactive_topics)
 
 
-def count(call: Call, name: str, *, most: int = 2**31 - 1) -> int:
+def count(call: Call, name: str, *, most: int = INT_MAX) -> int:
     """The number in the body, 0 or more."""
     return check_not_negative(name, call.integer(), most=most)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.broker.rest.call import DONE, Answer, Call, Handler, Route, answer_json
-from interpulse.broker.rest.fields import INT_MAX, LONG_MAX
 from interpulse.broker.rest.policy_bodies import (
     auto_subscription_creation,
     backlog_quota_type,
@@ -22,6 +21,7 @@ from interpulse.broker.rest.policy_bodies import (
 )
 from interpulse.broker.topic_settings import policies_in_force
 from interpulse.model.errors import NotImplementedYet
+from interpulse.model.numbers import INT_MAX, LONG_MAX
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topic_policies import TopicPolicies
 from interpulse.rules.effective_policies import effective_policies, namespace_level

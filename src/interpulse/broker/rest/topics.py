@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from interpulse.broker.live import backlog_operations
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
-from interpulse.broker.rest.fields import is_whole_number
 from interpulse.broker.rest.opening import open_each, open_persistent
 from interpulse.broker.rest.peers import or_at_peer
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain
+from interpulse.model.numbers import is_whole_number
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 
 __all__ = ["ROUTES"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.rest.fields import checked_fields, is_whole_number
+from interpulse.broker.rest.fields import checked_fields
 from interpulse.model.errors import InvalidRequest
 
 
@@ -46,11 +46,3 @@ def test_body_when_fields_are_null_then_are_left_out_also_inside() -> None:
 def test_body_when_a_field_does_not_fit_then_is_refused_by_name(body: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
         checked_fields(body)
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(0, True), (-(2**31), True), (2**31 - 1, True), (2**31, False), (True, False), (1.0, False), ("1", False)],
-)
-def test_number_when_it_fits_into_32_bits_then_is_one(value: Any, expected: bool) -> None:
-    assert is_whole_number(value) is expected

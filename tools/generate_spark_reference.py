@@ -7,8 +7,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from interpulse.spark.options import documented_options
+from interpulse.spark.read_options import ReadOptions
 from interpulse.spark.rows import read_schema
 from interpulse.spark.session import recommended_conf
+from interpulse.spark.write_options import WriteOptions
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "spark-options.md"
 
@@ -136,7 +138,7 @@ at the first entry.
 
 def page() -> str:
     """The whole page."""
-    options = "".join(_option_row(*row) for row in documented_options())
+    options = "".join(_option_row(*row) for row in documented_options(read=ReadOptions, write=WriteOptions))
     conf = "".join(f"| `{key}` | `{value}` | {_WHY[key]} |\n" for key, value in recommended_conf().items())
     return _HEAD + options + _OFFSETS + _COLUMNS_HEAD + _columns() + _CONF_HEAD + conf + _JOB
 

@@ -24,8 +24,8 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.options import ReadOptions
 from interpulse.spark.portal import portal, relaxed_collector, session_for
+from interpulse.spark.read_options import ReadOptions
 from interpulse.spark.rows import RowBuilder
 
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.provision import TopicProvisioner, copy_schemas, obstacle_of, topic_shape
+from interpulse.spark.connection_options import access_as_options
 from interpulse.spark.lanes import LaneState, lane_name, replicator_lane_name
 from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.progress import BatchProgress
@@ -355,7 +356,7 @@ class Pipeline:
         limits = self.config.limits
         return {
             "service.url": self.config.source.service_url,
-            **_access_options(self.config.source),
+            **access_as_options(self.config.source.access),
             "topicsFile": str(self._topics_file),
             "mode": "entry",
             "includeColumns": ",".join(ENTRY_WRITE_COLUMNS),
@@ -370,7 +371,7 @@ class Pipeline:
     def _sink_options(self) -> dict[str, str]:
         options = {
             "service.url": self.address.service_url,
-            **_access_options(self.address),
+            **access_as_options(self.address.access),
             "mode": "entry",
             "deliveryGuarantee": "exactly-once",
             "producerName": self.lane_name,
@@ -381,7 +382,7 @@ class Pipeline:
         }
         if self.config.copy_schemas:
             options["schemaSourceUrl"] = self.config.source.service_url
-            options |= _access_options(self.config.source, prefix="schemaSource")
+            options |= access_as_options(self.config.source.access, "schemaSource")
         return options
 
     # ---- What is going on
@@ -474,16 +475,6 @@ class Pipeline:
             await self.presence.close()
             await self._session.close()
             self._session = None
-
-
-def _access_options(address: ClusterAddress, *, prefix: str = "") -> dict[str, str]:
-    """How Spark's workers get in; options without case, so names are simply put behind the prefix."""
-    values = {
-        "AuthToken": address.token,
-        "TlsTrustCertsFile": address.trust_certs_file,
-        "TlsAllowInsecureConnection": "true" if address.tls_allow_insecure_connection else None,
-    }
-    return {prefix + name: value for name, value in values.items() if value is not None}
 
 
 def _hold_of(held: HeldRange) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from interpulse.client.admin import AdminClient
 from interpulse.model.clusters import shown_address
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.access import Access
-from interpulse.spark.options import parse_duration_ms, parse_size
+from interpulse.spark.option_values import parse_duration_ms, parse_size
 
 __all__ = [
     "ClusterAddress",

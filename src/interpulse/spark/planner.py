@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError, ServiceNotReady
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, entries_between, plan_end, share_limit
-from interpulse.spark.options import SUBSCRIPTION, ReadOptions
+from interpulse.spark.read_options import SUBSCRIPTION, ReadOptions
 
 __all__ = ["Following", "HeldBack", "SourceView", "StreamPlanner", "TopicEnd"]
 

@@ -22,8 +22,8 @@ from pyspark.sql.streaming.datasource import (
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, TopicRange, pack_ranges, ranges_between
-from interpulse.spark.options import ReadOptions
 from interpulse.spark.planner import SourceView, StreamPlanner
+from interpulse.spark.read_options import ReadOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,10 +20,10 @@ from interpulse.model.names import TopicName
 from interpulse.replication.copy import renumber
 from interpulse.spark.lane_writer import EntryRows, LaneReport, LaneWriter
 from interpulse.spark.lanes import LaneState
-from interpulse.spark.options import WriteOptions
 from interpulse.spark.portal import portal, relaxed_collector, session_for
 from interpulse.spark.sink_rows import OutgoingMessage, build_messages, entry_rows, outgoing_messages
 from interpulse.spark.target_view import BrokerTarget
+from interpulse.spark.write_options import WriteOptions
 from interpulse.spark.writer import TopicWritten
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import build_entry

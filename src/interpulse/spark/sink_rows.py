@@ -10,8 +10,9 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, MapType, String
 
 from interpulse.model.errors import InvalidRequest
 from interpulse.spark.lane_writer import EntryRows
-from interpulse.spark.options import OptionError, WriteOptions
+from interpulse.spark.options import OptionError
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
+from interpulse.spark.write_options import WriteOptions
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.compression import compress

@@ -32,14 +32,15 @@ class PulsarDataSource(DataSource):
 
     def schema(self) -> StructType:
         """One row per message, or per broker entry with ``mode=entry``; see ``includeColumns``."""
-        from interpulse.spark.options import parse_read_options
+        from interpulse.spark.read_options import parse_read_options
         from interpulse.spark.rows import read_schema
 
         options = parse_read_options(self.options)
         return read_schema(options.mode, options.include_columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from interpulse.spark.options import Purpose, parse_read_options
+        from interpulse.spark.options import Purpose
+        from interpulse.spark.read_options import parse_read_options
         from interpulse.spark.reader import PulsarBatchReader
         from interpulse.spark.rows import check_schema
 
@@ -48,7 +49,8 @@ class PulsarDataSource(DataSource):
         return PulsarBatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from interpulse.spark.options import Purpose, parse_read_options
+        from interpulse.spark.options import Purpose
+        from interpulse.spark.read_options import parse_read_options
         from interpulse.spark.reader import PulsarStreamReader
         from interpulse.spark.rows import check_schema
 
@@ -57,7 +59,8 @@ class PulsarDataSource(DataSource):
         return PulsarStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from interpulse.spark.options import OptionError, Purpose, parse_write_options
+        from interpulse.spark.options import OptionError, Purpose
+        from interpulse.spark.write_options import parse_write_options
         from interpulse.spark.writer import PulsarBatchWriter
 
         if overwrite:
@@ -65,7 +68,8 @@ class PulsarDataSource(DataSource):
         return PulsarBatchWriter(parse_write_options(self.options, Purpose.BATCH_WRITE), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from interpulse.spark.options import OptionError, Purpose, parse_write_options
+        from interpulse.spark.options import OptionError, Purpose
+        from interpulse.spark.write_options import parse_write_options
         from interpulse.spark.writer import PulsarStreamWriter
 
         if overwrite:

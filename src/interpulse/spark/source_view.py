@@ -25,9 +25,10 @@ from interpulse.client.session import Session
 from interpulse.model.errors import ConsumerBusy, OperationTimeout, PulsarError, TopicNotFound
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.spark.options import SUBSCRIPTION, OptionError, ReadOptions
+from interpulse.spark.options import OptionError
 from interpulse.spark.planner import Following, HeldBack, TopicEnd
 from interpulse.spark.portal import portal, session_for
+from interpulse.spark.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.state_files import HELD_FILE, HeldRange, load_held
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -16,8 +16,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState
-from interpulse.spark.options import OptionError, WriteOptions
+from interpulse.spark.options import OptionError
 from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa

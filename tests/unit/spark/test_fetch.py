@@ -7,7 +7,8 @@ from interpulse.model.errors import AlreadyClosed
 from interpulse.model.ids import Position
 from interpulse.spark import fetch
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.options import Purpose, parse_read_options
+from interpulse.spark.options import Purpose
+from interpulse.spark.read_options import parse_read_options
 
 OPTIONS = parse_read_options({"service.url": "pulsar://x:1", "topics": "t/ns/a"}, Purpose.STREAM_READ)
 RANGE = TopicRange("persistent://t/ns/a", Position(1, -1), Position(1, 9))

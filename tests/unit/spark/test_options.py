@@ -3,15 +3,10 @@
 import pytest
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
-from interpulse.spark.options import (
-    OptionError,
-    Purpose,
-    documented_options,
-    parse_duration_ms,
-    parse_read_options,
-    parse_size,
-    parse_write_options,
-)
+from interpulse.spark.option_values import parse_duration_ms, parse_size
+from interpulse.spark.options import OptionError, Purpose, documented_options
+from interpulse.spark.read_options import ReadOptions, parse_read_options
+from interpulse.spark.write_options import WriteOptions, parse_write_options
 
 URL = {"service.url": "pulsar://127.0.0.1:6650"}
 
@@ -113,6 +108,6 @@ def test_sizes(text, expected):
 
 
 def test_every_option_is_documented():
-    rows = documented_options()
+    rows = documented_options(read=ReadOptions, write=WriteOptions)
     assert len({row[0] for row in rows}) == len(rows)
     assert all(row[4] for row in rows)

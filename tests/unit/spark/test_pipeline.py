@@ -3,9 +3,11 @@
 import pytest
 
 from interpulse.spark.access import Access
-from interpulse.spark.options import Purpose, parse_read_options, parse_write_options
+from interpulse.spark.options import Purpose
 from interpulse.spark.pipeline import Pipeline
 from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.read_options import parse_read_options
+from interpulse.spark.write_options import parse_write_options
 
 
 def address(cluster, access):

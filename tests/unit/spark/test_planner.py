@@ -5,8 +5,9 @@ import pytest
 from interpulse.model.errors import NotConnected
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, ranges_between
-from interpulse.spark.options import Purpose, parse_read_options
+from interpulse.spark.options import Purpose
 from interpulse.spark.planner import Following, HeldBack, StreamPlanner, TopicEnd
+from interpulse.spark.read_options import parse_read_options
 
 A, B = "persistent://t/ns/a", "persistent://t/ns/b"
 

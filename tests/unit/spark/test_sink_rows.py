@@ -5,8 +5,9 @@ import pytest
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from interpulse.model.errors import InvalidRequest
-from interpulse.spark.options import OptionError, parse_write_options
+from interpulse.spark.options import OptionError
 from interpulse.spark.sink_rows import build_messages, check_write_schema, outgoing_messages
+from interpulse.spark.write_options import parse_write_options
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import unpack_batch
 from interpulse.wire.frames import parse_entry, verify_checksum

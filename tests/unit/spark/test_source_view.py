@@ -7,8 +7,9 @@ import pytest
 from interpulse.model.errors import NotConnected, PersistenceError, TopicNotFound
 from interpulse.model.ids import Position
 from interpulse.spark import source_view
-from interpulse.spark.options import Purpose, parse_read_options
+from interpulse.spark.options import Purpose
 from interpulse.spark.planner import TopicEnd
+from interpulse.spark.read_options import parse_read_options
 
 A, B = "persistent://t/ns/a", "persistent://t/ns/b"
 END = TopicEnd(Position(3, 4))

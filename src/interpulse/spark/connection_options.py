@@ -1,0 +1,92 @@
+"""The options of a connection, which reads and writes have alike: address, patience, and who we are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from interpulse.spark.access import Access
+from interpulse.spark.option_values import parse_flag, parse_positive_duration_ms, parse_service_url
+from interpulse.spark.options import Option, Purpose, option, option_group
+
+__all__ = ["access_as_options", "access_options", "operation_timeout_option", "service_url_option"]
+
+_ACCESS: Final[Mapping[str, Option]] = {
+    "token": Option(
+        "authToken",
+        str,
+        None,
+        aliases=("pulsar.client.authParams",),
+        text="token to authenticate with: best `file:///path`, which is read where it is used and anew for every "
+        "connection; or `env:NAME`, or the token itself",
+    ),
+    "trust_certs_file": Option(
+        "tlsTrustCertsFile",
+        str,
+        None,
+        aliases=("pulsar.client.tlsTrustCertsFilePath",),
+        text="file of the certificates that are trusted with `pulsar+ssl://`; without it the system's",
+    ),
+    "insecure_allowed": Option(
+        "tlsAllowInsecureConnection",
+        parse_flag,
+        False,
+        aliases=("pulsar.client.tlsAllowInsecureConnection",),
+        text="trust any certificate with `pulsar+ssl://`, also one for another host",
+    ),
+}
+"""By the argument of :class:`Access` that each of them fills."""
+
+
+def service_url_option() -> Any:
+    """A field for the address of the cluster."""
+    return option(
+        "service.url",
+        parse_service_url,
+        aliases=("serviceUrl", "pulsar.client.serviceUrl"),
+        text="binary service URL, for example `pulsar://127.0.0.1:6650`; required",
+    )
+
+
+def operation_timeout_option() -> Any:
+    """A field for the patience with one request: milliseconds."""
+    return option(
+        "operationTimeoutMs",
+        parse_positive_duration_ms,
+        30_000,
+        aliases=("pulsar.client.operationTimeoutMs",),
+        text="longest wait for the answer to one request",
+    )
+
+
+def access_options(prefix: str = "", purpose: Purpose = Purpose.ANY) -> Any:
+    """A field that holds an :class:`Access`; with a prefix, to another cluster than the one of ``service.url``."""
+    return option_group(Access, _prefixed(prefix, purpose) if prefix else _ACCESS)
+
+
+def _prefixed(prefix: str, purpose: Purpose) -> dict[str, Option]:
+    return {
+        argument: replace(
+            known,
+            name=_with_prefix(prefix, known.name),
+            aliases=(),
+            purpose=purpose,
+            text=f"as `{known.name}`, for that cluster",
+        )
+        for argument, known in _ACCESS.items()
+    }
+
+
+def _with_prefix(prefix: str, name: str) -> str:
+    return prefix + name[0].upper() + name[1:] if prefix else name
+
+
+def access_as_options(access: Access, prefix: str = "") -> dict[str, str]:
+    """The other way round: the options that give this access."""
+    given = {known: getattr(access, argument) for argument, known in _ACCESS.items()}
+    return {
+        _with_prefix(prefix, known.name): str(value).lower() if isinstance(value, bool) else value
+        for known, value in given.items()
+        if value != known.default
+    }

@@ -1,0 +1,130 @@
+"""How values of options are written: each function reads one kind, or raises a ValueError that says what it takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from interpulse.model.names import TopicName
+
+__all__ = [
+    "one_of",
+    "parse_duration_ms",
+    "parse_flag",
+    "parse_names",
+    "parse_pattern",
+    "parse_positive",
+    "parse_positive_duration_ms",
+    "parse_positive_size",
+    "parse_service_url",
+    "parse_size",
+    "parse_topic",
+    "parse_topics",
+    "parse_web_url",
+    "parse_whole",
+]
+
+
+def parse_duration_ms(text: str) -> int:
+    """Read ``500`` or ``500ms``, ``30s``, ``15m``, ``1h``: milliseconds."""
+    match = re.fullmatch(r"\s*(-?[0-9]+)\s*(ms|s|m|h)?\s*", text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a duration such as 500, 500ms, 30s, 15m")
+    return int(match[1]) * {"ms": 1, None: 1, "s": 1000, "m": 60_000, "h": 3_600_000}[match[2]]
+
+
+def parse_size(text: str) -> int:
+    """Read ``65536``, ``64k``, ``64m``, ``1g``: bytes."""
+    match = re.fullmatch(r"\s*([0-9]+)\s*([kmg]?)b?\s*", text.lower())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size such as 65536, 64k, 64m, 1g")
+    return int(match[1]) * {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}[match[2]]
+
+
+def parse_flag(text: str) -> bool:
+    """``true`` or ``false``."""
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text.strip().lower() == "true"
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """What reads one of these words, in any letter case."""
+
+    def read(text: str) -> str:
+        if text.strip().lower() not in allowed:
+            raise ValueError(f"{text!r} is not one of {', '.join(allowed)}")
+        return text.strip().lower()
+
+    return read
+
+
+def parse_positive(text: str) -> int:
+    """A whole number above 0."""
+    if not text.strip().isdigit() or int(text) == 0:
+        raise ValueError(f"{text!r} is not a positive whole number")
+    return int(text)
+
+
+def parse_whole(text: str) -> int:
+    """A whole number, 0 included."""
+    if not text.strip().isdigit():
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def parse_positive_size(text: str) -> int:
+    """A size above 0: bytes."""
+    size = parse_size(text)
+    if size == 0:
+        raise ValueError("must be above 0")
+    return size
+
+
+def parse_positive_duration_ms(text: str) -> int:
+    """A duration above 0: milliseconds."""
+    duration = parse_duration_ms(text)
+    if duration <= 0:
+        raise ValueError("must be above 0")
+    return duration
+
+
+def parse_service_url(text: str) -> str:
+    """``pulsar://host:6650`` or ``pulsar+ssl://...``."""
+    if not re.match(r"pulsar(\+ssl)?://[^/\s]+$", text.strip()):
+        raise ValueError(f"{text!r} does not look like pulsar://host:6650")
+    return text.strip()
+
+
+def parse_web_url(text: str) -> str:
+    """``http://host:8080`` or ``https://...``, without a slash at the end."""
+    if not re.match(r"https?://[^/\s]+/?$", text.strip()):
+        raise ValueError(f"{text!r} does not look like http://host:8080")
+    return text.strip().rstrip("/")
+
+
+def parse_topic(text: str) -> str:
+    """The full name of a topic; short ones are in ``persistent://public/default``."""
+    return str(TopicName.parse(text.strip()))
+
+
+def parse_topics(text: str) -> tuple[str, ...]:
+    """One topic or more, between commas."""
+    names = tuple(str(TopicName.parse(name.strip())) for name in text.split(",") if name.strip())
+    if not names:
+        raise ValueError("names no topic")
+    return names
+
+
+def parse_pattern(text: str) -> str:
+    """The text of a regular expression."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from None
+    return text
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Names between commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())

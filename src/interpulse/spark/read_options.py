@@ -1,0 +1,217 @@
+"""The options of reads: what to read, how much at a time, and how wide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.spark.access import Access
+from interpulse.spark.connection_options import access_options, operation_timeout_option, service_url_option
+from interpulse.spark.offsets import parse_offsets
+from interpulse.spark.option_values import (
+    one_of,
+    parse_duration_ms,
+    parse_flag,
+    parse_names,
+    parse_pattern,
+    parse_positive,
+    parse_positive_duration_ms,
+    parse_positive_size,
+    parse_topics,
+)
+from interpulse.spark.options import Purpose, build_options, option, read_values
+
+__all__ = ["SUBSCRIPTION", "ReadOptions", "parse_read_options"]
+
+SUBSCRIPTION = "subscription"
+"""``startingOffsets=subscription``: after what the durable subscription has acknowledged."""
+
+
+def _starting(text: str) -> str | Position | dict[str, Position]:
+    return SUBSCRIPTION if text.strip().lower() == SUBSCRIPTION else parse_offsets(text, inclusive_start=True)
+
+
+def _ending(text: str) -> Position | dict[str, Position]:
+    return parse_offsets(text, inclusive_start=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """What a batch or stream read was asked to do."""
+
+    service_url: str = service_url_option()
+    operation_timeout_ms: int = operation_timeout_option()
+    access: Access = access_options()  # noqa: RUF009 - a dataclass field
+    topics: tuple[str, ...] = option(
+        "topics",
+        parse_topics,
+        (),
+        aliases=("topic", "subscribe"),
+        purpose=Purpose.READ,
+        text="topic or comma list of topics; short names expand to `persistent://public/default/`; a partition name "
+        "reads that partition only",
+    )
+    topics_pattern: str | None = option(
+        "topicsPattern",
+        parse_pattern,
+        None,
+        aliases=("subscribePattern",),
+        purpose=Purpose.READ,
+        text="regular expression for the whole `tenant/namespace/topic` of base names; tenant and namespace literal",
+    )
+    topics_file: str | None = option(
+        "topicsFile",
+        str,
+        None,
+        purpose=Purpose.STREAM_READ,
+        text="JSON file on the driver that lists topic-partitions, read again when it changes; written by the "
+        "replication job",
+    )
+    topics_exclude: str | None = option(
+        "topicsExclude", parse_pattern, None, purpose=Purpose.READ, text="regular expression, applied after inclusion"
+    )
+    include_system_topics: bool = option(
+        "includeSystemTopics", parse_flag, False, purpose=Purpose.READ, text="whether a pattern may match system topics"
+    )
+    starting_offsets: str | Position | dict[str, Position] | None = option(  # noqa: RUF009 - a dataclass field
+        "startingOffsets",
+        _starting,
+        None,
+        purpose=Purpose.READ,
+        text="`earliest`, `latest` (streams), `subscription` (with `predefinedSubscription`), or JSON: topic or "
+        'partition to `"earliest"`, `"latest"`, `-2`, `-1`, `"ledger:entry"` or `{"partition": value}`; inclusive. '
+        "Default: batch `earliest`, stream `latest`",
+    )
+    ending_offsets: Position | dict[str, Position] = option(  # noqa: RUF009 - a dataclass field
+        "endingOffsets", _ending, LATEST, purpose=Purpose.BATCH_READ, text="like `startingOffsets`, inclusive"
+    )
+    mode: str = option(
+        "mode",
+        one_of("message", "entry"),
+        "message",
+        text="`message`: one row per message; `entry`: one row per broker entry, opaque",
+    )
+    value_schema: str = option(
+        "valueSchema", one_of("raw"), "raw", text="`raw`: `value` holds the payload bytes (the only one yet)"
+    )
+    include_columns: tuple[str, ...] = option(
+        "includeColumns",
+        parse_names,
+        ("default",),
+        aliases=("includeMetadata",),
+        purpose=Purpose.READ,
+        text="comma list of columns, or `default`, `all`, `none`",
+    )
+    fail_on_data_loss: bool = option(
+        "failOnDataLoss",
+        parse_flag,
+        True,
+        purpose=Purpose.READ,
+        text="fail when entries that were still to be read are gone; `false`: warn and go on",
+    )
+    predefined_subscription: str | None = option(
+        "predefinedSubscription",
+        str,
+        None,
+        purpose=Purpose.STREAM_READ,
+        text="durable subscription to create on every partition and to advance behind the stream",
+    )
+    subscription_prefix: str = option(
+        "subscriptionPrefix", str, "spark-interpulse", purpose=Purpose.READ, text="names of the non-durable readers"
+    )
+    max_entries_per_trigger: int | None = option(
+        "maxEntriesPerTrigger",
+        parse_positive,
+        None,
+        aliases=("maxOffsetsPerTrigger",),
+        purpose=Purpose.STREAM_READ,
+        text="most entries of one micro-batch (an entry holds one or more messages)",
+    )
+    max_bytes_per_trigger: int | None = option(
+        "maxBytesPerTrigger",
+        parse_positive_size,
+        None,
+        purpose=Purpose.STREAM_READ,
+        text="soft limit of one micro-batch, by the average entry size seen",
+    )
+    max_partitions: int = option(
+        "maxPartitions",
+        parse_positive,
+        16,
+        purpose=Purpose.READ,
+        text="most tasks per batch; ranges are packed into them",
+    )
+    plan_mode: str = option(
+        "planMode",
+        one_of("balanced", "stable"),
+        "balanced",
+        purpose=Purpose.READ,
+        text="`balanced` by bytes, or `stable` by hash of the partition name",
+    )
+    offset_poll_interval_ms: int = option(
+        "offsetPollIntervalMs",
+        parse_positive_duration_ms,
+        200,
+        purpose=Purpose.STREAM_READ,
+        text="how often brokers are asked for last positions, at most",
+    )
+    discovery_interval_ms: int = option(
+        "partitionDiscoveryIntervalMs",
+        parse_duration_ms,
+        30_000,
+        purpose=Purpose.STREAM_READ,
+        text="how often to look for new partitions and topics; 0 or less: never",
+    )
+    poll_timeout_ms: int = option(
+        "pollTimeoutMs",
+        parse_positive_duration_ms,
+        120_000,
+        purpose=Purpose.READ,
+        text="longest silence inside a range that must still deliver",
+    )
+    fetch_buffer_bytes: int = option(
+        "fetchBufferBytes",
+        parse_positive_size,
+        32 << 20,
+        purpose=Purpose.READ,
+        text="bytes in flight per task, all ranges",
+    )
+    range_concurrency: int = option(
+        "rangeConcurrency", parse_positive, 16, purpose=Purpose.READ, text="ranges fetched at the same time in one task"
+    )
+    arrow_batch_bytes: int = option(
+        "arrowBatchBytes", parse_positive_size, 2 << 20, purpose=Purpose.READ, text="size of emitted Arrow batches"
+    )
+    arrow_batch_rows: int = option(
+        "arrowBatchRows", parse_positive, 8192, purpose=Purpose.READ, text="rows of emitted Arrow batches"
+    )
+    verify_checksum: bool = option(
+        "verifyChecksum", parse_flag, True, purpose=Purpose.READ, text="check the CRC32C of every entry"
+    )
+
+
+def parse_read_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.READ) -> ReadOptions:
+    """Read the options of a read; ``Purpose.READ`` while it is not known yet whether it is a stream."""
+    problems: list[str] = []
+    values = read_values(ReadOptions, mapping, purpose, problems)
+    _check_selection(values, problems)
+    _check_starting(values, purpose, problems)
+    return build_options(ReadOptions, values, problems)
+
+
+def _check_selection(values: Mapping[str, Any], problems: list[str]) -> None:
+    chosen = [key for key in ("topics", "topics_pattern", "topics_file") if values.get(key)]
+    if len(chosen) != 1:
+        problems.append("exactly one of topics, topicsPattern (and in the replication job topicsFile) is needed")
+
+
+def _check_starting(values: Mapping[str, Any], purpose: Purpose, problems: list[str]) -> None:
+    start = values.get("starting_offsets")
+    if start == SUBSCRIPTION and not values.get("predefined_subscription"):
+        problems.append("startingOffsets=subscription needs predefinedSubscription")
+    if start == LATEST and purpose == Purpose.BATCH_READ:
+        problems.append("startingOffsets=latest: a batch read would be empty; it is for streams")
+    if values.get("ending_offsets") == EARLIEST:
+        problems.append("endingOffsets=earliest: the read would be empty")

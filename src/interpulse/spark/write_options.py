@@ -1,0 +1,169 @@
+"""The options of writes: where to, in which form, and how safely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from interpulse.spark.access import Access
+from interpulse.spark.connection_options import access_options, operation_timeout_option, service_url_option
+from interpulse.spark.option_values import (
+    one_of,
+    parse_flag,
+    parse_positive,
+    parse_positive_size,
+    parse_service_url,
+    parse_topic,
+    parse_web_url,
+    parse_whole,
+)
+from interpulse.spark.options import Purpose, build_options, option, read_values
+
+__all__ = ["WriteOptions", "parse_write_options"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteOptions:
+    """What a batch or stream write was asked to do."""
+
+    service_url: str = service_url_option()
+    admin_url: str | None = option(
+        "admin.url",
+        parse_web_url,
+        None,
+        aliases=("adminUrl", "pulsar.admin.serviceUrl"),
+        purpose=Purpose.WRITE,
+        text="REST URL; needed for `createTopics` and for the de-duplication check of exactly-once",
+    )
+    operation_timeout_ms: int = operation_timeout_option()
+    access: Access = access_options()  # noqa: RUF009 - a dataclass field
+    topic: str | None = option(
+        "topic", parse_topic, None, purpose=Purpose.WRITE, text="target of all rows; wins over a `__topic` column"
+    )
+    mode: str = option(
+        "mode", one_of("message", "entry"), "message", text="`entry` writes rows of entry mode as they are"
+    )
+    value_schema: str = option("valueSchema", one_of("raw"), "raw", text="`raw`: column `value`, BINARY or STRING")
+    delivery_guarantee: str = option(
+        "deliveryGuarantee",
+        one_of("at-least-once", "exactly-once"),
+        "at-least-once",
+        purpose=Purpose.WRITE,
+        text="`exactly-once` needs `mode=entry` and `dedup=position`",
+    )
+    dedup: str | None = option(
+        "dedup",
+        one_of("none", "position"),
+        None,
+        purpose=Purpose.WRITE,
+        text="`position`: producer name and sequence id come from the source position (entry mode). Default: from the "
+        "guarantee",
+    )
+    producer_name: str | None = option(
+        "producerName", str, None, purpose=Purpose.WRITE, text="name of the lanes; required by `dedup=position`"
+    )
+    state_path: str | None = option(
+        "statePath",
+        str,
+        None,
+        purpose=Purpose.WRITE,
+        text="directory of the lane files. Default: `interpulse` in the checkpoint",
+    )
+    source_cluster: str | None = option(
+        "replicatedFrom",
+        str,
+        None,
+        purpose=Purpose.WRITE,
+        text="cluster name stamped as origin; required by `dedup=position`",
+    )
+    target_cluster: str | None = option(
+        "targetCluster",
+        str,
+        None,
+        purpose=Purpose.WRITE,
+        text="name of the cluster written to; required by `dedup=position`",
+    )
+    schema_source_url: str | None = option(
+        "schemaSourceUrl",
+        parse_service_url,
+        None,
+        purpose=Purpose.WRITE,
+        text="where schema versions of copied entries are looked up; without it they are left out",
+    )
+    schema_source_access: Access = access_options("schemaSource", Purpose.WRITE)  # noqa: RUF009 - a dataclass field
+    batching_max_messages: int = option(
+        "batchingMaxMessages",
+        parse_positive,
+        1000,
+        aliases=("pulsar.producer.batchingMaxMessages",),
+        purpose=Purpose.WRITE,
+        text="most messages of one Pulsar batch; 1: no batches",
+    )
+    batching_max_bytes: int = option(
+        "batchingMaxBytes",
+        parse_positive_size,
+        128 * 1024,
+        aliases=("pulsar.producer.batchingMaxBytes",),
+        purpose=Purpose.WRITE,
+        text="most payload bytes of one Pulsar batch",
+    )
+    compression_type: str = option(
+        "compressionType",
+        one_of("none", "lz4", "zlib", "zstd", "snappy"),
+        "none",
+        aliases=("pulsar.producer.compressionType",),
+        purpose=Purpose.WRITE,
+        text="compression of message batches",
+    )
+    max_pending_bytes: int = option(
+        "maxPendingBytes", parse_positive_size, 64 << 20, purpose=Purpose.WRITE, text="bytes in flight per task"
+    )
+    isolate: bool = option(
+        "isolate",
+        parse_flag,
+        False,
+        purpose=Purpose.WRITE,
+        text="exactly-once: a topic that the target refuses is put on hold and tried again, the others go on; needs a "
+        "source with `topicsFile`, as in the replication job",
+    )
+    takeover_timeout_ms: int = option(
+        "producerTakeoverTimeoutMs",
+        parse_whole,
+        60_000,
+        purpose=Purpose.WRITE,
+        text="how long to wait while an earlier attempt still holds the producer name",
+    )
+
+    @property
+    def exactly_once(self) -> bool:
+        return self.dedup == "position"
+
+
+def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.WRITE) -> WriteOptions:
+    """Read the options of a write."""
+    problems: list[str] = []
+    values = read_values(WriteOptions, mapping, purpose, problems)
+    guarantee = values.get("delivery_guarantee", "at-least-once")
+    values["dedup"] = values.get("dedup") or ("position" if guarantee == "exactly-once" else "none")
+    _check_guarantee(values, guarantee, problems)
+    return build_options(WriteOptions, values, problems)
+
+
+def _check_guarantee(values: Mapping[str, Any], guarantee: str, problems: list[str]) -> None:
+    dedup = values["dedup"]
+    if guarantee == "exactly-once" and dedup == "none":
+        problems.append("deliveryGuarantee=exactly-once excludes dedup=none")
+    if dedup != "position":
+        return
+    if values.get("mode") != "entry":
+        problems.append("dedup=position needs mode=entry")
+    problems.extend(
+        f"dedup=position needs {name}"
+        for name, key in (
+            ("producerName", "producer_name"),
+            ("replicatedFrom", "source_cluster"),
+            ("targetCluster", "target_cluster"),
+        )
+        if not values.get(key)
+    )

@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from interpulse.broker import keys
 from interpulse.broker.config import BrokerConfig
 from interpulse.model.clusters import ClusterData
-from interpulse.model.names import PUBLIC_DEFAULT
+from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from tests.integration.rest_broker import RestBroker, rest_broker
 from tests.integration.rest_client import call
+from tests.meddling import right_before_commit_of
 
 X = "persistent/public/default/x"
 
@@ -62,3 +64,27 @@ async def test_expand_when_the_other_cluster_cannot_follow_then_nothing_grows(
     away = await call(east.web_url, "POST", f"{X}/partitions", 4)
     assert (away.status, "standalone at http://127.0.0.1:9" in away.json["reason"]) == (503, True)
     assert await partitions(east) == (2, 2)
+
+
+@pytest.mark.parametrize(("method", "before", "after"), [("PUT", [], ["s"]), ("DELETE", ["s"], [])])
+async def test_subscription_of_all_partitions_when_the_topic_grows_meanwhile_then_the_new_ones_are_no_exception(
+    monkeypatch: pytest.MonkeyPatch, method: str, before: list[str], after: list[str]
+) -> None:
+    topic = TopicName.parse("x")
+    async with rest_broker() as broker:
+
+        async def found() -> list[list[str]]:
+            found = [await call(broker.web_url, "GET", f"{X}-partition-{index}/subscriptions") for index in range(3)]
+            return [each.json if each.status == 200 else [] for each in found]
+
+        await call(broker.web_url, "PUT", f"{X}/partitions", 2)
+        for name in before:
+            assert (await call(broker.web_url, "PUT", f"{X}/subscription/{name}")).status == 204
+        right_before_commit_of(
+            monkeypatch,
+            broker.store,
+            f"{keys.topic_record(topic.partition(0))}/s",
+            lambda: broker.rooms.lifecycle.expand(topic, 3),
+        )
+        assert (await call(broker.web_url, method, f"{X}/subscription/s")).status == 204
+        assert (await partitions(broker), await found()) == ((3, 3), [after] * 3)

@@ -217,7 +217,10 @@ class TopicLifecycle:
         topic_operations.decide_expand(reading.view, partitions, force=force)
 
     async def expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
-        """Let a partitioned topic grow; new partitions, their subscriptions and the new count are one commit."""
+        """Let a partitioned topic grow; new partitions, their subscriptions and the new count are one commit.
+
+        A subscription that comes or goes on the first partition meanwhile changes its record; then all is read again.
+        """
 
         async def attempt() -> None:
             stored = await stored_partitions(self._store, name)
@@ -227,8 +230,8 @@ class TopicLifecycle:
                 covered = range(reading.view.partitions)
                 joined = [*(index for index in covered if index not in stored), *range(len(covered), partitions)]
                 cursors = new_cursors(name, stored, joined, replicator_prefix=self._settings().replicator_prefix)
-                taken_over = {index: stored[index].version for index in joined if index in stored}
-                versions = {keys.topic_record(name.partition(index)): each for index, each in taken_over.items()}
+                present = {index: stored[index].version for index in (0, *joined) if index in stored}
+                versions = {keys.topic_record(name.partition(index)): each for index, each in present.items()}
                 expecting = replace(reading, versions={**reading.versions, **versions})
                 await self._commit(expecting, decision.changes, cursors)
 

@@ -52,7 +52,8 @@ def new_cursors(
 
     What clients set of a subscription goes along; what it acknowledged, and the broker's own cursors, do not: those of
     replication and of sequence ids begin when the partition is loaded. A new partition is read from its beginning. One
-    that was stored already and is taken over is read from its end, as Pulsar has it.
+    that was stored already and is taken over is read from its end, as Pulsar has it; its record is stored once more as
+    it is, so that whoever is deleting it, and knows its cursors, looks again.
     """
     subscriptions = {
         cursor: CursorRecord.load(raw)
@@ -63,6 +64,8 @@ def new_cursors(
     puts = []
     for index in indices:
         key, present = keys.topic_record(name.partition(index)), stored.get(index)
+        if present is not None:
+            puts.append(Put(key, present.record))
         for cursor, record in subscriptions.items():
             if present is None:
                 puts.append(Put(f"{key}/{cursor}", from_beginning[cursor]))

@@ -73,12 +73,12 @@ class SubscriptionSet:
         """Store the cursor of one subscription; durable on return."""
         if subscription.durable and not subscription.deleted:
             record, changes = subscription.take_record()
-            await self._state.write_cursors({subscription.name: record.dump()})
+            await self._state.write_cursor(subscription.name, record.dump())
             subscription.stored_as(changes)
 
     async def flush(self, more: Mapping[str, bytes]) -> None:
-        """Store every cursor that changed, and ``more``, in one commit."""
-        taken = [(each, *each.take_record()) for each in self.by_name.values() if each.dirty]
+        """Store every cursor that changed, and ``more``, in one commit; new ones are stored by whoever made them."""
+        taken = [(each, *each.take_record()) for each in self.by_name.values() if each.stored and each.dirty]
         await self._state.write_cursors({each.name: record.dump() for each, record, _ in taken} | dict(more))
         for subscription, _, changes in taken:
             subscription.stored_as(changes)

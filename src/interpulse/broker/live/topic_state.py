@@ -2,19 +2,22 @@
 
 Cursors lie below the record of the topic, its counters in it. Writes and deletions of one topic follow each other.
 After `close` nothing is written any more, so that no cursor of a deleted topic comes back.
+
+The subscriptions of a first partition go with its record: which there are, and what clients set of them, changes
+together with the record's version. So whoever takes them over for new partitions sees that they have changed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from interpulse.broker import keys
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import TopicName, decode_local_name, encode_local_name
-from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, scan_pages
+from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, scan_pages
 
 __all__ = ["TopicCounters", "TopicStateStore"]
 
@@ -49,17 +52,19 @@ class TopicStateStore:
             found |= {decode_local_name(key.removeprefix(prefix)): stored.value for key, stored in page}
         return found
 
+    async def write_cursor(self, name: str, cursor: bytes) -> None:
+        """Store a cursor that is new, or of which more changed than what was acknowledged; durable on return."""
+        await self._change_subscriptions(Put(self._cursor_key(name), cursor))
+
     async def write_cursors(self, cursors: Mapping[str, bytes]) -> None:
-        """Store these cursors together; durable on return."""
+        """Store what was acknowledged on these subscriptions, together; durable on return."""
         async with self._writing:
             if cursors and not self._closed:
                 await self._metadata.commit([Put(self._cursor_key(name), each) for name, each in cursors.items()])
 
     async def delete_cursor(self, name: str) -> None:
         """Forget one cursor."""
-        async with self._writing:
-            if not self._closed:
-                await self._metadata.commit([Delete(self._cursor_key(name))])
+        await self._change_subscriptions(Delete(self._cursor_key(name)))
 
     async def read_counters(self) -> TopicCounters:
         stored = await self._metadata.get(self._record_key)
@@ -79,14 +84,26 @@ class TopicStateStore:
         async with self._writing:
             self._closed = True
 
+    async def _change_subscriptions(self, change: Change) -> None:
+        async with self._writing:
+            if self._closed:
+                return
+            if self._topic.partition_index == 0:
+                await self._change_record(lambda record: record, change)
+            else:
+                await self._metadata.commit([change])
+
     async def _write(self, counter: str, value: int) -> None:
+        await self._change_record(lambda record: json.dumps(json.loads(record) | {counter: value}).encode())
+
+    async def _change_record(self, change: Callable[[bytes], bytes], *also: Change) -> None:
         while True:
             stored = await self._metadata.get(self._record_key)
             if stored is None or self._closed:
                 raise ServiceNotReady(f"Topic {self._topic} is being closed")
-            record = json.dumps(json.loads(stored.value) | {counter: value}).encode()
+            put = Put(self._record_key, change(stored.value))
             try:
-                await self._metadata.commit([Put(self._record_key, record)], {self._record_key: stored.version})
+                await self._metadata.commit([put, *also], {self._record_key: stored.version})
             except CommitConflict:
                 continue  # a ledger was begun at the same time
             return

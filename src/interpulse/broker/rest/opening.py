@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from interpulse.broker.live.registry import AnyTopic
 from interpulse.broker.live.topic import Topic
@@ -38,20 +38,26 @@ async def open_single(call: Call, operation: str) -> Topic:
 
 
 async def open_each(call: Call) -> AsyncIterator[AnyTopic]:
-    """The topic of the path, or its partitions that exist one after the other."""
+    """The topic of the path, or its partitions that exist one after the other, also those that it gets meanwhile."""
     name = call.topic
     if await call.rooms.lifecycle.partitions(name, create=False) == 0:
         yield await open_topic(call, name)
         return
-    for partition in await existing_partitions(call, name):
-        yield await open_topic(call, partition)
+    begin = 0
+    while (end := await call.rooms.lifecycle.partitions(name, create=False)) > begin:
+        for partition in await _existing(call, [name.partition(index) for index in range(begin, end)]):
+            yield await open_topic(call, partition)
+        begin = end
 
 
 async def existing_partitions(call: Call, base: TopicName) -> list[TopicName]:
     """The partitions of a partitioned topic that have a record or are loaded."""
     partitions = await call.rooms.lifecycle.partitions(base, create=False)
-    names = [base.partition(index) for index in range(partitions)]
-    if not base.is_persistent:
+    return await _existing(call, [base.partition(index) for index in range(partitions)])
+
+
+async def _existing(call: Call, names: Sequence[TopicName]) -> list[TopicName]:
+    if not call.topic.is_persistent:
         return [name for name in names if call.rooms.registry.get(name) is not None]
     kinds = [(await call.rooms.lifecycle.existence(name)).kind for name in names]
     return [name for name, kind in zip(names, kinds, strict=True) if kind is not TopicKind.ABSENT]

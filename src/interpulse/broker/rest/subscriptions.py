@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -11,8 +12,9 @@ from interpulse.broker.live.expiry import expire_everywhere, expire_older, expir
 from interpulse.broker.live.topic import Topic
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.opening import open_each, open_persistent, open_single
-from interpulse.model.errors import InvalidRequest
+from interpulse.model.errors import AlreadyExists, InvalidRequest, SubscriptionNotFound
 from interpulse.model.ids import LATEST, MessageId
+from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 
 __all__ = ["ROUTES"]
@@ -32,19 +34,31 @@ async def create_subscription(call: Call) -> Answer:
     position = _position(body) if body else MessageId(*LATEST)
     properties = body.get("properties") or {}
     replicated = call.flag("replicated")
-    partitions = await call.rooms.lifecycle.partitions_to_subscribe(name)
-    for topic_name in [name.partition(index) for index in range(partitions)] or [name]:
+
+    async def create(topic_name: TopicName) -> None:
         topic = await call.rooms.registry.open(topic_name, by=Requester.ADMIN, create=True)
         await topic.create_subscription(
             call.subscription, position=position, properties=properties, replicate_state=replicated
         )
+
+    count = await call.rooms.lifecycle.partitions_to_subscribe(name)
+    for topic_name in [name.partition(index) for index in range(count)] or [name]:
+        await create(topic_name)
+    while (grown := await call.rooms.lifecycle.partitions_to_subscribe(name)) > count:
+        for index in range(count, grown):
+            with suppress(AlreadyExists):  # a growth that saw it on the first partition brought it along
+                await create(name.partition(index))
+        count = grown
     return DONE
 
 
 async def delete_subscription(call: Call) -> Answer:
     force = call.flag("force")
+    count = await call.rooms.lifecycle.partitions(call.topic, create=False)
     async for topic in open_each(call):
-        await topic.delete_subscription(call.subscription, force=force)
+        came_meanwhile = 0 < count <= topic.name.partition_index  # with the subscription or without
+        with suppress(SubscriptionNotFound) if came_meanwhile else nullcontext():
+            await topic.delete_subscription(call.subscription, force=force)
     return DONE
 
 

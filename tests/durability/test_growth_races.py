@@ -1,0 +1,83 @@
+"""Subscriptions that come, change or go in the very moment in which their topic grows: each step in a set order."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from interpulse.broker import keys
+from interpulse.broker.live.cursor import CursorRecord
+from interpulse.model.names import NamespaceName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.storage.api import Put
+from interpulse.storage.memory import MemoryMetadataStore
+from tests.durability.lifecycle_room import Room, disorder, named
+from tests.meddling import right_before_commit_of
+
+X = named("x")
+METADATA_KEY = keys.partitioned_topic(X)
+
+
+@pytest.fixture
+async def room() -> Room:
+    """With a topic of two partitions that has the subscription ``old``."""
+    room = await Room.first()
+    await room.namespaces.create(NamespaceName("public", "trial"), NamespacePolicies())
+    await room.lifecycle.create_partitioned(X, 2)
+    for index in range(2):
+        await (await room.topic(X.partition(index))).create_subscription("old")
+    return room
+
+
+async def subscriptions(room: Room, partition: int) -> dict[str, dict[str, str]]:
+    """The stored subscriptions of one partition with their properties."""
+    prefix = f"{keys.topic_record(X.partition(partition))}/"
+    stored = {key.removeprefix(prefix): each for key, each in await room.store.scan(prefix, limit=100)}
+    return {name: dict(CursorRecord.load(each.value).properties) for name, each in stored.items() if "." not in name}
+
+
+async def create(room: Room) -> None:
+    await (await room.topic(X.partition(0))).create_subscription("new")
+
+
+async def delete(room: Room) -> None:
+    await (await room.topic(X.partition(0))).delete_subscription("old")
+
+
+async def give_properties(room: Room) -> None:
+    topic = await room.topic(X.partition(0))
+    topic.subscription("old").properties_changed({"k": "v"})
+    await topic.store_cursor(topic.subscription("old"))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(create, {"old": {}, "new": {}}, id="created"),
+        pytest.param(delete, {}, id="deleted"),
+        pytest.param(give_properties, {"old": {"k": "v"}}, id="changed"),
+    ],
+)
+async def test_growth_when_subscriptions_of_the_first_partition_change_right_before_its_commit_then_it_has_the_newest(
+    room: Room,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Room], Awaitable[None]],
+    expected: dict[str, dict[str, str]],
+) -> None:
+    assert isinstance(room.store, MemoryMetadataStore)
+    right_before_commit_of(monkeypatch, room.store, METADATA_KEY, lambda: change(room))
+    await room.lifecycle.expand(X, 4)
+    assert [await subscriptions(room, index) for index in (0, 2, 3)] == [expected] * 3
+
+
+async def test_growth_by_force_when_the_stored_partition_is_being_deleted_then_no_cursor_is_left(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(room.store, MemoryMetadataStore)
+    taken_over = keys.topic_record(X.partition(3))
+    await room.store.commit([Put(taken_over, b'{"ledgers": [], "properties": {}}')])
+    right_before_commit_of(monkeypatch, room.store, taken_over, lambda: room.lifecycle.expand(X, 4, force=True))
+    await room.deletion.topic(X.partition(3), force=False)
+    assert await disorder(room.store) == []
+    assert (await subscriptions(room, 2), await subscriptions(room, 3)) == ({"old": {}}, {})

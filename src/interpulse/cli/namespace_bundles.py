@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.command_lists import namespace_command
 from interpulse.cli.output import print_json
 from interpulse.cli.params import BUNDLE, NUMBERS
-from interpulse.cli.policy_options import namespace_command
 from interpulse.model.names import NamespaceName
 
 if TYPE_CHECKING:

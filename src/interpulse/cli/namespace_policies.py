@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.command_lists import namespace_command
 from interpulse.cli.output import print_json
-from interpulse.cli.policy_options import namespace_command, one_of, switch
+from interpulse.cli.policy_options import enabled, one_of, switch
 from interpulse.cli.running import CommandFailed
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies import (
@@ -97,9 +98,7 @@ async def set_auto_subscription_creation(
     admin: AdminClient, namespace: NamespaceName, enable: bool, disable: bool
 ) -> None:
     """Say whether subscribing creates a missing subscription; not, unless --enable is given."""
-    if enable and disable:
-        raise click.UsageError("Specify either --enable or --disable")
-    await admin.namespaces.set_auto_subscription_creation(namespace, enable)
+    await admin.namespaces.set_auto_subscription_creation(namespace, enabled(enable, disable))
 
 
 @_policy_command("get-auto-subscription-creation")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.command_lists import namespace_command
 from interpulse.cli.output import print_json, print_text
-from interpulse.cli.policy_options import namespace_command, one_of, switch
+from interpulse.cli.policy_options import one_of, switch
 from interpulse.model.names import NamespaceName
 from interpulse.rules.policies import check_schema_switch
 from interpulse.rules.policy_checks import SCHEMA_STRATEGIES

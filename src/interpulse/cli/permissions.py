@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.command_lists import namespace_command, topic_command
 from interpulse.cli.output import print_pairs, print_text
-from interpulse.cli.params import STRINGS, TOPIC
-from interpulse.cli.policy_options import namespace_command
-from interpulse.cli.running import admin_command
+from interpulse.cli.params import STRINGS
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import SUBSCRIPTION_AUTH_MODES, Action
 
@@ -22,8 +21,11 @@ __all__ = ["NAMESPACE_PERMISSION_COMMANDS", "TOPIC_PERMISSION_COMMANDS"]
 NAMESPACE_PERMISSION_COMMANDS: list[click.Command] = []
 """Every command about permissions of ``namespaces``."""
 
+TOPIC_PERMISSION_COMMANDS: list[click.Command] = []
+"""Those of ``topics``."""
+
 _namespace_command = partial(namespace_command, NAMESPACE_PERMISSION_COMMANDS)
-_topic = click.argument("topic", type=TOPIC)
+_topic_command = partial(topic_command, TOPIC_PERMISSION_COMMANDS)
 _role = click.option("--role", required=True, help="The role.")
 _actions = click.option(
     "--actions", type=STRINGS, required=True, help=f"What it may do, separated by commas: {', '.join(Action)}."
@@ -100,31 +102,22 @@ async def set_auth_mode(admin: AdminClient, namespace: NamespaceName, mode: str)
     await admin.permissions.set_subscription_auth_mode(namespace, mode)
 
 
-@click.command("permissions")
-@_topic
-@admin_command
+@_topic_command("permissions")
 async def topic_permissions(admin: AdminClient, topic: TopicName) -> None:
     """Print what roles may do with a topic, also by what they are granted on its namespace."""
     _print(await admin.permissions.of_topic(topic))
 
 
-@click.command("grant-permission")
-@_topic
+@_topic_command("grant-permission")
 @_role
 @_actions
-@admin_command
 async def grant_on_topic(admin: AdminClient, topic: TopicName, role: str, actions: list[str]) -> None:
     """Let a role do something with a topic and its partitions; replaces what it was allowed there."""
     await admin.permissions.grant_on_topic(topic, role, actions)
 
 
-@click.command("revoke-permission")
-@_topic
+@_topic_command("revoke-permission")
 @_role
-@admin_command
 async def revoke_on_topic(admin: AdminClient, topic: TopicName, role: str) -> None:
     """Take away what a role was granted on a topic; what it may do in the whole namespace stays."""
     await admin.permissions.revoke_on_topic(topic, role)
-
-
-TOPIC_PERMISSION_COMMANDS = (topic_permissions, grant_on_topic, revoke_on_topic)

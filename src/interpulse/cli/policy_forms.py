@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from interpulse.cli.params import MILLIS, SIZE, STRINGS, TIME
-from interpulse.cli.policy_options import one_of
+from interpulse.cli.policy_options import enabled, one_of
 from interpulse.cli.policy_options import switch as enable_or_disable
 from interpulse.model.messaging_policies import (
     DESTINATION_STORAGE,
@@ -92,13 +92,7 @@ def switch(subject: str) -> Form:
     return Form((enable_or_disable(subject),), one_of)
 
 
-def _not_both(enable: bool, disable: bool) -> bool:
-    if enable and disable:
-        raise click.UsageError("Specify either --enable or --disable")
-    return enable
-
-
-AUTO_SUBSCRIPTION: Final = Form((enable_or_disable("creation of subscriptions by subscribing"),), _not_both)
+AUTO_SUBSCRIPTION: Final = Form((enable_or_disable("creation of subscriptions by subscribing"),), enabled)
 """Not allowed unless it is enabled."""
 
 

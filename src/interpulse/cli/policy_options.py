@@ -1,4 +1,4 @@
-"""What the commands about policies of namespaces have in common."""
+"""The pair ``--enable``/``--disable``."""
 
 from __future__ import annotations
 
@@ -7,26 +7,11 @@ from typing import Any
 
 import click
 
-from interpulse.cli.params import NAMESPACE
-from interpulse.cli.running import admin_command
-
-__all__ = ["namespace_command", "one_of", "switch"]
-
-
-def namespace_command(commands: list[click.Command], name: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command whose first argument is the namespace; it is added to ``commands``."""
-
-    def register(callback: Callable[..., Any]) -> click.Command:
-        with_namespace = click.argument("namespace", type=NAMESPACE)(admin_command(callback))
-        command = click.command(name)(with_namespace)
-        commands.append(command)
-        return command
-
-    return register
+__all__ = ["enabled", "one_of", "switch"]
 
 
 def switch(subject: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The pair ``--enable``/``--disable``, of which exactly one must be given."""
+    """Adds the two options; see `one_of` and `enabled`."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         command = click.option("-d", "--disable", is_flag=True, help=f"Disable {subject}.")(command)
@@ -39,4 +24,11 @@ def one_of(enable: bool, disable: bool) -> bool:
     """What the pair says; raises UsageError unless exactly one is given."""
     if enable == disable:
         raise click.UsageError("Need to specify either --enable or --disable")
+    return enable
+
+
+def enabled(enable: bool, disable: bool) -> bool:
+    """What the pair says where not enabled means disabled; raises UsageError if both are given."""
+    if enable and disable:
+        raise click.UsageError("Specify either --enable or --disable")
     return enable

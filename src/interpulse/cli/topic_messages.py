@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from interpulse.cli.command_lists import topic_command
 from interpulse.cli.output import print_json, print_value
-from interpulse.cli.params import TOPIC
-from interpulse.cli.running import admin_command
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
@@ -27,17 +27,7 @@ MESSAGE_COMMANDS: list[click.Command] = []
 
 _BETWEEN: Final = "-" * 73 + "\n"
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-
-
-def _topic_command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command whose first argument is the topic."""
-
-    def register(callback: Callable[..., Any]) -> click.Command:
-        command = click.command(name)(click.argument("topic", type=TOPIC)(admin_command(callback)))
-        MESSAGE_COMMANDS.append(command)
-        return command
-
-    return register
+_topic_command = partial(topic_command, MESSAGE_COMMANDS)
 
 
 class _Moment(click.ParamType[int]):

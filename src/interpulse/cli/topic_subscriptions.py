@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.command_lists import topic_command
 from interpulse.cli.output import print_lines, print_value
-from interpulse.cli.params import MESSAGE_ID, PAIRS, TIME, TOPIC, joined_pairs
-from interpulse.cli.running import admin_command
+from interpulse.cli.params import MESSAGE_ID, PAIRS, TIME, joined_pairs
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
 
@@ -24,18 +24,7 @@ SUBSCRIPTION_COMMANDS: list[click.Command] = []
 """Every command of this module."""
 
 _subscription = click.option("-s", "--subscription", required=True, help="Name of the subscription.")
-
-
-def _topic_command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command whose first argument is the topic."""
-
-    def register(callback: Callable[..., Any]) -> click.Command:
-        with_topic = click.argument("topic", type=TOPIC)(admin_command(callback))
-        command = click.command(name)(with_topic)
-        SUBSCRIPTION_COMMANDS.append(command)
-        return command
-
-    return register
+_topic_command = partial(topic_command, SUBSCRIPTION_COMMANDS)
 
 
 @_topic_command("subscriptions")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from interpulse.cli.command_lists import topic_command
 from interpulse.cli.output import print_text, print_value
-from interpulse.cli.params import TOPIC
-from interpulse.cli.running import CommandFailed, admin_command
+from interpulse.cli.running import CommandFailed
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
@@ -27,16 +27,7 @@ _COMPACTION: Final = {
     "SUCCESS": "Compaction was a success",
 }
 
-
-def _topic_command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command whose first argument is the topic."""
-
-    def register(callback: Callable[..., Any]) -> click.Command:
-        command = click.command(name)(click.argument("topic", type=TOPIC)(admin_command(callback)))
-        UPKEEP_COMMANDS.append(command)
-        return command
-
-    return register
+_topic_command = partial(topic_command, UPKEEP_COMMANDS)
 
 
 @_topic_command("unload")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from interpulse.cli.output import print_json, print_text, print_value
-from interpulse.cli.policy_forms import Form
+from interpulse.cli.policy_forms import BACKLOG_QUOTA, QUOTA_TYPE, Form
 from interpulse.cli.running import admin_command
 from interpulse.model.messaging_policies import BacklogQuota
 
-__all__ = ["Calls", "PolicyRow", "command", "policy_commands", "print_policy", "print_quotas"]
+if TYPE_CHECKING:
+    from interpulse.client.admin_policies import QuotaType
+
+__all__ = ["Calls", "PolicyRow", "command", "policy_commands", "print_policy", "quota_commands"]
 
 Callback = Callable[..., Any]
 
@@ -37,11 +40,13 @@ class Calls:
 
     ``get`` and ``remove`` are called with the client, the target and the name of the policy, ``set`` with the value
     behind them; all with the values of the ``options``. Only ``get`` has those of ``get_options`` in addition.
+    ``quotas`` gives the part of the admin client that sets, reads and removes backlog quotas.
     """
 
     get: Callable[..., Awaitable[Any]]
     set: Callable[..., Awaitable[None]]
     remove: Callable[..., Awaitable[None]]
+    quotas: Callable[[Any], Any]
     target: Callable[[Callback], Callback]
     options: tuple[Callable[[Callback], Callback], ...] = ()
     get_options: tuple[Callable[[Callback], Callback], ...] = ()
@@ -54,6 +59,44 @@ def policy_commands(rows: Iterable[PolicyRow], calls: Calls) -> Iterator[click.C
         yield _get_command(row, calls)
         if row.removable:
             yield _remove_command(row, calls)
+
+
+def quota_commands(get_name: str, calls: Calls) -> Iterator[click.Command]:
+    """The commands of the backlog quotas, of which there is one for each type."""
+
+    async def set_quota(admin: Any, target: Any, quota: tuple[BacklogQuota, QuotaType], **given: Any) -> None:
+        await calls.quotas(admin).set_backlog_quota(target, *quota, **given)
+
+    async def print_quotas(admin: Any, target: Any, **given: Any) -> None:
+        _print_quotas(await calls.quotas(admin).backlog_quotas(target, **given))
+
+    async def remove_quota(admin: Any, target: Any, kind: QuotaType, **given: Any) -> None:
+        await calls.quotas(admin).remove_backlog_quota(target, kind, **given)
+
+    yield command(
+        "set-backlog-quota",
+        "Say how much may be unacknowledged, and what happens beyond.",
+        BACKLOG_QUOTA.joined("quota", set_quota),
+        calls.target,
+        BACKLOG_QUOTA.add,
+        *calls.options,
+    )
+    yield command(
+        get_name,
+        "Print how much may be unacknowledged, by type.",
+        print_quotas,
+        calls.target,
+        *calls.get_options,
+        *calls.options,
+    )
+    yield command(
+        "remove-backlog-quota",
+        "No longer say how much, for a type; what is set above applies again.",
+        remove_quota,
+        calls.target,
+        QUOTA_TYPE,
+        *calls.options,
+    )
 
 
 def command(name: str, about: str, run: Callback, *decorators: Callable[[Callback], Callback]) -> click.Command:
@@ -72,17 +115,6 @@ def print_policy(value: Any) -> None:
         print_json(sorted(value))
     else:
         print_json(value.to_json() if hasattr(value, "to_json") else value)
-
-
-def print_quotas(quotas: Mapping[str, BacklogQuota]) -> None:
-    """One line per type, as pulsar-admin prints them."""
-    lines = {
-        kind: f"BacklogQuotaImpl(limit={quota.limit_bytes}, limitSize={quota.limit_bytes}, "
-        f"limitTime={quota.limit_seconds}, policy={quota.policy})"
-        for kind, quota in quotas.items()
-    }
-    documents = {kind: quota.to_json() for kind, quota in quotas.items()}
-    print_value(documents, "\n".join(f"{kind}    {line}" for kind, line in lines.items()))
 
 
 def _set_command(row: PolicyRow, calls: Calls) -> click.Command:
@@ -114,3 +146,14 @@ def _remove_command(row: PolicyRow, calls: Calls) -> click.Command:
 
     about = f"No longer say {row.about}; what is set above applies again."
     return command(f"remove-{row.noun}", about, run, calls.target, *calls.options)
+
+
+def _print_quotas(quotas: Mapping[str, BacklogQuota]) -> None:
+    """One line per type, as pulsar-admin prints them."""
+    lines = {
+        kind: f"BacklogQuotaImpl(limit={quota.limit_bytes}, limitSize={quota.limit_bytes}, "
+        f"limitTime={quota.limit_seconds}, policy={quota.policy})"
+        for kind, quota in quotas.items()
+    }
+    documents = {kind: quota.to_json() for kind, quota in quotas.items()}
+    print_value(documents, "\n".join(f"{kind}    {line}" for kind, line in lines.items()))

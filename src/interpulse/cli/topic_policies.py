@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from interpulse.cli.output import print_json
 from interpulse.cli.params import SIZE, TOPIC
-from interpulse.cli.policy_commands import Calls, PolicyRow, command, policy_commands, print_quotas
+from interpulse.cli.policy_commands import Calls, PolicyRow, command, policy_commands, quota_commands
 from interpulse.cli.policy_forms import (
     AUTO_SUBSCRIPTION,
-    BACKLOG_QUOTA,
     CLUSTERS,
-    DELAYED_DELIVERY,
-    DISPATCH_RATE,
-    ENABLED_TYPES,
     INACTIVE_TOPICS,
-    PUBLISH_RATE,
-    QUOTA_TYPE,
-    RETENTION,
-    SNAPSHOT_INTERVAL,
     STRATEGY,
-    SUBSCRIBE_RATE,
     THRESHOLD,
     Form,
     count,
     message_ttl,
     switch,
 )
-from interpulse.model.messaging_policies import BacklogQuota
+from interpulse.cli.policy_rows import shared_rows
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
-    from interpulse.client.admin_policies import QuotaType
 
 __all__ = ["POLICY_COMMANDS", "topic_policies"]
 
@@ -49,25 +38,9 @@ _UNACKED_OF_SUBSCRIPTION: Final = "how many messages a subscription may leave un
 _SUBSCRIPTIONS: Final = "how many subscriptions the topic may have"
 
 _COMMON: Final = (
+    *shared_rows("the topic", "each subscription"),
     PolicyRow("inactive-topic-policies", "inactive_topics", INACTIVE_TOPICS, "what becomes of it when nobody needs it"),
-    PolicyRow("deduplication", "deduplication_enabled", switch("deduplication"), "whether repeated messages go"),
-    PolicyRow(
-        "deduplication-snapshot-interval",
-        "deduplication_snapshot_seconds",
-        SNAPSHOT_INTERVAL,
-        "after which time the state of deduplication is stored",
-    ),
-    PolicyRow("retention", "retention", RETENTION, "how long acknowledged messages are kept"),
     PolicyRow("message-ttl", "message_ttl_seconds", message_ttl("-t", "--ttl"), "when unacknowledged messages expire"),
-    PolicyRow("publish-rate", "publish_rate", PUBLISH_RATE, "the rate at which the topic takes messages"),
-    PolicyRow("dispatch-rate", "dispatch_rate", DISPATCH_RATE, "the rate at which the topic hands out messages"),
-    PolicyRow(
-        "subscription-dispatch-rate",
-        "subscription_dispatch_rate",
-        DISPATCH_RATE,
-        "the rate at which each subscription hands out messages",
-    ),
-    PolicyRow("subscribe-rate", "subscribe_rate", SUBSCRIBE_RATE, "how often a consumer may subscribe"),
     PolicyRow(
         "max-producers",
         "max_producers",
@@ -80,22 +53,12 @@ _COMMON: Final = (
         count("-c", "--max-consumers", "Most consumers"),
         "how many consumers the topic may have",
     ),
-    PolicyRow(
-        "max-consumers-per-subscription",
-        "max_consumers_per_subscription",
-        count("-c", "--max-consumers-per-subscription", "Most consumers"),
-        "how many consumers each subscription may have",
-    ),
     PolicyRow("max-unacked-messages-per-consumer", "max_unacked_per_consumer", _UNACKED, _UNACKED_OF_CONSUMER),
     PolicyRow(
         "max-unacked-messages-per-subscription", "max_unacked_per_subscription", _UNACKED, _UNACKED_OF_SUBSCRIPTION
     ),
     PolicyRow("max-message-size", "max_message_size", _MESSAGE_SIZE, "how large a message may be"),
-    PolicyRow("delayed-delivery", "delayed_delivery", DELAYED_DELIVERY, "whether messages may be delivered later"),
     PolicyRow("compaction-threshold", "compaction_threshold_bytes", THRESHOLD, "when the topic is compacted"),
-    PolicyRow(
-        "subscription-types-enabled", "subscription_types_enabled", ENABLED_TYPES, "which types subscriptions may have"
-    ),
     PolicyRow(
         "auto-subscription-creation",
         "auto_subscription_creation_allowed",
@@ -134,9 +97,6 @@ _OF_THE_GROUP: Final = (
     ),
 )
 
-_QUOTA: Final = "Say how much may be unacknowledged, and what happens beyond."
-_NO_QUOTA: Final = "No longer say how much, for a type; what is set above applies again."
-
 _topic = click.argument("target", metavar="TOPIC", type=TOPIC)
 _applied = click.option("-ap", "--applied", is_flag=True, help="What is in force, namespace and broker included.")
 _everywhere = click.option(
@@ -149,48 +109,15 @@ def _calls(*options: Any) -> Calls:
         get=lambda admin, topic, name, **given: admin.topic_policies.get(topic, name, **given),
         set=lambda admin, topic, name, value, **given: admin.topic_policies.set(topic, name, value, **given),
         remove=lambda admin, topic, name, **given: admin.topic_policies.remove(topic, name, **given),
+        quotas=lambda admin: admin.topic_policies,
         target=_topic,
         options=options,
         get_options=(_applied,),
     )
 
 
-async def _set_quota(
-    admin: AdminClient, target: TopicName, quota: tuple[BacklogQuota, QuotaType], **given: bool
-) -> None:
-    await admin.topic_policies.set_backlog_quota(target, quota[0], quota[1], **given)
-
-
-async def _get_quotas(admin: AdminClient, target: TopicName, **given: bool) -> None:
-    print_quotas(await admin.topic_policies.backlog_quotas(target, **given))
-
-
-async def _remove_quota(admin: AdminClient, target: TopicName, kind: QuotaType, **given: bool) -> None:
-    await admin.topic_policies.remove_backlog_quota(target, kind, **given)
-
-
 async def _delete(admin: AdminClient, target: TopicName) -> None:
     await admin.topic_policies.delete(target)
-
-
-def _quota_commands(get: str, *options: Any) -> Iterator[click.Command]:
-    yield command(
-        "set-backlog-quota",
-        _QUOTA,
-        BACKLOG_QUOTA.joined("quota", _set_quota),
-        _topic,
-        BACKLOG_QUOTA.add,
-        *options,
-    )
-    yield command(get, "Print how much may be unacknowledged, by type.", _get_quotas, _topic, _applied, *options)
-    yield command(
-        "remove-backlog-quota",
-        _NO_QUOTA,
-        _remove_quota,
-        _topic,
-        QUOTA_TYPE,
-        *options,
-    )
 
 
 async def _enable_deduplication(admin: AdminClient, target: TopicName) -> None:
@@ -212,7 +139,7 @@ _OLDER_NAMES: Final = (
 )
 POLICY_COMMANDS: Final = (
     *policy_commands((*_COMMON, *_OF_TOPICS), _calls()),
-    *_quota_commands("get-backlog-quotas"),
+    *quota_commands("get-backlog-quotas", _calls()),
     *_OLDER_NAMES,
 )
 """Those of the group ``topics``."""
@@ -225,6 +152,6 @@ def topic_policies() -> None:
 
 for each in policy_commands((*_COMMON, *_OF_THE_GROUP), _calls(_everywhere)):
     topic_policies.add_command(each)
-for each in _quota_commands("get-backlog-quota", _everywhere):
+for each in quota_commands("get-backlog-quota", _calls(_everywhere)):
     topic_policies.add_command(each)
 topic_policies.add_command(command("delete", "Take away whatever is set for the topic.", _delete, _topic))

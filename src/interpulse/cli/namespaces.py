@@ -13,6 +13,7 @@ from interpulse.cli.namespace_schemas import SCHEMA_POLICY_COMMANDS
 from interpulse.cli.output import print_json, print_lines
 from interpulse.cli.params import NAMESPACE, STRINGS
 from interpulse.cli.permissions import NAMESPACE_PERMISSION_COMMANDS
+from interpulse.cli.policy_forms import CLUSTERS
 from interpulse.cli.replication_plan import set_clusters_by_plan
 from interpulse.cli.replication_status import print_status
 from interpulse.cli.running import admin_command
@@ -30,7 +31,6 @@ _MODES = {
     "all": "ALL",
 }
 _namespace = click.argument("namespace", type=NAMESPACE)
-_clusters = click.option("-c", "--clusters", type=STRINGS, required=True, help="Cluster names, separated by commas.")
 
 
 @click.group()
@@ -101,7 +101,7 @@ async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: 
 
 @namespaces.command("set-clusters")
 @_namespace
-@_clusters
+@CLUSTERS.add
 @click.option(
     "--skipCompareTopicPartitions",
     "--skip-compare-topic-partitions",
@@ -148,7 +148,7 @@ async def get_clusters(admin: AdminClient, namespace: NamespaceName) -> None:
 
 @namespaces.command("set-allowed-clusters")
 @_namespace
-@_clusters
+@CLUSTERS.add
 @admin_command
 async def set_allowed_clusters(admin: AdminClient, namespace: NamespaceName, clusters: list[str]) -> None:
     """Say which clusters a namespace may be replicated to."""

@@ -8,8 +8,9 @@ import click
 
 from interpulse.cli.doctor import doctor
 from interpulse.cli.output import print_json, print_lines, print_pairs
-from interpulse.cli.params import NAMESPACE, PAIRS, STRINGS, TOPIC, joined_pairs
+from interpulse.cli.params import NAMESPACE, PAIRS, TOPIC, joined_pairs
 from interpulse.cli.permissions import TOPIC_PERMISSION_COMMANDS
+from interpulse.cli.policy_forms import CLUSTERS
 from interpulse.cli.replication_status import print_status
 from interpulse.cli.running import admin_command
 from interpulse.cli.topic_lookup import LOOKUP_COMMANDS
@@ -230,7 +231,7 @@ async def remove_properties(admin: AdminClient, topic: TopicName, key: str) -> N
 
 @topics.command("set-replication-clusters")
 @_topic
-@click.option("-c", "--clusters", type=STRINGS, required=True, help="Cluster names, separated by commas.")
+@CLUSTERS.add
 @admin_command
 async def set_replication_clusters(admin: AdminClient, topic: TopicName, clusters: list[str]) -> None:
     """Replicate one topic to clusters, whatever its namespace says."""

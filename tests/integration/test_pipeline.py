@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from interpulse.spark.pipeline_config import Selection
 from interpulse.testing import InProcessBroker
-from tests.pipeline_turns import BY_HAND, TOPIC, Job, avro, is_ready, schemas_come_while_they_are_wanted
+from tests.pipeline_turns import BY_HAND, BY_POLICIES, TOPIC, Job, avro, is_ready, schemas_come_while_they_are_wanted
 
 
 @pytest.fixture
@@ -45,6 +46,20 @@ async def test_topic_that_is_copied_by_hand_grows_on_the_target_too(job: Job) ->
     await job.east.topics.expand(TOPIC, 4)
     await job.until(4, lambda record: record["provisioned"] == "flights expanded to 4 partitions: the source has grown")
     assert (await job.west.topics.partitioned_metadata(TOPIC)).partitions == 4
+
+
+@pytest.mark.parametrize(("select", "kept"), [(BY_HAND, ["west"]), (BY_POLICIES, [])], ids=["by-hand", "by-policies"])
+async def test_source_keeps_for_the_target_what_a_job_by_hand_copies(
+    job: Job, select: Selection, kept: list[str]
+) -> None:
+    """Policies open their cursors themselves; none of them lists the cluster here."""
+    job.pipeline = job.selecting(select)
+    await job.until(2, is_ready)
+    await job.east.topics.expand(TOPIC, 3)
+    await job.west.topics.expand(TOPIC, 3)
+    await job.until(3, lambda record: is_ready(record) and job.pipeline._topics[TOPIC].partitions == 3)
+    names = [str(TOPIC.partition(index)) for index in range(3)]
+    assert [[*(await job.east.topics.stats(name))["replication"]] for name in names] == [kept] * 3
 
 
 async def test_target_sees_that_its_topic_is_in_use_until_nobody_asks_for_it_any_more(job: Job) -> None:

@@ -8,12 +8,13 @@ the source stays, everything else goes on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import random
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,8 @@ from interpulse.client.admin import AdminClient
 from interpulse.client.config import ClientConfig
 from interpulse.client.lookup import store_schema
 from interpulse.client.session import Session
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import AlreadyExists, PulsarError
+from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.provision import TopicProvisioner, copy_schemas, obstacle_of, topic_shape
@@ -170,8 +172,10 @@ class Pipeline:
         """Provision what is new, hold what does not fit, and keep the query running."""
         if not self._begun:
             self._begin()
-        for gone in [topic for topic in self._topics if topic not in topics]:
-            await self.presence.leave(partitions_of(gone, self._topics.pop(gone).partitions))
+        gone = {topic: self._topics.pop(topic) for topic in [*self._topics] if topic not in topics}
+        await self.presence.leave(
+            [name for topic, state in gone.items() for name in partitions_of(topic, state.partitions)]
+        )
         now = time.monotonic()
         due = [topic for topic, count in topics.items() if self._is_due(topic, count, now)]
         slots = asyncio.Semaphore(_PREPARED_AT_A_TIME)
@@ -200,8 +204,11 @@ class Pipeline:
         before = self._topics.get(topic, TopicState(since_ms=_now_ms(), partitions=count))
         try:
             count, provisioned = await self._provision(topic, before)
-            await self._anchor(partitions_of(topic, count))
-            await self.presence.keep(self.session, partitions_of(topic, count))
+            names = partitions_of(topic, count)
+            if not before.is_ready or before.partitions != count:
+                await self._open_cursors(names)
+            await self._anchor(names)
+            await self.presence.keep(self.session, names)
         except (PulsarError, ValueError) as problem:
             self._hold(topic, before, problem)
             return
@@ -232,6 +239,16 @@ class Pipeline:
         if not before.is_ready:
             await check_deduplicating(self.target, partitions_of(topic, count))
         return count, change
+
+    async def _open_cursors(self, names: Sequence[str]) -> None:
+        """On a broker of ours, where no consumer opens a replication cursor; policies that list the cluster did it."""
+        if self.config.select.from_policies or not self.cursor.startswith("pulsar.repl."):
+            return
+        is_beginning = not self._query.started_at and not self._checkpoint.exists()
+        start = None if self.config.start == "latest" and is_beginning else MessageId(*EARLIEST)
+        for name in names:
+            with contextlib.suppress(AlreadyExists):
+                await self.source.topics.create_subscription(name, self.cursor, start)
 
     async def _register_schema(self, topic: TopicName, schema: SchemaInfo) -> None:
         """As the lane, not through the admin API: what replicators may register is the target's to say.

@@ -12,7 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError, ServiceNotReady
+from interpulse.model.errors import (
+    NotConnected,
+    OperationTimeout,
+    PulsarError,
+    ServiceNotReady,
+    SubscriptionNotFound,
+)
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, entries_between, plan_end, share_limit
 from interpulse.spark.read_options import SUBSCRIPTION, ReadOptions
@@ -23,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _FEW_TOPICS = 200
 _IDLE_STRETCH_MAX = 8
-_UNREACHABLE = (NotConnected, OperationTimeout, ServiceNotReady)
+_UNREACHABLE = (NotConnected, OperationTimeout, ServiceNotReady, SubscriptionNotFound)
 
 
 class TopicEnd(NamedTuple):
@@ -145,6 +151,7 @@ class StreamPlanner:
         ends = self._target if self._target is not None else self._ends
         ends = {topic: end for topic, end in ends.items() if topic not in held or held[topic].is_due}
         begins = {topic: self._begin_of(topic, end) for topic, end in ends.items() if topic not in start.positions}
+        begins |= self._moved_on(start.positions, ends)
         again = {topic: item for topic, item in held.items() if topic in ends}
         # We never acknowledge behind the place of a hold: a cursor that stands there was moved by an operator.
         begins |= {topic: max(item.after, ends[topic].acknowledged or EARLIEST) for topic, item in again.items()}
@@ -165,6 +172,16 @@ class StreamPlanner:
         if self._options.starting_offsets == SUBSCRIPTION and end.acknowledged is not None:
             return end.acknowledged
         return EARLIEST
+
+    def _moved_on(self, positions: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
+        """Where the subscription stands ahead of the stream, which follows it.
+
+        An operator moved it, or the broker did: expired messages, a cursor that policies closed and opened anew.
+        """
+        if self._options.starting_offsets != SUBSCRIPTION:
+            return {}
+        acknowledged = {topic: ends[topic].acknowledged or EARLIEST for topic in ends if topic in positions}
+        return {topic: place for topic, place in acknowledged.items() if place > positions[topic]}
 
     def _kept(self, start: StreamOffset, ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
         """Topics whose end is not known just now keep their place; those no longer selected are dropped."""

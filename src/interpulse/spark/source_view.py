@@ -45,7 +45,11 @@ _LITERAL: Final = re.compile(r"(?:persistent://)?([A-Za-z0-9_\-=:.]+/[A-Za-z0-9_
 
 
 class _Cursor:
-    """One consumer that never receives anything."""
+    """One consumer that never receives anything.
+
+    Brokers of ours refuse one for a replication cursor that policies have not opened: SubscriptionNotFound. Their topic
+    keeps its place, and goes on where its cursor stands when there is one again.
+    """
 
     def __init__(self, session: Session, topic: TopicName, options: ReadOptions, *, earliest: bool) -> None:
         self.topic = topic

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.model.errors import NotConnected
+from interpulse.model.errors import NotConnected, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, ranges_between
 from interpulse.spark.options import Purpose
@@ -275,3 +275,28 @@ def test_topic_found_later_whose_cursor_stands_behind_its_last_message_did_not_g
     plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
     end = plan.latest_offset(StreamOffset({A: Position(3, 4)}, 16), 0)
     assert end.positions[B] == end.begins[B] == Position(4, -1)
+
+
+def test_topic_whose_cursor_stands_ahead_goes_on_at_the_cursor():
+    source = Source(a={3: 5}, b={3: 5})
+    source.acknowledged = {A: Position(3, 3), B: Position(3, 1)}
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    start = StreamOffset({A: Position(3, 1), B: Position(3, 1)}, 16)
+    source.acknowledge = lambda positions: None
+    end = plan.latest_offset(start, 0)
+    assert [(item.topic, item.after, item.upto) for item in ranges_between(start, end)] == [
+        (A, Position(3, 3), Position(3, 4)),
+        (B, Position(3, 1), Position(3, 4)),
+    ]
+
+
+def test_topic_whose_cursor_was_closed_keeps_its_place_and_the_stream_waits():
+    source = Source(a={3: 5})
+    source.acknowledged[A] = Position(3, 4)
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    start = plan.initial_offset(0).anchored()
+    source.failure = SubscriptionNotFound("policies closed it")
+    assert plan.latest_offset(start, 1) is start
+    source.failure, source.topics[A], source.acknowledged[A] = None, {3: 9}, Position(3, 6)
+    end = plan.latest_offset(start, 2)
+    assert [(item.after, item.upto) for item in ranges_between(start, end)] == [(Position(3, 6), Position(3, 8))]

@@ -135,6 +135,7 @@ class SubscriptionSet:
         _check_name(request.subscription)
         subscription = self.by_name.get(request.subscription)
         if subscription is None:
+            self._check_not_reserved(request.subscription)
             if request.durable and not creation_allowed:
                 raise SubscriptionNotFound(f"Subscription {request.subscription} does not exist on {self._owner.name}")
             if self.remote_of(request.subscription) is None:
@@ -152,6 +153,20 @@ class SubscriptionSet:
             kind = "Durable" if subscription.durable else "NonDurable"
             raise NotAllowed(f"{kind} subscription with the same name already exists.")
         return subscription
+
+    def _check_not_reserved(self, name: str) -> None:
+        """A consumer opens no cursor of replication: the job would keep the log for a cluster that was just left out.
+
+        Except where policies list the cluster and leave it to the job what is kept. Raises SubscriptionNotFound.
+        """
+        remote = self.remote_of(name)
+        settings = self._owner.limits.settings
+        left_to_the_job = remote in settings.remote_clusters and not settings.replication_cursors_opened
+        if remote is not None and not left_to_the_job:
+            raise SubscriptionNotFound(
+                f"Subscription {name} does not exist on {self._owner.name}: replication cursors are opened by the "
+                f"replication clusters of policies, or by `topics create-subscription`, not by consumers"
+            )
 
     def _check_count(self) -> None:
         """Raises NotAllowed if there are as many subscriptions as there may be."""
@@ -240,7 +255,8 @@ class SubscriptionSet:
         """Keep everything from now on until replication to the clusters that policies list has it.
 
         An open cursor stays as it is. One of a cluster that policies list no more is closed, however long ago and
-        wherever they did. One of a cluster that they never listed belongs to a replication job that was run by hand.
+        wherever they did. One of a cluster that they never listed was opened by an operator, or
+        by a replication job that is run by hand.
         """
         async with self._following:
             settings = self._owner.limits.settings

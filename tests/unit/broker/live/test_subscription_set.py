@@ -167,8 +167,22 @@ class TestReplicationCursors:
         await bench.crash()
         assert (await bench.topic()).subscriptions == {}
 
-    async def test_cursor_of_a_cluster_that_no_policy_listed_is_the_jobs(self, bench: Any) -> None:
+    @pytest.mark.parametrize("durable", [True, False])
+    async def test_job_that_has_not_noticed_that_a_cluster_was_left_out_opens_no_cursor(
+        self, bench: Any, durable: bool
+    ) -> None:
+        bench.settings = TopicSettings(remote_clusters=("west",))
         topic = await bench.topic()
+        _, sink = await bench.consumer(topic, "pulsar.repl.west")
+        await topic.apply(replace(topic.settings, remote_clusters=()))
+        assert sink.closed
+        with pytest.raises(SubscriptionNotFound, match=r"replication cursors are opened by the replication clusters"):
+            await bench.consumer(topic, "pulsar.repl.west", durable=durable)
+        assert topic.subscriptions == {}
+
+    async def test_cursor_of_a_cluster_that_no_policy_listed_is_the_operators(self, bench: Any) -> None:
+        topic = await bench.topic()
+        await topic.create_subscription("pulsar.repl.west")
         await bench.consumer(topic, "pulsar.repl.west")
         await topic.apply(replace(topic.settings, remote_clusters=("north",)))
         await topic.maintain()
@@ -198,7 +212,7 @@ class TestReplicationCursors:
         self, bench: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         topic = await bench.topic()
-        await bench.consumer(topic, "pulsar.repl.west")
+        await topic.create_subscription("pulsar.repl.west")
         bench.settings = replace(bench.settings, remote_clusters=("west",))
         with monkeypatch.context() as patched:
             patched.setattr(bench.metadata, "commit", self.refuse)

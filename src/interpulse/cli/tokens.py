@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
@@ -31,15 +32,21 @@ _token_input = click.option("-i", "--stdin", "from_stdin", is_flag=True, help="R
 _secret_key = click.option("-sk", "--secret-key", help=f"The secret key: {_FORMS}")
 
 
+def _algorithm(names: Sequence[str], about: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Which algorithm the tokens are signed with; the first one unless told otherwise."""
+    choice = click.Choice(names)
+    return click.option(
+        "-a", "--signature-algorithm", "algorithm", type=choice, default=names[0], show_default=True, help=about
+    )
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def tokens() -> None:
     """Keys and tokens for a broker with authentication."""
 
 
 @tokens.command("create-secret-key")
-@click.option(
-    "-a", "--signature-algorithm", "algorithm", type=click.Choice(_SECRET), default="HS256", show_default=True
-)
+@_algorithm(_SECRET)
 @click.option("-o", "--output", type=click.Path(), help="Write the key to a file instead of standard output.")
 @click.option("-b", "--base64", "encoded", is_flag=True, help="Write the key as base64.")
 def create_secret_key(algorithm: str, output: str | None, encoded: bool) -> None:
@@ -53,7 +60,7 @@ def create_secret_key(algorithm: str, output: str | None, encoded: bool) -> None
 
 
 @tokens.command("create-key-pair")
-@click.option("-a", "--signature-algorithm", "algorithm", type=click.Choice(_PAIR), default="RS256", show_default=True)
+@_algorithm(_PAIR)
 @click.option("--output-private-key", type=click.Path(), required=True, help="File for the key that signs.")
 @click.option("--output-public-key", type=click.Path(), required=True, help="File for the key that verifies.")
 def create_key_pair(algorithm: str, output_private_key: str, output_public_key: str) -> None:
@@ -70,15 +77,7 @@ def create_key_pair(algorithm: str, output_private_key: str, output_public_key: 
 @click.option(
     "-e", "--expiry-time", "expires_in", type=TIME, help="How long it is good: 1h, 3d, 10y; for ever by default."
 )
-@click.option(
-    "-a",
-    "--signature-algorithm",
-    "algorithm",
-    type=click.Choice(_PAIR),
-    default="RS256",
-    show_default=True,
-    help="For a private key; a secret key knows its own.",
-)
+@_algorithm(_PAIR, "For a private key; a secret key knows its own.")
 @_secret_key
 @click.option("-pk", "--private-key", help=f"The private key: {_FORMS}")
 @click.option("-hs", "--headers", multiple=True, metavar="KEY=VALUE", help="One more header of the token.")
@@ -125,15 +124,7 @@ def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
 @_token_file
 @_secret_key
 @click.option("-pk", "--public-key", help=f"The public key: {_FORMS}")
-@click.option(
-    "-a",
-    "--signature-algorithm",
-    "algorithm",
-    type=click.Choice(_PAIR),
-    default="RS256",
-    show_default=True,
-    help="For a public key.",
-)
+@_algorithm(_PAIR, "For a public key.")
 def validate(
     token: str | None,
     from_stdin: bool,

@@ -206,7 +206,7 @@ class BrokerApp:
         await self.registry.start()
         opened.push_async_callback(self.registry.close)
         opened.callback(metadata.watch(keys.POLICIES, self._on_policies_changed))
-        self.dynamic.watch(lambda _: self.registry.spawn(self.registry.policies_changed()))
+        self.dynamic.watch(lambda _: self.registry.begin_applying())
 
     def _build_access(self, metadata: MetadataStore) -> Access | None:
         try:
@@ -326,7 +326,7 @@ class BrokerApp:
     def _on_policies_changed(self, key: str) -> None:
         namespace = keys.namespace_of_policies_key(key)
         if namespace is not None:
-            self.registry.spawn(self.registry.policies_changed(namespace))
+            self.registry.begin_applying(namespace)
 
     def _on_permissions_changed(self, binary_door: BinaryServer, key: str) -> None:
         namespace = keys.namespace_of_policies_key(key)

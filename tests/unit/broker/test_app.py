@@ -1,13 +1,17 @@
-"""Addresses a broker announces; everything else of the wiring shows in the integration tests."""
+"""Addresses a broker announces, and policies that two ways lead to; the rest of the wiring shows elsewhere."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.config import BrokerConfig
+from interpulse.broker.live.topic import Topic
+from interpulse.client.admin import AdminClient
+from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 
 
 @pytest.mark.parametrize(
@@ -40,3 +44,27 @@ async def test_start_when_addresses_are_given_then_clients_are_told_one_they_can
     finally:
         await app.stop()
     assert not app.ready
+
+
+async def test_policies_that_are_stored_over_rest_are_applied_once_to_loaded_topics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call waits until they are in force, and the metadata tells that they have changed."""
+    app = BrokerApp(BrokerConfig(data_dir=str(tmp_path), broker_service_port=0, web_service_port=0))
+    await app.start()
+    try:
+        x = TopicName.parse("x")
+        loaded, apply, applied = await app.registry.open(x), Topic.apply, []
+
+        async def counted(topic: Topic, settings: Any) -> None:
+            applied.append(topic.name)
+            await apply(topic, settings)
+
+        monkeypatch.setattr(Topic, "apply", counted)
+        async with AdminClient(app.web_url) as admin:
+            await admin.namespaces.set_deduplication(PUBLIC_DEFAULT, True)
+            assert loaded.settings.deduplication_enabled
+            await admin.namespaces.set_deduplication(PUBLIC_DEFAULT, False)
+        assert (applied, loaded.settings.deduplication_enabled) == ([x, x], False)
+    finally:
+        await app.stop()

@@ -90,6 +90,7 @@ class TopicRegistry:
         self._changed: set[AnyTopic] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._applying = asyncio.Lock()
+        self._to_apply: dict[tuple[NamespaceName | None, TopicName | None], asyncio.Task[None]] = {}
         self._closing = False
         self.compaction_permits = asyncio.Semaphore(_COMPACTIONS_AT_ONCE)
         self._names_given = 0
@@ -187,8 +188,23 @@ class TopicRegistry:
 
         Raises the first failure after every topic was tried.
         """
+        await asyncio.shield(self._application(namespace, base))
+
+    def begin_applying(self, namespace: NamespaceName | None = None) -> None:
+        """As `policies_changed`, in the background."""
+        self._application(namespace, None)
+
+    def _application(self, namespace: NamespaceName | None, base: TopicName | None) -> asyncio.Task[None]:
+        """Whoever asks for the same before it has begun to read shares it."""
+        concerned = (namespace, base)
+        if concerned not in self._to_apply:
+            self._to_apply[concerned] = self._begin(self._apply_new_settings(namespace, base))
+        return self._to_apply[concerned]
+
+    async def _apply_new_settings(self, namespace: NamespaceName | None, base: TopicName | None) -> None:
         failures: list[PulsarError] = []
         async with self._applying:
+            del self._to_apply[namespace, base]
             concerned = [
                 topic
                 async for topic in self._in_turns()
@@ -218,9 +234,13 @@ class TopicRegistry:
         return f"{self._cluster}-{self._starts}-{self._names_given - 1}"
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._begin(work)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
+        return task
 
     def call_later(self, wait_ms: int, call: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(wait_ms / 1000, call)

@@ -162,6 +162,16 @@ async def test_policies_changed_then_loaded_topics_of_the_namespace_follow(bench
     assert other.deduplication is not None
 
 
+async def test_policies_that_are_told_of_twice_are_applied_once_and_later_ones_again(bench: Any) -> None:
+    topic, applied = await bench.topic(), []
+    topic.apply, apply = lambda settings: applied.append(settings) or apply(settings), topic.apply
+    for ttl in (7, 8):
+        bench.settings = TopicSettings(message_ttl_seconds=ttl)
+        bench.registry.begin_applying()
+        await bench.registry.policies_changed()
+    assert [each.message_ttl_seconds for each in applied] == [7, 8]
+
+
 @pytest.mark.parametrize("work", ["maintain", "policies_changed", "flush"])
 async def test_work_on_all_topics_when_there_are_many_then_others_get_their_turn_in_between(
     bench: Any, work: str, monkeypatch: pytest.MonkeyPatch

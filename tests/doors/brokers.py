@@ -1,4 +1,4 @@
-"""Brokers of ours that hold what the rows of the door table start from."""
+"""Brokers of ours that hold what the rows of the tables of the doors start from."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Final
 
 from interpulse.storage.api import Put
 from interpulse.testing import InProcessBroker
+from tests.doors.access import Player, settings
 from tests.doors.records import BEYOND, OUR_EMPTY_TOPIC, prepared, prepared_beyond
 from tests.doors.rows import PARTITIONS_MAX, Case
 
-__all__ = ["SETTINGS", "beyond", "our_broker", "put"]
+__all__ = ["NO_JOB", "SETTINGS", "beyond", "guarded_broker", "our_broker", "put"]
 
 SETTINGS: Final = {"maxNumPartitionsPerPartitionedTopic": str(PARTITIONS_MAX)}
 """Of every broker the table is asked of."""
 
-_NO_JOB: Final = {"replicationJob": "external"}  # nothing is replicated, other clusters are only asked
+NO_JOB: Final = {"replicationJob": "external"}  # nothing is replicated, other clusters are only asked
 
 
 def put(broker: InProcessBroker, values: Mapping[str, bytes]) -> None:
@@ -31,7 +32,7 @@ def our_broker(
     directory: Path, cases: Collection[Case] = (), other: InProcessBroker | None = None
 ) -> Iterator[InProcessBroker]:
     """A broker of cluster ``standalone`` that is about to be asked; ``other`` stands in the cluster beyond."""
-    with InProcessBroker(directory, SETTINGS | _NO_JOB) as broker:
+    with InProcessBroker(directory, SETTINGS | NO_JOB) as broker:
         put(broker, prepared(cases, "standalone", OUR_EMPTY_TOPIC, _address(other)))
         yield broker
 
@@ -39,8 +40,16 @@ def our_broker(
 @contextmanager
 def beyond(directory: Path, cases: Collection[Case]) -> Iterator[InProcessBroker]:
     """The other cluster, which the broker that is asked asks in turn."""
-    with InProcessBroker(directory, {"clusterName": BEYOND} | _NO_JOB) as broker:
+    with InProcessBroker(directory, {"clusterName": BEYOND} | NO_JOB) as broker:
         put(broker, prepared_beyond(cases, OUR_EMPTY_TOPIC))
+        yield broker
+
+
+@contextmanager
+def guarded_broker(directory: Path) -> Iterator[InProcessBroker]:
+    """A broker with authentication and authorisation, founded as the table of permissions has it."""
+    with InProcessBroker(directory / "data", settings(directory) | NO_JOB) as broker:
+        Player(broker.service_url, broker.web_url).prepare()
         yield broker
 
 

@@ -9,16 +9,13 @@ import pytest
 
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
-from tests.doors.access import BINARY, GONE, REST, ROLES, TOPIC, Player, Row, logged_in, settings
-
-NO_JOB = {"replicationJob": "external"}
+from tests.doors.access import BINARY, GONE, REST, ROLES, TOPIC, Player, Row, logged_in
+from tests.doors.brokers import guarded_broker
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
-    directory = tmp_path_factory.mktemp("access")
-    with InProcessBroker(directory / "data", settings(directory) | NO_JOB) as broker:
-        Player(broker.service_url, broker.web_url).prepare()
+    with guarded_broker(tmp_path_factory.mktemp("access")) as broker:
         yield broker
 
 

@@ -21,17 +21,15 @@ from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.doors.access import GONE, TOPIC, Player, logged_in, settings, token
+from tests.doors.brokers import NO_JOB, guarded_broker
 from tests.integration.raw import RawClient
 
-NO_JOB = {"replicationJob": "external"}
 METRICS = "/metrics/"
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
-    directory = tmp_path_factory.mktemp("access")
-    with InProcessBroker(directory / "data", settings(directory) | NO_JOB) as broker:
-        Player(broker.service_url, broker.web_url).prepare()
+    with guarded_broker(tmp_path_factory.mktemp("access")) as broker:
         yield broker
 
 

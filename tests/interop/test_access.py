@@ -12,6 +12,7 @@ import pytest
 
 from interpulse.testing import InProcessBroker
 from tests.doors.access import GONE, SECRET, TOPIC, Player, differing, settings, token
+from tests.doors.brokers import guarded_broker
 from tests.interop.conftest import JavaCheck, RealPulsarFactory
 from tests.interop.official import RECEIVE_MS
 
@@ -23,9 +24,7 @@ pytestmark = [pytest.mark.interop]
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
-    directory = tmp_path_factory.mktemp("access")
-    with InProcessBroker(directory / "data", settings(directory) | {"replicationJob": "external"}) as broker:
-        Player(broker.service_url, broker.web_url).prepare()
+    with guarded_broker(tmp_path_factory.mktemp("access")) as broker:
         yield broker
 
 

@@ -15,7 +15,7 @@ import click
 
 if TYPE_CHECKING:
     from interpulse.client.auth import Credentials
-    from interpulse.client.http import TlsOptions
+    from interpulse.client.tls import TlsOptions
 
 __all__ = ["ConnectionSettings", "read_client_conf"]
 
@@ -35,6 +35,8 @@ class ConnectionSettings:
     tls_trust_certs_path: str | None
     tls_insecure_allowed: bool
     tls_hostname_verified: bool
+    tls_certificate_path: str | None
+    tls_key_path: str | None
 
     @classmethod
     def resolve(
@@ -71,6 +73,8 @@ class ConnectionSettings:
             tls_trust_certs_path=text("tlsTrustCertsFilePath"),
             tls_insecure_allowed=truth("tlsAllowInsecureConnection", False),
             tls_hostname_verified=truth("tlsEnableHostnameVerification", True),
+            tls_certificate_path=text("tlsCertificateFilePath"),
+            tls_key_path=text("tlsKeyFilePath"),
         )
 
     def credentials(self) -> Credentials | None:
@@ -83,9 +87,15 @@ class ConnectionSettings:
             raise click.UsageError(str(error)) from error
 
     def tls(self) -> TlsOptions:
-        from interpulse.client.http import TlsOptions
+        from interpulse.client.tls import TlsOptions
 
-        return TlsOptions(self.tls_trust_certs_path, self.tls_insecure_allowed, self.tls_hostname_verified)
+        return TlsOptions(
+            self.tls_trust_certs_path,
+            self.tls_insecure_allowed,
+            self.tls_hostname_verified,
+            self.tls_certificate_path,
+            self.tls_key_path,
+        )
 
 
 def _seconds(text: str | None) -> int:

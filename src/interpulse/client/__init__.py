@@ -20,11 +20,11 @@ from interpulse.client.producer import ProducerConfig
 from interpulse.client.reader import Reader, ReaderConfig
 from interpulse.client.sending import Receipt
 from interpulse.client.table_view import TableView, TableViewConfig
+from interpulse.client.tls import TlsOptions
 from interpulse.wire.ids import deserialize_message_id, serialize_message_id
 
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
-    from interpulse.client.http import TlsOptions
 
 __all__ = [
     "AdminClient",
@@ -54,7 +54,7 @@ __all__ = [
     "serialize_message_id",
 ]
 
-_LAZY = {"AdminClient": "interpulse.client.admin", "TlsOptions": "interpulse.client.http"}
+_LAZY = {"AdminClient": "interpulse.client.admin"}
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,8 @@ from interpulse.client.admin_topic_policies import TopicPoliciesAdmin
 from interpulse.client.admin_topics import TopicsAdmin
 from interpulse.client.auth import Credentials
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.http import HttpSession, TlsOptions
+from interpulse.client.http import HttpSession
+from interpulse.client.tls import TlsOptions
 from interpulse.model.adjustments import AdminRequest
 from interpulse.model.clusters import shown_address
 

@@ -1,4 +1,4 @@
-"""Who a client says it is: tokens and user names, read from where Pulsar's configuration files point to.
+"""Who a client says it is: tokens, user names and certificates, from where Pulsar's configuration files point to.
 
 A :class:`Credentials` value holds the *source* of the secret, not the secret: it can be sent to another process, and a
 token file that is renewed is read again for every new connection.
@@ -18,7 +18,10 @@ __all__ = ["Credentials"]
 
 _TOKEN_NAMES = frozenset({"token", "AuthenticationToken"})
 _BASIC_NAMES = frozenset({"basic", "AuthenticationBasic"})
+_TLS_NAMES = frozenset({"tls", "AuthenticationTls"})
 _DISABLED_NAMES = frozenset({"none", "AuthenticationDisabled"})
+_CERTIFICATE = "tlsCertFile"
+_KEY = "tlsKeyFile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,12 @@ class Credentials:
     """One way to authenticate, over the binary protocol and over HTTP.
 
     ``method`` is the name that travels in CONNECT. ``source`` is, for a token, ``token:...``, ``file:...``,
-    ``env:NAME`` or the token itself; for basic authentication it is ``user:password``.
+    ``env:NAME`` or the token itself; for basic authentication it is ``user:password``. For TLS it names the files of
+    certificate and key, ``tlsCertFile:...,tlsKeyFile:...``, or is empty: the certificate that the connection shows
+    anyway is who the client is, and nothing else is sent.
     """
 
-    method: Literal["token", "basic"]
+    method: Literal["token", "basic", "tls"]
     source: str = field(repr=False)
 
     @classmethod
@@ -39,6 +44,10 @@ class Credentials:
     @classmethod
     def basic(cls, user: str, password: str) -> Credentials:
         return cls("basic", f"{user}:{password}")
+
+    @classmethod
+    def tls(cls, certificate_path: str, key_path: str) -> Credentials:
+        return cls("tls", json.dumps({_CERTIFICATE: certificate_path, _KEY: key_path}))
 
     @classmethod
     def from_plugin(cls, plugin: str | None, params: str | None) -> Credentials | None:
@@ -54,14 +63,26 @@ class Credentials:
             return cls.token(_token_source(params or ""))
         if name in _BASIC_NAMES:
             return cls("basic", _user_and_password(params or ""))
+        if name in _TLS_NAMES:
+            credentials = cls("tls", params or "")
+            _ = credentials.certificate  # refused here if it cannot be read
+            return credentials
         raise ValueError(
-            f"authentication plug-in {plugin} is not supported, only AuthenticationToken and AuthenticationBasic are"
+            f"authentication plug-in {plugin} is not supported, only AuthenticationToken, AuthenticationTls and "
+            "AuthenticationBasic are"
         )
+
+    @property
+    def certificate(self) -> tuple[str, str] | None:
+        """The files of certificate and key; None for other credentials, and where the connection has its own."""
+        return _certificate_and_key(self.source) if self.method == "tls" and self.source else None
 
     def secret(self) -> str:
         """The secret as it is now. Raises ValueError if its file or environment variable cannot be read."""
         if self.method == "basic":
             return self.source
+        if self.method == "tls":
+            return ""
         kind, separator, rest = self.source.partition(":")
         if separator and kind == "token":
             return rest
@@ -71,8 +92,10 @@ class Credentials:
             return _read_environment(rest)
         return self.source
 
-    def http_header(self) -> str:
-        """The value of the ``Authorization`` header."""
+    def http_header(self) -> str | None:
+        """The value of the ``Authorization`` header; None if there is nothing to say in one."""
+        if self.method == "tls":
+            return None
         if self.method == "basic":
             return "Basic " + base64.b64encode(self.secret().encode()).decode("ascii")
         return f"Bearer {self.secret()}"
@@ -92,6 +115,20 @@ def _user_and_password(params: str) -> str:
     if ":" not in params:
         raise ValueError('basic authentication needs {"userId":"...","password":"..."} as authentication parameters')
     return params
+
+
+def _certificate_and_key(params: str) -> tuple[str, str]:
+    """Both forms of Pulsar: JSON, and ``name:value`` with commas between."""
+    if params.startswith("{"):
+        return _json_field(params, _CERTIFICATE), _json_field(params, _KEY)
+    found = {name.strip(): value.strip() for name, _, value in (part.partition(":") for part in params.split(","))}
+    absent = [name for name in (_CERTIFICATE, _KEY) if not found.get(name)]
+    if absent:
+        raise ValueError(
+            f"authentication by TLS: {' and '.join(absent)} missing in the authentication parameters, which are "
+            f"{_CERTIFICATE}:/path,{_KEY}:/path"
+        )
+    return found[_CERTIFICATE], found[_KEY]
 
 
 def _json_field(params: str, name: str) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from interpulse.client.auth import Credentials
 from interpulse.client.checks import check_least, check_type
+from interpulse.client.tls import TlsOptions
 from interpulse.model.clusters import shown_address
-
-if TYPE_CHECKING:  # http.py brings an HTTP library along, which only http:// service URLs need
-    from interpulse.client.http import TlsOptions
 
 __all__ = ["BrokerAddress", "ClientConfig", "ServiceUrl"]
 
@@ -110,10 +108,13 @@ class ClientConfig:
     listener_name: str | None = None
     credentials: Credentials | None = None
     tls: TlsOptions | None = None
-    """How to check certificates; None checks everything."""
+    """How to check certificates, and which one to show; None checks everything and shows none."""
 
     url: ServiceUrl = field(init=False, repr=False, compare=False)
     """The service URL, parsed."""
+
+    encryption: TlsOptions = field(init=False, repr=False, compare=False)
+    """``tls``, with the certificate that the credentials name."""
 
     def __post_init__(self) -> None:
         check_type("service_url", self.service_url, str)
@@ -129,3 +130,5 @@ class ClientConfig:
             batch_lookup_topics_max=self.batch_lookup_topics_max,
         )
         object.__setattr__(self, "url", ServiceUrl.parse(self.service_url))
+        encryption = (self.tls or TlsOptions()).showing(self.credentials, self.url.text)
+        object.__setattr__(self, "encryption", encryption)

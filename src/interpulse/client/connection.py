@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
@@ -75,7 +74,7 @@ class Connection(asyncio.Protocol):
             proxy_to_broker_url=address.behind,
             keep_alive_interval=config.keep_alive_interval_ms / 1000,
         )
-        context = _tls_context(config) if address.tls else None
+        context = config.encryption.context() if address.tls else None
         connection = cls(address, protocol, config)
         try:
             async with asyncio.timeout(config.connect_timeout_ms / 1000):
@@ -86,6 +85,9 @@ class Connection(asyncio.Protocol):
             await connection.closed()
             if isinstance(error, TimeoutError):
                 raise NotConnected(f"{address} did not answer within {config.connect_timeout_ms} ms") from None
+            refusal = config.encryption.refusal(str(address), error)
+            if refusal is not None:
+                raise refusal from error
             if isinstance(error, OSError):
                 reason = error.strerror or str(error) or type(error).__name__
                 raise NotConnected(f"cannot connect to {address}: {reason}") from error
@@ -238,7 +240,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         reason = f": {exc}" if exc else ""
-        self._fail(NotConnected(f"the connection to {self.address} was lost{reason}"))
+        refusal = None if self._ready.done() else self._config.encryption.refusal(str(self.address), exc)
+        self._fail(refusal or NotConnected(f"the connection to {self.address} was lost{reason}"))
         self._lost.set()
 
     def pause_writing(self) -> None:
@@ -340,7 +343,3 @@ class Connection(asyncio.Protocol):
         is_producer = moved.resource_type == pb.CommandTopicMigrated.Producer
         resident = self.producers.take(moved.resource_id) if is_producer else self.consumers.take(moved.resource_id)
         self._detach(resident, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
-
-
-def _tls_context(config: ClientConfig) -> ssl.SSLContext:
-    return config.tls.context() if config.tls is not None else ssl.create_default_context()

@@ -9,7 +9,6 @@ import json
 import os
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -19,40 +18,22 @@ from yarl import URL
 from interpulse.client.auth import Credentials
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.http_errors import HttpAnswer, Kind, error_for_response
+from interpulse.client.tls import TlsOptions
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
     AlreadyClosed,
     AuthenticationError,
     NotConnected,
     OperationTimeout,
-    PulsarError,
     UnknownError,
 )
 
-__all__ = ["HttpSession", "TlsOptions", "parse_web_urls"]
+__all__ = ["HttpSession", "parse_web_urls"]
 
 JSON: Final = "application/json"
 _REDIRECTS_MAX = 10
 _CONNECT_TIMEOUT_MS = 10_000
 _REDIRECT_STATUSES = frozenset({301, 302, 307, 308})
-
-
-@dataclass(frozen=True, slots=True)
-class TlsOptions:
-    """How to check the certificate of an ``https`` address. The defaults check everything."""
-
-    trust_certs_path: str | None = None
-    insecure_allowed: bool = False
-    hostname_verified: bool = True
-
-    def context(self) -> ssl.SSLContext:
-        """Raises OSError if the file of trusted certificates cannot be read."""
-        context = ssl.create_default_context(cafile=self.trust_certs_path)
-        if self.insecure_allowed or not self.hostname_verified:
-            context.check_hostname = False
-        if self.insecure_allowed:
-            context.verify_mode = ssl.CERT_NONE
-        return context
 
 
 class _Unreachable(Exception):
@@ -101,7 +82,9 @@ class HttpSession(AsyncCloses):
         self._preferred = 0
         self._credentials = credentials
         self._timeout_ms = timeout_ms
-        self._tls = tls or TlsOptions()
+        self._tls = (tls or TlsOptions()).showing(credentials, self._roots[0])
+        self._context: ssl.SSLContext | None = None
+        self._context_stamps: object = None
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
@@ -214,11 +197,13 @@ class HttpSession(AsyncCloses):
         headers = {"Accept": JSON}
         if payload is not None or method in ("PUT", "POST"):
             headers["Content-Type"] = content_type
-        if self._credentials is not None:
-            headers["Authorization"] = self._authorization(self._credentials)
+        authorization = self._authorization()
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        session, context = self._open(), self._ssl(url)
         try:
-            request = self._open().request(
-                method, URL(url, encoded=True), data=payload, headers=headers, allow_redirects=False
+            request = session.request(
+                method, URL(url, encoded=True), data=payload, headers=headers, allow_redirects=False, ssl=context
             )
             async with request as response:
                 content = await response.read()
@@ -227,8 +212,10 @@ class HttpSession(AsyncCloses):
         except TimeoutError as error:
             raise OperationTimeout(f"{_root(url)} did not answer within {self._timeout_ms} ms") from error
         except aiohttp.ClientConnectorError as error:
+            self._raise_refusal(url, error)
             raise _Unreachable(f"Cannot reach {_root(url)}: {_cause(error)}") from error
         except aiohttp.ClientError as error:
+            self._raise_refusal(url, error)
             raise NotConnected(f"The connection to {_root(url)} failed: {error}") from error
         except ValueError as error:  # a name no resolver takes, a header that is none
             raise NotConnected(f"Cannot ask {_root(url)}: {error}") from error
@@ -242,9 +229,14 @@ class HttpSession(AsyncCloses):
             response.headers,
         )
 
-    def _authorization(self, credentials: Credentials) -> str:
+    def _raise_refusal(self, url: str, error: aiohttp.ClientError) -> None:
+        refusal = self._tls.refusal(_root(url), error.__cause__)
+        if refusal is not None:
+            raise refusal from error
+
+    def _authorization(self) -> str | None:
         try:
-            return credentials.http_header()
+            return None if self._credentials is None else self._credentials.http_header()
         except ValueError as error:
             raise AuthenticationError(str(error)) from error
 
@@ -255,18 +247,17 @@ class HttpSession(AsyncCloses):
             timeout = aiohttp.ClientTimeout(
                 total=self._timeout_ms / 1000, sock_connect=min(self._timeout_ms, _CONNECT_TIMEOUT_MS) / 1000
             )
-            self._session = aiohttp.ClientSession(
-                timeout=timeout, connector=aiohttp.TCPConnector(ssl=self._ssl()), skip_auto_headers=("Content-Type",)
-            )
+            self._session = aiohttp.ClientSession(timeout=timeout, skip_auto_headers=("Content-Type",))
         return self._session
 
-    def _ssl(self) -> ssl.SSLContext | bool:
-        if not self._roots[0].startswith("https"):
+    def _ssl(self, url: str) -> ssl.SSLContext | bool:
+        """Made anew when one of its files was replaced; connections that are open stay as they are."""
+        if not url.startswith("https:"):
             return True
-        try:
-            return self._tls.context()
-        except OSError as error:
-            raise PulsarError(f"cannot use the trusted certificates {self._tls.trust_certs_path}: {error}") from error
+        stamps = self._tls.stamps()
+        if self._context is None or stamps != self._context_stamps:
+            self._context, self._context_stamps = self._tls.context(), stamps
+        return self._context
 
 
 def _query_string(query: Mapping[str, object] | None) -> str:

@@ -7,7 +7,8 @@
     ├── MetadataError
     ├── PersistenceError
     ├── AuthenticationError, AuthorizationError
-    │   └── Unauthorized (401)
+    │   ├── Unauthorized (401)
+    │   └── CertificateError         (client side only)
     ├── ServiceNotReady, UnknownListener (500), TooManyRequests
     ├── ConsumerBusy, ConsumerAssignError, ConsumerNotFound
     ├── ProducerBusy, ProducerFenced, QuotaExceededError, QuotaExceededException
@@ -47,6 +48,7 @@ __all__ = [
     "AlreadyExists",
     "AuthenticationError",
     "AuthorizationError",
+    "CertificateError",
     "ChecksumError",
     "ClusterNotFound",
     "Conflict",
@@ -166,6 +168,10 @@ class AuthenticationError(PulsarError):
 
     wire_code = ServerError.AuthenticationError
     http_status = 401
+
+
+class CertificateError(AuthenticationError):
+    """The certificate a client shows cannot be used, or is not accepted; the sentence names file and remedy."""
 
 
 class AuthorizationError(PulsarError):

@@ -10,7 +10,7 @@ from interpulse.model.errors import RemoteClusterUnavailable
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
     from interpulse.client.auth import Credentials
-    from interpulse.client.http import TlsOptions
+    from interpulse.client.tls import TlsOptions
 
 __all__ = ["broker_url", "connect", "credentials_of", "tls_of", "web_url"]
 
@@ -48,10 +48,15 @@ def credentials_of(cluster: str, data: ClusterData) -> Credentials | None:
 
 
 def tls_of(data: ClusterData) -> TlsOptions:
-    """Which certificates are trusted there."""
-    from interpulse.client.http import TlsOptions
+    """Which certificates are trusted there, and which one is shown."""
+    from interpulse.client.tls import TlsOptions
 
-    return TlsOptions(data.broker_client_trust_certs_file_path or None, data.tls_allow_insecure_connection)
+    return TlsOptions(
+        data.broker_client_trust_certs_file_path or None,
+        data.tls_allow_insecure_connection,
+        certificate_path=data.broker_client_certificate_file_path or None,
+        key_path=data.broker_client_key_file_path or None,
+    )
 
 
 def connect(cluster: str, data: ClusterData, *, timeout_ms: int = TIMEOUT_MS) -> AdminClient:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from interpulse.model.errors import (
+    CertificateError,
     Conflict,
     IncompatibleSchema,
     NamespaceNotFound,
@@ -95,7 +96,12 @@ def obstacle_of(cluster: str, problem: Exception) -> Obstacle:
         return Obstacle("DISCONNECTED", str(problem), remedy)
     where = f"that the address leads there (clusters get {cluster})"
     remedy = f"see the log of {cluster} for the reason, and {where}; it is tried again by itself"
-    if isinstance(problem, PulsarError) and problem.http_status in (401, 403):
+    if isinstance(problem, CertificateError):
+        remedy = (
+            f"mend what the reason names, or name other files (clusters update {cluster} --tls-certs-filepath ... "
+            "--tls-key-filepath ..., with its addresses: the whole record is replaced); it is tried again by itself"
+        )
+    elif isinstance(problem, PulsarError) and problem.http_status in (401, 403):
         remedy = (
             f"give {cluster} credentials that may create topics there (clusters update {cluster} --auth-plugin ..., "
             "with its addresses: the whole record is replaced)"

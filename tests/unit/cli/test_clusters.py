@@ -44,10 +44,11 @@ def test_update_and_delete_when_used_then_ask_for_it(web: StubWeb, run_admin: Ru
 
 
 def test_cluster_when_given_files_of_a_key_then_sends_them(web: StubWeb, run_admin: RunAdmin) -> None:
-    arguments = ("--tls-key-filepath", "/k.pem", "--tls-certs-filepath", "/c.pem")
+    arguments = ("--tls-key-filepath", "/k.pem", "--tls-certs-filepath", "/c.pem", "--listener-name", "l")
     assert run_admin("clusters", "create", "west", *arguments).exit_code == 0
     assert web.last.body["brokerClientKeyFilePath"] == "/k.pem"
     assert web.last.body["brokerClientCertificateFilePath"] == "/c.pem"
+    assert web.last.body["listenerName"] == "l"
 
 
 @pytest.mark.parametrize(

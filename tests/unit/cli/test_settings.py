@@ -17,6 +17,8 @@ authParams=
 tlsAllowInsecureConnection=false
 tlsEnableHostnameVerification=false
 tlsTrustCertsFilePath=/certs.pem
+tlsCertificateFilePath=/cert.pem
+tlsKeyFilePath=/key.pem
 
 """
 
@@ -40,6 +42,7 @@ def test_settings_when_in_the_file_then_are_taken_from_it(tmp_path: Path) -> Non
     settings = ConnectionSettings.resolve({}, conf_file(tmp_path))
     assert (settings.admin_url, settings.service_url) == ("http://file:8080/", "pulsar://file:6650")
     assert settings.tls().trust_certs_path == "/certs.pem"
+    assert (settings.tls().certificate_path, settings.tls().key_path) == ("/cert.pem", "/key.pem")
     assert not settings.tls().hostname_verified
 
 

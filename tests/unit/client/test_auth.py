@@ -7,6 +7,7 @@ import pytest
 from interpulse.client.auth import Credentials
 
 TOKEN_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+TLS_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
 BASIC_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationBasic"
 
 
@@ -57,6 +58,8 @@ def test_plugin_when_none_then_no_credentials(plugin: str | None) -> None:
         ("org.apache.pulsar.client.impl.auth.AuthenticationAthenz", "{}"),
         (TOKEN_PLUGIN, ""),
         (TOKEN_PLUGIN, "{}"),
+        (TLS_PLUGIN, "tlsCertFile:/c.pem"),
+        (TLS_PLUGIN, '{"tlsKeyFile": "/k.pem"}'),
         (BASIC_PLUGIN, "jo"),
         (BASIC_PLUGIN, '{"userId": "jo"}'),
     ],
@@ -64,6 +67,23 @@ def test_plugin_when_none_then_no_credentials(plugin: str | None) -> None:
 def test_plugin_when_it_cannot_be_used_then_says_why(plugin: str, params: str) -> None:
     with pytest.raises(ValueError, match=r"support|missing|readable|needs"):
         Credentials.from_plugin(plugin, params)
+
+
+@pytest.mark.parametrize(
+    ("params", "files"),
+    [
+        ("tlsCertFile:/c.pem,tlsKeyFile:/k.pem", ("/c.pem", "/k.pem")),
+        ('{"tlsCertFile": "/c.pem", "tlsKeyFile": "/k.pem"}', ("/c.pem", "/k.pem")),
+        ("", None),
+    ],
+)
+def test_tls_plugin_when_given_any_known_form_then_names_the_files_and_sends_nothing(
+    params: str, files: tuple[str, str] | None
+) -> None:
+    credentials = Credentials.from_plugin(TLS_PLUGIN, params)
+    assert credentials is not None
+    assert (credentials.method, credentials.certificate) == ("tls", files)
+    assert (credentials.secret(), credentials.http_header()) == ("", None)
 
 
 def test_credentials_when_printed_then_hide_the_secret() -> None:

@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from interpulse.client.config import ClientConfig
 from interpulse.client.connection import Connection
-from interpulse.client.http import TlsOptions
+from interpulse.client.tls import TlsOptions
 from interpulse.model.errors import NotConnected
 from tests.scripted_broker import ScriptedBroker
 

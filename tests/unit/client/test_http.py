@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from interpulse.client.auth import Credentials
-from interpulse.client.http import HttpSession, TlsOptions, parse_web_urls
+from interpulse.client.http import HttpSession, parse_web_urls
+from interpulse.client.tls import TlsOptions
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError, UnknownError
 from tests.stub_web import StubWeb
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import AuthenticationError, NotConnected, RemoteClusterUnavailable
 from interpulse.replication.connect import broker_url, connect, web_url
+from tests.certificates import Authority
 from tests.stub_web import StubWeb
 
 BOTH = ClusterData(
@@ -20,6 +22,7 @@ BOTH = ClusterData(
     broker_service_url_tls="pulsar+ssl://w:4",
 )
 TOKEN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+TLS = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
 
 
 @pytest.mark.parametrize(
@@ -42,6 +45,8 @@ def test_address(values: dict[str, Any], web: str, broker: str) -> None:
         pytest.param(ClusterData("htp:/w"), "not a web service URL", id="bad-address"),
         pytest.param(ClusterData("http://w", authentication_plugin="Athenz"), "Athenz is not supported", id="plug-in"),
         pytest.param(ClusterData("http://w", authentication_plugin=TOKEN), "the token is missing", id="no-token"),
+        pytest.param(ClusterData("http://w", authentication_plugin=TLS), "needs an encrypted address", id="plain"),
+        pytest.param(ClusterData("https://w", authentication_plugin=TLS), "tlsCertFile:/path", id="no-certificate"),
     ],
 )
 def test_record_that_cannot_be_used_is_named(data: ClusterData, words: str) -> None:
@@ -62,6 +67,32 @@ async def test_token_is_read_from_its_file_for_every_request(tmp_path: Path) -> 
                 file.write_text(token)
                 await admin.clusters.list()
                 assert web.last.headers["Authorization"] == f"Bearer {token}"
+
+
+@pytest.mark.parametrize("named_by", ["record", "plug-in", "plug-in-without-parameters"])
+async def test_certificate_is_shown_to_a_cluster_that_asks_for_one(tmp_path: Path, named_by: str) -> None:
+    authority = Authority(tmp_path)
+    server, ours = authority.issue("server"), authority.issue("ours")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.file))
+    context.load_cert_chain(*server)
+    context.verify_mode = ssl.CERT_REQUIRED
+    files = {
+        "broker_client_certificate_file_path": str(ours.certificate),
+        "broker_client_key_file_path": str(ours.key),
+    }
+    values: dict[str, Any] = {
+        "record": files,
+        "plug-in": {
+            "authentication_plugin": TLS,
+            "authentication_parameters": f"tlsCertFile:{ours.certificate},tlsKeyFile:{ours.key}",
+        },
+        "plug-in-without-parameters": files | {"authentication_plugin": TLS},
+    }[named_by]
+    with StubWeb(context) as web:
+        web.answer("GET", "/admin/v2/clusters", ["west"])
+        data = ClusterData(service_url_tls=web.url, broker_client_trust_certs_file_path=str(authority.file), **values)
+        async with connect("west", data) as admin:
+            assert await admin.clusters.list() == ["west"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,78 @@
+"""Certificates for tests: an authority, and what it signs."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+__all__ = ["Authority", "Certificate"]
+
+_DAY = datetime.timedelta(days=1)
+
+
+class Certificate(NamedTuple):
+    """The files of a certificate and its key."""
+
+    certificate: Path
+    key: Path
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name)])
+
+
+@dataclass
+class Authority:
+    """Signs certificates, which lie in its directory; ``file`` is its own, to be trusted."""
+
+    directory: Path
+    _key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
+
+    def __post_init__(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.file.write_bytes(self._signed(self._own_name, self._key, authority=True))
+
+    @property
+    def _own_name(self) -> str:
+        return str(self.directory)[-64:]  # no longer in X.509, and two authorities must differ
+
+    @property
+    def file(self) -> Path:
+        return self.directory / "authority.pem"
+
+    def issue(self, common_name: str, *, password: bytes | None = None, expired: bool = False) -> Certificate:
+        """A certificate for a client of that name, or for a server on 127.0.0.1; the key is in PKCS #8."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        encryption = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
+        files = Certificate(self.directory / f"{common_name}.pem", self.directory / f"{common_name}.key")
+        files.certificate.write_bytes(self._signed(common_name, key, expired=expired))
+        files.key.write_bytes(
+            key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+        )
+        return files
+
+    def _signed(
+        self, common_name: str, key: ec.EllipticCurvePrivateKey, *, authority: bool = False, expired: bool = False
+    ) -> bytes:
+        end = datetime.datetime.now(datetime.UTC) + (-_DAY if expired else _DAY)
+        alternative = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        signed = (
+            x509.CertificateBuilder()
+            .subject_name(_name(common_name))
+            .issuer_name(_name(self._own_name))
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(end - 2 * _DAY)
+            .not_valid_after(end)
+            .add_extension(alternative, critical=False)
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        return signed.public_bytes(serialization.Encoding.PEM)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from interpulse.broker.binary.eager import begun
 from interpulse.broker.binary.failures import asker_of, refusal, request_id_of
 from interpulse.broker.binary.output import Output
+from interpulse.broker.binary.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
 from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands
@@ -85,7 +86,6 @@ class ClientConnection(asyncio.Protocol):
         """Who the client is; None while authentication is off."""
         self.pending_publishes = 0
         self.pending_bytes = 0
-        self.held_by_publishes = False
         self.opening_producers: dict[int, asyncio.Task[None]] = {}
         self.opening_consumers: dict[int, asyncio.Task[None]] = {}
         self._handlers = handlers
@@ -95,12 +95,10 @@ class ClientConnection(asyncio.Protocol):
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed_producers: dict[int, float] = {}  # when, oldest first
         self._transport: asyncio.Transport
+        self._reading: Reading
         self._coming: Iterator[Frame] = iter(())  # of the read that is being handled
         self._unhandled: list[Frame] = []  # came with others in one read, and wait until we go on
-        self._held_by_requests = False
-        self._held_by_rate = False
         self._throttle_timer: asyncio.TimerHandle | None = None  # when we go on after a publish rate held us
-        self._held_by_output = False
         self._output_high = False
         self._sign_of_life: asyncio.Future[bool] | None = None
         self._keep_alive_timer: asyncio.TimerHandle | None = None
@@ -110,6 +108,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, but does not inherit from it
         self._transport.set_write_buffer_limits(high=_OUTPUT_BYTES_HIGH, low=_OUTPUT_BYTES_LOW)
+        self._reading = Reading(self._transport)
         self.output = Output(self.loop, self._transport)
         peer = transport.get_extra_info("peername")
         self.address = f"/{peer[0]}:{peer[1]}" if peer else ""
@@ -139,9 +138,7 @@ class ClientConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._output_high = False
-        if self._held_by_output:
-            self._held_by_output = False
-            self._read_again()
+        self._reading.release(OUTPUT)
         for open_consumer in list(self.consumers.values()):
             open_consumer.consumer.resume()
         for watcher in self.topic_watchers.values():
@@ -231,9 +228,8 @@ class ClientConnection(asyncio.Protocol):
 
     def publishes_answered(self) -> None:
         """Fewer entries are pending: read again if that was what we waited for."""
-        if self.held_by_publishes and self._publishes_below(self.limits.pending_publishes_max // 2 + 1):
-            self.held_by_publishes = False
-            self._read_again()
+        if PUBLISHES in self._reading.held_by and self._publishes_below(self.limits.pending_publishes_max // 2 + 1):
+            self._reading.release(PUBLISHES)
 
     def throttle(self, wait_ms: int) -> None:
         """Handle and read nothing more of this client for so long. Of several waits the longest counts; 0 ends it."""
@@ -243,8 +239,7 @@ class ClientConnection(asyncio.Protocol):
         if timer is None:
             if wait_ms:
                 self._unhandled = [*self._coming]
-                self._stop_reading()
-                self._held_by_rate = True
+                self._reading.hold(RATE)
                 self._throttle_timer = self.loop.call_at(until, self._unthrottle)
         elif not wait_ms or until > timer.when():
             timer.cancel()
@@ -271,7 +266,7 @@ class ClientConnection(asyncio.Protocol):
         """Ask the client for a sign of life; drop it if there is none. One that waits for us is not suspected."""
         if self.lost:
             return False
-        if self._held_by_requests or self.held_by_publishes or self._held_by_rate:
+        if self._reading.held_by & {REQUESTS, PUBLISHES, RATE}:
             return True
         if self._sign_of_life is None:
             self._sign_of_life = self.loop.create_future()
@@ -325,17 +320,15 @@ class ClientConnection(asyncio.Protocol):
 
     def _request_answered(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if self._held_by_requests and len(self._tasks) <= _REQUESTS_MAX // 2:
-            self._held_by_requests = False
-            self._read_again()
+        if REQUESTS in self._reading.held_by and len(self._tasks) <= _REQUESTS_MAX // 2:
+            self._reading.release(REQUESTS)
             self.loop.call_soon(self.data_received, b"")
 
     def _unthrottle(self) -> None:
         self._throttle_timer = None
         self.data_received(b"")
         if self._throttle_timer is None:
-            self._held_by_rate = False
-            self._read_again()
+            self._reading.release(RATE)
 
     def _start(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
         answered = self._answered(command, work)
@@ -370,31 +363,15 @@ class ClientConnection(asyncio.Protocol):
         """Stop reading while what the client has made us hold is above its limits."""
         if self.lost:
             return
-        if not self.held_by_publishes and not self._publishes_below(self.limits.pending_publishes_max):
-            self._stop_reading()
-            self.held_by_publishes = True
-        if self._unhandled and not self._held_by_requests and self._throttle_timer is None:
-            self._stop_reading()
-            self._held_by_requests = True
-        if self._output_high and not self._held_by_output and self.output.bytes_waiting > _OUTPUT_BYTES_MAX:
-            self._stop_reading()
-            self._held_by_output = True
-
-    @property
-    def _held(self) -> bool:
-        """We do not read from this client now."""
-        return self.held_by_publishes or self._held_by_requests or self._held_by_output or self._held_by_rate
+        if not self._publishes_below(self.limits.pending_publishes_max):
+            self._reading.hold(PUBLISHES)
+        if self._unhandled and self._throttle_timer is None:
+            self._reading.hold(REQUESTS)
+        if self._output_high and self.output.bytes_waiting > _OUTPUT_BYTES_MAX:
+            self._reading.hold(OUTPUT)
 
     def _publishes_below(self, count: int) -> bool:
         return self.pending_publishes < count and self.pending_bytes < self.limits.pending_publish_bytes_max
-
-    def _stop_reading(self) -> None:
-        if not self._held:
-            self._transport.pause_reading()
-
-    def _read_again(self) -> None:
-        if not self._held and not self._transport.is_closing():
-            self._transport.resume_reading()
 
     def _send_own(self) -> None:
         """What the protocol itself says: CONNECTED, PING, PONG."""
@@ -404,7 +381,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _tick(self) -> None:
         try:
-            self._protocol.tick(self.loop.time(), reading=not self._held)
+            self._protocol.tick(self.loop.time(), reading=not self._reading.held_by)
         except RemoteProtocolError as error:
             self.drop(str(error))
             return

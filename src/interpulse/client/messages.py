@@ -106,14 +106,15 @@ def messages_of(
         message_id = MessageId(ledger, entry_id, partition)
         if first_chunk is not None:
             message_id = ChunkMessageId(*message_id, first_chunk)
-        yield _single(entry, plain, message_id, topic, redelivery_count, encrypted)
+        yield _message(entry, metadata, plain, message_id, topic, redelivery_count, encrypted=encrypted)
         return
     count = metadata.num_messages_in_batch
     for index, (one, payload) in enumerate(unpack_batch(plain, count)):
         if one.compacted_out:
             continue
         message_id = MessageId(ledger, entry_id, partition, index)
-        yield _batched(entry, one, bytes(payload), message_id, topic, redelivery_count)
+        behind = count - 1 - index
+        yield _message(entry, one, bytes(payload), message_id, topic, redelivery_count, behind=behind)
 
 
 def _plain_payload(entry: ParsedEntry) -> bytes:
@@ -123,46 +124,20 @@ def _plain_payload(entry: ParsedEntry) -> bytes:
     return decompress(entry.metadata.compression, entry.payload, size)
 
 
-def _single(
-    entry: ParsedEntry, payload: bytes, message_id: MessageId, topic: str, redelivery_count: int, encrypted: bool
-) -> Message:
-    metadata = entry.metadata
-    broker = entry.broker_metadata
-    return Message(
-        id=message_id,
-        topic=topic,
-        content=None if metadata.null_value else payload,
-        key=metadata.partition_key if metadata.HasField("partition_key") else None,
-        key_is_binary=metadata.partition_key_b64_encoded,
-        ordering_key=metadata.ordering_key if metadata.HasField("ordering_key") else None,
-        properties={pair.key: pair.value for pair in metadata.properties},
-        publish_time_ms=metadata.publish_time,
-        event_time_ms=metadata.event_time,
-        producer_name=metadata.producer_name,
-        sequence_id=metadata.sequence_id,
-        schema_version=metadata.schema_version if metadata.HasField("schema_version") else None,
-        replicated_from=metadata.replicated_from if metadata.HasField("replicated_from") else None,
-        deliver_at_ms=metadata.deliver_at_time if metadata.HasField("deliver_at_time") else None,
-        redelivery_count=redelivery_count,
-        index=broker.index if broker is not None and broker.HasField("index") else None,
-        broker_publish_time_ms=_broker_time(entry),
-        is_encrypted=encrypted,
-        batch_size=metadata.num_messages_in_batch if entry.is_batch else 0,
-    )
-
-
-def _batched(
+def _message(
     entry: ParsedEntry,
-    one: pb.SingleMessageMetadata,
+    one: pb.MessageMetadata | pb.SingleMessageMetadata,
     payload: bytes,
     message_id: MessageId,
     topic: str,
     redelivery_count: int,
+    *,
+    encrypted: bool = False,
+    behind: int = 0,
 ) -> Message:
+    """``one`` says what the messages of a batch have each for itself; ``behind``: how many of them come after it."""
     metadata = entry.metadata
     broker = entry.broker_metadata
-    count = metadata.num_messages_in_batch
-    counted = broker is not None and broker.HasField("index")
     sequence_id = one.sequence_id if one.HasField("sequence_id") else metadata.sequence_id + message_id.batch_index
     return Message(
         id=message_id,
@@ -180,10 +155,10 @@ def _batched(
         replicated_from=metadata.replicated_from if metadata.HasField("replicated_from") else None,
         deliver_at_ms=metadata.deliver_at_time if metadata.HasField("deliver_at_time") else None,
         redelivery_count=redelivery_count,
-        index=broker.index - count + 1 + message_id.batch_index if broker is not None and counted else None,
+        index=broker.index - behind if broker is not None and broker.HasField("index") else None,
         broker_publish_time_ms=_broker_time(entry),
-        is_encrypted=False,
-        batch_size=count,
+        is_encrypted=encrypted,
+        batch_size=metadata.num_messages_in_batch if entry.is_batch else 0,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.compaction import COMPACTION_CURSOR
 from interpulse.broker.live.limits import TopicLimits
-from interpulse.broker.live.producer import ProducerSet
+from interpulse.broker.live.producer_set import ProducerSet
 from interpulse.broker.live.subscription import Subscription
 from interpulse.broker.live.timeline import bytes_after, position_leaving, publish_time_of
 from interpulse.model.errors import NotFound

@@ -30,7 +30,8 @@ from interpulse.broker.live.entries import EntryFacts, sticky_slot_of
 from interpulse.broker.live.key_owners import KeyOwners
 from interpulse.broker.live.limits import TopicLimits
 from interpulse.broker.live.measures import LimitMeasure, Measured, SubscriptionMeasure, TopicMeasure, summed
-from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
+from interpulse.broker.live.producer import PendingPublish, Producer
+from interpulse.broker.live.producer_set import ProducerSet
 from interpulse.broker.live.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic import TopicHost

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
-if TYPE_CHECKING:
-    from interpulse.broker.live.non_persistent import NonPersistentSubscription, NonPersistentTopic
+from interpulse.broker.live.api import SubType
+from interpulse.broker.live.consumer import Consumer
+from interpulse.broker.live.limits import TopicLimits
+from interpulse.broker.live.producer_set import ProducerSet
+from interpulse.broker.live.stats import TrafficMeter
 
-__all__ = ["internal_stats", "stats", "subscription_stats"]
+__all__ = ["ShownSubscription", "ShownTopic", "internal_stats", "stats", "subscription_stats"]
 
 _NOTHING_STORED: Final[dict[str, Any]] = {
     "averageMsgSize": 0.0,
@@ -68,7 +72,37 @@ _NO_CURSOR: Final[dict[str, Any]] = {
 }
 
 
-def stats(topic: NonPersistentTopic) -> dict[str, Any]:
+class ShownSubscription(Protocol):
+    """What statistics look at of a subscription."""
+
+    dropped: TrafficMeter
+    sub_type: SubType
+
+    @property
+    def consumers(self) -> Sequence[Consumer]: ...
+
+    @property
+    def out(self) -> TrafficMeter:
+        """What was sent since the subscription is there."""
+
+
+class ShownTopic(Protocol):
+    """What statistics look at of a topic."""
+
+    created_ms: int
+    entries_added: int
+    gone: TrafficMeter
+    """What was sent to subscriptions that are gone."""
+    limits: TopicLimits
+    producers: ProducerSet
+    published: TrafficMeter
+    """By producers that are gone."""
+
+    @property
+    def subscriptions(self) -> Mapping[str, ShownSubscription]: ...
+
+
+def stats(topic: ShownTopic) -> dict[str, Any]:
     """``NonPersistentTopicStats``: counters since the topic was loaded, rates of the last period."""
     producers = sorted(topic.producers.by_name.values(), key=lambda each: each.name)
     shown = {name: subscription_stats(topic.subscriptions[name]) for name in sorted(topic.subscriptions)}
@@ -91,7 +125,7 @@ def stats(topic: NonPersistentTopic) -> dict[str, Any]:
     }
 
 
-def subscription_stats(subscription: NonPersistentSubscription) -> dict[str, Any]:
+def subscription_stats(subscription: ShownSubscription) -> dict[str, Any]:
     """``NonPersistentSubscriptionStats``."""
     consumers = subscription.consumers
     out = subscription.out
@@ -107,7 +141,7 @@ def subscription_stats(subscription: NonPersistentSubscription) -> dict[str, Any
     }
 
 
-def internal_stats(topic: NonPersistentTopic) -> dict[str, Any]:
+def internal_stats(topic: ShownTopic) -> dict[str, Any]:
     """As `PersistentTopicInternalStats` of a topic that stores nothing."""
     return {
         "entriesAddedCounter": topic.entries_added,

@@ -33,7 +33,8 @@ from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplica
 from interpulse.broker.live.entries import EntryFacts, FactsCache, facts_of, metadata_of
 from interpulse.broker.live.limits import TopicLimits
 from interpulse.broker.live.measures import Measured
-from interpulse.broker.live.producer import PendingPublish, Producer, ProducerSet
+from interpulse.broker.live.producer import PendingPublish, Producer
+from interpulse.broker.live.producer_set import ProducerSet
 from interpulse.broker.live.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.read_room import ReadRoom
 from interpulse.broker.live.retention import trim_before

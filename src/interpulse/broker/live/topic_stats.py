@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from interpulse.broker.live import subscription_stats
-from interpulse.broker.live.compaction import COMPACTION_CURSOR
-from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
+from interpulse.broker.live.backlog_quota import BacklogKeeper
+from interpulse.broker.live.compaction import COMPACTION_CURSOR, Compaction
+from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication
+from interpulse.broker.live.limits import TopicLimits
 from interpulse.broker.live.measures import (
     LimitMeasure,
     Measured,
@@ -15,17 +18,15 @@ from interpulse.broker.live.measures import (
     TopicMeasure,
     summed,
 )
-from interpulse.broker.live.stats import iso_time, sum_of
+from interpulse.broker.live.producer_set import ProducerSet
+from interpulse.broker.live.stats import TrafficMeter, iso_time, sum_of
 from interpulse.broker.live.subscription import Subscription
 from interpulse.broker.live.timeline import bytes_after, publish_time_of
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
-from interpulse.storage.api import CompactedLedger
+from interpulse.storage.api import CompactedLedger, Log, LogEntry
 
-if TYPE_CHECKING:
-    from interpulse.broker.live.topic import Topic
-
-__all__ = ["add_earliest_times", "internal_stats", "measure", "stats"]
+__all__ = ["ShownTopic", "add_earliest_times", "internal_stats", "measure", "stats"]
 
 _NEVER_IN_TOPICS = dict.fromkeys(
     (
@@ -57,7 +58,48 @@ _NEVER_IN_SUBSCRIPTIONS = dict.fromkeys(
 """The same: filters of entries, dispatch rates of whole brokers."""
 
 
-def stats(topic: Topic) -> dict[str, Any]:
+class ShownTopic(Protocol):
+    """What statistics look at of a topic."""
+
+    compaction: Compaction
+    created_ms: int
+    entries_added: int
+    last_publish_ms: int
+    limits: TopicLimits
+    log: Log
+    producers: ProducerSet
+    published: TrafficMeter
+    """By producers that are gone."""
+
+    @property
+    def backlog_keeper(self) -> BacklogKeeper: ...
+
+    @property
+    def chunk_published(self) -> bool: ...
+
+    @property
+    def deduplication(self) -> Deduplication | None: ...
+
+    @property
+    def pending_count(self) -> int:
+        """Publishes that wait for the log."""
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]: ...
+
+    @property
+    def topic_epoch(self) -> int | None: ...
+
+    def last_durable(self) -> Position: ...
+
+    def remote_of(self, subscription: str) -> str | None:
+        """The remote cluster if this is a replication cursor."""
+
+    async def read_entry(self, position: Position) -> LogEntry:
+        """One entry; raises NotFound if it does not exist (any more)."""
+
+
+def stats(topic: ShownTopic) -> dict[str, Any]:
     """``TopicStats``: counters in messages and bytes since the topic was loaded, rates of the last period."""
     producers = sorted(topic.producers.by_name.values(), key=lambda each: each.name)
     subscriptions = {name: topic.subscriptions[name] for name in sorted(topic.subscriptions)}
@@ -108,7 +150,7 @@ def stats(topic: Topic) -> dict[str, Any]:
     } | ({} if topic.topic_epoch is None else {"topicEpoch": topic.topic_epoch})
 
 
-def measure(topic: Topic) -> Measured:
+def measure(topic: ShownTopic) -> Measured:
     """What metrics show."""
     own: dict[str, SubscriptionMeasure] = {}
     replication: dict[str, ReplicationMeasure] = {}
@@ -137,7 +179,7 @@ def measure(topic: Topic) -> Measured:
     return Measured(summed(figures, own), own, replication, limits, topic.compaction.measure())
 
 
-def _limits(topic: Topic) -> LimitMeasure:
+def _limits(topic: ShownTopic) -> LimitMeasure:
     backlog = topic.backlog_keeper.stats()
     return LimitMeasure(
         topic.limits.publish_throttled,
@@ -149,13 +191,13 @@ def _limits(topic: Topic) -> LimitMeasure:
     )
 
 
-def _subscription(topic: Topic, subscription: Subscription) -> dict[str, Any]:
+def _subscription(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
     body = subscription_stats.stats(subscription, topic.last_durable())
     behind = bytes_after(topic.log.ledgers, subscription.cursor.mark_delete) if body["msgBacklog"] else 0
     return body | _NEVER_IN_SUBSCRIPTIONS | {"backlogSize": behind}
 
 
-async def add_earliest_times(topic: Topic, body: dict[str, Any]) -> None:
+async def add_earliest_times(topic: ShownTopic, body: dict[str, Any]) -> None:
     """Say in `stats` when the oldest message was published that a subscription waits for; -1 if it waits for none."""
     for name, figures in body["subscriptions"].items():
         figures["earliestMsgPublishTimeInBacklog"] = await _earliest_time(topic, name)
@@ -163,7 +205,7 @@ async def add_earliest_times(topic: Topic, body: dict[str, Any]) -> None:
     body["earliestMsgPublishTimeInBacklogs"] = min((each for each in times if each >= 0), default=0)
 
 
-async def _earliest_time(topic: Topic, subscription: str) -> int:
+async def _earliest_time(topic: ShownTopic, subscription: str) -> int:
     cursor = topic.subscriptions[subscription].cursor if subscription in topic.subscriptions else None
     if cursor is None or not cursor.backlog(topic.last_durable()):
         return -1
@@ -174,7 +216,7 @@ async def _earliest_time(topic: Topic, subscription: str) -> int:
         return -1  # it was acknowledged and trimmed meanwhile
 
 
-def _replication(topic: Topic, subscription: Subscription) -> dict[str, Any]:
+def _replication(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
     """``ReplicatorStats``; "out" is what the replication job took, ``connected`` whether it is here now."""
     out = subscription_stats.sent(subscription)
     consumers = subscription.consumers
@@ -192,7 +234,7 @@ def _replication(topic: Topic, subscription: Subscription) -> dict[str, Any]:
     }
 
 
-def internal_stats(topic: Topic) -> dict[str, Any]:
+def internal_stats(topic: ShownTopic) -> dict[str, Any]:
     """``PersistentTopicInternalStats``. As in Pulsar, the current ledger stands in the list with 0 entries."""
     ledgers = topic.log.ledgers
     current = ledgers[-1] if ledgers and not topic.log.terminated else None
@@ -229,7 +271,7 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
     }
 
 
-def _cursor(topic: Topic, subscription: Subscription) -> dict[str, Any]:
+def _cursor(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
     """``messagesConsumedCounter`` counts as Pulsar's does: below zero while entries wait from before the loading."""
     consumed = topic.entries_added - subscription.cursor.backlog(topic.last_durable())
     return subscription_stats.internal_stats(subscription) | {"messagesConsumedCounter": consumed}

@@ -92,6 +92,8 @@ class RemoteTopics:
         self._creation_allowed = creation_allowed
         self._recheck_seconds = recheck_seconds
         self._pairs: dict[TopicName, dict[str, _Pair]] = {}
+        self._away: dict[str, _Pair] = {}
+        """Who saw last that a cluster cannot be reached; while it is silent the others wait long for their turn."""
         self._replicated: set[NamespaceName] = set()
         self._changed_namespaces: set[NamespaceName] = set()
         self._changed_topics: set[TopicName] = set()
@@ -132,7 +134,12 @@ class RemoteTopics:
     def state(self, topic: TopicName, cluster: str) -> RemoteState | None:
         """How far the topic is on a cluster, None if it is not replicated to it."""
         pair = self._pairs.get(topic.base, {}).get(cluster)
-        return None if pair is None else pair.state
+        if pair is None:
+            return None
+        is_looked_at = pair.state.ready or pair.state.reason is not None
+        if is_looked_at or cluster not in self._away:
+            return pair.state
+        return self._away[cluster].state._replace(change=None)
 
     # --- what changes
 
@@ -162,6 +169,7 @@ class RemoteTopics:
     def _on_cluster(self, key: str) -> None:
         """Other addresses or credentials: tried at once."""
         cluster = key.removeprefix(f"{keys.CLUSTERS}/")
+        self._away.pop(cluster, None)
         for pairs in self._pairs.values():
             if cluster in pairs:
                 pairs[cluster].woken.set()
@@ -211,9 +219,7 @@ class RemoteTopics:
         """Begin the pairs that are wanted, end the others."""
         wanted, kept = await self._remotes_of(topic), self._pairs.setdefault(topic, {})
         for cluster in [each for each in kept if each not in wanted]:
-            task = kept.pop(cluster).task
-            assert task is not None, "a pair is kept from its beginning"
-            task.cancel()
+            self._end(kept.pop(cluster))
         for cluster in wanted:
             if cluster not in kept:
                 pair = _Pair(topic, cluster, RemoteState(self._clock.now_ms()), asyncio.Event())
@@ -221,6 +227,12 @@ class RemoteTopics:
                 kept[cluster] = pair
         if not kept:
             del self._pairs[topic]
+
+    def _end(self, pair: _Pair) -> None:
+        assert pair.task is not None, "a pair is kept from its beginning"
+        pair.task.cancel()
+        if self._away.get(pair.cluster) is pair:
+            del self._away[pair.cluster]
 
     async def _remotes_of(self, topic: TopicName) -> tuple[str, ...]:
         """System topics, such as the ``__change_events`` of another cluster, are compared and created as all others."""
@@ -259,6 +271,7 @@ class RemoteTopics:
         before = pair.state
         since_ms = before.since_ms if before.ready else self._clock.now_ms()
         pair.state = RemoteState(since_ms, ready=True, change=found.change or before.change)
+        self._away.pop(pair.cluster, None)
         if found.change:
             log.info("remote topic provisioned cluster=%s topic=%s what=%s", pair.cluster, pair.topic, found.change)
 
@@ -276,6 +289,10 @@ class RemoteTopics:
             retry_at_ms=now_ms + int(pause * 1000),
             change=before.change,
         )
+        if obstacle.state == "DISCONNECTED":
+            self._away[pair.cluster] = pair
+        else:
+            self._away.pop(pair.cluster, None)
 
 
 def _unless_expected(problem: Exception) -> Exception | None:

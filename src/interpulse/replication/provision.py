@@ -8,7 +8,7 @@ without a decision of an operator is held: `TopicHeld` says why and what would e
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from interpulse.model.errors import (
     CertificateError,
@@ -44,11 +44,14 @@ __all__ = [
     "topic_shape",
 ]
 
+T = TypeVar("T")
 Shape = Callable[[TopicName], Awaitable[Existence]]
 """Says what a base name stands for on one cluster, without creating it."""
 
 _ATTEMPTS_MAX: Final = 5
 """A creation can lose against somebody else's a few times; losing more often means that the two sides fight."""
+_REFUSED: Final = (406, 409, 412, 422)
+"""A cluster that understood, and has a limit, a policy or something else against it."""
 _SCHEMA_REMEDY: Final = (
     "let replicators register schemas there (namespaces set-is-allow-auto-update-schema), relax its schema "
     "compatibility strategy, or delete the schema that stands in the way"
@@ -103,9 +106,12 @@ def obstacle_of(cluster: str, problem: Exception) -> Obstacle:
         )
     elif isinstance(problem, PulsarError) and problem.http_status in (401, 403):
         remedy = (
-            f"give {cluster} credentials that may create topics there (clusters update {cluster} --auth-plugin ..., "
-            "with its addresses: the whole record is replaced)"
+            f"renew the token in its file, or give {cluster} credentials that may create topics there (clusters "
+            f"update {cluster} --auth-plugin ..., with its addresses: the whole record is replaced); it is tried again "
+            "by itself"
         )
+    elif isinstance(problem, PulsarError) and problem.http_status in _REFUSED:
+        remedy = f"end on {cluster} what the reason names, such as a limit; it is tried again by itself"
     reason = str(problem) if isinstance(problem, PulsarError) else f"{type(problem).__name__}: {problem}"
     return Obstacle("HELD", reason, remedy)
 
@@ -140,8 +146,8 @@ class TopicProvisioner:
         refusal: Conflict | None = None
         change: str | None = None
         for _ in range(_ATTEMPTS_MAX):
-            local = await self._source(base)
             remote = await self._remote_shape(base)
+            local = await _of_source(base, self._source(base))  # may change while the remote cluster takes its time
             plan = plan_topic(base, local, remote, may_create=self._creation_allowed)
             if plan.step is ProvisioningStep.CONNECT:
                 return Provisioned(plan.partitions, change)
@@ -205,7 +211,7 @@ async def copy_schemas(
 
     Raises TopicHeld if the remote cluster refuses one: later versions are then not tried, so that their order is kept.
     """
-    for entry in await _schema_history(source, topic):
+    for entry in await _of_source(topic.base, _schema_history(source, topic)):
         try:
             await register(topic.base, entry.schema)
         except IncompatibleSchema as error:
@@ -221,3 +227,15 @@ async def _schema_history(source: AdminClient, topic: TopicName) -> list[SchemaV
         return await source.schemas.history(topic.base)
     except SchemaNotFound:
         return []
+
+
+async def _of_source(base: TopicName, answer: Awaitable[T]) -> T:
+    """What the source says; a failure of it is not to be taken for one of the remote cluster."""
+    try:
+        return await answer
+    except PulsarError as error:
+        raise TopicHeld(
+            str(base),
+            f"the source cluster cannot be asked for {base}: {error}",
+            "see that the source cluster is up, and its log for the reason; it is tried again by itself",
+        ) from error

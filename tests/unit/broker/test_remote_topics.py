@@ -22,7 +22,7 @@ from interpulse.broker.topic_policies import TopicPolicyRecords
 from interpulse.broker.topic_reading import LifecycleSettings
 from interpulse.client.admin import AdminClient
 from interpulse.model.clusters import ClusterData
-from interpulse.model.errors import AlreadyExists, NotConnected, TopicNotFound
+from interpulse.model.errors import AlreadyExists, NotConnected, OperationTimeout, TopicNotFound
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.connect import connect
@@ -34,19 +34,22 @@ P = TopicName.parse("p")
 
 
 class Remote:
-    """Another cluster's admin API in memory; a ``failure`` answers everything."""
+    """Another cluster's admin API in memory; a ``failure`` answers everything, nothing while it is not ``awake``."""
 
     def __init__(self) -> None:
         self.shapes: dict[TopicName, int] = {}
         self.created: list[tuple[TopicName, int]] = []
         self.failure: Exception | None = None
+        self.awake = asyncio.Event()
+        self.awake.set()
+        self.asking_about: Counter[TopicName] = Counter()
         self.asking = self.asking_most = self.asked = 0
         self.web_url = "http://remote"
         self.closed = False
         self.topics = self
 
     async def partitioned_metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
-        await self._answer()
+        await self._answer(topic)
         if topic not in self.shapes:
             raise TopicNotFound(f"Topic {topic} not found")
         return PartitionedTopicMetadata(self.shapes[topic])
@@ -55,19 +58,25 @@ class Remote:
         await self.create_partitioned(topic, 0, local_only=True)
 
     async def create_partitioned(self, topic: TopicName, partitions: int, *, local_only: bool) -> None:
-        await self._answer()
+        await self._answer(topic)
         assert local_only
         if topic in self.shapes:
             raise AlreadyExists("This topic already exists")
         self.shapes[topic] = partitions
         self.created.append((topic, partitions))
 
-    async def _answer(self) -> None:
+    async def _answer(self, topic: TopicName) -> None:
+        assert not self.asking_about[topic], "one question at a time about the same topic"
         self.asked += 1
         self.asking += 1
+        self.asking_about[topic] += 1
         self.asking_most = max(self.asking_most, self.asking)
         await asyncio.sleep(0)
-        self.asking -= 1
+        try:
+            await self.awake.wait()
+        finally:
+            self.asking -= 1
+            self.asking_about[topic] -= 1
         if self.failure is not None:
             raise self.failure
 
@@ -293,6 +302,81 @@ async def test_cluster_that_never_answers_is_given_up_after_a_while(house: House
         await house.topics.stop()
         await house.links.close()
         await gone.wait()
+
+
+async def test_topics_that_wait_for_their_turn_with_a_silent_cluster_say_what_it_is_like(house: House) -> None:
+    """Each question may take as long as it lasts until nobody waits any more, and few are asked at a time."""
+    west = house.remotes["west"]
+    west.failure = OperationTimeout("http://west did not answer within 10 ms")
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.reason(X))
+    west.failure = None
+    west.awake.clear()
+    many = [TopicName.parse(f"t{index}") for index in range(3 * QUESTIONS_MAX)]
+    for topic in many:
+        await house.lifecycle.create_plain(topic)
+    await until(lambda: west.asking == QUESTIONS_MAX)
+    await until(lambda: all(house.topics.state(topic, "west") for topic in many))
+    assert {house.reason(topic) for topic in many} == {"http://west did not answer within 10 ms"}
+    west.awake.set()
+    await until(lambda: all(house.is_ready(topic) for topic in (X, *many)))
+    await house.lifecycle.create_plain(P)
+    await until(lambda: house.topics.state(P, "west"))
+    assert house.reason(P) is None, "the cluster is there again"
+
+
+async def test_topic_about_which_much_is_told_at_once_is_asked_for_by_one_alone(house: House) -> None:
+    west = house.remotes["west"]
+    west.awake.clear()
+    await house.lifecycle.create_partitioned(P, 1)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: west.asking)
+    for partitions in (2, 3):
+        await house.lifecycle.expand(P, partitions)
+        await house.clusters.update("west", ClusterData(service_url=f"http://moved{partitions}:8080"))
+        await house.replicate("east", "north" if partitions == 2 else "east", "west")
+        await until(lambda: not house.topics._changed_namespaces)
+    west.awake.set()
+    await until(lambda: house.is_ready(P))
+    assert west.created == [(P, 3)]
+
+
+async def test_pauses_grow_are_shortened_at_random_and_begin_anew_after_a_success(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: 0)  # so that a time is how far away it is
+    west = house.remotes["west"]
+    pauses: list[int] = []
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    for _ in range(2):
+        west.failure = NotConnected("away")
+        await house.clusters.update("west", ClusterData(service_url=f"http://moved{len(pauses)}:8080"))
+        for _ in range(3):
+            before = house.topics.state(X, "west")
+            await until(lambda: house.reason(X) and house.topics.state(X, "west") is not before)  # noqa: B023
+            state = house.topics.state(X, "west")
+            assert state is not None
+            pauses.append(state.retry_at_ms or 0)
+        west.failure = None
+        await until(lambda: house.is_ready(X))
+    for pause, longest in zip(pauses, (100, 200, 400) * 2, strict=True):
+        assert 0.89 * longest <= pause <= longest, pauses
+    assert any(pause % 100 for pause in pauses), pauses
+
+
+async def test_topic_that_is_there_is_looked_at_again_now_and_then(house: House) -> None:
+    house.topics._recheck_seconds = 0.01
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.is_ready(X))
+    del house.remotes["west"].shapes[X]
+    await until(lambda: house.remotes["west"].created == [(X, 0), (X, 0)])
 
 
 async def test_cluster_that_is_not_registered_is_named(house: House) -> None:

@@ -20,6 +20,7 @@ from interpulse.model.errors import (
     PulsarError,
     RemoteClusterUnavailable,
     SchemaNotFound,
+    TopicLimitReached,
     TopicNotFound,
     UnknownError,
 )
@@ -195,6 +196,33 @@ async def test_cluster_when_unreachable_then_its_error_comes_through() -> None:
         await provisioner(FakeCluster({TOPIC: 2}), Gone()).ensure_topic(TOPIC)
 
 
+async def test_source_when_it_cannot_be_asked_then_the_remote_cluster_is_not_blamed() -> None:
+    class Gone(FakeCluster):
+        async def partitioned_metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
+            raise NotConnected("Cannot reach http://x")
+
+        async def history(self, topic: TopicName) -> list[SchemaVersion]:
+            raise AuthenticationError("token expired")
+
+    target = FakeCluster()
+    with pytest.raises(TopicHeld, match=r"the source cluster cannot be asked for .*Cannot reach http://x"):
+        await provisioner(Gone(), target).ensure_topic(TOPIC)
+    with pytest.raises(TopicHeld, match=r"the source cluster cannot be asked for .*token expired"):
+        await copy_schemas(cast(AdminClient, Gone()), TOPIC, target.upload)
+    assert target.calls == []
+
+
+async def test_topic_when_it_grows_while_the_remote_cluster_takes_its_time_then_is_created_as_it_is_now() -> None:
+    class Slow(FakeCluster):
+        async def partitioned_metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
+            source.shapes[TOPIC] = 4
+            return await super().partitioned_metadata(topic)
+
+    source, target = FakeCluster({TOPIC: 2}), Slow()
+    assert (await provisioner(source, target).ensure_topic(TOPIC)).partitions == 4
+    assert target.calls == [("create", TOPIC, 4, True)]
+
+
 async def test_schemas_when_there_are_none_then_nothing_is_registered() -> None:
     target = FakeCluster()
     await copy_schemas(cast(AdminClient, FakeCluster()), TOPIC, target.upload)
@@ -237,6 +265,8 @@ async def test_cluster_when_it_answers_nonsense_then_is_no_broker() -> None:
         pytest.param(CertificateError("/k.pem is locked"), "HELD", "--tls-key-filepath", id="own-certificate"),
         pytest.param(AuthorizationError("no rights"), "HELD", "credentials", id="not-allowed-there"),
         pytest.param(UnknownError("HTTP 500"), "HELD", "see the log of west", id="fails"),
+        pytest.param(TopicLimitReached("no more"), "HELD", "end on west what the reason names", id="limit"),
+        pytest.param(TopicNotFound("404 page not found"), "HELD", "the address leads there", id="no-broker"),
     ],
 )
 def test_obstacle_has_a_state_a_reason_and_a_remedy(problem: PulsarError, state: str, remedy: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -86,9 +87,9 @@ class PartitionConsumer:
         self._ack_timer: asyncio.TimerHandle | None = None
         self._unpacker = Unpacker(str(topic), topic.partition_index, self._acks)
         self._nacks = RedeliveryTimer(self._ask_again)
-        self._unacked = RedeliveryTimer(self._ask_again) if config.ack_timeout(0) else None
+        self._unacked = RedeliveryTimer(self._ask_again)
         self._letters = letters
-        self._last_chances = LastChances(letters.redeliveries_max) if letters is not None else None
+        self._last_chances = LastChances(math.inf if letters is None else letters.redeliveries_max)
         self._burials: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
@@ -163,7 +164,7 @@ class PartitionConsumer:
         if messages and messages[0].is_encrypted and self._config.crypto_failure_action != "consume":
             self._on_encrypted(message, messages[0], permits)
             return
-        if self._last_chances is not None and messages and self._last_chances.is_over(messages[0]):
+        if messages and self._last_chances.is_over(messages[0]):
             self._bury(messages)
             messages = []
         for one in messages:
@@ -224,10 +225,9 @@ class PartitionConsumer:
     def on_taken(self, message: Message) -> None:
         if not self._durable:
             self._start = Start(message.id)
-        if self._unacked is not None:
-            self._unacked.add(message.id, self._config.ack_timeout(message.redelivery_count))
-        if self._last_chances is not None:
-            self._last_chances.add(message)
+        if timeout_ms := self._config.ack_timeout(message.redelivery_count):
+            self._unacked.add(message.id, timeout_ms)
+        self._last_chances.add(message)
         self._release(1)
 
     def _release(self, permits: int) -> None:
@@ -242,24 +242,20 @@ class PartitionConsumer:
     def acknowledge(self, message: Message) -> None:
         """The application is done with this message. Sent within 100 ms together with others."""
         self._acks.acknowledge(message)
-        if self._unacked is not None:
-            self._unacked.discard(message.id)
+        self._unacked.discard(message.id)
         self._nacks.discard(message.id)
-        if self._last_chances is not None:
-            self._last_chances.discard(message)
+        self._last_chances.discard(message)
         self._schedule_acks()
 
     def acknowledge_cumulative(self, message: Message) -> None:
         """The application is done with everything up to this message. Not for shared subscriptions."""
         self._acks.acknowledge_cumulative(message)
-        if self._unacked is not None:
-            self._unacked.discard_up_to(message.id)
+        self._unacked.discard_up_to(message.id)
         self._schedule_acks()
 
     def negative_acknowledge(self, message: Message) -> None:
         """The application gives the message back; its entry comes again after a delay."""
-        if self._unacked is not None:
-            self._unacked.discard(message.id)
+        self._unacked.discard(message.id)
         self._nacks.add(message.id, self._config.nack_delay(message.redelivery_count))
 
     def _schedule_acks(self) -> None:
@@ -279,8 +275,7 @@ class PartitionConsumer:
     def _ask_again(self, positions: list[Position]) -> None:
         """Shared subscriptions repeat single entries; the others repeat everything unacknowledged, in order."""
         self.flush_acks()
-        if self._last_chances is not None:
-            positions = [position for position in positions if not self._bury(self._last_chances.take(position))]
+        positions = [position for position in positions if not self._bury(self._last_chances.take(position))]
         connection = self._place.connection
         if connection is None or not positions:
             return  # the next connection brings everything unacknowledged anyway
@@ -381,10 +376,8 @@ class PartitionConsumer:
 
     def _forget_deadlines(self) -> None:
         self._nacks.clear()
-        if self._unacked is not None:
-            self._unacked.clear()
-        if self._last_chances is not None:
-            self._last_chances.clear()
+        self._unacked.clear()
+        self._last_chances.clear()
 
     def _stop_timers(self) -> None:
         self._forget_deadlines()

@@ -136,9 +136,12 @@ def _copy(message: Message, properties: Mapping[str, str], deliver_after_ms: int
 
 
 class LastChances:
-    """Messages that the application has for the last time: given back once more, they are dead."""
+    """Messages that the application has for the last time: given back once more, they are dead.
 
-    def __init__(self, redeliveries_max: int) -> None:
+    ``redeliveries_max`` infinite: there is always another chance.
+    """
+
+    def __init__(self, redeliveries_max: float) -> None:
         self._redeliveries_max = redeliveries_max
         self._messages: dict[Position, dict[int, Message]] = {}
 

@@ -55,6 +55,8 @@ class RedeliveryTimer:
 
     def discard_up_to(self, message_id: MessageId) -> None:
         """Neither this message nor any before it need come again."""
+        if not self._queues:
+            return
         position = message_id.position
         self._queues = {
             delay: {key: due for key, due in queue.items() if key >= position} for delay, queue in self._queues.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interpulse.model.clusters import ClusterData
@@ -31,29 +32,46 @@ def broker_url(cluster: str, data: ClusterData) -> str:
 
 
 def _address(cluster: str, data: ClusterData, plain: str | None, encrypted: str | None, field: str) -> str:
-    found = (encrypted or plain) if data.broker_client_tls_enabled else (plain or encrypted)
+    found = _chosen(data, plain, encrypted)
     if not found:
         raise RemoteClusterUnavailable(f"Cluster {cluster} has no {field}; register it with clusters update")
     return found
 
 
+def _chosen(data: ClusterData, plain: str | None, encrypted: str | None) -> str | None:
+    return (encrypted or plain) if data.broker_client_tls_enabled else (plain or encrypted)
+
+
 def credentials_of(cluster: str, data: ClusterData) -> Credentials | None:
-    """Who we are there. The record best names a file: it is read again for every request, and shown to nobody."""
+    """Who we are there. The record best names a file: it is read again for every request, and shown to nobody.
+
+    Where it says nothing else, its certificate is who we are.
+    """
     from interpulse.client.auth import Credentials
 
     try:
-        return Credentials.from_plugin(data.authentication_plugin, data.authentication_parameters)
+        named = Credentials.from_plugin(data.authentication_plugin, data.authentication_parameters)
     except ValueError as error:
         raise RemoteClusterUnavailable(f"Cluster {cluster}: {error}") from error
+    return Credentials("tls", "") if named is None and tls_of(data).certificate_path else named
 
 
 def tls_of(data: ClusterData) -> TlsOptions:
-    """Which certificates are trusted there, and which one is shown."""
+    """Which certificates are trusted there, and which one is shown if the credentials name no other.
+
+    As in Pulsar, the files of a record mean nothing where no address is encrypted.
+    """
     from interpulse.client.tls import TlsOptions
 
-    return TlsOptions(
-        data.broker_client_trust_certs_file_path or None,
-        data.tls_allow_insecure_connection,
+    trusted = TlsOptions(data.broker_client_trust_certs_file_path or None, data.tls_allow_insecure_connection)
+    addresses = (
+        _chosen(data, data.service_url, data.service_url_tls),
+        _chosen(data, data.broker_service_url, data.broker_service_url_tls),
+    )
+    if not any(address.startswith(("https:", "pulsar+ssl:")) for address in addresses if address):
+        return trusted
+    return replace(
+        trusted,
         certificate_path=data.broker_client_certificate_file_path or None,
         key_path=data.broker_client_key_file_path or None,
     )

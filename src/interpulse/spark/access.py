@@ -1,4 +1,5 @@
-"""Who we are on a cluster, and whose certificates are trusted there: small enough to travel to Spark's workers."""
+"""Who we are on a cluster, whose certificates are trusted and which of its addresses are used there: small enough to
+travel to Spark's workers."""
 
 from __future__ import annotations
 
@@ -12,17 +13,29 @@ __all__ = ["Access"]
 
 @dataclass(frozen=True)
 class Access:
-    """``token`` is best a ``file:`` URL: then it is read where it is used, anew for every connection."""
+    """``token`` is best a ``file:`` URL: then it is read where it is used, anew for every connection, as certificates
+    and keys always are. Without a token the certificate is who we are."""
 
     token: str | None = field(default=None, repr=False)
     trust_certs_file: str | None = None
     insecure_allowed: bool = False
     """Trust any certificate."""
+    certificate_file: str | None = None
+    key_file: str | None = None
+    listener_name: str | None = None
+    """By which of its advertised listeners the cluster is reached."""
 
     @property
     def credentials(self) -> Credentials | None:
-        return None if self.token is None else Credentials.token(self.token)
+        if self.token is not None:
+            return Credentials.token(self.token)
+        return Credentials("tls", "") if self.certificate_file is not None else None
 
     @property
     def tls(self) -> TlsOptions:
-        return TlsOptions(self.trust_certs_file, self.insecure_allowed)
+        return TlsOptions(
+            self.trust_certs_file,
+            self.insecure_allowed,
+            certificate_path=self.certificate_file,
+            key_path=self.key_file,
+        )

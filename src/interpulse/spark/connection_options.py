@@ -35,6 +35,27 @@ _ACCESS: Final[Mapping[str, Option]] = {
         aliases=("pulsar.client.tlsAllowInsecureConnection",),
         text="trust any certificate with `pulsar+ssl://`, also one for another host",
     ),
+    "certificate_file": Option(
+        "tlsCertificateFile",
+        str,
+        None,
+        aliases=("pulsar.client.tlsCertificateFilePath",),
+        text="file of the certificate to show with `pulsar+ssl://`, on every machine; without a token it is who we are",
+    ),
+    "key_file": Option(
+        "tlsKeyFile",
+        str,
+        None,
+        aliases=("pulsar.client.tlsKeyFilePath",),
+        text="file of the certificate's key, without a password",
+    ),
+    "listener_name": Option(
+        "listenerName",
+        str,
+        None,
+        aliases=("pulsar.client.listenerName",),
+        text="which of their advertised listeners brokers are reached by",
+    ),
 }
 """By the argument of :class:`Access` that each of them fills."""
 

@@ -155,7 +155,11 @@ class Pipeline:
         if self._session is None:
             access = self.address.access
             config = ClientConfig(
-                self.address.service_url, operation_timeout_ms=10_000, credentials=access.credentials, tls=access.tls
+                self.address.service_url,
+                operation_timeout_ms=10_000,
+                credentials=access.credentials,
+                tls=access.tls,
+                listener_name=access.listener_name,
             )
             self._session = Session(config)
         return self._session

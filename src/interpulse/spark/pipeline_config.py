@@ -43,7 +43,8 @@ class ClusterAddress:
     """One side of the pipeline: its name, ``pulsar://`` and ``http://`` URLs, and how we get in.
 
     ``token`` is best ``file:///path``; ``trust_certs_file`` and ``tls_allow_insecure_connection`` (any certificate is
-    trusted) count where the URLs are encrypted.
+    trusted) count where the URLs are encrypted; ``certificate_file`` and ``key_file`` are shown there, and who we are
+    if there is no token. ``listener_name`` says which advertised listener of its brokers is used.
     """
 
     cluster: str
@@ -52,10 +53,20 @@ class ClusterAddress:
     token: str | None = field(default=None, repr=False)
     trust_certs_file: str | None = None
     tls_allow_insecure_connection: bool = False
+    certificate_file: str | None = None
+    key_file: str | None = None
+    listener_name: str | None = None
 
     @property
     def access(self) -> Access:
-        return Access(self.token, self.trust_certs_file, self.tls_allow_insecure_connection)
+        return Access(
+            self.token,
+            self.trust_certs_file,
+            self.tls_allow_insecure_connection,
+            self.certificate_file,
+            self.key_file,
+            self.listener_name,
+        )
 
     def admin(self) -> AdminClient:
         """A client of the admin API; the caller closes it."""
@@ -167,6 +178,8 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
     spark = _section(SparkSettings, body, "spark", problems)
     _check_selection(select, target, problems)
     _check_loop(source, target, problems)
+    _check_certificate("source", source, problems)
+    _check_certificate("target", target, problems)
     if problems:
         raise PipelineConfigError("; ".join(problems))
     return PipelineConfig(
@@ -288,6 +301,15 @@ def _check_loop(source: ClusterAddress | None, target: ClusterAddress | None, pr
         problems.append(f"source and target are the same cluster {source.cluster}")
     if _hosts(source.service_url) & _hosts(target.service_url):
         problems.append(f"source and target share the broker address {shown_address(source.service_url)}")
+
+
+def _check_certificate(name: str, address: ClusterAddress | None, problems: list[str]) -> None:
+    if address is None or not (address.certificate_file or address.key_file):
+        return
+    if not (address.certificate_file and address.key_file):
+        problems.append(f"[{name}] certificate_file and key_file belong together: name both")
+    if not (address.service_url.startswith("pulsar+ssl:") and address.admin_url.startswith("https:")):
+        problems.append(f"[{name}] certificate_file needs encrypted addresses: pulsar+ssl:// and https://")
 
 
 def _hosts(service_url: str) -> set[str]:

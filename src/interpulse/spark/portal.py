@@ -100,6 +100,7 @@ async def session_for(service_url: str, operation_timeout_ms: int, access: Acces
             backoff_max_ms=2_000,
             credentials=access.credentials,
             tls=access.tls,
+            listener_name=access.listener_name,
         )
         session = sessions[key] = Session(config)
     return session

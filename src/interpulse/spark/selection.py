@@ -123,18 +123,24 @@ async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> C
         return None
     try:
         credentials = credentials_of(remote, data)
-        if credentials is not None and credentials.method != "token":
-            raise RemoteClusterUnavailable(f"Cluster {remote}: messages are replicated with tokens only")
-        tls = tls_of(data)
+        if credentials is not None and credentials.method == "basic":
+            raise RemoteClusterUnavailable(
+                f"Cluster {remote}: messages are replicated with tokens or certificates only"
+            )
+        service_url, admin_url = broker_url(remote, data), web_url(remote, data)
+        tls = tls_of(data).showing(credentials, service_url).showing(credentials, admin_url)
         return ClusterAddress(
             cluster=remote,
-            service_url=broker_url(remote, data),
-            admin_url=web_url(remote, data),
-            token=credentials.source if credentials is not None else None,
+            service_url=service_url,
+            admin_url=admin_url,
+            token=credentials.source if credentials is not None and credentials.method == "token" else None,
             trust_certs_file=tls.trust_certs_path,
             tls_allow_insecure_connection=tls.insecure_allowed,
+            certificate_file=tls.certificate_path,
+            key_file=tls.key_path,
+            listener_name=data.listener_name or None,
         )
-    except RemoteClusterUnavailable as problem:
+    except (RemoteClusterUnavailable, ValueError) as problem:
         log.error("cluster left out cluster=%s reason=%s", remote, problem)
         return None
 

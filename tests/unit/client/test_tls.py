@@ -83,9 +83,7 @@ def test_files_when_they_cannot_be_used_then_are_named_with_the_remedy(
         ("CERTIFICATE_VERIFY_FAILED", True, None),
     ],
 )
-def test_alert_when_about_the_certificate_then_says_which_one(
-    reason: str, shown: bool, words: str | None
-) -> None:
+def test_alert_when_about_the_certificate_then_says_which_one(reason: str, shown: bool, words: str | None) -> None:
     """Most come from a real Pulsar, whose two ports put the same thing differently."""
     error = ssl.SSLError(1, reason)
     error.reason = reason

@@ -18,6 +18,9 @@ def address(cluster, access):
         token=access.token,
         trust_certs_file=access.trust_certs_file,
         tls_allow_insecure_connection=access.insecure_allowed,
+        certificate_file=access.certificate_file,
+        key_file=access.key_file,
+        listener_name=access.listener_name,
     )
 
 
@@ -28,6 +31,8 @@ def address(cluster, access):
         pytest.param(Access("file:///east.jwt", "/east.pem"), Access(), id="source"),
         pytest.param(Access(), Access(insecure_allowed=True), id="target-insecure"),
         pytest.param(Access(insecure_allowed=True), Access(), id="source-insecure"),
+        pytest.param(Access(), Access(None, "/ca.pem", False, "/c.pem", "/k.pem", "outside"), id="target-certificate"),
+        pytest.param(Access(None, "/ca.pem", False, "/c.pem", "/k.pem", "outside"), Access(), id="source-certificate"),
     ],
 )
 async def test_workers_reach_both_clusters_as_the_control_side_does(tmp_path, east, west):
@@ -38,4 +43,6 @@ async def test_workers_reach_both_clusters_as_the_control_side_does(tmp_path, ea
         pipeline = Pipeline(config, admin, target, None, print, "pulsar.repl.west")
         reading = parse_read_options(pipeline._source_options(), Purpose.STREAM_READ)
         writing = parse_write_options(pipeline._sink_options(), Purpose.STREAM_WRITE)
+        assert pipeline.session.config.listener_name == west.listener_name
+        await pipeline.stop()
     assert (reading.access, writing.access, writing.schema_source_access) == (east, west, east)

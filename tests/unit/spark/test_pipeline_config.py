@@ -6,6 +6,7 @@ from interpulse.spark.pipeline_config import PipelineConfigError, load_pipeline_
 
 EAST = {"cluster": "east", "service_url": "pulsar://127.0.0.1:1", "admin_url": "http://127.0.0.1:2"}
 WEST = {"cluster": "west", "service_url": "pulsar://127.0.0.1:3", "admin_url": "http://127.0.0.1:4"}
+CERTIFICATE = {"certificate_file": "/c.pem", "key_file": "/k.pem"}
 GOOD = {
     "pipeline": {"name": "p", "state": "/tmp/p"},
     "source": EAST,
@@ -45,6 +46,8 @@ def test_sizes_and_durations_may_have_units():
         ({"source": {"cluster": "east"}}, "needs service_url, admin_url"),
         ({"source": WEST}, "same cluster west"),
         ({"target": {**WEST, "service_url": EAST["service_url"]}}, "share the broker address"),
+        ({"target": {**WEST, **CERTIFICATE}}, r"\[target\] certificate_file needs encrypted addresses"),
+        ({"source": {**EAST, "key_file": "/k.pem"}}, r"\[source\] certificate_file and key_file belong together"),
         ({"select": {}}, "needs from_policies = true, or namespaces, or topics"),
         ({"select": {"topics": "x"}}, "must be a list"),
         ({"limits": {"tasks": 0}}, "not a positive number"),

@@ -123,6 +123,9 @@ TLS = {
     "broker_service_url_tls": "pulsar+ssl://west:6651",
     "broker_client_trust_certs_file_path": "/ca.pem",
 }
+TLS_PLUGIN = {"authentication_plugin": "org.apache.pulsar.client.impl.auth.AuthenticationTls"}
+FILES = {"broker_client_certificate_file_path": "/c.pem", "broker_client_key_file_path": "/k.pem"}
+SHOWN = {"certificate_file": "/c.pem", "key_file": "/k.pem"}
 
 
 @pytest.mark.parametrize(
@@ -146,6 +149,27 @@ TLS = {
             id="one-tls",
         ),
         pytest.param({"authentication_plugin": "AuthenticationAthenz"}, None, id="cannot-be-used"),
+        pytest.param(
+            TLS | FILES, ("pulsar+ssl://west:6651", "https://west:8443", Access(None, "/ca.pem", **SHOWN)), id="files"
+        ),
+        pytest.param(
+            TLS | TLS_PLUGIN | {"authentication_parameters": "tlsCertFile:/c.pem,tlsKeyFile:/k.pem"},
+            ("pulsar+ssl://west:6651", "https://west:8443", Access(None, "/ca.pem", **SHOWN)),
+            id="tls-plug-in",
+        ),
+        pytest.param(
+            TLS | FILES | TOKEN | {"authentication_parameters": "file:///west.jwt"},
+            ("pulsar+ssl://west:6651", "https://west:8443", Access("file:///west.jwt", "/ca.pem", **SHOWN)),
+            id="token-and-files",
+        ),
+        pytest.param(TLS | TLS_PLUGIN, None, id="tls-plug-in-without-files"),
+        pytest.param(TLS | FILES | {"service_url_tls": None}, None, id="files-and-one-tls"),
+        pytest.param(FILES, ("pulsar://west:6650", "http://west:8080", Access()), id="files-and-no-tls"),
+        pytest.param(
+            {"listener_name": "outside"},
+            ("pulsar://west:6650", "http://west:8080", Access(listener_name="outside")),
+            id="listener",
+        ),
         pytest.param({"service_url": None}, None, id="no-address"),
     ],
 )

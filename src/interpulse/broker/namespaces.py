@@ -14,7 +14,7 @@ from interpulse.model.errors import AlreadyExists, NamespaceNotFound, Preconditi
 from interpulse.model.names import PUBLIC_DEFAULT, SYSTEM_NAMESPACE, NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.rules.bundles import bundles_of_new_namespace
-from interpulse.rules.replication import remote_clusters
+from interpulse.rules.replication import check_namespace_left_by_others, remote_clusters
 from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
 
@@ -119,12 +119,18 @@ class Namespaces:
     async def begin_delete(self, namespace: NamespaceName, *, forced: bool = False) -> None:
         """From now on no topic of the namespace can be created.
 
-        ``forced``: whatever it holds goes with it; this is remembered for whoever has to finish the deletion.
+        ``forced``: whatever it holds goes with it; this is remembered for whoever has to finish the deletion. Raises
+        PreconditionFailed while the namespace is on several clusters.
         """
         if namespace == SYSTEM_NAMESPACE:
             raise PreconditionFailed(f"Cannot delete the namespace {namespace}: the broker needs it")
         remembered = [Put(keys.forced_deletion(namespace), b"")] if forced else []
-        await self.update_policies(namespace, lambda policies: policies.changed(deleted=True), also=remembered)
+
+        def mark(policies: NamespacePolicies) -> NamespacePolicies:
+            check_namespace_left_by_others(namespace, policies)
+            return policies.changed(deleted=True)
+
+        await self.update_policies(namespace, mark, also=remembered)
 
     async def give_up_delete(self, namespace: NamespaceName) -> None:
         """Take the mark back, because the namespace still holds something."""

@@ -85,7 +85,7 @@ class ClusterData:
         for name, key in _CLUSTER_KEYS.items():
             value = body.get(key)
             if value is not None:
-                values[name] = tuple(value) if isinstance(value, list) else value
+                values[name] = tuple(dict.fromkeys(value)) if isinstance(value, list) else value
         return cls(other={key: body[key] for key in _JAVA_KEYS & body.keys() if body[key] is not None}, **values)
 
     def dump(self) -> bytes:
@@ -108,7 +108,9 @@ class TenantInfo:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TenantInfo:
-        return cls(tuple(body.get("adminRoles") or ()), tuple(body.get("allowedClusters") or ()))
+        """Read Pulsar's JSON; both are sets, whatever is repeated."""
+        roles, clusters = (sorted(set(body.get(key) or ())) for key in ("adminRoles", "allowedClusters"))
+        return cls(tuple(roles), tuple(clusters))
 
     def dump(self) -> bytes:
         return json.dumps(self.to_json()).encode()

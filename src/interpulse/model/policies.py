@@ -207,8 +207,8 @@ class NamespacePolicies:
         messaging, understood = read_fields(_MESSAGING_FIELDS, body)
         return cls(
             **messaging,
-            replication_clusters=tuple(sorted(body.get("replication_clusters") or ())),
-            allowed_clusters=tuple(sorted(body.get("allowed_clusters") or ())),
+            replication_clusters=tuple(sorted(set(body.get("replication_clusters") or ()))),
+            allowed_clusters=tuple(sorted(set(body.get("allowed_clusters") or ()))),
             auto_topic_creation=AutoTopicCreation.from_json(auto_topics) if auto_topics else None,
             auto_subscription_creation_allowed=auto_subscriptions.get("allowAutoSubscriptionCreation")
             if auto_subscriptions

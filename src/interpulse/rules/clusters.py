@@ -28,13 +28,17 @@ _ADDRESSES: Final = (
 )
 """Field, schemes, and how Pulsar describes it. An empty text stands for no address."""
 
+_PROXY_PROTOCOLS: Final = ("SNI",)
+
 
 def check_cluster_data(cluster: ClusterData) -> None:
-    """Refuse an address that is none of its kind; raises InvalidRequest."""
+    """Refuse an address that is none of its kind, and a proxy that routes in no known way; raises InvalidRequest."""
     for name, schemes, words in _ADDRESSES:
         address = getattr(cluster, name)
         if address and not re.fullmatch(rf"(?:{'|'.join(map(re.escape, schemes))})://[^\s/?#]\S*", address):
             raise InvalidRequest(f"Illegal {words}, not {shown_address(address)[:100]!r}")
+    if cluster.proxy_protocol not in (None, *_PROXY_PROTOCOLS):
+        raise InvalidRequest(f"proxyProtocol must be {_PROXY_PROTOCOLS[0]}, not {cluster.proxy_protocol[:100]!r}")
 
 
 def check_peers(cluster: str, peers: Iterable[str], *, registered: Collection[str]) -> None:

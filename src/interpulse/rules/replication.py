@@ -19,6 +19,7 @@ from interpulse.model.topic_policies import TopicPolicies
 
 __all__ = [
     "check_allowed_clusters",
+    "check_namespace_left_by_others",
     "check_new_namespace_clusters",
     "check_replication_clusters",
     "check_tenant_clusters",
@@ -141,6 +142,19 @@ def check_new_namespace_clusters(
         raise InvalidRequest(
             f"[{namespace}] All replication clusters should be included in allowed clusters. "
             f"Repl clusters: {sorted(replication)}, allowed clusters: {sorted(allowed)}"
+        )
+
+
+def check_namespace_left_by_others(namespace: NamespaceName, policies: NamespacePolicies) -> None:
+    """Refuse the deletion of a namespace that is on several clusters, forced or not; raises PreconditionFailed.
+
+    What is still to be replicated would be lost with it.
+    """
+    clusters = sorted(set(policies.replication_clusters))
+    if len(clusters) > 1 and not policies.deleted:
+        raise PreconditionFailed(
+            f"Cannot delete the global namespace {namespace}. There are still more than one replication clusters "
+            f"configured: {', '.join(clusters)}; leave one of them with set-clusters first"
         )
 
 

@@ -86,6 +86,17 @@ async def test_update_policies_when_refused_stores_nothing(namespaces: Namespace
         await namespaces.update_policies(DEMO, lambda old: old)
 
 
+async def test_delete_namespace_on_several_clusters_is_refused_until_deletion_has_begun(namespaces: Namespaces) -> None:
+    name = NamespaceName.parse("demo/a")
+    await namespaces.create(name, NamespacePolicies(replication_clusters=("east", "west")))
+    for forced in (False, True):
+        with pytest.raises(PreconditionFailed, match="still more than one replication clusters configured: east, west"):
+            await namespaces.begin_delete(name, forced=forced)
+    assert not (await namespaces.get_policies(name)).deleted
+    await namespaces.update_policies(name, lambda policies: policies.changed(deleted=True))
+    await namespaces.begin_delete(name, forced=True)
+
+
 async def test_delete_namespace_marks_it_first(namespaces: Namespaces) -> None:
     await namespaces.create(DEMO, NamespacePolicies())
     await namespaces.begin_delete(DEMO)

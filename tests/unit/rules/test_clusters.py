@@ -19,7 +19,7 @@ from interpulse.rules.clusters import check_cluster_data, check_failure_domain, 
         ClusterData(service_url="http://a:8080,b:8080", service_url_tls="https://a"),
         ClusterData(broker_service_url="pulsar://a:6650", broker_service_url_tls="pulsar+ssl://a:6651"),
         ClusterData(proxy_service_url="pulsar://a"),
-        ClusterData(proxy_service_url="pulsar+ssl://a"),
+        ClusterData(proxy_service_url="pulsar+ssl://a", proxy_protocol="SNI"),
         ClusterData(service_url="http://[::1]:8080"),
     ],
 )
@@ -44,6 +44,11 @@ def test_addresses_that_may_be(cluster: ClusterData) -> None:
 def test_addresses_that_are_refused(field: str, address: str, words: str) -> None:
     with pytest.raises(InvalidRequest, match=f"{words}.*not '{re.escape(address)}'"):
         check_cluster_data(ClusterData(**{field: address}))
+
+
+def test_proxies_route_by_the_names_of_servers_only() -> None:
+    with pytest.raises(InvalidRequest, match="proxyProtocol must be SNI, not 'sni'"):
+        check_cluster_data(ClusterData(proxy_protocol="sni"))
 
 
 def test_peers_are_other_clusters_that_are_registered() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
-from interpulse.model.errors import OperationNotAllowed
+from interpulse.model.errors import Conflict, InvalidRequest, OperationNotAllowed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
 from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
 from interpulse.rules.new_namespace import check_new_policies
@@ -15,6 +15,7 @@ __all__ = ["ROUTES"]
 _DOMAINS_BY_MODE: Final[dict[str, tuple[Domain, ...]]] = {
     "PERSISTENT": (PERSISTENT,),
     "NON_PERSISTENT": (NON_PERSISTENT,),
+    "ALL": (PERSISTENT, NON_PERSISTENT),
 }
 
 
@@ -43,12 +44,14 @@ async def delete_namespace(call: Call) -> Answer:
 
 
 async def list_topics(call: Call) -> Answer:
+    mode = call.query.get("mode", "PERSISTENT").upper()
+    if mode not in _DOMAINS_BY_MODE:
+        raise InvalidRequest(f"mode must be one of {', '.join(_DOMAINS_BY_MODE)}, not {mode[:100]!r}")
     await call.rooms.namespaces.get_policies(call.namespace)
-    domains = _DOMAINS_BY_MODE.get(call.query.get("mode", "PERSISTENT").upper(), (PERSISTENT, NON_PERSISTENT))
     include_system = call.flag("includeSystemTopic")
     names = [
         str(name)
-        for domain in domains
+        for domain in _DOMAINS_BY_MODE[mode]
         for name in await call.rooms.lifecycle.list_topics(call.namespace, domain, include_system=include_system)
     ]
     return answer_json(names)
@@ -60,7 +63,14 @@ async def get_bundles(call: Call) -> Answer:
 
 
 async def unload(call: Call) -> Answer:
-    await call.rooms.bundles.unload(call.namespace, call.param_or_none("bundle"))
+    """Close topics. A destination is asked for with a bundle only, as in Pulsar, and there is one that it can be."""
+    bundle, destination = call.param_or_none("bundle"), call.query.get("destinationBroker")
+    broker = call.rooms.addresses().broker_id
+    if bundle is not None and destination not in (None, broker):
+        raise Conflict(
+            f"Not allowed unload namespace bundle to inactive destination broker {destination}: there is {broker}"
+        )
+    await call.rooms.bundles.unload(call.namespace, bundle)
     return DONE
 
 

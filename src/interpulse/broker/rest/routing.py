@@ -1,7 +1,7 @@
 """Which handler a path belongs to.
 
 The paths form a tree of parts; a literal part wins over one that varies. Paths are matched as they were sent: a topic
-name may hold an encoded slash.
+name may hold an encoded slash. One slash at the end makes no difference, as in Pulsar.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Router:
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """The route, and the varying parts by name; raises NotFound or MethodNotAllowed."""
-        parts = path.split("/")[1:]
+        parts = path.removesuffix("/").split("/")[1:]
         allowed: set[str] = set()
         found = _find(self._root, method, parts, 0, [], allowed)
         if found is not None:

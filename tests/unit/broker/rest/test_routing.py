@@ -32,6 +32,7 @@ ROUTER = Router(
     ("method", "path", "name", "params"),
     [
         ("GET", "/namespaces/demo", "list_namespaces", {"tenant": "demo"}),
+        ("GET", "/namespaces/demo/", "list_namespaces", {"tenant": "demo"}),
         ("GET", "/namespaces/demo/a/topics", "list_topics", {"tenant": "demo", "namespace": "a"}),
         (
             "GET",
@@ -64,7 +65,9 @@ def test_path_finds_its_handler(method: str, path: str, name: str, params: dict[
     assert (route.handler.__name__, found) == (name, params)
 
 
-@pytest.mark.parametrize("path", ["/", "", "/namespaces", "/namespaces/", "/topic/demo/a/x", "/persistent/demo//x"])
+@pytest.mark.parametrize(
+    "path", ["/", "", "/namespaces", "/namespaces/", "/namespaces/demo//", "/topic/demo/a/x", "/persistent/demo//x"]
+)
 def test_path_nobody_has_is_not_found(path: str) -> None:
     with pytest.raises(NotFound):
         ROUTER.find("GET", path)

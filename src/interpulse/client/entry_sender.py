@@ -72,6 +72,11 @@ class EntrySender(AsyncCloses):
         return self._lane.last_sequence_id
 
     @property
+    def schema(self) -> SchemaInfo | None:
+        """What it was opened with last: the caller's schema, or the one the topic had."""
+        return self._lane.schema
+
+    @property
     def schema_version(self) -> bytes:
         """The version that the broker gave the schema, empty without one."""
         return self._lane.schema_version

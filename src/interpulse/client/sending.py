@@ -95,6 +95,7 @@ class SendingLane:
         self.topic = topic
         self.name = request.name or ""
         self.last_sequence_id = -1
+        self.schema = request.schema
         self.schema_version = b""
         self.message_bytes_max = 0
         self._session = session
@@ -150,11 +151,12 @@ class SendingLane:
         """Called by the attachment: open the producer, and send what is unconfirmed."""
         if self._place.is_returning:
             self._epoch += 1
-        frame = partial(self._producer_frame, schema=await self._schema_at(connection))
+        schema = await self._schema_at(connection)
+        frame = partial(self._producer_frame, schema=schema)
         answer = (await connection.producers.open(self._id, self, frame)).producer_success
         self.name = answer.producer_name
         self.last_sequence_id = max(self.last_sequence_id, answer.last_sequence_id)
-        self.schema_version = answer.schema_version
+        self.schema, self.schema_version = schema, answer.schema_version
         self.message_bytes_max = connection.message_bytes_max
         if answer.HasField("topic_epoch"):
             self._topic_epoch = answer.topic_epoch

@@ -2,7 +2,8 @@
 
 Entries pass through opaque: a batch stays one batch, compressed and encrypted as it was. Only the metadata grows. In
 protobuf the last occurrence of a scalar field wins and repeated fields add up, so the marks are appended to the raw
-metadata without re-encoding it. Only transactional entries are parsed and written anew, because fields have to go.
+metadata without re-encoding it. Only where fields have to go (transactions, schema versions that the target does not
+know) is it parsed and written anew.
 
 What is appended, and why: the broker rebuilds its de-duplication state from the *stored* producer name and highest
 sequence id while live checks use those of the SEND command, so both must say the same, or repeats slip through after
@@ -79,16 +80,14 @@ class EntryMarker:
         sequence_id: int,
         schema_version: bytes | None = None,
     ) -> bytes:
-        """The metadata to write; ``metadata`` is ``raw`` parsed. ``schema_version`` replaces the one inside."""
-        if metadata.HasField("txnid_least_bits") or metadata.HasField("txnid_most_bits"):
-            raw = _without_transaction(raw)
+        """The metadata to write; ``metadata`` is ``raw`` parsed, ``schema_version`` the one on the target if any."""
         number = _varint(sequence_id)
         place = b"%d:%d" % position
         original = b"%d" % metadata.sequence_id
         producer = metadata.producer_name
-        marked = b"".join(
+        return b"".join(
             (
-                raw,
+                _for_target(raw, metadata, schema_version),
                 self._constant,
                 number,
                 _POSITION_HEADS[len(place)],
@@ -100,9 +99,6 @@ class EntryMarker:
                 number,
             )
         )
-        if schema_version is not None:
-            marked = b"%b\x82\x01%b%b" % (marked, _varint(len(schema_version)), schema_version)
-        return marked
 
     def _producer_property(self, name: str) -> bytes:
         """A topic has few producers; should it have very many, the memory of them starts anew."""
@@ -112,18 +108,36 @@ class EntryMarker:
         return encoded
 
 
-def renumber(raw: bytes, producer_name: str, sequence_id: int) -> bytes:
-    """Metadata of an entry that is published anew, under another name and number; everything else stays."""
-    number = _varint(sequence_id)
-    return b"".join((raw, _text_field(1, producer_name), b"\x10", number, b"\xc0\x01", number))
+def renumber(
+    raw: bytes,
+    metadata: pb.MessageMetadata,
+    producer_name: str,
+    sequence_id: int,
+    schema_version: bytes | None = None,
+) -> bytes:
+    """The metadata of an entry that is published anew: under another name, its messages counted from ``sequence_id``.
+
+    ``metadata`` is ``raw`` parsed, ``schema_version`` the one where it is published, if any.
+    """
+    highest = sequence_id + metadata.num_messages_in_batch - 1
+    kept = _for_target(raw, metadata, schema_version)
+    return b"".join((kept, _text_field(1, producer_name), b"\x10", _varint(sequence_id), b"\xc0\x01", _varint(highest)))
 
 
-def _without_transaction(raw: bytes) -> bytes:
-    metadata = pb.MessageMetadata.FromString(raw)
-    metadata.ClearField("txnid_least_bits")
-    metadata.ClearField("txnid_most_bits")
-    cleared: Any = metadata.SerializePartialToString()
-    return bytes(cleared)
+def _for_target(raw: bytes, metadata: pb.MessageMetadata, schema_version: bytes | None) -> bytes:
+    """What only counts where the entry comes from goes: its transaction, and the number of its schema."""
+    if metadata.HasField("schema_version") and schema_version is None:
+        raw = _without(raw, "schema_version", *_TRANSACTION)
+    elif metadata.HasField("txnid_least_bits") or metadata.HasField("txnid_most_bits"):
+        raw = _without(raw, *_TRANSACTION)
+    return raw if schema_version is None else b"%b\x82\x01%b%b" % (raw, _varint(len(schema_version)), schema_version)
+
+
+def _without(raw: bytes, *fields: str) -> bytes:
+    metadata: Any = pb.MessageMetadata.FromString(raw)
+    for name in fields:
+        metadata.ClearField(name)
+    return bytes(metadata.SerializePartialToString())
 
 
 def _varint(number: int) -> bytes:
@@ -152,6 +166,7 @@ def _property_heads(key: str) -> list[bytes]:
 
 
 _SHORT = 64
+_TRANSACTION = ("txnid_least_bits", "txnid_most_bits")
 _PRODUCERS_MAX = 1000
 _POSITION_HEADS = _property_heads(SOURCE_POSITION)
 _SEQUENCE_HEADS = _property_heads(ORIGINAL_SEQUENCE)

@@ -85,7 +85,7 @@ class Target(Protocol):
         """Sequence ids stored under a name behind a position, and where."""
 
     async def schema_version(self, topic: str, version: bytes) -> bytes | None:
-        """The version on the target for one of the source; None: leave the entry's own."""
+        """The version on the target for one of the source; None: the entry is written without one."""
 
 
 @dataclass

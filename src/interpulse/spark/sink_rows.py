@@ -103,11 +103,12 @@ def entry_rows(batch: pa.RecordBatch, topic: str | None) -> EntryRows:
 
 
 class OutgoingMessage(NamedTuple):
-    """One message to publish; ``key_is_text`` keeps a STRING key a text key."""
+    """One message to publish. A STRING key stays a text key; ``is_text`` says that the value was a STRING."""
 
     topic: str
     partition: int | None
     value: bytes | None
+    is_text: bool
     key: bytes | None
     key_is_text: bool
     event_time_ms: int
@@ -147,6 +148,7 @@ def _outgoing(row: Mapping[str, Any], topic: str | None, key_is_text: bool) -> O
         topic=target,
         partition=row["__partition"],
         value=_as_bytes(row["value"]),
+        is_text=isinstance(row["value"], str),
         key=_as_bytes(key),
         key_is_text=key_is_text,
         event_time_ms=row["__eventTime"] or 0,
@@ -168,9 +170,12 @@ def build_messages(
     publish_time_ms: int,
     batched: bool,
     codec: pb.CompressionType.ValueType,
+    schema_version: bytes = b"",
 ) -> bytes:
     """One entry out of messages with consecutive sequence ids; a single one if not ``batched``."""
     metadata = pb.MessageMetadata(producer_name=producer_name, sequence_id=sequence_id, publish_time=publish_time_ms)
+    if schema_version:
+        metadata.schema_version = schema_version
     first = messages[0]
     if batched:
         metadata.num_messages_in_batch = len(messages)

@@ -1,15 +1,19 @@
-"""What must hold on the target before the first entry of a topic that is there is sent: it de-duplicates."""
+"""What must hold on the target before the first entry of a topic is sent: it is there, and de-duplicates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from interpulse.client.admin import AdminClient
-from interpulse.model.errors import AuthorizationError, NamespaceNotFound, NotFound
+from interpulse.client.session import Session
+from interpulse.model.errors import AuthorizationError, InvalidRequest, NamespaceNotFound, NotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.provision import TopicHeld
 
-__all__ = ["check_deduplicating", "ensure_deduplication"]
+__all__ = ["check_deduplicating", "check_takes_entries", "ensure_deduplication", "is_deduplicating"]
+
+_DEDUPLICATING: Final = (None, "enabled", "initialized", "recovering")
 
 
 async def ensure_deduplication(target: AdminClient, topic: TopicName, *, may_enable: bool) -> bool:
@@ -54,8 +58,31 @@ async def check_deduplicating(target: AdminClient, names: Sequence[str]) -> None
     """The switch takes a moment to reach loaded topics; raises TopicHeld until the topics say that it did."""
     for name in names:
         try:
-            status = (await target.topics.stats(name)).get("deduplicationStatus")
+            status = await _deduplication_status(target, name)
         except NotFound:
             continue  # not loaded yet: it will read the policy when it is
-        if status is not None and str(status).lower() not in ("enabled", "initialized", "recovering"):
+        if status not in _DEDUPLICATING:
             raise TopicHeld(name, f"de-duplication of {name} is {status} yet", "it is looked at again by itself")
+
+
+async def is_deduplicating(target: AdminClient, name: str) -> bool:
+    """Whether a loaded topic-partition de-duplicates, by whichever policy."""
+    return await _deduplication_status(target, name) in _DEDUPLICATING
+
+
+async def _deduplication_status(target: AdminClient, name: str) -> str | None:
+    """In small letters; None from a broker that does not say."""
+    status = (await target.topics.stats(name)).get("deduplicationStatus")
+    return None if status is None else str(status).lower()
+
+
+async def check_takes_entries(session: Session, topic: str) -> None:
+    """Producers create what is not there: entries go to a topic that is, and for a partitioned one to its partitions.
+
+    (Those of a partition that is not there brokers refuse themselves.) Raises TopicNotFound or InvalidRequest.
+    """
+    name = TopicName.parse(topic)
+    if not name.is_partition and await session.lookup.partitions(name, create=False):
+        raise InvalidRequest(
+            f"{topic} is partitioned: entries go to one of its partitions, such as {name.partition(0)}"
+        )

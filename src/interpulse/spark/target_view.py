@@ -1,4 +1,4 @@
-"""The cluster written to, as lanes need it: named senders, reading back, schema versions."""
+"""The cluster written to, as lanes need it: named senders, reading back."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import asyncio
 
 from interpulse.client.entries import EntryReader
 from interpulse.client.entry_sender import EntrySender
-from interpulse.client.lookup import VersionedSchema, store_schema
 from interpulse.client.sending import Receipt
 from interpulse.client.session import Session
-from interpulse.model.errors import MetadataError
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.lanes import LaneState, starting_lane
+from interpulse.spark.target_schemas import TargetSchemas
 from interpulse.wire.ids import signed
 
 __all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]
@@ -65,10 +64,9 @@ class BrokerTarget:
         self, session: Session, *, window_bytes: int, takeover_timeout_ms: int, source: Session | None
     ) -> None:
         self._session = session
-        self._source = source
         self._window_bytes = window_bytes
         self._takeover_timeout_ms = takeover_timeout_ms
-        self._versions: dict[tuple[TopicName, bytes], bytes | None] = {}
+        self._schemas = TargetSchemas(session, source)
         self._producer_name: str | None = None
 
     async def open_lane(self, topic: str, producer_name: str) -> SenderLane:
@@ -105,27 +103,7 @@ class BrokerTarget:
         return found
 
     async def schema_version(self, topic: str, version: bytes) -> bytes | None:
-        """Registers the schema on the target when it is met for the first time. Raises IncompatibleSchema."""
-        name = TopicName.parse(topic)
-        key = (name.base, version)
-        if key not in self._versions:
-            self._versions[key] = await self._translated(name, version)
-        return self._versions[key]
-
-    async def _translated(self, name: TopicName, version: bytes) -> bytes | None:
-        if self._source is None:
-            return None
-        found = await self._source.lookup.schema(name.base, version)
-        if found is None:
-            raise MetadataError(
-                f"{name.base}: the source does not know schema version {version.hex()} of its own entries"
-            )
-        return await self._stored(name, found)
-
-    async def _stored(self, name: TopicName, found: VersionedSchema) -> bytes:
-        """On a topic that holds entries: Pulsar finds none of the name of a partitioned one here."""
-        connection = await self._session.connect(name)
-        return await store_schema(connection, name, found.schema, producer_name=self._producer_name)
+        return await self._schemas.version(topic, version, producer_name=self._producer_name)
 
 
 async def last_position(session: Session, topic: TopicName) -> Position:

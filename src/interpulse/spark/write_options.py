@@ -44,7 +44,13 @@ class WriteOptions:
     mode: str = option(
         "mode", one_of("message", "entry"), "message", text="`entry` writes rows of entry mode as they are"
     )
-    value_schema: str = option("valueSchema", one_of("raw"), "raw", text="`raw`: column `value`, BINARY or STRING")
+    value_schema: str = option(
+        "valueSchema",
+        one_of("raw"),
+        "raw",
+        text="`raw`: `value` holds the payload, BINARY or when writing also STRING (the only one yet). Written under "
+        "the schema that the topic has, which the bytes must fit",
+    )
     delivery_guarantee: str = option(
         "deliveryGuarantee",
         one_of("at-least-once", "exactly-once"),

@@ -10,43 +10,23 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState
 from interpulse.spark.options import OptionError
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.write_options import WriteOptions
+from interpulse.spark.written import TopicWritten
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["PulsarBatchWriter", "PulsarStreamWriter", "TopicWritten", "WrittenMessage"]
+__all__ = ["PulsarBatchWriter", "PulsarStreamWriter", "WrittenMessage"]
 
 log = logging.getLogger(__name__)
-
-
-class TopicWritten(NamedTuple):
-    """What one task wrote to one topic-partition."""
-
-    topic: str
-    sequence_id: int = NO_SEQUENCE
-    last_position: Position = EARLIEST
-    claimed: int = NO_SEQUENCE
-    entries: int = 0
-    messages: int = 0
-    bytes: int = 0
-    replays: int = 0
-    skipped: tuple[tuple[str, int], ...] = ()
-    after: Position = EARLIEST
-    held: str | None = None
-
-    @property
-    def lane_state(self) -> LaneState:
-        return LaneState(self.sequence_id, self.last_position, self.claimed)
 
 
 class WrittenMessage(WriterCommitMessage):

@@ -13,6 +13,7 @@ from interpulse.replication.copy import (
     SKIP_REPLICATED,
     SOURCE_POSITION,
     EntryMarker,
+    renumber,
     skip_reason,
     source_position_of,
 )
@@ -66,7 +67,7 @@ def test_everything_else_stays(producer, sequence, ledger, entry, properties):
         uuid="u",
         deliver_at_time=9,
     )
-    copy = marked(source, Position(ledger, entry), ledger << 32 | entry)
+    copy = marked(source, Position(ledger, entry), ledger << 32 | entry, schema_version=source.schema_version)
     assert source_position_of(copy) == Position(ledger, entry)
     for name in ("replicated_from", "highest_sequence_id"):
         copy.ClearField(name)
@@ -80,6 +81,22 @@ def test_schema_version_is_replaced_when_one_is_given():
         marked(metadata(schema_version=b"\0" * 8), schema_version=b"\0" * 7 + b"\x05").schema_version
         == b"\0" * 7 + b"\x05"
     )
+
+
+def test_schema_version_without_one_on_the_target_is_left_out():
+    copy = marked(metadata(schema_version=b"\0" * 8, partition_key="key"))
+    assert not copy.HasField("schema_version")
+    assert copy.partition_key == "key"
+
+
+def test_entry_published_anew_keeps_everything_but_name_numbers_and_transaction():
+    source = metadata(num_messages_in_batch=3, partition_key="key", txnid_least_bits=1, schema_version=b"\0" * 8)
+    raw = source.SerializeToString()
+    again = pb.MessageMetadata.FromString(renumber(raw, source, "anew", 40, b"\1" * 8))
+    assert (again.producer_name, again.sequence_id, again.highest_sequence_id) == ("anew", 40, 42)
+    assert again.schema_version == b"\1" * 8
+    assert not again.HasField("txnid_least_bits")
+    assert (again.partition_key, again.publish_time) == ("key", 1)
 
 
 def test_transaction_marks_are_removed():

@@ -1,0 +1,26 @@
+"""What the sink writes to topics with schemas, on a real Pulsar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpulse.testing import InProcessBroker
+from tests.client_scenarios import Cluster
+from tests.interop.real_pulsar import Address
+from tests.sink_scenarios import (
+    write_entries_only_to_topics_that_are_there,
+    write_entries_with_schemas_of_their_source,
+    write_messages_with_the_schema_of_their_topic,
+)
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+
+async def test_sink_on_a_real_pulsar_that_wants_schemas(real_pulsar: Address, tmp_path: Path) -> None:
+    cluster = Cluster(real_pulsar.service_url, real_pulsar.web_url)
+    await write_messages_with_the_schema_of_their_topic(cluster)
+    await write_entries_only_to_topics_that_are_there(cluster)
+    with InProcessBroker(tmp_path) as source:
+        await write_entries_with_schemas_of_their_source(cluster, Cluster(source.service_url, source.web_url))

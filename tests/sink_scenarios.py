@@ -1,0 +1,130 @@
+"""What writing to topics with schemas does on a broker that wants them of producers: on ours and on a real Pulsar."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+
+from interpulse.client.admin import AdminClient
+from interpulse.client.client import Client
+from interpulse.model.errors import IncompatibleSchema, InvalidRequest, NotAllowed, TopicNotFound
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType, version_from_bytes, version_to_bytes
+from interpulse.spark.sink import write_rows
+from interpulse.spark.write_options import parse_write_options
+from interpulse.spark.written import TopicWritten
+from interpulse.wire import pulsar_api_pb2 as pb
+from tests.client_scenarios import Cluster
+
+__all__ = [
+    "write_entries_only_to_topics_that_are_there",
+    "write_entries_with_schemas_of_their_source",
+    "write_messages_with_the_schema_of_their_topic",
+]
+
+RECORD = b"\x02\x02a"
+"""The Avro record ``{"name": "a"}``."""
+
+
+def avro(*fields: str) -> SchemaInfo:
+    described = [{"name": name, "type": ["null", "string"], "default": None} for name in fields]
+    return SchemaInfo(SchemaType.AVRO, json.dumps({"type": "record", "name": "r", "fields": described}).encode())
+
+
+async def prepared(cluster: Cluster, schemas: Mapping[str, Sequence[SchemaInfo]]) -> NamespaceName:
+    """A namespace that enforces schema validation, with a topic of one partition per name."""
+    namespace = NamespaceName.parse(f"public/sink-{uuid4().hex[:8]}")
+    async with AdminClient(cluster.web_url) as admin:
+        await admin.namespaces.create(namespace)
+        await admin.namespaces.set_schema_validation_enforced(namespace, True)
+        for name, versions in schemas.items():
+            topic = TopicName.parse(f"persistent://{namespace}/{name}")
+            await admin.topics.create_partitioned(topic, 1)
+            for schema in versions:
+                await admin.schemas.upload(topic, schema)
+    return namespace
+
+
+def write(cluster: Cluster, columns: Mapping[str, Any], **options: str) -> list[TopicWritten]:
+    given = parse_write_options({"service.url": cluster.service_url, **options})
+    return write_rows(given, iter([pa.record_batch(columns)]), {})
+
+
+async def stored(cluster: Cluster, topic: str) -> list[tuple[bytes | None, int | None]]:
+    """The messages of the only partition, with the versions of their schemas."""
+    found = []
+    async with Client(cluster.service_url) as client:
+        reader = await client.create_reader(f"{topic}-partition-0")
+        while await reader.has_message_available():
+            message = await reader.read_next()
+            version = message.schema_version
+            found.append((message.content, version_from_bytes(version) if version else None))
+    return found
+
+
+async def write_messages_with_the_schema_of_their_topic(cluster: Cluster) -> None:
+    schemas = {"records": [avro("name"), avro("name", "size")], "texts": [SchemaInfo(SchemaType.STRING)], "plain": []}
+    namespace = await prepared(cluster, schemas)
+    records, texts, plain = (f"persistent://{namespace}/{name}" for name in schemas)
+
+    write(cluster, {"value": [RECORD]}, topic=records, batchingMaxMessages="1")
+    write(cluster, {"value": [RECORD, None]}, topic=records)
+    assert await stored(cluster, records) == [(RECORD, 1), (RECORD, 1), (None, 1)]
+    write(cluster, {"value": ["a"]}, topic=texts)
+    assert await stored(cluster, texts) == [(b"a", 0)]
+    write(cluster, {"value": ["a"]}, topic=plain)
+    assert await stored(cluster, plain) == [(b"a", None)]
+
+    with pytest.raises(IncompatibleSchema, match="schema of type AVRO, column value holds text"):
+        write(cluster, {"value": ["a"]}, topic=records)
+
+
+async def write_entries_with_schemas_of_their_source(cluster: Cluster, source: Cluster) -> None:
+    namespace = await prepared(cluster, {"translated": [], "bare": []})
+    translated, bare = (f"persistent://{namespace}/{name}" for name in ("translated", "bare"))
+    async with AdminClient(source.web_url) as admin:
+        await admin.namespaces.create(namespace)
+        await admin.topics.create_partitioned(TopicName.parse(translated), 1)
+        for schema in (avro("name"), avro("name", "size")):
+            await admin.schemas.upload(TopicName.parse(translated), schema)
+
+    second = {"schema_version": version_to_bytes(1), "txnid_least_bits": 1, "txnid_most_bits": 2}
+    rows = entries(f"{translated}-partition-0", second, {"marker_type": 10}, {})
+    written = write(cluster, rows, mode="entry", schemaSourceUrl=source.service_url)
+    assert [(each.entries, each.skipped) for each in written] == [(2, (("marker", 1),))]
+    assert await stored(cluster, translated) == [(RECORD, 0), (RECORD, None)]
+
+    write(cluster, entries(f"{bare}-partition-0", second), mode="entry")
+    assert await stored(cluster, bare) == [(RECORD, None)]
+
+
+async def write_entries_only_to_topics_that_are_there(cluster: Cluster) -> None:
+    namespace = await prepared(cluster, {"there": []})
+    for name, refusal in {
+        "absent": TopicNotFound,
+        "there": InvalidRequest,
+        "there-partition-7": TopicNotFound,
+        "absent-partition-0": NotAllowed,
+    }.items():
+        with pytest.raises(refusal, match=name):
+            write(cluster, entries(f"persistent://{namespace}/{name}", {}), mode="entry")
+    async with AdminClient(cluster.web_url) as admin:
+        assert [str(name) for name in await admin.topics.list(namespace)] == [
+            f"persistent://{namespace}/there-partition-0"
+        ]
+
+
+def entries(topic: str, *described: Mapping[str, Any]) -> dict[str, list[Any]]:
+    metadata = [pb.MessageMetadata(producer_name="app", sequence_id=7, publish_time=1, **more) for more in described]
+    return {
+        "__topic": [topic] * len(metadata),
+        "__ledgerId": [1] * len(metadata),
+        "__entryId": list(range(len(metadata))),
+        "__metadata": [each.SerializeToString() for each in metadata],
+        "__payload": [RECORD] * len(metadata),
+    }

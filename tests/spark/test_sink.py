@@ -1,0 +1,29 @@
+"""The sink without a JVM, on our broker."""
+
+import pytest
+
+from interpulse.testing import InProcessBroker
+from tests.client_scenarios import Cluster
+from tests.sink_scenarios import (
+    write_entries_only_to_topics_that_are_there,
+    write_entries_with_schemas_of_their_source,
+    write_messages_with_the_schema_of_their_topic,
+)
+
+
+@pytest.fixture
+def cluster(broker):
+    return Cluster(broker.service_url, broker.web_url)
+
+
+async def test_messages_are_written_with_the_schema_of_their_topic(cluster):
+    await write_messages_with_the_schema_of_their_topic(cluster)
+
+
+async def test_entries_are_written_with_schemas_of_their_source(cluster, tmp_path):
+    with InProcessBroker(tmp_path) as source:
+        await write_entries_with_schemas_of_their_source(cluster, Cluster(source.service_url, source.web_url))
+
+
+async def test_entries_are_written_only_to_topics_that_are_there(cluster):
+    await write_entries_only_to_topics_that_are_there(cluster)

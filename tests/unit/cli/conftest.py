@@ -1,7 +1,7 @@
 """Running commands against a web service whose answers the test chooses."""
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from click.testing import CliRunner, Result
@@ -14,6 +14,12 @@ class RunAdmin(Protocol):
     """Runs one command of the administration."""
 
     def __call__(self, *arguments: str) -> Result: ...
+
+
+class SentBy(Protocol):
+    """Runs a command that prints nothing, and returns method, target and body of its last request."""
+
+    def __call__(self, *arguments: str) -> tuple[str, str, Any]: ...
 
 
 @pytest.fixture
@@ -33,3 +39,15 @@ def run_admin(web: StubWeb) -> RunAdmin:
         return CliRunner().invoke(admin, arguments, prog_name="interpulse-admin", catch_exceptions=False)
 
     return run
+
+
+@pytest.fixture
+def sent_by(web: StubWeb, run_admin: RunAdmin) -> SentBy:
+    """`sent_by("topics", "delete", "t")`, for commands that change something."""
+
+    def sent(*arguments: str) -> tuple[str, str, Any]:
+        result = run_admin(*arguments)
+        assert (result.exit_code, result.output) == (0, "")
+        return web.last[:3]
+
+    return sent

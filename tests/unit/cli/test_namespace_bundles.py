@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from interpulse.cli.admin import admin
 from tests.stub_web import StubWeb
-from tests.unit.cli.conftest import RunAdmin
+from tests.unit.cli.conftest import RunAdmin, SentBy
 
 ROOT = "/admin/v2/namespaces/t/ns"
 BUNDLE = "0x00000000_0x40000000"
@@ -56,12 +56,8 @@ def test_bundles_when_asked_then_are_printed(web: StubWeb, run_admin: RunAdmin) 
         ),
     ],
 )
-def test_bundle_when_split_then_is_asked_for(
-    web: StubWeb, run_admin: RunAdmin, options: str, target: str, body: Any
-) -> None:
-    result = run_admin("namespaces", "split-bundle", "t/ns", *options.split())
-    assert (result.exit_code, result.output) == (0, "")
-    assert (web.last.method, web.last.target, web.last.body) == ("PUT", f"{ROOT}/{target}", body)
+def test_bundle_when_split_then_is_asked_for(sent_by: SentBy, options: str, target: str, body: Any) -> None:
+    assert sent_by("namespaces", "split-bundle", "t/ns", *options.split()) == ("PUT", f"{ROOT}/{target}", body)
 
 
 @pytest.mark.parametrize(
@@ -92,12 +88,8 @@ def test_split_when_arguments_do_not_fit_then_nothing_is_asked(
         (f"unsubscribe t/ns -s s -b {BUNDLE}", f"{BUNDLE}/unsubscribe/s"),
     ],
 )
-def test_subscriptions_of_all_topics_when_changed_then_is_asked_for(
-    web: StubWeb, run_admin: RunAdmin, command: str, target: str
-) -> None:
-    result = run_admin("namespaces", *command.split())
-    assert (result.exit_code, result.output) == (0, "")
-    assert (web.last.method, web.last.target, web.last.body) == ("POST", f"{ROOT}/{target}", None)
+def test_subscriptions_of_all_topics_when_changed_then_is_asked_for(sent_by: SentBy, command: str, target: str) -> None:
+    assert sent_by("namespaces", *command.split()) == ("POST", f"{ROOT}/{target}", None)
 
 
 @pytest.mark.parametrize(("answer", "asked"), [("y\n", 1), ("n\n", 0)])

@@ -6,7 +6,7 @@ import pytest
 
 from interpulse.cli.topic_policies import POLICY_COMMANDS, topic_policies
 from tests.stub_web import StubWeb
-from tests.unit.cli.conftest import RunAdmin
+from tests.unit.cli.conftest import RunAdmin, SentBy
 
 TARGETS = {
     "namespaces": ("t/ns", "/admin/v2/namespaces/t/ns"),
@@ -36,12 +36,14 @@ def body(mode: str, seconds: int, enabled: bool) -> dict[str, Any]:
     ],
 )
 def test_inactive_topics_when_set_then_all_three_are_sent(
-    web: StubWeb, run_admin: RunAdmin, group: str, options: str, sent: dict[str, Any]
+    sent_by: SentBy, group: str, options: str, sent: dict[str, Any]
 ) -> None:
     name, root = TARGETS[group]
-    result = run_admin(group, "set-inactive-topic-policies", name, *options.split())
-    assert (result.exit_code, result.output) == (0, "")
-    assert (web.last.method, web.last.target, web.last.body) == ("POST", f"{root}/inactiveTopicPolicies", sent)
+    assert sent_by(group, "set-inactive-topic-policies", name, *options.split()) == (
+        "POST",
+        f"{root}/inactiveTopicPolicies",
+        sent,
+    )
 
 
 @pytest.mark.parametrize("group", TARGETS)
@@ -156,11 +158,9 @@ OF_BOTH = [
 @pytest.mark.parametrize("group", ["topics", "topicPolicies"])
 @pytest.mark.parametrize(("arguments", "method", "target", "sent"), OF_BOTH, ids=[row[0] for row in OF_BOTH])
 def test_change_when_typed_under_either_name_then_is_asked_for(
-    web: StubWeb, run_admin: RunAdmin, group: str, arguments: str, method: str, target: str, sent: Any
+    sent_by: SentBy, group: str, arguments: str, method: str, target: str, sent: Any
 ) -> None:
-    result = run_admin(group, *arguments.split())
-    assert (result.exit_code, result.output) == (0, "")
-    assert (web.last.method, web.last.target, web.last.body) == (method, f"{T}/{target}", sent)
+    assert sent_by(group, *arguments.split()) == (method, f"{T}/{target}", sent)
 
 
 @pytest.mark.parametrize(
@@ -183,11 +183,9 @@ def test_change_when_typed_under_either_name_then_is_asked_for(
     ],
 )
 def test_change_when_only_one_of_the_two_has_it_then_is_asked_for(
-    web: StubWeb, run_admin: RunAdmin, arguments: str, method: str, target: str, sent: Any
+    sent_by: SentBy, arguments: str, method: str, target: str, sent: Any
 ) -> None:
-    result = run_admin(*arguments.split())
-    assert (result.exit_code, result.output) == (0, "")
-    assert (web.last.method, web.last.target, web.last.body) == (method, f"{T}/{target}", sent)
+    assert sent_by(*arguments.split()) == (method, f"{T}/{target}", sent)
 
 
 @pytest.mark.parametrize(

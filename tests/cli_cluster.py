@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,8 +45,8 @@ class CliCluster:
         return output
 
     def attempt(self, line: str) -> tuple[int, str, str]:
-        """Exit code, standard output and standard error of an administration command."""
-        return _invoke(["admin", "--admin-url", self.web_url, *line.split()])
+        """Exit code, standard output and standard error of an administration command, quoted as in a shell."""
+        return _invoke(["admin", "--admin-url", self.web_url, *shlex.split(line)])
 
     def json(self, line: str) -> Any:
         """The output of a command that prints JSON."""

@@ -6,6 +6,7 @@ Told twice: once the broker makes the plan, once the command line does, as it ha
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,9 +77,36 @@ def test_conflicts_are_printed_with_what_would_end_them(both: tuple[CliCluster, 
         code, output, _ = east.attempt(f"{SET} {options}")
         assert code == 3
         assert "conflicts have to be solved first" in output.splitlines()[0]
-        assert "PARTITIONS_CANNOT_SHRINK" in output
-        assert "expand it here to 8 partitions, or delete it on west" in output
+        assert "west: PARTITIONS_CANNOT_SHRINK" in output
+        assert "expand it here (topics update-partitioned-topic persistent://demo/a/u -p 8)" in output
     assert east.run("namespaces get-clusters demo/a") == "east\n"
+
+
+def conflicts(east: CliCluster) -> list[dict[str, str]]:
+    document = json.loads(east.attempt(f"{SET} --preview -o json")[1])
+    return list(document["clusters"][0]["conflicts"])
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_remedies_when_followed_to_the_letter_end_the_conflicts(
+    both: tuple[CliCluster, CliCluster], here: bool
+) -> None:
+    """Each one has two ways out, the first here and the second there."""
+    east, west = both
+    west.run("namespaces delete demo/a")
+    west.run("tenants delete demo")
+    (missing,) = conflicts(east)
+    for command in reversed(re.findall(r"\((.*?)\)", missing["remedy"])):
+        west.run(command)
+    for name, ours, theirs in (("shrunk", "-p 2", "-p 8"), ("plain here", "", "-p 1"), ("plain there ü", "-p 1", "")):
+        for cluster, shape in ((east, ours), (west, theirs)):
+            kind = "create-partitioned-topic" if shape else "create"
+            cluster.run(f"topics {kind} 'demo/a/{name}' {shape}")
+    assert len(conflicts(east)) == 3
+    for conflict in conflicts(east):
+        commands = re.findall(r"\((topics .*?)\)", conflict["remedy"])
+        (east if here else west).run(commands[0 if here else 1])
+    assert conflicts(east) == []
 
 
 def test_other_forms_hold_the_whole_document(both: tuple[CliCluster, CliCluster]) -> None:

@@ -87,7 +87,7 @@ async def test_adjustment_that_meets_a_conflict_changes_nothing(east: RestBroker
     assert kinds(previewed, "conflicts") == expected
     adjusted = await call(east.web_url, "POST", ADJUST, BOTH)
     assert (adjusted.status, adjusted.json["applied"], kinds(adjusted)) == (409, False, ALL_CHANGES)
-    assert "expand it here to 8 partitions" in adjusted.reason
+    assert "shrunk -p 8), or delete it on west" in adjusted.reason
     assert (await state(west), await stored(east)) == (before, ["east"])
 
 

@@ -17,7 +17,7 @@ from interpulse.model.policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling, adjust, preview
 from interpulse.replication.connect import connect as connect_to
 from interpulse.replication.snapshot import Connect, read_namespace, read_remote
-from interpulse.rules.compatibility import NamespaceSnapshot, compare
+from interpulse.rules.compatibility import NamespaceSnapshot, compare, namespace_missing
 
 __all__ = ["LocalReading", "RemoteComparison"]
 
@@ -86,7 +86,8 @@ class RemoteComparison:
         try:
             remote = await read_remote(cluster, data, namespace, self._connect, only=local.partitions.keys())
         except NamespaceNotFound:
-            return [f"Namespace {namespace} does not exist on cluster {cluster}; create it there first"]
+            missing = namespace_missing(cluster, namespace)
+            return [f"{missing.reason}; {missing.remedy}"]
         except RemoteClusterUnavailable as error:
             return [str(error)]
         return [] if remote is None else compare(cluster, local, remote)

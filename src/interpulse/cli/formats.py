@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeGuard
 
-__all__ = ["FORMATS", "to_json", "to_table", "to_yaml"]
+__all__ = ["FORMATS", "text_width", "to_cell", "to_json", "to_table", "to_yaml"]
 
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./+-]*(://[A-Za-z0-9_./+-]+)?")
 _NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
@@ -71,13 +72,13 @@ def to_table(value: object) -> str:
         return _table_of_list(value)
     if isinstance(value, Mapping):
         return "\n\n".join(_tables_of_object(value))
-    return _cell(value)
+    return to_cell(value)
 
 
 def _tables_of_object(value: Mapping[str, object]) -> Iterator[str]:
     fields = dict(_flat(value, ""))
     lists = {path: item for path, item in fields.items() if _is_table(item)}
-    rows = [[path, _cell(item)] for path, item in fields.items() if path not in lists]
+    rows = [[path, to_cell(item)] for path, item in fields.items() if path not in lists]
     if rows or not lists:
         yield _aligned(["FIELD", "VALUE"], rows)
     for path, items in lists.items():
@@ -91,7 +92,7 @@ def _is_table(value: object) -> TypeGuard[Sequence[object]]:
 def _table_of_list(items: Sequence[object]) -> str:
     rows = [dict(_flat(item, "")) if isinstance(item, Mapping) else {"value": item} for item in items]
     columns = list(dict.fromkeys(column for row in rows for column in row)) or ["value"]
-    cells = [[_cell(row[column]) if column in row else "" for column in columns] for row in rows]
+    cells = [[to_cell(row[column]) if column in row else "" for column in columns] for row in rows]
     return _aligned([column.upper() for column in columns], cells)
 
 
@@ -107,7 +108,7 @@ def _is_word(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and value.isprintable()
 
 
-def _cell(value: object) -> str:
+def to_cell(value: object) -> str:
     """One line, whatever is in it."""
     if _is_word(value):
         return value
@@ -118,8 +119,20 @@ def _cell(value: object) -> str:
 
 def _aligned(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heading, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
-    return "\n".join(_GAP.join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    widths = [max(text_width(line[column]) for line in lines) for column in range(len(heading))]
+    return "\n".join(_GAP.join(map(_filled, line, widths)).rstrip() for line in lines)
+
+
+def _filled(cell: str, width: int) -> str:
+    return cell + " " * (width - text_width(cell))
+
+
+def text_width(text: str) -> int:
+    """Columns on a screen: East Asian characters take two, accents that are characters of their own none."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
+    return len(text) + wide - sum(bool(unicodedata.combining(each)) for each in text)
 
 
 FORMATS: Final = {"json": to_json, "yaml": to_yaml, "table": to_table}

@@ -17,6 +17,7 @@ from interpulse.cli.policy_forms import CLUSTERS
 from interpulse.cli.replication_plan import set_clusters_by_plan
 from interpulse.cli.replication_status import print_status
 from interpulse.cli.running import admin_command
+from interpulse.model.errors import Conflict
 from interpulse.model.names import NamespaceName
 
 if TYPE_CHECKING:
@@ -135,7 +136,12 @@ async def set_clusters(
     if adjusted or previewed:
         await set_clusters_by_plan(admin, namespace, clusters, previewed=previewed)
         return
-    await admin.namespaces.set_replication_clusters(namespace, clusters, partitions_compared=not comparison_skipped)
+    try:
+        await admin.namespaces.set_replication_clusters(namespace, clusters, partitions_compared=not comparison_skipped)
+    except Conflict as error:
+        if not comparison_skipped:
+            error.add_note("if the clusters differ, --preview shows what would make them equal")
+        raise
 
 
 @namespaces.command("get-clusters")

@@ -47,11 +47,14 @@ def _choose(ctx: click.Context, param: click.Parameter, name: str | None) -> Non
         ctx.meta[_CHOSEN] = name
 
 
-def print_value(value: object, own_form: str) -> None:
-    """``own_form``, which is how pulsar-admin prints the value and may be empty, unless another form was chosen."""
+def print_value(value: object, own_form: str, *, tabular: bool = False) -> None:
+    """``own_form``, which is how pulsar-admin prints the value and may be empty, unless another form was chosen.
+
+    With ``tabular`` it is what a table of the value is meant to be.
+    """
     context = click.get_current_context(silent=True)
     chosen = context.meta.get(_CHOSEN) if context else None
-    if chosen is not None:
+    if chosen is not None and not (tabular and chosen == "table"):
         click.echo(FORMATS[chosen](value))
     elif own_form:
         click.echo(own_form)

@@ -7,12 +7,14 @@ to a broker that offers them; with any other one the plan is made here, through 
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.formats import to_table
+from interpulse.cli.formats import text_width, to_cell, to_table
 from interpulse.cli.output import print_value
 from interpulse.cli.running import DIFFERENT, FAILED, open_admin
 from interpulse.model.adjustments import Outcome
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["plan_as_text", "set_clusters_by_plan"]
 
 _EXIT_CODES: Final = {Outcome.READY: 0, Outcome.NEEDS_ADJUSTMENT: FAILED, Outcome.CONFLICT: DIFFERENT}
+_NAMED_MAX: Final = 10
+"""So many topics that are nobody's trouble are named; more would push what matters off the screen."""
 
 
 async def set_clusters_by_plan(
@@ -37,8 +41,20 @@ async def set_clusters_by_plan(
         plan = await admin.namespaces.adjust_for_replication(namespace, clusters, previewed=previewed)
     else:
         plan = await _plan_from_here(admin, namespace, clusters, settings, previewed=previewed)
-    print_value(plan, plan_as_text(plan))
-    click.get_current_context().exit(0 if plan.get("applied") else _EXIT_CODES[Outcome(plan["outcome"])])
+    print_value(plan, plan_as_text(plan, _screen_width()), tabular=True)
+    click.get_current_context().exit(_exit_code(plan))
+
+
+def _exit_code(plan: Mapping[str, Any]) -> int:
+    outcome = Outcome(plan["outcome"])
+    if plan.get("applied"):
+        return 0
+    return FAILED if plan.get("applied") is False and outcome is Outcome.READY else _EXIT_CODES[outcome]
+
+
+def _screen_width() -> int | None:
+    """Columns; None where nobody looks at a screen."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 async def _plan_from_here(
@@ -86,15 +102,36 @@ async def _enabling(
     return Enabling(namespace, local_cluster, wanted, {name: registered[name] for name in compared})
 
 
-def plan_as_text(plan: Mapping[str, Any]) -> str:
-    """The plan for people: what came of it, the changes, the conflicts with what would end them."""
-    tables = (
-        ("Changes", [row for cluster in plan["clusters"] for row in _change_rows(cluster)]),
-        ("Conflicts", [row for cluster in plan["clusters"] for row in _conflict_rows(cluster)]),
-    )
-    parts = [_headline(plan), *(f"{title}\n{to_table(rows)}" for title, rows in tables if rows)]
-    notes = [note for cluster in plan["clusters"] for note in _notes(cluster)]
+def plan_as_text(plan: Mapping[str, Any], width: int | None = None) -> str:
+    """The plan for people: what came of it, the changes, the conflicts with what would end them.
+
+    Changes are a table where no line of it is longer than ``width``, else paragraphs as the conflicts are.
+    """
+    changes = [row for cluster in plan["clusters"] for row in _change_rows(cluster)]
+    conflicts = [row for cluster in plan["clusters"] for row in _conflict_rows(cluster)]
+    notes = list(_notes(plan))
+    parts = [_headline(plan)]
+    if changes:
+        parts.append(f"Changes ({len(changes)})\n{_changes_as_text(changes, width)}")
+    if conflicts:
+        parts.append(f"Conflicts ({len(conflicts)})\n{_paragraphs(conflicts)}")
     return "\n\n".join([*parts, "\n".join(notes)] if notes else parts)
+
+
+def _changes_as_text(rows: Sequence[Mapping[str, str]], width: int | None) -> str:
+    table = to_table(rows)
+    fits = width is None or all(text_width(line) <= width for line in table.splitlines())
+    return table if fits else _paragraphs(rows)
+
+
+def _paragraphs(rows: Sequence[Mapping[str, str]]) -> str:
+    """The first two fields of a row are its heading."""
+    lines = []
+    for row in rows:
+        (_, cluster), (_, heading), *rest = row.items()
+        lines.append(f"{cluster}: {to_cell(heading)}")
+        lines += [f"  {key}: {to_cell(value)}" for key, value in rest]
+    return "\n".join(lines)
 
 
 def _headline(plan: Mapping[str, Any]) -> str:
@@ -134,11 +171,23 @@ def _conflict_rows(cluster: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         }
 
 
-def _notes(cluster: Mapping[str, Any]) -> Iterator[str]:
+def _notes(plan: Mapping[str, Any]) -> Iterator[str]:
+    local, requested = plan["localCluster"], plan["requestedClusters"]
+    if local not in requested:
+        yield f"Nothing was compared, as {local} is not in the list: {plan['namespace']} would not be served there."
+    elif requested != [local] and not plan["clusters"]:
+        yield "Nothing was compared, as no cluster is new in the list; namespaces replication-status says how it goes."
+    for cluster in plan["clusters"]:
+        yield from _cluster_notes(cluster)
+
+
+def _cluster_notes(cluster: Mapping[str, Any]) -> Iterator[str]:
     if cluster["skipReason"] and not cluster["conflicts"]:
         yield f"{cluster['cluster']} was not compared: {cluster['skipReason']}."
-    for each in cluster["info"]:
-        yield f"{each['topic']} exists on {cluster['cluster']} only."
+    for each in cluster["info"][:_NAMED_MAX]:
+        yield f"{to_cell(each['topic'])} exists on {cluster['cluster']} only."
+    if more := len(cluster["info"][_NAMED_MAX:]):
+        yield f"So do {more} more topics, which -o json lists."
 
 
 def _subject(change: Mapping[str, Any]) -> str:

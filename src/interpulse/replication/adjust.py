@@ -72,6 +72,20 @@ async def adjust(
         plan = await _apply(enabling, plan, connect)
         if plan.applied is False:
             return plan
+    try:
+        return await _finish(enabling, plan, local, connect, store)
+    except PulsarError as error:  # here, where the clusters are stored; what was done there has to be told
+        return _refused(plan, f"The replication clusters could not be stored: {error}", error.http_status)
+
+
+async def _finish(
+    enabling: Enabling,
+    plan: AdjustmentPlan,
+    local: NamespaceReading,
+    connect: Connect,
+    store: Callable[[], Awaitable[None]],
+) -> AdjustmentPlan:
+    if plan.outcome is Outcome.NEEDS_ADJUSTMENT:
         left = await preview(enabling, local, connect)
         if left.outcome is not Outcome.READY:
             return _refused(plan, f"After the changes the clusters still differ, or differ again: {_summary(left)}")
@@ -79,8 +93,8 @@ async def adjust(
     return replace(plan, applied=True)
 
 
-def _refused(plan: AdjustmentPlan, reason: str) -> AdjustmentPlan:
-    return replace(plan, applied=False, reason=reason, http_status=Conflict.http_status)
+def _refused(plan: AdjustmentPlan, reason: str, http_status: int = Conflict.http_status) -> AdjustmentPlan:
+    return replace(plan, applied=False, reason=reason, http_status=http_status)
 
 
 def _summary(plan: AdjustmentPlan) -> str:
@@ -105,7 +119,7 @@ async def _plan_cluster(enabling: Enabling, cluster: str, local: NamespaceSnapsh
 
 
 def _unreachable(cluster: str, reason: str) -> ClusterPlan:
-    remedy = f"see that {cluster} is up, its address and our credentials right (clusters get {cluster}), then ask again"
+    remedy = f"see that {cluster} is up, its address (clusters get {cluster}) and our credentials right, then ask again"
     conflict = AdjustmentConflict(ConflictKind.CLUSTER_UNREACHABLE, reason, remedy)
     return ClusterPlan(cluster, conflicts=(conflict,), skip_reason=reason)
 
@@ -122,12 +136,7 @@ async def _apply(enabling: Enabling, plan: AdjustmentPlan, connect: Connect) -> 
             changes, failure = await _apply_all(admin, each.changes)
         clusters.append(replace(each, changes=changes))
         if failure:
-            plan = replace(
-                plan,
-                applied=False,
-                reason=f"Cluster {each.cluster} could not be adjusted: {failure}",
-                http_status=failure.http_status,
-            )
+            plan = _refused(plan, f"Cluster {each.cluster} could not be adjusted: {failure}", failure.http_status)
     return replace(plan, clusters=tuple(clusters))
 
 

@@ -105,6 +105,7 @@ async def read_remote(
         try:
             policies = await reading.policies(namespace)
             if cluster not in {*policies.replication_clusters, *policies.allowed_clusters}:
+                await _check_name(cluster, admin)
                 return None
             return await _snapshot(reading, namespace, policies, only=only)
         except (NamespaceNotFound, TenantNotFound) as error:
@@ -117,6 +118,16 @@ async def read_remote(
             raise RemoteClusterUnavailable(
                 f"Cluster {cluster} at {admin.web_url} cannot be compared: its answers are not those of a broker"
             ) from error
+
+
+async def _check_name(cluster: str, admin: AdminClient) -> None:
+    """A namespace that does not list its cluster is the one it has here, unless the address leads to another cluster.
+
+    Pulsar takes any such cluster for one that shares the configuration store, ours included.
+    """
+    name = (await admin.brokers.runtime_configuration()).get("clusterName", cluster)
+    if name != cluster:
+        raise RemoteClusterUnavailable(f"it is called {name} there, and a cluster is registered under its own name")
 
 
 async def _snapshot(
@@ -132,13 +143,15 @@ async def _snapshot(
     updates = policies.allow_auto_update_schema
     if updates is None:
         updates = settings.get("isAllowAutoUpdateSchemaEnabled", "true") == "true"
+    partitions, left_over = await _partitions(reading, namespace, only, left_overs_counted)
     return NamespaceSnapshot(
         override or broker_auto_creation(settings),
-        await _partitions(reading, namespace, only, left_overs_counted),
+        partitions,
         auto_creation_source="broker" if override is None else "namespace",
         schema_strategy=effective_schema_strategy(policies, settings.get("schemaCompatibilityStrategy", "FULL")),
         auto_update_schema=updates,
         replicator_may_update_schema=updates or policies.allow_auto_update_schema_with_replicator,
+        left_over=left_over,
     )
 
 
@@ -153,7 +166,8 @@ def broker_auto_creation(settings: Mapping[str, str]) -> AutoTopicCreation:
 
 async def _partitions(
     reading: NamespaceReading, namespace: NamespaceName, only: Collection[TopicName] | None, left_overs_counted: bool
-) -> dict[TopicName, int]:
+) -> tuple[dict[TopicName, int], frozenset[TopicName]]:
+    """Counts by base name, and the bases of which only partitions without metadata are left, where these count."""
     stored = await reading.stored(namespace)
     partitioned = await reading.partitioned(namespace)  # behind the partitions: one created meanwhile has its count
     wanted = {name: count for name, count in partitioned.items() if only is None or name in only}
@@ -162,10 +176,9 @@ async def _partitions(
     counts = await _together([_count(reading, name, limit) for name in asked])
     wanted |= dict(zip(asked, counts, strict=True))
     found = {name: count for name, count in wanted.items() if count is not None}
-    for name in stored:
-        if name.partition_index < 0 or left_overs_counted:
-            found.setdefault(name.base, 0)
-    return found
+    found = dict.fromkeys((name for name in stored if name.partition_index < 0), 0) | found
+    left_over = frozenset(name.base for name in stored) - found.keys() if left_overs_counted else frozenset()
+    return dict.fromkeys(left_over, 0) | found, frozenset(left_over)
 
 
 async def _count(reading: NamespaceReading, name: TopicName, limit: asyncio.Semaphore) -> int | None:

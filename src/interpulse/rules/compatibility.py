@@ -9,6 +9,7 @@ partitioned topics, and nothing where neither creates topics.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,14 +25,15 @@ from interpulse.model.adjustments import (
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
 
-__all__ = ["NamespaceSnapshot", "as_override", "compare", "plan_adjustments"]
+__all__ = ["NamespaceSnapshot", "as_override", "compare", "namespace_missing", "plan_adjustments"]
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSnapshot:
     """One namespace on one cluster: the policies in force, and partition counts by base name (0 = plain).
 
-    ``replicator_may_update_schema`` is true wherever producers may.
+    ``replicator_may_update_schema`` is true wherever producers may. ``left_over`` are those of the plain topics that
+    are nothing but partitions without metadata.
     """
 
     auto_creation: AutoTopicCreation
@@ -40,6 +42,7 @@ class NamespaceSnapshot:
     schema_strategy: str = "FULL"
     auto_update_schema: bool = True
     replicator_may_update_schema: bool = True
+    left_over: frozenset[TopicName] = frozenset()
 
 
 def as_override(policy: AutoTopicCreation) -> AutoTopicCreation:
@@ -73,13 +76,14 @@ def plan_adjustments(
     Only the remote namespace is ever changed: neither the source nor the remote brokers. Partition counts only grow.
     """
     if remote is None:
-        return ClusterPlan(cluster, conflicts=(_namespace_missing(cluster, namespace),))
+        return ClusterPlan(cluster, conflicts=(namespace_missing(cluster, namespace),))
     growing, conflicts = [], []
     for topic, here, there in _unequal_topics(local, remote):
         if 0 < there < here:
             growing.append(_grow(topic, here, there))
         else:
-            conflicts.append(_topic_conflict(cluster, topic, here, there))
+            remedy = _way_out(cluster, topic, here, there, left_over=topic in local.left_over)
+            conflicts.append(_topic_conflict(cluster, topic, here, there, remedy))
     remote_only = sorted((each for each in remote.partitions.items() if each[0] not in local.partitions), key=_by_name)
     return ClusterPlan(
         cluster,
@@ -184,15 +188,9 @@ def _grow(topic: TopicName, local: int, remote: int) -> AdjustmentChange:
     )
 
 
-def _topic_conflict(cluster: str, topic: TopicName, local: int, remote: int) -> AdjustmentConflict:
-    shrinking = bool(local and remote)
-    remedy = (
-        f"expand it here to {remote} partitions, or delete it on {cluster}"
-        if shrinking
-        else f"delete it on {cluster} or here, whichever has the wrong shape"
-    )
+def _topic_conflict(cluster: str, topic: TopicName, local: int, remote: int, remedy: str) -> AdjustmentConflict:
     return AdjustmentConflict(
-        ConflictKind.PARTITIONS_CANNOT_SHRINK if shrinking else ConflictKind.TOPIC_TYPE_MISMATCH,
+        ConflictKind.PARTITIONS_CANNOT_SHRINK if local and remote else ConflictKind.TOPIC_TYPE_MISMATCH,
         reason=_topic_difference(cluster, topic, local, remote),
         remedy=remedy,
         topic=topic,
@@ -201,9 +199,27 @@ def _topic_conflict(cluster: str, topic: TopicName, local: int, remote: int) -> 
     )
 
 
-def _namespace_missing(cluster: str, namespace: NamespaceName) -> AdjustmentConflict:
+def _way_out(cluster: str, topic: TopicName, local: int, remote: int, *, left_over: bool) -> str:
+    """What ends a conflict about a topic, as commands that can be copied."""
+    name = shlex.quote(str(topic))
+    if local and remote:
+        way = f"expand it here (topics update-partitioned-topic {name} -p {remote})"
+    elif left_over:
+        way = f"keep what is left of its partitions here (topics create-partitioned-topic {name} -p {remote})"
+    else:
+        way = f"delete it here ({_deletion(name, local)})"
+    return f"{way}, or delete it on {cluster} ({_deletion(name, remote)})"
+
+
+def _deletion(name: str, partitions: int) -> str:
+    return f"topics delete-partitioned-topic {name}" if partitions else f"topics delete {name}"
+
+
+def namespace_missing(cluster: str, namespace: NamespaceName) -> AdjustmentConflict:
+    """The other cluster lacks the namespace. A missing tenant is not told apart: Pulsar does not either."""
     return AdjustmentConflict(
         ConflictKind.NAMESPACE_MISSING,
         reason=f"Namespace {namespace} does not exist on cluster {cluster}",
-        remedy="create it there first",
+        remedy=f"create it there (namespaces create {namespace}), and before it the tenant if that is missing too "
+        f"(tenants create {namespace.tenant})",
     )

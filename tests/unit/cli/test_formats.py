@@ -57,6 +57,7 @@ def test_yaml_when_written_then_means_the_value(value: Any, text: str) -> None:
         ([{"a": 1, "b": {"c": "x"}}, {"a": 22}], "A   B.C\n1   x\n22"),
         ({"a": ["b", "c"], "d": [1, "e"], "f": []}, 'FIELD  VALUE\na      b, c\nd      [1, "e"]\nf      []'),
         ({"a": [{"b": 1}, {"c": 2}]}, "a:\nB  C\n1\n   2"),
+        ([{"a": "東", "b": 1}, {"a": "e\u0301x", "b": 2}], "A   B\n東  1\ne\u0301x  2"),
         ({"a": "two\nlines"}, 'FIELD  VALUE\na      "two\\nlines"'),
     ],
 )

@@ -17,9 +17,10 @@ ADJUST = "--adjust-namespace-level-policies-automatically"
 
 def document(outcome: str, **parts: Any) -> dict[str, Any]:
     west = {"cluster": "b", "checked": True, "skipReason": None, "changes": [], "conflicts": [], "info": []}
-    whole = {key: parts.pop(key) for key in ("applied", "reason") if key in parts}
+    whole = {key: parts.pop(key) for key in ("applied", "reason", "requestedClusters", "clusters") if key in parts}
     return {
         "namespace": "t/ns",
+        "localCluster": "a",
         "requestedClusters": ["a", "b"],
         "outcome": outcome,
         "clusters": [west | parts],
@@ -50,6 +51,7 @@ def test_broker_that_makes_plans_is_asked_for_one(web: StubWeb, run_admin: RunAd
         (document("CONFLICT", applied=False), 409, 3),
         (document("NEEDS_ADJUSTMENT", applied=False, reason="disk full"), 500, 1),
         (document("NEEDS_ADJUSTMENT", applied=True), 200, 0),
+        (document("READY", applied=False, reason="disk full"), 500, 1),
         ({"reason": "Invalid cluster id: b"}, 403, 1),
     ],
 )
@@ -82,24 +84,81 @@ def test_broker_that_would_ignore_the_parameters_never_gets_them(
     assert asked == ([] if options == "--preview" else stored)
 
 
+CHANGE = {
+    "kind": "TOPIC_PARTITIONS",
+    "topic": "persistent://t/ns/x",
+    "current": {"partitions": 2},
+    "desired": {"partitions": 4},
+    "status": "FAILED",
+    "error": "disk full",
+}
+
+
 def test_plan_when_printed_then_shows_both_sides_and_what_would_help() -> None:
-    change = {"kind": "TOPIC_PARTITIONS", "topic": "persistent://t/ns/x", "current": {"partitions": 2}}
-    change |= {"desired": {"partitions": 4}, "status": "FAILED", "error": "disk full"}
     conflict = {"kind": "NAMESPACE_MISSING", "reason": "it is not there", "remedy": "create it"}
     note = {"kind": "REMOTE_ONLY_TOPIC", "topic": "persistent://t/ns/y", "partitions": 0}
-    assert plan_as_text(document("CONFLICT", changes=[change], conflicts=[conflict], info=[note])).splitlines() == [
+    assert plan_as_text(document("CONFLICT", changes=[CHANGE], conflicts=[conflict], info=[note])).splitlines() == [
         "t/ns cannot be replicated to a, b: conflicts have to be solved first.",
         "",
-        "Changes",
+        "Changes (1)",
         "CLUSTER  SUBJECT                                  CURRENT       DESIRED       STATUS  ERROR",
         "b        topic partitions of persistent://t/ns/x  partitions=2  partitions=4  FAILED  disk full",
         "",
-        "Conflicts",
-        "CLUSTER  CONFLICT           REASON           REMEDY",
-        "b        NAMESPACE_MISSING  it is not there  create it",
+        "Conflicts (1)",
+        "b: NAMESPACE_MISSING",
+        "  reason: it is not there",
+        "  remedy: create it",
         "",
         "persistent://t/ns/y exists on b only.",
     ]
+
+
+def test_plan_on_a_narrow_screen_is_paragraphs() -> None:
+    plan = document("NEEDS_ADJUSTMENT", changes=[CHANGE])
+    widest = max(map(len, plan_as_text(plan).splitlines()))
+    assert plan_as_text(plan, widest) == plan_as_text(plan)
+    assert plan_as_text(plan, widest - 1).splitlines()[2:] == [
+        "Changes (1)",
+        "b: topic partitions of persistent://t/ns/x",
+        "  current: partitions=2",
+        "  desired: partitions=4",
+        "  status: FAILED",
+        "  error: disk full",
+    ]
+
+
+def test_plan_when_a_table_is_asked_for_is_the_one_for_people(web: StubWeb, run_admin: RunAdmin) -> None:
+    plan = document("NEEDS_ADJUSTMENT", changes=[CHANGE])
+    web.answer("GET", RUNTIME, {"supportsReplicationPreview": "true"})
+    web.answer("POST", f"{ROOT}/replication", plan)
+    result = run_admin("namespaces", "set-clusters", "t/ns", "-c", "a,b", "--preview", "-o", "table")
+    assert result.output == f"{plan_as_text(plan)}\n"
+
+
+def test_many_topics_that_are_nobodys_trouble_are_counted_and_odd_names_stay_on_their_line() -> None:
+    topics = [{"kind": "REMOTE_ONLY_TOPIC", "topic": f"persistent://t/ns/{n}\n", "partitions": 0} for n in range(12)]
+    lines = plan_as_text(document("READY", info=topics)).splitlines()
+    assert lines[2] == r'"persistent://t/ns/0\n" exists on b only.'
+    assert (len(lines), lines[-1]) == (13, "So do 2 more topics, which -o json lists.")
+
+
+@pytest.mark.parametrize(
+    ("requested", "note"),
+    [
+        (["b"], "Nothing was compared, as a is not in the list: t/ns would not be served there."),
+        (["a", "b"], "no cluster is new in the list"),
+        (["a"], "as it is."),
+    ],
+)
+def test_plan_of_nothing_says_why(requested: list[str], note: str) -> None:
+    assert note in plan_as_text(document("READY", requestedClusters=requested, clusters=[])).splitlines()[-1]
+
+
+def test_refusal_of_clusters_that_differ_leads_to_the_preview(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("POST", f"{ROOT}/replication", {"reason": "Partition count mismatch"}, status=409)
+    for options, told in (([], True), (["--skipCompareTopicPartitions"], False)):
+        result = run_admin("namespaces", "set-clusters", "t/ns", "-c", "a,b", *options)
+        assert (result.exit_code, "--preview" in result.output) == (1, told)
 
 
 def test_cluster_that_was_not_compared_when_printed_then_says_why() -> None:

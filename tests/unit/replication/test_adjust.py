@@ -10,7 +10,7 @@ import pytest
 from interpulse.client.admin import AdminClient
 from interpulse.model.adjustments import AdjustmentPlan, AdminRequest, ChangeStatus, Outcome
 from interpulse.model.clusters import ClusterData
-from interpulse.model.errors import MetadataError, OperationTimeout
+from interpulse.model.errors import MetadataError, NamespaceNotFound, OperationTimeout
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling, adjust, preview
@@ -29,8 +29,11 @@ class Local:
 
     def __init__(self) -> None:
         self.count = 4
+        self.deleted = False
 
     async def policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        if self.deleted:
+            raise NamespaceNotFound(str(namespace))
         return NamespacePolicies(schema_compatibility_strategy="BACKWARD", allow_auto_update_schema=True)
 
     async def settings(self) -> Mapping[str, str]:
@@ -169,9 +172,26 @@ async def test_source_that_changes_meanwhile_is_noticed_before_anything_is_store
     assert "TOPIC_PARTITIONS of persistent://demo/a/p on north" in plan.reason
 
 
-async def test_store_that_fails_is_no_success(remotes: dict[str, StubWeb]) -> None:
-    with pytest.raises(MetadataError):
-        await adjust(enabling(remotes), Local(), connect, Stored(MetadataError("disk full")))
+async def test_store_that_fails_is_no_success_and_what_was_done_is_told(remotes: dict[str, StubWeb]) -> None:
+    plan = await adjust(enabling(remotes), Local(), connect, Stored(MetadataError("disk full")))
+    assert (plan.applied, plan.http_status) == (False, 500)
+    assert plan.reason == "The replication clusters could not be stored: disk full"
+    assert statuses(plan) == [[ChangeStatus.DONE] * 2] * 2
+
+
+async def test_namespace_that_is_deleted_here_meanwhile_is_told_with_what_was_done(
+    remotes: dict[str, StubWeb],
+) -> None:
+    local, store = Local(), Stored()
+
+    class Deleting(AdminClient):
+        async def close(self) -> None:
+            local.deleted = any(each.method != "GET" for each in remotes["west"].asked)
+            await super().close()
+
+    plan = await adjust(enabling(remotes), local, lambda cluster, data: Deleting(data.service_url or ""), store)
+    assert (plan.applied, plan.http_status, store.times) == (False, 404, 0)
+    assert statuses(plan) == [[ChangeStatus.DONE] * 2] * 2
 
 
 async def test_nothing_new_in_the_list_is_stored_without_asking_anybody() -> None:

@@ -127,6 +127,7 @@ async def test_topics_are_counted_by_their_base_and_a_deleted_one_is_left_out() 
     )
     found = await read_namespace(cluster, DEMO)
     assert found.partitions == {topic("p"): 2, topic("plain"): 0, topic("left-over"): 0}
+    assert found.left_over == {topic("left-over")}
 
 
 async def test_counts_are_asked_for_a_few_at_once() -> None:
@@ -173,11 +174,21 @@ async def test_remote_namespace_when_only_some_topics_count_then_only_they_are_a
         assert not [each for each in web.asked if each.target.startswith((RUNTIME, "/admin/v2/persistent/demo/a/q/"))]
 
 
-async def test_cluster_that_shares_our_configuration_store_is_no_other_one() -> None:
+@pytest.mark.parametrize("settings", [{"clusterName": "west"}, {}])
+async def test_cluster_that_shares_our_configuration_store_is_no_other_one(settings: dict[str, str]) -> None:
     with StubWeb() as web:
         web.answer("GET", POLICIES, {"replication_clusters": ["east"]})
+        web.answer("GET", RUNTIME, settings)
         assert await read_remote("west", ClusterData(service_url=web.url), DEMO, connect) is None
-        assert len(web.asked) == 1
+        assert len(web.asked) == 2
+
+
+async def test_address_that_leads_to_another_cluster_is_not_taken_for_one_that_shares_our_store() -> None:
+    with StubWeb() as web:
+        web.answer("GET", POLICIES, {"replication_clusters": ["east"]})
+        web.answer("GET", RUNTIME, {"clusterName": "east"})
+        with pytest.raises(RemoteClusterUnavailable, match=f"west at {web.url} cannot be compared: it is called east"):
+            await read_remote("west", ClusterData(service_url=web.url), DEMO, connect)
 
 
 async def test_cluster_without_an_address_says_so() -> None:

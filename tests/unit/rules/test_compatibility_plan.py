@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -160,15 +162,48 @@ def test_difference_that_can_be_adjusted_is_one_change(
 
 
 @pytest.mark.parametrize(
-    ("local", "remote", "kind", "sides"),
+    ("local", "remote", "kind", "remedy", "sides"),
     [
-        pytest.param(snapshot(u=2), snapshot(u=8), "PARTITIONS_CANNOT_SHRINK", (2, 8), id="remote-has-more-partitions"),
-        pytest.param(snapshot(u=2), snapshot(u=0), "TOPIC_TYPE_MISMATCH", (2, 0), id="plain-there"),
-        pytest.param(snapshot(u=0), snapshot(u=2), "TOPIC_TYPE_MISMATCH", (0, 2), id="plain-here"),
+        pytest.param(
+            snapshot(u=2),
+            snapshot(u=8),
+            "PARTITIONS_CANNOT_SHRINK",
+            "expand it here (topics update-partitioned-topic persistent://demo/a/u -p 8), "
+            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u)",
+            (2, 8),
+            id="remote-has-more-partitions",
+        ),
+        pytest.param(
+            snapshot(u=2),
+            snapshot(u=0),
+            "TOPIC_TYPE_MISMATCH",
+            "delete it here (topics delete-partitioned-topic persistent://demo/a/u), "
+            "or delete it on west (topics delete persistent://demo/a/u)",
+            (2, 0),
+            id="plain-there",
+        ),
+        pytest.param(
+            snapshot(u=0),
+            snapshot(u=2),
+            "TOPIC_TYPE_MISMATCH",
+            "delete it here (topics delete persistent://demo/a/u), "
+            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u)",
+            (0, 2),
+            id="plain-here",
+        ),
+        pytest.param(
+            replace(snapshot(u=0), left_over=frozenset({topic("u")})),
+            snapshot(u=2),
+            "TOPIC_TYPE_MISMATCH",
+            "keep what is left of its partitions here (topics create-partitioned-topic persistent://demo/a/u -p 2), "
+            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u)",
+            (0, 2),
+            id="partitions-without-metadata-here",
+        ),
     ],
 )
-def test_topic_that_nothing_can_make_equal_is_a_conflict(
-    local: NamespaceSnapshot, remote: NamespaceSnapshot, kind: str, sides: tuple[int, int]
+def test_topic_that_nothing_can_make_equal_is_a_conflict_with_the_commands_that_end_it(
+    local: NamespaceSnapshot, remote: NamespaceSnapshot, kind: str, remedy: str, sides: tuple[int, int]
 ) -> None:
     found = plan(local, remote)
     assert not found.changes
@@ -176,8 +211,15 @@ def test_topic_that_nothing_can_make_equal_is_a_conflict(
     assert (conflict["kind"], conflict["topic"]) == (kind, "persistent://demo/a/u")
     assert (conflict["local"]["partitions"], conflict["remote"]["partitions"]) == sides
     assert "persistent://demo/a/u" in conflict["reason"]
-    assert "west" in conflict["remedy"]
+    assert conflict["remedy"] == remedy
     assert whole(found).outcome is Outcome.CONFLICT
+
+
+def test_name_in_a_remedy_is_quoted_for_the_shell() -> None:
+    name = "it's mine; :"
+    (conflict,) = plan(snapshot(**{name: 2}), snapshot(**{name: 8})).conflicts
+    (command,) = re.findall(r"expand it here \((.*?)\)", conflict.remedy)
+    assert shlex.split(command) == ["topics", "update-partitioned-topic", str(topic(name)), "-p", "8"]
 
 
 def test_missing_namespace_is_a_conflict() -> None:
@@ -185,7 +227,8 @@ def test_missing_namespace_is_a_conflict() -> None:
         {
             "kind": "NAMESPACE_MISSING",
             "reason": "Namespace demo/a does not exist on cluster west",
-            "remedy": "create it there first",
+            "remedy": "create it there (namespaces create demo/a), and before it the tenant if that is missing too "
+            "(tenants create demo)",
         }
     ]
 

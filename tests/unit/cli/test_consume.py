@@ -6,29 +6,18 @@ import pytest
 from click.testing import CliRunner
 
 from interpulse.cli.consume import consume, describe_message
-from interpulse.client.messages import Message
 from interpulse.model.ids import MessageId
+from tests.received import received
 
-MESSAGE = Message(
-    id=MessageId(3, 4, -1, 5),
+MESSAGE = received(
+    MessageId(3, 4, -1, 5),
     topic="persistent://public/default/t",
     content=b"hello",
     key="k",
-    key_is_binary=False,
-    ordering_key=None,
     properties={"a": "1", "b": "2"},
     publish_time_ms=1000,
     event_time_ms=2000,
-    producer_name="p",
     sequence_id=6,
-    schema_version=None,
-    replicated_from=None,
-    deliver_at_ms=None,
-    redelivery_count=0,
-    index=None,
-    broker_publish_time_ms=None,
-    is_encrypted=False,
-    batch_size=1,
 )
 
 

@@ -8,30 +8,11 @@ from interpulse.model.ids import MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ack_sets import mask_of
 from interpulse.wire.frames import FrameDecoder
+from tests.received import received
 
 
 def message(ledger: int, entry: int, index: int = -1, size: int = 0) -> Message:
-    return Message(
-        id=MessageId(ledger, entry, -1, index),
-        topic="t",
-        content=b"",
-        key=None,
-        key_is_binary=False,
-        ordering_key=None,
-        properties={},
-        publish_time_ms=1,
-        event_time_ms=0,
-        producer_name="p",
-        sequence_id=0,
-        schema_version=None,
-        replicated_from=None,
-        deliver_at_ms=None,
-        redelivery_count=0,
-        index=None,
-        broker_publish_time_ms=None,
-        is_encrypted=False,
-        batch_size=size,
-    )
+    return received(MessageId(ledger, entry, -1, index), batch_size=size)
 
 
 def sent(tracker: AckTracker) -> list[pb.CommandAck]:

@@ -8,7 +8,6 @@ import pytest
 from interpulse.client.config import ClientConfig
 from interpulse.client.consumer_config import DeadLetterPolicy
 from interpulse.client.letters import LastChances, Letters
-from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, NotSupported
 from interpulse.model.ids import MessageId, Position
@@ -16,28 +15,20 @@ from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, parse_entry
+from tests.received import received
 from tests.scripted_broker import Peer, ScriptedBroker
 
 PARTITION = TopicName.parse("persistent://a/b/t-partition-1")
-MESSAGE = Message(
-    id=MessageId(7, 8, 1, 2),
+MESSAGE = received(
+    MessageId(7, 8, 1, 2),
     topic=str(PARTITION),
     content=b"bad",
     key="AAE=",
     key_is_binary=True,
     ordering_key=b"o",
     properties={"mine": "1"},
-    publish_time_ms=1,
     event_time_ms=77,
-    producer_name="p",
-    sequence_id=0,
-    schema_version=None,
-    replicated_from=None,
-    deliver_at_ms=None,
     redelivery_count=3,
-    index=None,
-    broker_publish_time_ms=None,
-    is_encrypted=False,
     batch_size=3,
 )
 

@@ -21,9 +21,10 @@ from pathlib import Path
 
 from benchmarks.micro_topic import Sink
 from interpulse.broker.clock import SystemClock
-from interpulse.broker.live.api import ProducerRequest, SubscribeRequest, TopicSettings
 from interpulse.broker.live.compaction import CompactionStatus
 from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic import Topic
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName

@@ -13,8 +13,8 @@ from interpulse.broker import keys
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.deletion import Deletion
 from interpulse.broker.lifecycle import TopicLifecycle
-from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic import Topic
 from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.broker.schemas import Schemas, SchemaSettings

@@ -9,8 +9,8 @@ import pytest
 
 from interpulse.broker import deletion, keys
 from interpulse.broker.live import backlog_operations
-from interpulse.broker.live.api import ProducerRequest
 from interpulse.broker.live.cursor import CursorRecord
+from interpulse.broker.live.requests import ProducerRequest
 from interpulse.model.errors import MetadataError, NotEmpty, PulsarError
 from interpulse.model.ids import Position
 from interpulse.model.names import NamespaceName

@@ -13,8 +13,8 @@ from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.lifecycle import TopicLifecycle
-from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
 from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.broker.remote_shapes import AdminRemoteShapes

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from interpulse.broker import keys
-from interpulse.broker.live.api import ProducerRequest
+from interpulse.broker.live.requests import ProducerRequest
 from interpulse.model.names import NamespaceName, TopicName
 from tests.integration.rest_broker import RestBroker, rest_broker
 from tests.integration.rest_client import call

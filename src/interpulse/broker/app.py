@@ -29,8 +29,8 @@ from interpulse.broker.config import BrokerConfig
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.lifecycle import TopicLifecycle
-from interpulse.broker.live.api import TopicSettings as LiveSettings
 from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.settings import TopicSettings as LiveSettings
 from interpulse.broker.live.stamps import Stamping
 from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
 from interpulse.broker.namespaces import Namespaces, bootstrap

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from interpulse.broker.config import BrokerConfig
-from interpulse.broker.live.api import SubType, TopicSettings
+from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.messaging_policies import (
     DESTINATION_STORAGE,
     MESSAGE_AGE,

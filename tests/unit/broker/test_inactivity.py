@@ -13,8 +13,8 @@ import pytest
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.live import backlog_operations
-from interpulse.broker.live.api import InitialPosition, ProducerRequest, SubscribeRequest
 from interpulse.broker.live.registry import AnyTopic, DeleteCheck
+from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
 from interpulse.model.errors import MetadataError, SchemaNotFound, TopicNotFound
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.model.policies import DELETE_WHEN_CAUGHT_UP, InactiveTopicPolicies, RetentionPolicies

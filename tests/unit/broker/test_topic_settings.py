@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from interpulse.broker.config import BrokerConfig
-from interpulse.broker.live.api import SubType, TopicSettings
+from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.topic_settings import broker_level, topic_settings
 from interpulse.model.messaging_policies import (
     BacklogQuota,

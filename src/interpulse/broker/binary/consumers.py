@@ -8,8 +8,9 @@ from typing import Any
 from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.open import ConsumerOutlet, OpenConsumer
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.live.api import InitialPosition, KeyRange, KeySharing, LiveTopic, SubscribeRequest, SubType
+from interpulse.broker.live.api import LiveTopic
 from interpulse.broker.live.dispatch import sticky_sharing
+from interpulse.broker.live.requests import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName

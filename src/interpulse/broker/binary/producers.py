@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.open import OpenProducer, ProducerOutlet
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.live.api import AccessMode, InitialPosition, ProducerRequest
+from interpulse.broker.live.requests import AccessMode, InitialPosition, ProducerRequest
 from interpulse.model.errors import AlreadyExists, ChecksumError, NotAllowed, ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import version_to_bytes

@@ -8,195 +8,22 @@ a sink are plain calls: a sink collects output and never blocks, never raises an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
+from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId, Position
-from interpulse.model.messaging_policies import (
-    BacklogQuota,
-    DelayedDelivery,
-    DispatchRate,
-    PublishRate,
-    SubscribeRate,
-)
 from interpulse.model.names import TopicName
-from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
 
 __all__ = [
-    "AccessMode",
     "ConsumerSink",
     "Delivery",
-    "InitialPosition",
-    "KeyRange",
-    "KeySharing",
     "LastMessage",
     "LiveConsumer",
     "LiveProducer",
     "LiveTopic",
-    "ProducerRequest",
     "ProducerSink",
-    "SubType",
-    "SubscribeRequest",
-    "TopicSettings",
 ]
-
-
-class SubType(IntEnum):
-    """How a subscription shares its entries among consumers; the numbers of the binary protocol."""
-
-    EXCLUSIVE = 0
-    SHARED = 1
-    FAILOVER = 2
-    KEY_SHARED = 3
-
-    @property
-    def label(self) -> str:
-        """Pulsar's spelling in statistics and messages."""
-        return _SUB_TYPE_LABELS[self]
-
-
-_SUB_TYPE_LABELS = ("Exclusive", "Shared", "Failover", "Key_Shared")
-
-
-class AccessMode(IntEnum):
-    """Whom a producer tolerates beside it; the numbers of the binary protocol."""
-
-    SHARED = 0
-    EXCLUSIVE = 1
-    WAIT_FOR_EXCLUSIVE = 2
-    EXCLUSIVE_WITH_FENCING = 3
-
-
-class InitialPosition(IntEnum):
-    """Where a durable subscription starts when it is created; the numbers of the binary protocol."""
-
-    LATEST = 0
-    EARLIEST = 1
-
-
-class KeyRange(NamedTuple):
-    """Sticky key slots, both ends included."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeySharing:
-    """How a Key_Shared consumer takes keys: ranges of its own (sticky), or its share of all when there are none."""
-
-    sticky_ranges: tuple[KeyRange, ...] = ()
-    out_of_order_allowed: bool = False
-
-    @property
-    def mode(self) -> str:
-        """Pulsar's spelling in statistics and messages."""
-        return "STICKY" if self.sticky_ranges else "AUTO_SPLIT"
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSettings:
-    """The effective policies of one topic; replaced as a whole when a policy changes.
-
-    A rate that limits nothing is None, a count without limit 0, so that a topic can tell at once what it need not do.
-    """
-
-    deduplication_enabled: bool = False
-    deduplication_entries_interval: int = 1000
-    deduplication_snapshot_seconds: int = 0
-    """How long an entry may be without a snapshot; 0 = until there are enough of them."""
-
-    retention: RetentionPolicies = field(default_factory=RetentionPolicies)
-    message_ttl_seconds: int = 0
-    auto_subscription_creation_allowed: bool = True
-    deduplication_inactivity_minutes: int = 360
-    remote_clusters: tuple[str, ...] = ()
-    replication_cursors_opened: bool = True
-    """Whether everything is kept for remote clusters from the start; else only once the job has asked for it."""
-
-    inactive_topics: InactiveTopicPolicies = field(default_factory=InactiveTopicPolicies)
-    publish_rate: PublishRate | None = None
-    dispatch_rate: DispatchRate | None = None
-    """Of the whole topic."""
-
-    subscription_dispatch_rate: DispatchRate | None = None
-    """Of each of its subscriptions."""
-
-    subscribe_rate: SubscribeRate | None = None
-    backlog_quotas: Mapping[str, BacklogQuota] = field(default_factory=dict)
-    """By type, `DESTINATION_STORAGE` or `MESSAGE_AGE`; only those that limit something."""
-
-    max_producers: int = 0
-    max_consumers: int = 0
-    max_consumers_per_subscription: int = 0
-    max_subscriptions: int = 0
-    max_unacked_per_consumer: int = 0
-    max_unacked_per_subscription: int = 0
-    delayed_delivery: DelayedDelivery | None = None
-    """None: messages are delivered at once, whatever they ask for."""
-
-    compaction_threshold_bytes: int = 0
-    """Compact by itself when so much has come since the last time; 0 = never."""
-    compaction_keeps_keyless: bool = False
-    """Compaction keeps messages without a key."""
-
-    encryption_required: bool = False
-    subscription_types_enabled: frozenset[str] | None = None
-    """Labels of `SubType`; None = all."""
-
-    max_message_size: int = 0
-    """Bytes, below the broker's own maximum; 0 = only that one counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerRequest:
-    """A PRODUCER command, already checked for access and schema.
-
-    ``name`` None or "" asks for a generated one. A client that reconnects sends the generated name back with
-    ``user_provided_name`` False and a higher ``epoch``.
-    """
-
-    producer_id: int
-    name: str | None = None
-    user_provided_name: bool = True
-    epoch: int = 0
-    access_mode: AccessMode = AccessMode.SHARED
-    topic_epoch: int | None = None
-    encrypted: bool = False
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    address: str = ""
-    client_version: str = ""
-    remote: bool = False
-    """The producer is the replicator of another cluster."""
-
-
-@dataclass(frozen=True, slots=True)
-class SubscribeRequest:
-    """A SUBSCRIBE command, already checked for access and schema.
-
-    ``start_message_id`` is what the client sent, with negative numbers as such (``MessageId(-1, -1)`` = earliest,
-    both 2^63-1 = latest); it counts for non-durable subscriptions only.
-    """
-
-    consumer_id: int
-    subscription: str
-    sub_type: SubType = SubType.EXCLUSIVE
-    consumer_name: str = ""
-    priority_level: int = 0
-    durable: bool = True
-    start_message_id: MessageId | None = None
-    start_rollback_seconds: int = 0
-    initial_position: InitialPosition = InitialPosition.LATEST
-    read_compacted: bool = False
-    replicate_state: bool = False
-    properties: Mapping[str, str] = field(default_factory=dict)
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    key_sharing: KeySharing = field(default_factory=KeySharing)
-    epoch: int = 0
-    address: str = ""
-    client_version: str = ""
 
 
 class Delivery(NamedTuple):

@@ -6,8 +6,9 @@ and feed as everybody else; positions are those of the log, so they may begin be
 
 from __future__ import annotations
 
-from interpulse.broker.live.api import LastMessage, SubscribeRequest, SubType
+from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.compaction_entries import last_index_left
+from interpulse.broker.live.requests import SubscribeRequest, SubType
 from interpulse.broker.live.timeline import first_published_since, publish_time_of
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, Position

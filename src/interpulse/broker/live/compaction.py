@@ -15,10 +15,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from enum import StrEnum
 from typing import Final, Protocol
 
-from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.compaction_choice import Choice, Look, survivors
 from interpulse.broker.live.compaction_entries import view_of
 from interpulse.broker.live.measures import CompactionMeasure
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.timeline import bytes_after
 from interpulse.model.errors import Conflict, PersistenceError

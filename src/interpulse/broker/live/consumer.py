@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Protocol
 
-from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest
+from interpulse.broker.live.api import ConsumerSink, Delivery
 from interpulse.broker.live.dispatch import message_total
+from interpulse.broker.live.requests import SubscribeRequest
 from interpulse.broker.live.stats import TrafficMeter, iso_time
 from interpulse.model.errors import ConsumerNotFound
 from interpulse.model.ids import MessageId, Position

@@ -13,7 +13,8 @@ from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Protocol, TypeVar
 
-from interpulse.broker.live.api import Delivery, KeyRange, KeySharing
+from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.requests import KeyRange, KeySharing
 from interpulse.model.errors import ConsumerAssignError
 from interpulse.wire.hashing import STICKY_SLOTS, murmur3_hash
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from interpulse.broker.live.api import SubscribeRequest, SubType, TopicSettings
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dealing import Dealing, RoundRobin
@@ -14,6 +13,8 @@ from interpulse.broker.live.delayed import DelayedEntries
 from interpulse.broker.live.dispatch import choose_active, overlapping
 from interpulse.broker.live.feed import FeedSource
 from interpulse.broker.live.key_dealing import KeyDealing
+from interpulse.broker.live.requests import SubscribeRequest, SubType
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.shared import SharedDispatch
 from interpulse.broker.live.single_active import SingleActiveDispatch
 from interpulse.model.errors import ConsumerBusy

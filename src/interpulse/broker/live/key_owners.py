@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from interpulse.broker.live.api import KeyRange
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.dispatch import KeyRing, check_ranges
+from interpulse.broker.live.requests import KeyRange
 
 __all__ = ["KeyOwners"]
 

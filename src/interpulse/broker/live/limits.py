@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from interpulse.broker.live.api import SubscribeRequest, TopicSettings
 from interpulse.broker.live.dispatch_limits import DispatchGate, DispatchLimit, limit_of
 from interpulse.broker.live.producer_set import ProducerSet
 from interpulse.broker.live.publish_limits import PublishLimits
+from interpulse.broker.live.requests import SubscribeRequest
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.subscribe_limits import SubscribeLimits
 from interpulse.model.names import TopicName
 from interpulse.rules.limits import check_subscription_type

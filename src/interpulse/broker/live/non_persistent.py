@@ -10,17 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from interpulse.broker.live import non_persistent_stats
-from interpulse.broker.live.api import (
-    ConsumerSink,
-    Delivery,
-    InitialPosition,
-    LastMessage,
-    ProducerRequest,
-    ProducerSink,
-    SubscribeRequest,
-    SubType,
-    TopicSettings,
-)
+from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
 from interpulse.broker.live.compacted_reads import check_allowed
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.deduplication import Deduplication
@@ -33,6 +23,8 @@ from interpulse.broker.live.measures import LimitMeasure, Measured, Subscription
 from interpulse.broker.live.producer import PendingPublish, Producer
 from interpulse.broker.live.producer_set import ProducerSet
 from interpulse.broker.live.publish_limits import PublishLimits, check_encrypted
+from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest, SubType
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic import TopicHost
 from interpulse.model.errors import (

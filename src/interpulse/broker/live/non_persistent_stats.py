@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from interpulse.broker.live.api import SubType
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.limits import TopicLimits
 from interpulse.broker.live.producer_set import ProducerSet
+from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.stats import TrafficMeter
 
 __all__ = ["ShownSubscription", "ShownTopic", "internal_stats", "stats", "subscription_stats"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
-from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink
+from interpulse.broker.live.api import ProducerSink
 from interpulse.broker.live.deduplication import Deduplication, SequenceState, Verdict
 from interpulse.broker.live.entries import MARKER, EntryFacts, facts_of, last_sequence_id_of, metadata_of
 from interpulse.broker.live.publish_limits import PublishLimits
+from interpulse.broker.live.requests import AccessMode, ProducerRequest
 from interpulse.broker.live.stamps import Stamper
 from interpulse.broker.live.stats import TrafficMeter, iso_time
 from interpulse.model.errors import PersistenceError, ProducerFenced, PulsarError

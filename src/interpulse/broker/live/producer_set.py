@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from interpulse.broker.live.api import AccessMode, ProducerRequest, ProducerSink
+from interpulse.broker.live.api import ProducerSink
 from interpulse.broker.live.producer import Producer, ProducerOwner
+from interpulse.broker.live.requests import AccessMode, ProducerRequest
 from interpulse.model.errors import NotAllowed, ProducerBusy, ProducerFenced, PulsarError
 from interpulse.model.numbers import LONG_MAX
 from interpulse.rules.limits import check_producers

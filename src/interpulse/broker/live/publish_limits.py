@@ -6,10 +6,10 @@ read from its client until the publish rate allows it.
 
 from __future__ import annotations
 
-from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.delayed import check_delay
 from interpulse.broker.live.entries import metadata_of
 from interpulse.broker.live.rate_limits import PAUSE_MS_MIN, RateLimit
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.messaging_policies import PublishRate
 from interpulse.model.names import TopicName

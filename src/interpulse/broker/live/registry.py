@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from interpulse.broker.clock import Clock
 from interpulse.broker.instruments import LatencyMeter
-from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.non_persistent import NonPersistentTopic
 from interpulse.broker.live.read_room import ReadRoom
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.stamps import Stamping
 from interpulse.broker.live.topic import Topic
 from interpulse.broker.rounds import regularly

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication, DeduplicationSnapshot
 from interpulse.broker.live.entries import facts_in, last_sequence_id_of, metadata_of
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import MetadataError, PersistenceError
 from interpulse.model.ids import Position

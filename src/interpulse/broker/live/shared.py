@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from interpulse.broker.live.api import Delivery, SubType
+from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dealing import Dealing, Parts
@@ -18,6 +18,7 @@ from interpulse.broker.live.delayed import DelayedEntries, deliver_at_of
 from interpulse.broker.live.dispatch_limits import DispatchGate
 from interpulse.broker.live.feed import READ_ENTRIES_MAX, EntryFeed, FeedSource
 from interpulse.broker.live.replay_reads import ReplayReads
+from interpulse.broker.live.requests import SubType
 from interpulse.model.ids import Position
 from interpulse.rules.unacked import subscription_blocked
 from interpulse.wire.ack_sets import of_batch, words_of

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from interpulse.broker.live.api import Delivery, SubType
+from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.delayed import DelayedEntries
 from interpulse.broker.live.dispatch import choose_active, covered_by
 from interpulse.broker.live.dispatch_limits import DispatchGate
 from interpulse.broker.live.feed import EntryFeed, FeedSource
+from interpulse.broker.live.requests import SubType
 from interpulse.model.errors import ConsumerBusy
 from interpulse.model.ids import Position
 

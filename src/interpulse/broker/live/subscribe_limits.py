@@ -6,8 +6,8 @@ stopped, and others are not.
 
 from __future__ import annotations
 
-from interpulse.broker.live.api import SubscribeRequest
 from interpulse.broker.live.rate_limits import TokenBucket
+from interpulse.broker.live.requests import SubscribeRequest
 from interpulse.model.errors import NotAllowed
 from interpulse.model.messaging_policies import SubscribeRate
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from interpulse.broker.live.api import ConsumerSink, Delivery, SubscribeRequest, SubType
+from interpulse.broker.live.api import ConsumerSink, Delivery
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor, CursorRecord
 from interpulse.broker.live.dispatch_choice import (
@@ -24,6 +24,7 @@ from interpulse.broker.live.dispatch_choice import (
 )
 from interpulse.broker.live.dispatch_limits import DispatchGate
 from interpulse.broker.live.limits import TopicLimits
+from interpulse.broker.live.requests import SubscribeRequest, SubType
 from interpulse.broker.live.shared import SharedDispatch
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed

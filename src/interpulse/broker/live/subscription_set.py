@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from interpulse.broker.live.api import ConsumerSink, InitialPosition, SubscribeRequest
+from interpulse.broker.live.api import ConsumerSink
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor, CursorRecord
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR
+from interpulse.broker.live.requests import InitialPosition, SubscribeRequest
 from interpulse.broker.live.subscription import Subscription, SubscriptionOwner
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, PulsarError, SubscriptionNotFound

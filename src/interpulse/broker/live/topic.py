@@ -16,16 +16,7 @@ from operator import attrgetter
 from typing import Any, Protocol
 
 from interpulse.broker.live import compacted_reads, topic_stats
-from interpulse.broker.live.api import (
-    ConsumerSink,
-    Delivery,
-    InitialPosition,
-    LastMessage,
-    ProducerRequest,
-    ProducerSink,
-    SubscribeRequest,
-    TopicSettings,
-)
+from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
 from interpulse.broker.live.backlog_quota import BacklogKeeper
 from interpulse.broker.live.compaction import COMPACTION_CURSOR, Compaction
 from interpulse.broker.live.consumer import Consumer
@@ -37,8 +28,10 @@ from interpulse.broker.live.producer import PendingPublish, Producer
 from interpulse.broker.live.producer_set import ProducerSet
 from interpulse.broker.live.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.read_room import ReadRoom
+from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
 from interpulse.broker.live.retention import trim_before
 from interpulse.broker.live.sequences import SequenceKeeper
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.broker.live.stamps import Stamper, Stamping, TopicStamps
 from interpulse.broker.live.stats import TrafficMeter

@@ -13,7 +13,8 @@ from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.rooms import ConnectionLimits
-from interpulse.broker.live.api import LastMessage, ProducerRequest, SubscribeRequest
+from interpulse.broker.live.api import LastMessage
+from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
 from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
 from interpulse.broker.refusals import Refusals
 from interpulse.broker.topic_patterns import TopicPattern

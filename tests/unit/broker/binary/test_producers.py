@@ -10,8 +10,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from interpulse.broker.live.api import AccessMode
 from interpulse.broker.live.producer import Producer
+from interpulse.broker.live.requests import AccessMode
 from interpulse.model.errors import PersistenceError, ProducerBusy, ProducerFenced, ServerError, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import Delivery, ProducerRequest, SubscribeRequest, SubType, TopicSettings
+from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.producer import Producer
 from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.stamps import Stamping
 from interpulse.broker.live.topic import Topic
 from interpulse.model.errors import PulsarError, TopicNotFound

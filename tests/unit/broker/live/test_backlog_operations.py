@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import backlog_operations
-from interpulse.broker.live.api import TopicSettings
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotFound, SubscriptionNotFound
 from interpulse.model.ids import Position
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import backlog_operations, compaction
-from interpulse.broker.live.api import InitialPosition, LastMessage, SubType
+from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.compaction import COMPACTION_CURSOR, CompactionStatus
+from interpulse.broker.live.requests import InitialPosition, SubType
 from interpulse.broker.live.topic import Topic
 from interpulse.model.errors import Conflict, NotAllowed, PersistenceError
 from interpulse.model.ids import EARLIEST, MessageId, Position

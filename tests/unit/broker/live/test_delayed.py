@@ -11,8 +11,9 @@ import pytest
 
 from interpulse.broker.live import backlog_operations, shared
 from interpulse.broker.live import delayed as delayed_module
-from interpulse.broker.live.api import SubType, TopicSettings
 from interpulse.broker.live.delayed import DelayedEntries, check_delay, deliver_at_of
+from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotAllowed
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.messaging_policies import DelayedDelivery

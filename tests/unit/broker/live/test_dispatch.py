@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from interpulse.broker.live.api import Delivery, KeyRange
+from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch import KeyRing, check_ranges, choose_active, covered_by, share_out, sticky_sharing
+from interpulse.broker.live.requests import KeyRange
 from interpulse.model.errors import ConsumerAssignError
 from interpulse.model.ids import Position
 

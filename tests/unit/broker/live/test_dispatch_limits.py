@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import SubType, TopicSettings
+from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.messaging_policies import DispatchRate
 
 EVERY_TYPE = pytest.mark.parametrize("sub_type", list(SubType))

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import Delivery, KeyRange, KeySharing, SubscribeRequest, SubType
+from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.key_dealing import KeyDealing
+from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.model.ids import Position
 
 MAKE = Callable[..., bytes]

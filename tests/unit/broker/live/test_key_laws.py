@@ -20,7 +20,8 @@ import pytest
 
 from interpulse.broker.live import replay_reads
 from interpulse.broker.live import shared as shared_module
-from interpulse.broker.live.api import Delivery, KeyRange, KeySharing, SubscribeRequest
+from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeRequest
 from interpulse.model.ids import Position
 
 STEPS = 100

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.broker.live.key_owners import KeyOwners
+from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.model.errors import ConsumerAssignError
 
 

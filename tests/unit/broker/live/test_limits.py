@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import AccessMode, SubType, TopicSettings
+from interpulse.broker.live.requests import AccessMode, SubType
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import ConsumerBusy, NotAllowed, ProducerBusy
 from interpulse.model.messaging_policies import BacklogQuota, DispatchRate, PublishRate, SubscribeRate
 from interpulse.model.names import TopicName

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import AccessMode, TopicSettings
+from interpulse.broker.live.requests import AccessMode
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import PersistenceError, ProducerFenced
 
 EXCLUSIVE, WAIT, FENCING = AccessMode.EXCLUSIVE, AccessMode.WAIT_FOR_EXCLUSIVE, AccessMode.EXCLUSIVE_WITH_FENCING

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.non_persistent import NonPersistentTopic
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, PreconditionFailed, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester

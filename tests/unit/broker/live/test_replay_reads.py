@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import replay_reads
-from interpulse.broker.live.api import Delivery, SubType
+from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.read_room import ReadRoom
 from interpulse.broker.live.replay_reads import ReplayReads
+from interpulse.broker.live.requests import SubType
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
 from interpulse.storage.api import LogEntry

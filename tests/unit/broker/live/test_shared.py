@@ -9,7 +9,7 @@ import pytest
 
 from interpulse.broker.live import backlog_operations, replay_reads
 from interpulse.broker.live import shared as shared_module
-from interpulse.broker.live.api import SubType
+from interpulse.broker.live.requests import SubType
 from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import Position
 

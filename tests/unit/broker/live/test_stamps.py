@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import backlog_operations
-from interpulse.broker.live.api import TopicSettings
 from interpulse.broker.live.compaction_entries import Treatment, view_of
 from interpulse.broker.live.delayed import deliver_at_of
 from interpulse.broker.live.entries import EntryFacts, broker_metadata_of, facts_of, metadata_of, sticky_slot_of
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.stamps import STAMP_CLASSES, Stamper, Stamping
 from interpulse.broker.live.timeline import first_published_since, publish_time_of
 from interpulse.model.ids import EARLIEST

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from interpulse.broker.live import subscribe_limits
-from interpulse.broker.live.api import SubscribeRequest
+from interpulse.broker.live.requests import SubscribeRequest
 from interpulse.broker.live.subscribe_limits import SubscribeLimits
 from interpulse.model.errors import NotAllowed
 from interpulse.model.messaging_policies import SubscribeRate

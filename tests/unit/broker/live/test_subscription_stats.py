@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import subscription_stats
-from interpulse.broker.live.api import SubType
+from interpulse.broker.live.requests import SubType
 
 
 @pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.EXCLUSIVE])

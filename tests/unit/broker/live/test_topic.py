@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import backlog_operations
-from interpulse.broker.live.api import LastMessage, SubType, TopicSettings
+from interpulse.broker.live.api import LastMessage
+from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import NotFound, PersistenceError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.policies import RetentionPolicies

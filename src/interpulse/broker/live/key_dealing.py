@@ -40,7 +40,7 @@ class _Slot:
         self.number = number
         self.owner = owner
         self.holder: Consumer | None = None
-        """Who has its unacknowledged entries."""
+        """Who has its unacknowledged entries; None while nobody has any, so that nobody who left is kept."""
         self.out = 0
         """How many these are."""
         self.lane = lane
@@ -234,13 +234,14 @@ class KeyDealing:
         slot.out -= 1
         if slot.out:
             return False
+        holder, slot.holder = slot.holder, None
         if slot not in self._draining:
             self._forget_unused(slot)
             return False
         self._draining.remove(slot)
         slot.turned_away = 0
-        if slot.holder is not None and slot.holder in self._owners:
-            self._drained[slot.holder] += 1
+        if holder is not None and holder in self._owners:
+            self._drained[holder] += 1
         parked, slot.lane = slot.lane, self._lane(slot.owner)
         slot.lane.add_all(parked)
         self._forget_unused(slot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -135,3 +136,14 @@ def test_replays_that_were_skipped_are_forgotten(entry: Any) -> None:
     assert dealing.waiting == 1
     consumer.permits = 10
     assert dealing.next_replays([consumer], 10) == [(1, 2)]
+
+
+def test_consumer_that_left_is_not_kept_by_what_it_gave_back(entry: Any) -> None:
+    consumer = FakeConsumer("a")
+    dealing = joined(consumer)
+    dealing.deal([entry(0, "key1"), entry(1, "key2")], [consumer])
+    dealing.left(consumer)
+    dealing.give_back([Position(1, 0), Position(1, 1)])
+    left = weakref.ref(consumer)
+    del consumer
+    assert (left(), dealing.waiting) == (None, 2)

@@ -9,7 +9,7 @@ import ssl
 import sys
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -36,6 +36,8 @@ class Answer(NamedTuple):
 
 HANG_UP: Final = Answer(0, b"", {})
 """The connection is closed instead."""
+_SILENCE: Final = Answer(-1, b"", {})
+"""Nothing comes, until the service ends."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -58,6 +60,7 @@ class StubWeb:
         self._otherwise = otherwise or (lambda asked: Answer(204, b"", {}))
         self.asked: list[Asked] = []
         self._answers: dict[tuple[str, str], list[Answer]] = {}
+        self._ending = Event()
         self._server = _Server(("127.0.0.1", 0), self._request_class())
         self._server.daemon_threads = False
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -72,6 +75,7 @@ class StubWeb:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ending.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -102,6 +106,10 @@ class StubWeb:
         """Close the connection instead of answering."""
         self._answers.setdefault((method, path), []).append(HANG_UP)
 
+    def say_nothing(self, method: str, path: str) -> None:
+        """Keep the connection open and never answer."""
+        self._answers.setdefault((method, path), []).append(_SILENCE)
+
     def _next_answer(self, asked: Asked) -> Answer:
         queue = self._answers.get((asked.method, asked.target.partition("?")[0]))
         if not queue:
@@ -121,7 +129,9 @@ class StubWeb:
                 asked = Asked(self.command, self.path, body, dict(self.headers))
                 stub.asked.append(asked)
                 answer = stub._next_answer(asked)
-                if answer is HANG_UP:
+                if answer is _SILENCE:
+                    stub._ending.wait()
+                if answer in (HANG_UP, _SILENCE):
                     self.close_connection = True
                     return
                 self.send_response(answer.status)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from interpulse.broker import keys
 from interpulse.broker.config import BrokerConfig
 from interpulse.model.names import TopicName
 from interpulse.model.policies import NamespacePolicies
+from interpulse.replication.connect import connect
 from interpulse.storage.api import Change, MetadataUnavailable, Put
 from tests.integration.rest_broker import RestBroker, rest_broker
 from tests.integration.rest_client import call
@@ -61,8 +64,12 @@ def fail(web: StubWeb, method: str, path: str, trouble: str) -> None:
             web.answer(method, path, {"reason": "HTTP 401 Authentication required: token expired"}, status=401)
         case "nonsense":
             web.answer(method, path, ["ok"])
+        case "limit":
+            web.answer(method, path, {"reason": "Exceed maximum number of topics in namespace."}, status=412)
         case "hang-up":
             web.hang_up(method, path)
+        case "never":
+            web.say_nothing(method, path)
 
 
 WORDS: Mapping[str, str] = {
@@ -72,13 +79,21 @@ WORDS: Mapping[str, str] = {
     "307": "redirects more than",
     "401": "token expired",
     "nonsense": "no broker does",
+    "limit": "Exceed maximum number of topics",
     "hang-up": "failed",
+    "never": "did not answer within 100 ms",
 }
+REMEDIES: Mapping[str, str] = {"401": "renew the token", "limit": "end on west what the reason names"}
 STEPS: Mapping[str, Sequence[str]] = {
-    "looking": [*WORDS],
+    "looking": [each for each in WORDS if each != "limit"],
     "creating": [each for each in WORDS if each != "nonsense"],
-    "verifying": ["500", "nonsense", "hang-up"],
+    "verifying": ["500", "nonsense", "hang-up", "never"],
 }
+
+
+def be_impatient(east: RestBroker) -> None:
+    """As if the ten seconds for an answer were over sooner."""
+    east.rooms.links._connect = partial(connect, timeout_ms=100)
 
 
 @pytest.mark.parametrize(
@@ -91,13 +106,15 @@ async def test_provisioning_that_fails_says_why_creates_nothing_else_and_ends_by
         if step != "looking":
             web.answer("GET", SHAPE, {"reason": "Topic x not found"}, status=404)
         fail(web, "PUT" if step == "creating" else "GET", CREATE if step == "creating" else SHAPE, trouble)
+        if trouble == "never":
+            be_impatient(east)
         await join(east, web.url)
         await done(east, "PUT", TOPIC)
         await done(east, "POST", REPLICATION, BOTH)
         record = await record_with(east, TOPIC, WORDS[trouble])
-        assert record["state"] == ("DISCONNECTED" if trouble == "hang-up" else "HELD")
+        assert record["state"] == ("DISCONNECTED" if trouble in ("hang-up", "never") else "HELD")
         assert record["nextRetryAt"] >= record["since"] > 0
-        assert ("credentials" if trouble == "401" else "west") in record["remedy"]
+        assert REMEDIES.get(trouble, "west") in record["remedy"]
         status = (await done(east, "GET", f"{TOPIC}/stats")).json["replication"]["west"]["status"]
         assert status["state"] == record["state"]
         web.answer("PUT", CREATE, status=204)
@@ -109,6 +126,58 @@ async def test_provisioning_that_fails_says_why_creates_nothing_else_and_ends_by
             ("GET", SHAPE),
             ("PUT", CREATE),
         }
+
+
+async def test_creation_whose_answer_never_comes_is_not_done_twice(east: RestBroker) -> None:
+    be_impatient(east)
+    with StubWeb() as web:
+        web.answer("GET", SHAPE, {"reason": "Topic x not found"}, status=404)
+        web.answer("GET", SHAPE, {"partitions": 0})
+        web.say_nothing("PUT", CREATE)
+        await join(east, web.url)
+        await done(east, "PUT", TOPIC)
+        await done(east, "POST", REPLICATION, BOTH)
+        await record_with(east, TOPIC, "it is there")
+        await east.rooms.remote_topics.stop()
+        await east.rooms.links.close()
+        assert [asked.method for asked in web.asked] == ["GET", "PUT", "GET"]
+
+
+PARTITIONED = "persistent/demo/a/p"
+COUNT = f"/admin/v2/{PARTITIONED}/partitions"
+CALLS: Mapping[str, tuple[str, Any, str]] = {
+    "set": (f"{PARTITIONED}/replication", BOTH, "PUT"),
+    "grow": (f"{PARTITIONED}/partitions", 4, "POST"),
+}
+"""Path, body, and the request that changes something there."""
+
+
+TROUBLES = ("500", "html-200", "307", "401", "hang-up", "never")
+
+
+@pytest.mark.parametrize("kind", CALLS)
+@pytest.mark.parametrize(("step", "trouble"), [*product(("looking", "changing"), TROUBLES), ("looking", "nonsense")])
+async def test_call_that_needs_the_other_cluster_when_that_fails_then_nothing_is_changed_here(
+    kind: str, step: str, trouble: str
+) -> None:
+    path, body, method = CALLS[kind]
+    with StubWeb() as web:
+        async with rest_broker(BrokerConfig(cluster_name="east")) as east:
+            be_impatient(east)
+            if step == "changing" and kind == "set":
+                web.answer("GET", COUNT, {"reason": "Topic p not found"}, status=404)
+            elif step == "changing":
+                web.answer("GET", COUNT, {"partitions": 2})
+            fail(web, "GET" if step == "looking" else method, COUNT, trouble)
+            await join(east, web.url)
+            await done(east, "PUT", f"{PARTITIONED}/partitions", 2)
+            if kind == "grow":
+                await done(east, "POST", REPLICATION, BOTH)
+            reply = await call(east.web_url, "POST", path, body)
+            assert (reply.status, f"Cluster west at {web.url}: " in reply.reason) == (503, True), reply
+            assert WORDS[trouble] in reply.reason
+            assert (await done(east, "GET", f"{PARTITIONED}/partitions")).json["partitions"] == 2
+            assert not (await done(east, "GET", f"{PARTITIONED}/replication")).body
 
 
 async def test_namespace_that_is_deleted_there_is_asked_for_and_not_created(east: RestBroker, west: RestBroker) -> None:

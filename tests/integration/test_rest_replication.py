@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from interpulse.broker import keys
+from interpulse.broker.config import BrokerConfig
 from interpulse.model.names import TopicName
-from tests.integration.rest_broker import RestBroker
+from tests.integration.rest_broker import RestBroker, rest_broker
 from tests.integration.rest_client import call
 from tests.integration.two_clusters import done
 
@@ -137,6 +138,18 @@ async def test_topic_created_by_asking_gets_the_shape_it_has_on_the_other_cluste
         await done(west, "PUT", "persistent/demo/a/p")
     question = "persistent/demo/a/p/partitions?checkAllowAutoCreation=true"
     assert (await done(east, "GET", question)).json["partitions"] == expected
+
+
+async def test_topic_created_by_asking_where_creation_on_other_clusters_is_off_follows_the_policy_here(
+    west: RestBroker,
+) -> None:
+    config = BrokerConfig(cluster_name="east", create_topic_to_remote_cluster_for_replication=False)
+    async with rest_broker(config) as east:
+        await join(east, west)
+        await done(east, "POST", REPLICATION, BOTH)
+        await done(west, "PUT", "persistent/demo/a/p/partitions", 3)
+        question = "persistent/demo/a/p/partitions?checkAllowAutoCreation=true"
+        assert (await done(east, "GET", question)).json["partitions"] == 0
 
 
 async def test_topic_created_by_asking_while_the_other_cluster_is_away_follows_the_policy_here(

@@ -148,6 +148,15 @@ async def test_partitioned_topic_when_somebody_creates_it_meanwhile_then_what_is
     assert await stored(east, P) == BOTH
 
 
+async def test_partitioned_topic_when_its_creation_there_has_no_effect_then_refused(east: RestBroker) -> None:
+    with StubWeb() as web:
+        web.answer("GET", "/admin/v2/persistent/demo/a/p/partitions", {"reason": "Topic not found"}, status=404)
+        await done(east, "POST", "clusters/west", {"serviceUrl": web.url})
+        reply = await call(east.web_url, "POST", f"{P}/replication", BOTH)
+    assert (reply.status, "Cluster west takes the creation" in reply.reason) == (503, True), reply
+    assert await stored(east, P) is None
+
+
 class TestCreationOnOtherClustersSwitchedOff:
     """``createTopicToRemoteClusterForReplication=false``."""
 
@@ -163,6 +172,13 @@ class TestCreationOnOtherClustersSwitchedOff:
         await done(east, "POST", f"{P}/replication", BOTH)
         assert await stored(east, P) == BOTH
         assert await partitions(west, P) is None
+
+    async def test_then_a_namespace_that_is_missing_there_is_no_obstacle(
+        self, east: RestBroker, west: RestBroker
+    ) -> None:
+        await done(west, "DELETE", "namespaces/demo/a")
+        await done(east, "POST", f"{P}/replication", BOTH)
+        assert await stored(east, P) == BOTH
 
     async def test_then_counts_are_compared_all_the_same(self, east: RestBroker, west: RestBroker) -> None:
         await done(west, "PUT", f"{P}/partitions", 3)

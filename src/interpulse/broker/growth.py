@@ -16,9 +16,10 @@ from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.topic_policies import TopicPolicyRecords
 from interpulse.model.changes import CreatePartitionedMetadata
-from interpulse.model.errors import NotFound, PulsarError, RemoteClusterUnavailable, Unprocessable
+from interpulse.model.errors import PulsarError, RemoteClusterUnavailable, Unprocessable
 from interpulse.model.names import TopicName
-from interpulse.model.topics import Existence, TopicKind
+from interpulse.model.topics import Existence
+from interpulse.replication.provision import topic_shape
 from interpulse.rules.remote_growth import RemoteGrowth, plan_remote_growth
 from interpulse.rules.replication import effective_replication_clusters, remote_clusters
 
@@ -29,13 +30,15 @@ __all__ = ["AdminRemotes", "Growth", "Remotes"]
 
 T = TypeVar("T")
 _NOT_LET_IN: Final = (401, 403)
+_ATTEMPTS_MAX: Final = 3
+"""Somebody else may create or grow the remote topic in between; once that has happened it is there."""
 
 
 class Remotes(Protocol):
-    """Whoever reaches other clusters; both raise RemoteClusterUnavailable, `grow` also Unprocessable."""
+    """Whoever reaches other clusters; both raise RemoteClusterUnavailable, and Unprocessable if these refuse."""
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
-        """What the name stands for on the cluster; nothing is created."""
+        """What the name stands for on the cluster; nothing is created. Refused where its namespace is missing."""
 
     async def grow(self, cluster: str, change: RemoteGrowth) -> None:
         """Make it true there, and only there."""
@@ -66,14 +69,25 @@ class Growth:
         await self._lifecycle.expand(name, partitions, force=force)
 
     async def _expand_remotes(self, name: TopicName, partitions: int) -> None:
+        for attempt in range(1, _ATTEMPTS_MAX + 1):
+            steps = await self._steps(name, partitions)
+            try:
+                for cluster, change in steps.items():
+                    await self._remotes.grow(cluster, change)
+            except Unprocessable:  # somebody else may have been faster: look again what is there
+                if attempt == _ATTEMPTS_MAX:
+                    raise
+            else:
+                return
+
+    async def _steps(self, name: TopicName, partitions: int) -> dict[str, RemoteGrowth]:
         policies = await self._namespaces.find_policies(name.namespace_name)
         effective = effective_replication_clusters(await self._topic_policies.find(name), policies)
         clusters = remote_clusters(self._namespaces.local_cluster, effective)
         found = await asyncio.gather(*(self._remotes.find(each, name) for each in clusters))
         creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
         remotes = dict(zip(clusters, found, strict=True))
-        for cluster, change in plan_remote_growth(name, partitions, remotes, creation_allowed=creation_allowed).items():
-            await self._remotes.grow(cluster, change)
+        return plan_remote_growth(name, partitions, remotes, creation_allowed=creation_allowed)
 
 
 class AdminRemotes:
@@ -85,14 +99,7 @@ class AdminRemotes:
     async def find(self, cluster: str, name: TopicName) -> Existence:
         """See `Remotes`."""
 
-        async def ask(admin: AdminClient) -> Existence:
-            try:
-                partitions = (await admin.topics.partitioned_metadata(name)).partitions
-            except NotFound:
-                return Existence(TopicKind.ABSENT)
-            return Existence(TopicKind.PARTITIONED, partitions) if partitions else Existence(TopicKind.NON_PARTITIONED)
-
-        return await self._call(cluster, ask)
+        return await self._call(cluster, lambda admin: topic_shape(admin, name))
 
     async def grow(self, cluster: str, change: RemoteGrowth) -> None:
         """See `Remotes`."""

@@ -101,12 +101,13 @@ class TopicClusters:
             except Unprocessable:  # somebody else may have been faster: look again what is there
                 if attempt == _ATTEMPTS_MAX - 1:
                     raise
+        raise RemoteClusterUnavailable(f"Cluster {cluster} takes the creation of {name} and has no such topic then")
 
     async def _found(self, name: TopicName, cluster: str, *, needed: bool) -> Existence | None:
         """What the name stands for there; None if that cannot be said and nothing depends on it."""
         try:
             return await self._remotes.find(cluster, name)
-        except RemoteClusterUnavailable as error:
+        except (RemoteClusterUnavailable, Unprocessable) as error:
             if needed:
                 raise
             log.warning("partitions not compared topic=%s cluster=%s error=%s", name, cluster, error)

@@ -37,6 +37,7 @@ class ScriptedRemotes:
     def __init__(self) -> None:
         self.partitions: dict[str, int | PulsarError] = {}
         self.refusals: dict[str, PulsarError] = {}
+        self.rivals: dict[str, int] = {}  # what somebody else makes of it just before we do
         self.grown: list[tuple[str, RemoteGrowth]] = []
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
@@ -48,7 +49,11 @@ class ScriptedRemotes:
     async def grow(self, cluster: str, change: RemoteGrowth) -> None:
         if cluster in self.refusals:
             raise self.refusals[cluster]
+        if cluster in self.rivals:
+            self.partitions[cluster] = self.rivals.pop(cluster)
+            raise Unprocessable("This topic already exists")
         self.grown.append((cluster, change))
+        self.partitions[cluster] = change.partitions
 
 
 class House:
@@ -117,6 +122,26 @@ async def test_topic_when_a_cluster_fails_in_the_middle_then_the_local_one_stays
     assert await house.partitions() == 4
 
 
+@pytest.mark.parametrize(("meanwhile", "grown"), [(2, 3), (3, 3), (4, 2)], ids=["as-it-was", "so-far", "further"])
+async def test_topic_when_somebody_is_faster_on_a_cluster_then_what_is_there_counts(
+    house: House, meanwhile: int, grown: int
+) -> None:
+    house.remotes.rivals["north"] = meanwhile
+    if grown == 3:
+        await house.growth.expand(X, 3)
+    else:
+        with pytest.raises(Unprocessable, match="4 partitions on cluster north"):
+            await house.growth.expand(X, 3)
+    assert await house.partitions() == grown
+
+
+async def test_topic_when_a_cluster_refuses_again_and_again_then_its_reason_is_told(house: House) -> None:
+    house.remotes.refusals["north"] = Unprocessable("Cluster north: too many")
+    with pytest.raises(Unprocessable, match="too many"):
+        await house.growth.expand(X, 4)
+    assert (house.remotes.grown, await house.partitions()) == ([], 2)
+
+
 async def test_topic_when_it_is_refused_here_then_no_other_cluster_is_touched(house: House) -> None:
     await house.store.commit([Put(keys.topic_record(X.partition(7)), b"{}")])
     with pytest.raises(Conflict):
@@ -149,6 +174,22 @@ class TestAdminRemotes:
             async with self.remotes(web.url) as remotes:
                 assert await remotes.find("west", X) == expected
             assert [asked.target for asked in web.asked] == [f"{PATH}?checkAllowAutoCreation=false"]
+
+    @pytest.mark.parametrize(
+        ("status", "body", "kind", "words"),
+        [
+            pytest.param(404, {"reason": "Namespace not found"}, Unprocessable, "Namespace not found", id="namespace"),
+            pytest.param(200, ["ok"], RemoteClusterUnavailable, "what no broker does", id="no-broker"),
+        ],
+    )
+    async def test_find_takes_what_is_no_answer_about_the_topic_for_no_answer(
+        self, status: int, body: Any, kind: type[PulsarError], words: str
+    ) -> None:
+        with StubWeb() as web:
+            web.answer("GET", PATH, body, status=status)
+            async with self.remotes(web.url) as remotes:
+                with pytest.raises(kind, match=f"west at {web.url}: .*{words}"):
+                    await remotes.find("west", X)
 
     async def test_grow_is_for_that_cluster_alone(self) -> None:
         with StubWeb() as web:

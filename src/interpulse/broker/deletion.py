@@ -23,8 +23,10 @@ from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.registry import DeleteCheck, TopicRegistry
 from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.tenants import Tenants
+from interpulse.broker.topic_policies import stored_policies
 from interpulse.model.errors import InvalidTopicName, NotEmpty, NotFound, OperationNotAllowed, PulsarError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
 from interpulse.storage.api import Change, Delete, MetadataStore, scan_pages
 
 __all__ = ["Deletion"]
@@ -59,12 +61,16 @@ class Deletion:
     async def topic(self, name: TopicName, *, force: bool) -> None:
         """Delete one topic or partition; raises PreconditionFailed if it is in use and not forced.
 
+        Raises Unprocessable if it is replicated and not forced.
+
         The schemas go with a topic, but stay when one partition of it is deleted, and while a topic of the same name is
         in the other domain: they are its schemas too.
         """
 
         async def attempt() -> None:
             await self._lifecycle.check_delete_plain(name, force=force)
+            if not force:
+                await self._check_left_by_others(name)
             await self._delete_plain(name, force=force)
 
         await until_unchanged(attempt)
@@ -78,10 +84,15 @@ class Deletion:
         return await self._lifecycle.delete_deserted(name)
 
     async def partitioned_topic(self, name: TopicName, *, force: bool) -> None:
-        """Delete a partitioned topic with its partitions; if one is in use and it is not forced, nothing is deleted."""
+        """Delete a partitioned topic with its partitions; if one is in use and it is not forced, nothing is deleted.
+
+        Raises Unprocessable if it is replicated and not forced.
+        """
 
         async def attempt() -> None:
             plan = await self._lifecycle.plan_delete_partitioned(name)
+            if not force:
+                await self._check_left_by_others(name)
             await self._registry.delete(*plan.partitions, force=force, also=plan.changes, expect=plan.expect)
 
         await until_unchanged(attempt)
@@ -125,6 +136,18 @@ class Deletion:
                 log.error("unfinished deletion not finished topic=%s error=%s", name, error)
 
     # --- one topic
+
+    async def _check_left_by_others(self, name: TopicName) -> None:
+        """Topics that are not stored hold nothing for other clusters, nor do partitions that nobody can open."""
+        if not name.is_persistent or await self._is_orphan(name):
+            return
+        namespace = await self._namespaces.find_policies(name.namespace_name)
+        clusters = effective_replication_clusters(await stored_policies(self._store, name), namespace)
+        check_topic_left_by_others(name, remote_clusters(self._namespaces.local_cluster, clusters))
+
+    async def _is_orphan(self, name: TopicName) -> bool:
+        metadata = await self._lifecycle.metadata(name.base) if name.is_partition else None
+        return name.is_partition and (metadata is None or name.partition_index >= metadata.partitions)
 
     async def _delete_plain(self, name: TopicName, *, force: bool = False, check: DeleteCheck | None = None) -> None:
         also: Sequence[Change] = ()

@@ -12,6 +12,7 @@ from interpulse.model.errors import (
     NamespaceNotFound,
     PreconditionFailed,
     TenantNotFound,
+    Unprocessable,
 )
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
@@ -23,6 +24,7 @@ __all__ = [
     "check_new_namespace_clusters",
     "check_replication_clusters",
     "check_tenant_clusters",
+    "check_topic_left_by_others",
     "check_topic_replication_clusters",
     "effective_replication_clusters",
     "is_copied_by_default",
@@ -155,6 +157,15 @@ def check_namespace_left_by_others(namespace: NamespaceName, policies: Namespace
         raise PreconditionFailed(
             f"Cannot delete the global namespace {namespace}. There are still more than one replication clusters "
             f"configured: {', '.join(clusters)}; leave one of them with set-clusters first"
+        )
+
+
+def check_topic_left_by_others(topic: TopicName, remotes: Collection[str]) -> None:
+    """Refuse to delete a topic that is replicated to other clusters, unless by force; raises Unprocessable."""
+    if remotes:
+        raise Unprocessable(
+            f"Delete forbidden topic is replicated on clusters [{', '.join(remotes)}]: {topic}. What they have not got "
+            f"would be lost; take them out of its replication clusters first, or use force"
         )
 
 

@@ -5,17 +5,25 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker import deletion, keys
-from interpulse.model.errors import OperationNotAllowed, PartitionedTopicNotFound, PreconditionFailed, TopicNotFound
+from interpulse.model.errors import (
+    OperationNotAllowed,
+    PartitionedTopicNotFound,
+    PreconditionFailed,
+    TopicNotFound,
+    Unprocessable,
+)
 from interpulse.model.names import NON_PERSISTENT, PUBLIC_DEFAULT, NamespaceName, TopicName
 from interpulse.model.permissions import Permissions
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topic_policies import TopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import CommitConflict, Put
 from tests.durability.lifecycle_room import MortalStore, Room, disorder, named
 
 TRIAL = NamespaceName("public", "trial")
 X, Y = named("x"), named("y")
+FLEETING = TopicName.of(NON_PERSISTENT, "public", "trial", "f")
 
 
 @pytest.fixture
@@ -111,6 +119,23 @@ async def test_permissions_on_a_topic_go_with_it_and_are_not_those_of_the_next_o
     left = (await room.namespaces.get_policies(TRIAL)).permissions
     assert list(left.topics) == [str(Y)]
     assert left.namespace == {"app": {"produce"}}
+
+
+async def test_replicated_topics_go_by_force_only(room: Room) -> None:
+    await room.lifecycle.create_partitioned(X, 1)
+    await room.lifecycle.create_plain(Y)
+    await room.lifecycle.create_partitioned(FLEETING, 1)
+    here, both = (room.namespaces.local_cluster,), (room.namespaces.local_cluster, "west")
+    await room.namespaces.update_policies(TRIAL, lambda policies: policies.changed(replication_clusters=both))
+    own, orphan = TopicPolicies(replication_clusters=here), X.partition(1)
+    await room.store.commit([Put(keys.topic_policies(Y), own.dump()), Put(keys.topic_record(orphan), b"{}")])
+    for name, delete in ((X, room.deletion.partitioned_topic), (X.partition(0), room.deletion.topic)):
+        with pytest.raises(Unprocessable, match=r"Delete forbidden topic is replicated on clusters \[west\]"):
+            await delete(name, force=False)
+    await room.deletion.topic(orphan, force=False)  # nobody can open it, so nobody replicates it
+    await room.deletion.partitioned_topic(X, force=True)
+    await room.deletion.topic(Y, force=False)  # its own policy keeps it at home
+    await room.deletion.partitioned_topic(FLEETING, force=False)  # holds nothing for anybody
 
 
 async def test_plain_twin_of_a_partitioned_topic_goes_alone(room: Room) -> None:

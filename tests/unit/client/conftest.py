@@ -1,9 +1,12 @@
 """What several test modules of the client need."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from interpulse.client.config import ClientConfig
+from interpulse.client.session import Session
+from tests.scripted_broker import ScriptedBroker
 from tests.stub_web import StubWeb
 
 
@@ -12,3 +15,18 @@ def web() -> Iterator[StubWeb]:
     """A web service whose answers the test chooses."""
     with StubWeb() as stub:
         yield stub
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[ScriptedBroker]:
+    """A broker whose answers the test chooses."""
+    async with ScriptedBroker() as scripted:
+        yield scripted
+
+
+@pytest.fixture
+async def session(broker: ScriptedBroker) -> AsyncIterator[Session]:
+    """A client of that broker, which tries again at once and does not try for long."""
+    made = Session(ClientConfig(broker.url, backoff_initial_ms=1, backoff_max_ms=10, operation_timeout_ms=2000))
+    yield made
+    await made.close()

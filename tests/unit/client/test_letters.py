@@ -1,11 +1,9 @@
 """Dead letters and retry letters: names, properties, counting."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
-from interpulse.client.config import ClientConfig
 from interpulse.client.consumer_config import DeadLetterPolicy
 from interpulse.client.letters import LastChances, Letters
 from interpulse.client.session import Session
@@ -31,19 +29,6 @@ MESSAGE = received(
     redelivery_count=3,
     batch_size=3,
 )
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[ScriptedBroker]:
-    async with ScriptedBroker() as broker:
-        yield broker
-
-
-@pytest.fixture
-async def session(broker: ScriptedBroker) -> AsyncIterator[Session]:
-    session = Session(ClientConfig(broker.url, operation_timeout_ms=2000))
-    yield session
-    await session.close()
 
 
 class Post:

@@ -1,11 +1,9 @@
 """A producer of one topic: batches, single messages, order, limits."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
-from interpulse.client.config import ClientConfig
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.producer import PartitionProducer, ProducerConfig
 from interpulse.client.session import Session
@@ -15,19 +13,6 @@ from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.scripted_broker import ScriptedBroker
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[ScriptedBroker]:
-    async with ScriptedBroker() as scripted:
-        yield scripted
-
-
-@pytest.fixture
-async def session(broker: ScriptedBroker) -> AsyncIterator[Session]:
-    made = Session(ClientConfig(broker.url, backoff_initial_ms=1, operation_timeout_ms=2000))
-    yield made
-    await made.close()
 
 
 async def open_producer(session: Session, topic: str = "t", **config: object) -> PartitionProducer:

@@ -34,12 +34,6 @@ class Resident:
 
 
 @pytest.fixture
-async def broker() -> AsyncIterator[ScriptedBroker]:
-    async with ScriptedBroker() as broker:
-        yield broker
-
-
-@pytest.fixture
 async def connection(broker: ScriptedBroker) -> AsyncIterator[Connection]:
     config = ClientConfig(broker.url, operation_timeout_ms=50)
     connection = await Connection.open(BrokerAddress.parse(broker.url), config)

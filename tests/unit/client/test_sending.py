@@ -1,7 +1,6 @@
 """The lane of a producer: order, receipts, and what happens when something breaks."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -27,19 +26,6 @@ from tests.scripted_broker import Peer, ScriptedBroker
 
 TOPIC = TopicName.parse("t")
 ENTRY = b"\x00" * 20
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[ScriptedBroker]:
-    async with ScriptedBroker() as scripted:
-        yield scripted
-
-
-@pytest.fixture
-async def session(broker: ScriptedBroker) -> AsyncIterator[Session]:
-    made = Session(ClientConfig(broker.url, backoff_initial_ms=1, backoff_max_ms=10, operation_timeout_ms=2000))
-    yield made
-    await made.close()
 
 
 async def open_lane(session: Session, *, send_timeout_ms: int = 0, **request: object) -> SendingLane:

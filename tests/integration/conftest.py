@@ -1,4 +1,4 @@
-"""Two clusters of ours, for whoever asks for them by name."""
+"""Brokers of ours that answer REST calls: one, or two clusters, for whoever asks for them by name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from interpulse.broker.config import BrokerConfig
 from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_client import call
 
 
 @pytest.fixture
@@ -20,3 +21,17 @@ async def east() -> AsyncIterator[RestBroker]:
 async def west() -> AsyncIterator[RestBroker]:
     async with rest_broker(BrokerConfig(cluster_name="west")) as broker:
         yield broker
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[RestBroker]:
+    """A broker of cluster ``standalone`` that answers REST calls."""
+    async with rest_broker() as started:
+        yield started
+
+
+@pytest.fixture
+async def demo_namespace(broker: RestBroker) -> None:
+    """The namespace ``demo/a`` on that broker."""
+    await call(broker.web_url, "PUT", "tenants/demo", {"allowedClusters": ["standalone"]})
+    await call(broker.web_url, "PUT", "namespaces/demo/a")

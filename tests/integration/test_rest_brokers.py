@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from interpulse.testing.broker import InProcessBroker
-from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_broker import RestBroker
 from tests.integration.rest_client import call
 
 PROBES = ["brokers/health", "brokers/ready", "/readyz"]
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[RestBroker]:
-    async with rest_broker() as started:
-        yield started
 
 
 @pytest.mark.parametrize("path", PROBES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,12 @@ from interpulse.broker.live.topic import Topic
 from interpulse.model.names import TopicName
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
-from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_broker import RestBroker
 from tests.integration.rest_client import call
 from tests.interop.official import admin
 
 BASE = "persistent/public/default/t"
 STATUS_OF_ONE_THAT_NEVER_RAN = {"status": "NOT_RUN", "lastError": ""}
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[RestBroker]:
-    async with rest_broker() as started:
-        yield started
 
 
 async def loaded(broker: RestBroker, name: str) -> Topic:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from interpulse.broker import keys
 from interpulse.broker.live.requests import ProducerRequest
 from interpulse.model.names import NamespaceName, TopicName
-from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_broker import RestBroker
 from tests.integration.rest_client import call
 
 DEMO = NamespaceName("demo", "a")
@@ -23,12 +21,7 @@ class SilentSink:
         """The broker sent the producer away."""
 
 
-@pytest.fixture
-async def broker() -> AsyncIterator[RestBroker]:
-    async with rest_broker() as started:
-        await call(started.web_url, "PUT", "tenants/demo", {"allowedClusters": ["standalone"]})
-        await call(started.web_url, "PUT", "namespaces/demo/a")
-        yield started
+pytestmark = pytest.mark.usefixtures("demo_namespace")
 
 
 async def attach_producer(broker: RestBroker, name: str) -> None:

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
 
 import pytest
 
 from interpulse.model.errors import MetadataError
-from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_broker import RestBroker
 from tests.integration.rest_client import call
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[RestBroker]:
-    async with rest_broker() as started:
-        yield started
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -45,12 +44,6 @@ async def scrape(web_url: str, path: str = "/metrics") -> Page:
     reply = await call(web_url, "GET", path)
     assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     return Page(reply.body.decode())
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[RestBroker]:
-    async with rest_broker() as started:
-        yield started
 
 
 async def test_topics_and_subscriptions_are_shown_one_by_one_with_their_sums(broker: RestBroker) -> None:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from interpulse.model.messaging_policies import BacklogQuota, PublishRate
 from interpulse.model.names import TopicName
-from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_broker import RestBroker
 from tests.integration.rest_client import call
 
 DEFAULT = "namespaces/public/default"
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[RestBroker]:
-    async with rest_broker() as started:
-        yield started
 
 
 @pytest.mark.parametrize(

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from interpulse.broker import keys
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Delete
-from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.integration.rest_broker import RestBroker
 from tests.integration.rest_client import call
 
 X = TopicName.parse("demo/a/x")
 
 
-@pytest.fixture
-async def broker() -> AsyncIterator[RestBroker]:
-    async with rest_broker() as started:
-        await call(started.web_url, "PUT", "tenants/demo", {"allowedClusters": ["standalone"]})
-        await call(started.web_url, "PUT", "namespaces/demo/a")
-        yield started
+pytestmark = pytest.mark.usefixtures("demo_namespace")
 
 
 async def published(broker: RestBroker, name: TopicName) -> None:

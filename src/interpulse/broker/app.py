@@ -277,7 +277,7 @@ class BrokerApp:
             clock=self._clock,
             access=self.access,
             instruments=instruments,
-            without_job=lambda topics: records_without_job(supervisor.view, topics, now_ms=self._clock.now_ms()),
+            without_job=lambda topics: records_without_job(supervisor.view, topics),
         )
 
     def _build_supervisor(self, metadata: MetadataStore) -> ReplicationSupervisor:

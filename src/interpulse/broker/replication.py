@@ -62,6 +62,8 @@ class ReplicationJobView:
     remotes: tuple[str, ...] = ()
     last_error: str | None = None
     restarts: int = 0
+    retry_at_ms: int | None = None
+    """When it is tried again to start it, while it does not run."""
     pid: int | None = None
     progress: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The newest progress line of each remote cluster."""
@@ -189,10 +191,11 @@ class ReplicationSupervisor:
             started = self._clock.now_ms()
             try:
                 remotes = await self._wanted_remotes()
+                self._view = replace(self._view, remotes=remotes)
                 if not await self._may_run(remotes):
-                    await self._wait_changed(_RECHECK_S)
+                    await self._wait_to_try_again(_RECHECK_S)
                     continue
-                await self._start_process(remotes)
+                await self._start_process()
                 if not await self._supervise():
                     continue
             except (OSError, ValueError, PulsarError) as failure:  # no room, no process, a policy that cannot be read
@@ -202,7 +205,7 @@ class ReplicationSupervisor:
             pause = _BACKOFF_FIRST_S if ran_s >= _STEADY_S else pause
             self._note(JobState.RESTARTING, restarts=self._view.restarts + 1)
             log.warning("replication job ended, starting again pause_s=%.0f error=%s", pause, self._view.last_error)
-            await self._wait_changed(pause)
+            await self._wait_to_try_again(pause)
             pause = min(pause * 2, _BACKOFF_MAX_S)
 
     async def _may_run(self, remotes: tuple[str, ...]) -> bool:
@@ -221,7 +224,7 @@ class ReplicationSupervisor:
         if state == JobState.IDLE:
             self._forget_checkpoints()
         if (state, problem) != (self._view.state, self._view.last_error):
-            self._note(state, remotes=remotes, last_error=problem, pid=None)
+            self._note(state, last_error=problem, pid=None)
             if problem is not None:
                 log.error("replication cannot run: %s", problem)
             else:
@@ -251,14 +254,16 @@ class ReplicationSupervisor:
                 wanted.update(remote_clusters(self._command.cluster, own))
         return tuple(sorted(wanted & registered))
 
-    async def _wait_changed(self, timeout_s: float) -> None:
+    async def _wait_to_try_again(self, timeout_s: float) -> None:
+        """Policies that change end it early."""
+        self._view = replace(self._view, retry_at_ms=self._clock.now_ms() + int(timeout_s * 1000))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._changed.wait()
 
     # ---- The child
 
-    async def _start_process(self, remotes: tuple[str, ...]) -> None:
+    async def _start_process(self) -> None:
         command = self._command
         command.directory.mkdir(parents=True, exist_ok=True)
         command.config_path.touch(mode=0o600)  # it may hold a token
@@ -276,8 +281,8 @@ class ReplicationSupervisor:
                 start_new_session=True,
                 limit=_LINE_BYTES_MAX,
             )
-        self._note(JobState.RUNNING, remotes=remotes, pid=self._process.pid)
-        log.info("replication job started pid=%d remotes=%s", self._process.pid, ",".join(remotes))
+        self._note(JobState.RUNNING, pid=self._process.pid)
+        log.info("replication job started pid=%d remotes=%s", self._process.pid, ",".join(self._view.remotes))
 
     async def _supervise(self) -> bool:
         """Read the child's lines until it ends (True) or no policy asks for it any more (False, and it is ended).
@@ -358,7 +363,7 @@ async def _exited(process: asyncio.subprocess.Process, timeout_s: float) -> None
             await process.wait()
 
 
-def records_without_job(view: ReplicationJobView, topics: Sequence[str], *, now_ms: int) -> list[dict[str, Any]]:
+def records_without_job(view: ReplicationJobView, topics: Sequence[str]) -> list[dict[str, Any]]:
     """Status records for topics whose job does not run: what is missing. A job that runs, or is run by somebody else,
     reports for itself: no records then."""
     if view.state not in (JobState.UNAVAILABLE, JobState.RESTARTING):
@@ -375,7 +380,7 @@ def records_without_job(view: ReplicationJobView, topics: Sequence[str], *, now_
             "since": view.since_ms,
             "reason": f"the replication job is {view.state}",
             "remedy": remedy,
-            "nextRetryAt": now_ms if view.state == JobState.RESTARTING else None,
+            "nextRetryAt": view.retry_at_ms,
             "lagEntries": None,
             "lagSeconds": None,
         }

@@ -25,6 +25,7 @@ print(json.dumps(line), flush=True)
 print("not json", flush=True)
 %s
 """
+TOPIC = "persistent://demo/flights/a"
 WAIT_FOR_PARENT = "while os.read(0, 4096): pass"
 
 
@@ -140,9 +141,10 @@ async def test_job_when_it_dies_then_is_started_again_and_the_reason_kept(store,
     await until(lambda: supervisor.view.restarts >= 1)
     assert supervisor.view.state == JobState.RESTARTING
     assert supervisor.view.last_error == "boom"
-    records = records_without_job(supervisor.view, ["persistent://demo/flights/a"], now_ms=7)
+    records = records_without_job(supervisor.view, [TOPIC])
     assert records[0]["state"] == "DISCONNECTED"
     assert "boom" in records[0]["remedy"]
+    assert records[0]["nextRetryAt"] > records[0]["since"]
 
 
 async def test_job_when_it_cannot_be_started_then_says_why_and_tries_again(store, supervise, tmp_path):
@@ -152,6 +154,8 @@ async def test_job_when_it_cannot_be_started_then_says_why_and_tries_again(store
     supervisor = await supervise(WAIT_FOR_PARENT)
     await until(lambda: supervisor.view.state == JobState.RESTARTING)
     assert "File exists" in supervisor.view.last_error
+    (record,) = records_without_job(supervisor.view, [TOPIC])
+    assert (record["cluster"], "File exists" in record["remedy"]) == ("west", True)
     in_the_way.unlink()
     await until(lambda: supervisor.view.progress)
 
@@ -199,15 +203,19 @@ async def test_job_when_something_is_missing_then_says_what_and_keeps_serving(st
     supervisor = await supervise(WAIT_FOR_PARENT, missing=lambda: "replication needs Java")
     await until(lambda: supervisor.view.state == JobState.UNAVAILABLE)
     assert supervisor.view.last_error == "replication needs Java"
-    records = records_without_job(supervisor.view, ["persistent://demo/flights/a"], now_ms=7)
+    records = records_without_job(supervisor.view, [TOPIC])
     assert records[0]["remedy"] == "replication needs Java"
+    assert records[0]["nextRetryAt"] > records[0]["since"]
+    await store.commit([Put(f"{keys.CLUSTERS}/north", b"{}")])
+    await ask_for_replication(store, "east", "north", "west")
+    await until(lambda: len(records_without_job(supervisor.view, [TOPIC])) == 2)
 
 
 async def test_job_when_external_then_is_never_started(store, supervise):
     await ask_for_replication(store, "east", "west")
     supervisor = await supervise(WAIT_FOR_PARENT, mode="external")
     await until(lambda: supervisor.view.state == JobState.EXTERNAL)
-    assert records_without_job(supervisor.view, ["persistent://demo/flights/a"], now_ms=7) == []
+    assert records_without_job(supervisor.view, [TOPIC]) == []
 
 
 def test_configuration_is_one_that_the_job_reads(tmp_path):

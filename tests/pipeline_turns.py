@@ -87,31 +87,9 @@ class Job:
             await producer.close()
 
     async def copy(self) -> None:
-        """What a task of Spark does with the first partition: all of it is written, and settled if it was before."""
+        """What a task of Spark does with the first partition."""
         async with self._client("east") as east, self._client("west") as west:
-            target = BrokerTarget(west.session, window_bytes=1 << 20, takeover_timeout_ms=1000, source=east.session)
-            writer = LaneWriter(
-                target,
-                producer_name=self.pipeline.lane_name,
-                source_cluster="east",
-                target_cluster="west",
-                states={},
-            )
-            end = await last_position(east.session, FIRST)
-            async with EntryReader(east.session, FIRST, after=EARLIEST, upto=end) as reader:
-                await reader.open()
-                while entries := await reader.read_batch():
-                    await writer.write(
-                        EntryRows(
-                            [str(FIRST)] * len(entries),
-                            [entry.position.ledger for entry in entries],
-                            [entry.position.entry for entry in entries],
-                            [entry.parsed.metadata_bytes for entry in entries],
-                            [bytes(entry.parsed.payload) for entry in entries],
-                        )
-                    )
-            await writer.finish()
-            await writer.close()
+            await copy_log(east, west, FIRST, self.pipeline)
 
     async def arrived(self) -> list[tuple[str, int | None]]:
         """The messages of the first partition on the target, with the versions of their schemas there."""
@@ -127,6 +105,33 @@ class Job:
     def _client(self, cluster: str) -> Client:
         address = self.clusters[cluster]
         return Client(address.service_url, tls=address.access.tls)
+
+
+async def copy_log(source: Client, target: Client, topic: TopicName, pipeline: Pipeline) -> None:
+    """What a task of Spark does with a log: all of it is written, and what was written before is settled."""
+    writing = BrokerTarget(target.session, window_bytes=1 << 20, takeover_timeout_ms=1000, source=source.session)
+    writer = LaneWriter(
+        writing,
+        producer_name=pipeline.route.lane_name,
+        source_cluster=pipeline.route.config.source.cluster,
+        target_cluster=pipeline.route.remote,
+        states={},
+    )
+    end = await last_position(source.session, topic)
+    async with EntryReader(source.session, topic, after=EARLIEST, upto=end) as reader:
+        await reader.open()
+        while entries := await reader.read_batch():
+            await writer.write(
+                EntryRows(
+                    [str(topic)] * len(entries),
+                    [entry.position.ledger for entry in entries],
+                    [entry.position.entry for entry in entries],
+                    [entry.parsed.metadata_bytes for entry in entries],
+                    [bytes(entry.parsed.payload) for entry in entries],
+                )
+            )
+    await writer.finish()
+    await writer.close()
 
 
 def avro(*fields: str) -> SchemaInfo:

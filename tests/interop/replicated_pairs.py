@@ -1,12 +1,13 @@
 """Two clusters that know each other, one of which may be a real Pulsar: where scenarios of replication are played.
 
-No data pipeline runs beside a broker of ours: what is looked at is the control side, which does without it.
+No job runs beside a broker of ours: the tests take its turns, one by one and without Spark.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 import uuid
 from collections.abc import Callable
@@ -15,14 +16,18 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from interpulse.client.admin import AdminClient
+from interpulse.client.client import Client
 from interpulse.model.names import TopicName
 from interpulse.spark.pipeline import Pipeline
-from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, ProvisionRules, Selection
+from interpulse.spark.selection import RemoteSelection, select
 from tests.cli_cluster import CliCluster
+from tests.pipeline_turns import copy_log, is_ready
 
-__all__ = ["Cluster", "Pair", "provision_as_job", "until"]
+__all__ = ["Cluster", "Pair", "provision_as_job", "replicate_as_job", "until"]
 
 T = TypeVar("T")
+Record = dict[str, Any]
 PATIENCE_S: Final = 30.0
 
 
@@ -83,18 +88,22 @@ class Pair:
     def enable(self, options: str = "") -> None:
         self.source.run(f"namespaces set-clusters {self.namespace} -c {self.both} {options}")
 
-    def status(self, topic: str) -> dict[str, Any]:
+    def status(self, topic: str) -> Record:
         """The one record of a topic; only our brokers have it."""
         (record,) = self.source.json(f"topics replication-status {topic} -o json")
         assert record["cluster"] == self.target.name
-        found: dict[str, Any] = record
+        found: Record = record
         return found
 
-    def with_target_at(self, web_url: str) -> Pair:
-        """As if the target had moved: the source asks there from now on."""
-        moved = replace(self, target=replace(self.target, web_url=web_url))
-        self.source.know(moved.target)
-        return moved
+    def with_target_down(self) -> Pair:
+        """The source is told of one more cluster, which is down, and may be replicated to that one instead."""
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            closed = f"127.0.0.1:{taken.getsockname()[1]}"
+        name = f"down-{uuid.uuid4().hex[:6]}"
+        down = replace(self, target=Cluster(f"http://{closed}", f"pulsar://{closed}", name))
+        self.source.know(down.target)
+        self.source.run(f"tenants update {self.tenant} -c {down.both}")
+        return down
 
 
 def until(question: Callable[[], T], expected: T, *, seconds: float = PATIENCE_S) -> None:
@@ -105,33 +114,47 @@ def until(question: Callable[[], T], expected: T, *, seconds: float = PATIENCE_S
         time.sleep(0.05)
 
 
-def provision_as_job(
-    pair: Pair, directory: Path, *topics: str, target: ClusterAddress | None = None
-) -> list[dict[str, Any]]:
-    """One turn of the replication job's control side, without Spark; the status records it would report.
+def provision_as_job(pair: Pair, directory: Path, *topics: str, target: ClusterAddress) -> list[Record]:
+    """One turn of the replication job's control side, without Spark; the status records that it reports."""
+    counts = {TopicName.parse(topic): pair.source.partitions(topic) or 0 for topic in topics}
+    return asyncio.run(_turn(pair, directory, RemoteSelection(target, counts), copying=False))
 
-    ``target`` is how the target is reached, if not without credentials.
+
+def replicate_as_job(pair: Pair, directory: Path, *, create: bool = True) -> list[Record]:
+    """One turn of the whole job: what policies select of the namespace is provisioned, and copied as Spark's tasks do.
+
+    ``create``: the job may create topics on the target.
     """
+    return asyncio.run(_turn(pair, directory, None, copying=True, create=create))
+
+
+async def _turn(
+    pair: Pair, directory: Path, selection: RemoteSelection | None, *, copying: bool, create: bool = True
+) -> list[Record]:
     config = PipelineConfig(
         name="scenario",
         state=directory,
         source=_address(pair.source),
         target=None,
         select=Selection(from_policies=True),
+        provision=ProvisionRules(create=create),
         as_replicator=True,
     )
-
-    selected = {TopicName.parse(topic): pair.source.partitions(topic) or 0 for topic in topics}
-
-    async def turn() -> list[dict[str, Any]]:
-        async with AdminClient(pair.source.web_url) as source:
-            pipeline = Pipeline(config, source, target or _address(pair.target), None, lambda line: None, "unused")
-            await pipeline.update(selected)
+    async with AdminClient(pair.source.web_url) as source:
+        wanted = selection or (await select(config, source))[pair.target.name]
+        topics = {name: count for name, count in wanted.topics.items() if str(name.namespace_name) == pair.namespace}
+        pipeline = Pipeline(config, source, wanted.address, None, lambda line: None, "unused")
+        try:
+            await pipeline.update(topics)
             records = [record for rows in pipeline.records().values() for record in rows]
+            await source.namespaces.report_replication_status(pair.namespace, records)
+            if copying:
+                async with Client(pair.source.service_url) as here, Client(pair.target.service_url) as there:
+                    for record in filter(is_ready, records):
+                        await copy_log(here, there, TopicName.parse(record["topic"]), pipeline)
+        finally:
             await pipeline.stop()
-            return records
-
-    return asyncio.run(turn())
+    return records
 
 
 def _address(cluster: Cluster) -> ClusterAddress:

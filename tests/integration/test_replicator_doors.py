@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from interpulse.client.admin import AdminClient
+from interpulse.client.auth import Credentials
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.policies import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from tests.doors.access import logged_in, settings, token
+from tests.doors.brokers import NO_JOB
 from tests.integration.raw import RawClient
 from tests.replicator_rows import (
     CLIENT,
@@ -131,3 +136,36 @@ PARTITIONS = {
 
 async def asks(broker: InProcessBroker, topic: str, producer: str) -> str:
     return await asyncio.to_thread(may_create, broker.service_url, topic, producer)
+
+
+async def test_replicators_when_roles_are_listed_then_others_are_clients_under_whatever_name(tmp_path: Path) -> None:
+    options = settings(tmp_path) | NO_JOB | {"replicatorRoles": "copier"}
+    with InProcessBroker(tmp_path / "data", options) as broker:
+        async with AdminClient(broker.web_url, credentials=Credentials.token(f"token:{token('admin')}")) as admin:
+            await admin.namespaces.create(NAMESPACE)
+            await admin.namespaces.set_auto_topic_creation(NAMESPACE, OFF)
+            await admin.namespaces.set_auto_update_schema_allowed(NAMESPACE, False)
+            await admin.topics.create(f"{T}/x")
+            for role in ("copier", "writer"):
+                await admin.permissions.grant(NAMESPACE, role, ["produce"])
+        said = {role: await asyncio.to_thread(_said_to, broker, role) for role in ("writer", "copier", "admin")}
+    allowed = ["ProducerSuccess", "GetOrCreateSchemaResponse"]
+    assert said == {"writer": ["TopicNotFound", "IncompatibleSchema"], "copier": allowed, "admin": allowed}
+
+
+def _said_to(broker: InProcessBroker, role: str) -> list[str]:
+    """What a role hears that calls itself a replicator: about a missing topic, and about a new schema."""
+    with logged_in(broker.service_url, role) as client:
+        requests = (
+            commands.producer(1, 1, f"{T}/of-{role}", name=REPLICATOR),
+            commands.get_or_create_schema(2, f"{T}/x", SCHEMA, producer_name=REPLICATOR),
+        )
+        return [_outcome(client.ask(each)) for each in requests]
+
+
+def _outcome(answer: object) -> str:
+    if isinstance(answer, pb.CommandError):
+        return pb.ServerError.Name(answer.error)
+    if isinstance(answer, pb.CommandGetOrCreateSchemaResponse) and answer.HasField("error_code"):
+        return pb.ServerError.Name(answer.error_code)
+    return type(answer).__name__.removeprefix("Command")

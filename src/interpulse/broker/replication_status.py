@@ -29,6 +29,7 @@ _Reports = dict[TopicName, dict[str, list[Record]]]
 
 STATES: Final = ("REPLICATING", "PROVISIONING", "HELD", "DISCONNECTED", "NOT_APPLICABLE", "DISABLED")
 _SYSTEM_TOPIC: Final = "a system topic is made equal there; its messages are copied only with include_system_topics"
+_UNREPORTED: Final = "it comes by itself; if it stays away, see that the job runs (replicationJob) and read its log"
 _FIELDS: Final = (
     "topic",
     "cluster",
@@ -179,6 +180,7 @@ class ReplicationStatus:
                 "PROVISIONING",
                 since=remote.since_ms if remote is not None else None,
                 reason=f"{there}; the replication job has not reported this topic yet",
+                remedy=_UNREPORTED,
                 provisioned=change,
             )
         ]

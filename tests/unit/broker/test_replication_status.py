@@ -50,6 +50,7 @@ class House:
 
     async def report(self, topic: TopicName, state: str, since: int, reason: str | None = None) -> None:
         record = {"topic": str(topic), "cluster": "west", "state": state, "since": since, "reason": reason}
+        record["remedy"] = reason and "do something"
         await self.status.report(PUBLIC_DEFAULT, [record])
 
 
@@ -91,6 +92,7 @@ async def test_state_of_a_topic(
     (record,) = await house.status.of_topic(X)
     assert (record["topic"], record["cluster"], record["state"]) == (str(X), "west", expected[0])
     assert record["reason"] == expected[1] or str(expected[1]) in record["reason"]
+    assert bool(record["remedy"]) == (record["state"] != "REPLICATING")
     assert record["provisioned"] == (READY.change if remote is READY else None)
     assert await house.status.of_namespace(PUBLIC_DEFAULT) == [record]
     shown = await house.status.in_stats(X)

@@ -9,11 +9,8 @@ on, the storage is closed.
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
-import socket
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -29,15 +26,16 @@ from interpulse.broker.config import BrokerConfig
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.lifecycle import TopicLifecycle
+from interpulse.broker.listening import CannotListen, ServiceAddress, host_in_url
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings as LiveSettings
 from interpulse.broker.live.stamps import Stamping
-from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
+from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner, this_broker
 from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.broker.refusals import Refusals
 from interpulse.broker.remote_shapes import AdminRemoteShapes
 from interpulse.broker.replication import JobCommand, ReplicationSupervisor, records_without_job
-from interpulse.broker.rest.rooms import Addresses, RestRooms, build_rest_rooms
+from interpulse.broker.rest.rooms import RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.schemas import Schemas, SchemaSettings
 from interpulse.broker.tenants import Tenants
@@ -49,7 +47,6 @@ from interpulse.client.auth import Credentials
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
-from interpulse.rules.lookup import LookupTarget
 from interpulse.storage.api import LogStore, MetadataStore
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.log.journal import open_log_store
@@ -89,7 +86,7 @@ class BrokerApp:
         async with AsyncExitStack() as opened:
             try:
                 await self._start(opened)
-            except MetadataError as error:
+            except (MetadataError, CannotListen) as error:
                 raise CannotServe(str(error)) from error
             self._opened = opened.pop_all()
         self.ready = True
@@ -105,35 +102,36 @@ class BrokerApp:
 
     async def _start(self, opened: AsyncExitStack) -> None:
         config = self.config
-        binary_socket = _bind("binary service", config.bind_address, config.broker_service_port)
-        opened.callback(binary_socket.close)
-        web_socket = _bind("web service", config.bind_address, config.web_service_port)
-        opened.callback(web_socket.close)
-        host = _in_url(config.advertised_host)
+        binary_address = ServiceAddress("binary service", config.bind_address, config.broker_service_port)
+        web_address = ServiceAddress("web service", config.bind_address, config.web_service_port)
+        binary_socket = opened.enter_context(binary_address.bind())
+        web_socket = opened.enter_context(web_address.bind())
+        host = host_in_url(config.advertised_host)
         self.service_url = f"pulsar://{host}:{binary_socket.getsockname()[1]}"
         self.web_url = f"http://{host}:{web_socket.getsockname()[1]}"
+        self.this_broker = this_broker(self.service_url, self.web_url)
 
         metadata, logs = await self._open_storage(opened)
-        try:
-            await bootstrap(metadata, local_cluster=config.cluster_name, cluster=self._cluster())
-        except PreconditionFailed as error:
-            raise CannotServe(f"data directory {self.data_dir} cannot be served: {error}") from error
         await self._build_rooms(metadata, logs)
         self.access = self._build_access(metadata)
         binary_door = self._build_binary_door(metadata)
         opened.push_async_callback(binary_door.close)
-        await self._start_registry(opened, metadata)
-        if self.access is not None:
-            opened.callback(metadata.watch(keys.POLICIES, partial(self._on_permissions_changed, binary_door)))
-        with _listening("binary service", config.bind_address, config.broker_service_port):
+        await self._start_registry(opened, metadata, binary_door)
+        with binary_address.listening():
             await binary_door.start(binary_socket)
         opened.callback(binary_door.stop_accepting)
         supervisor = self._build_supervisor(metadata)
         rest_rooms = self._build_rest_rooms(metadata, supervisor, self._instruments(logs, binary_door))
         rest_door = RestServer(rest_rooms, web_socket)
-        with _listening("web service", config.bind_address, config.web_service_port):
+        with web_address.listening():
             await rest_door.start()
         opened.push_async_callback(rest_door.stop)
+        await self._start_upkeep(opened, rest_rooms, supervisor)
+
+    async def _start_upkeep(
+        self, opened: AsyncExitStack, rest_rooms: RestRooms, supervisor: ReplicationSupervisor
+    ) -> None:
+        """What the broker does by itself from now on."""
         opened.push_async_callback(rest_rooms.links.close)
         await rest_rooms.remote_topics.start()
         opened.push_async_callback(rest_rooms.remote_topics.stop)
@@ -151,6 +149,11 @@ class BrokerApp:
         opened.push_async_callback(metadata.close)
         logs = await open_log_store(self.data_dir / "log", metadata, config=_log_config(self.config))
         opened.push_async_callback(logs.close)
+        cluster = ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
+        try:
+            await bootstrap(metadata, local_cluster=self.config.cluster_name, cluster=cluster)
+        except PreconditionFailed as error:
+            raise CannotServe(f"data directory {self.data_dir} cannot be served: {error}") from error
         return metadata, logs
 
     async def _build_rooms(self, metadata: MetadataStore, logs: LogStore) -> None:
@@ -190,23 +193,25 @@ class BrokerApp:
         self.lookups = self._build_lookups(metadata)
 
     def _build_lookups(self, metadata: MetadataStore) -> Lookups:
-        addresses = Addresses(self.service_url, self.web_url)
-        this_broker = LookupTarget(self.service_url, web_url=self.web_url, broker_id=addresses.broker_id)
         return Lookups(
             self.namespaces,
             Clusters(metadata),
             self.lifecycle,
-            SoleOwner(this_broker),
+            SoleOwner(self.this_broker),
             permits=self.permits,
             limits=lambda: BatchLimits.of(self.dynamic.config),
             ready=lambda: self.ready,
         )
 
-    async def _start_registry(self, opened: AsyncExitStack, metadata: MetadataStore) -> None:
+    async def _start_registry(
+        self, opened: AsyncExitStack, metadata: MetadataStore, binary_door: BinaryServer
+    ) -> None:
         await self.registry.start()
         opened.push_async_callback(self.registry.close)
         opened.callback(metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.begin_applying())
+        if self.access is not None:
+            opened.callback(metadata.watch(keys.POLICIES, partial(self._on_permissions_changed, binary_door)))
 
     def _build_access(self, metadata: MetadataStore) -> Access | None:
         try:
@@ -263,7 +268,6 @@ class BrokerApp:
     def _build_rest_rooms(
         self, metadata: MetadataStore, supervisor: ReplicationSupervisor, instruments: Instruments
     ) -> RestRooms:
-        addresses = Addresses(self.service_url, self.web_url)
         return build_rest_rooms(
             metadata,
             namespaces=self.namespaces,
@@ -272,7 +276,7 @@ class BrokerApp:
             lookups=self.lookups,
             schemas=self.schemas,
             dynamic=self.dynamic,
-            addresses=lambda: addresses,
+            this_broker=self.this_broker,
             ready=lambda: self.ready,
             clock=self._clock,
             access=self.access,
@@ -296,12 +300,11 @@ class BrokerApp:
 
     def _job_token(self) -> str | None:
         """Who the replication job is here. Raises CannotServe for what it cannot use."""
-        plugin, parameters = (
-            self.config.broker_client_authentication_plugin,
-            self.config.broker_client_authentication_parameters,
-        )
+        config = self.config
         try:
-            credentials = Credentials.from_plugin(plugin, parameters)
+            credentials = Credentials.from_plugin(
+                config.broker_client_authentication_plugin, config.broker_client_authentication_parameters
+            )
         except ValueError as error:
             raise CannotServe(f"brokerClientAuthenticationParameters: {error}") from error
         if credentials is not None and credentials.method != "token":
@@ -332,47 +335,6 @@ class BrokerApp:
         namespace = keys.namespace_of_policies_key(key)
         if namespace is not None:
             self.registry.spawn(binary_door.permissions_changed(namespace))
-
-    def _cluster(self) -> ClusterData:
-        return ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
-
-
-def _in_url(host: str) -> str:
-    """A host as it stands in a URL. "Every address" is none to connect to, so it becomes ``localhost`` as in Pulsar."""
-    if host in ("0.0.0.0", "::"):
-        return "localhost"
-    return f"[{host}]" if ":" in host else host
-
-
-def _bind(service: str, host: str, port: int) -> socket.socket:
-    """Take an address without listening on it yet: its port is known, and nobody gets in before we are ready."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise _unavailable(service, host, port, error) from error
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-    except OSError as error:
-        bound.close()
-        raise _unavailable(service, host, port, error) from error
-    return bound
-
-
-@contextmanager
-def _listening(service: str, host: str, port: int) -> Iterator[None]:
-    """An address that somebody took after we did is only noticed by listening on it."""
-    try:
-        yield
-    except OSError as error:
-        raise _unavailable(service, host, port, error) from error
-
-
-def _unavailable(service: str, host: str, port: int, error: OSError) -> CannotServe:
-    if error.errno == errno.EADDRINUSE:
-        return CannotServe(f"{service}: port {port} on {host} is already in use")
-    return CannotServe(f"{service}: cannot listen on {host} port {port}: {error.strerror or error}")
 
 
 def _log_config(config: BrokerConfig) -> LogConfig:

@@ -23,7 +23,7 @@ def skip(topic: Topic, subscription: str, entry_count: int) -> int:
 
 def clear(topic: Topic, subscription: str) -> int:
     """Acknowledge everything; how many entries that were. Raises SubscriptionNotFound."""
-    return topic.subscription(subscription).skip_to(topic.last_durable())
+    return topic.subscription(subscription).skip_to(topic.places.durable)
 
 
 async def peek(topic: Topic, subscription: str, number: int) -> LogEntry:
@@ -31,7 +31,7 @@ async def peek(topic: Topic, subscription: str, number: int) -> LogEntry:
     position = nth_waiting(topic.log, topic.subscription(subscription).cursor, number)
     if position is None:
         raise NotFound("Message not found")
-    return await topic.read_entry(position)
+    return await topic.places.read_entry(position)
 
 
 async def truncate(topic: Topic) -> None:
@@ -45,7 +45,7 @@ async def truncate(topic: Topic) -> None:
     await topic.compaction.forget()
     if not topic.log.terminated:
         await topic.log.roll()
-    end = topic.last_durable() if topic.log.terminated else Position(topic.log.ledgers[-1].ledger_id, -1)
+    end = topic.places.durable if topic.log.terminated else Position(topic.log.ledgers[-1].ledger_id, -1)
     topic.sequences.snapshot_due = topic.deduplication is not None
     await topic.flush()
     await topic.stamps.before_trim()

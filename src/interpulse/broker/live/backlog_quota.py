@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.compaction import COMPACTION_CURSOR
 from interpulse.broker.live.limits import TopicLimits
+from interpulse.broker.live.log_places import LogPlaces
 from interpulse.broker.live.producer_set import ProducerSet
 from interpulse.broker.live.subscription import Subscription
 from interpulse.broker.live.timeline import bytes_after, position_leaving, publish_time_of
@@ -27,7 +28,7 @@ from interpulse.model.messaging_policies import (
 )
 from interpulse.model.names import TopicName
 from interpulse.rules.backlog_quota import age_kept_ms, bytes_kept, described, exceeded, refusal
-from interpulse.storage.api import Log, LogEntry
+from interpulse.storage.api import Log
 
 __all__ = ["BacklogKeeper", "BacklogOwner"]
 
@@ -55,16 +56,11 @@ class BacklogOwner(Protocol):
     @property
     def now_ms(self) -> Callable[[], int]: ...
 
+    @property
+    def places(self) -> LogPlaces: ...
+
     def remote_of(self, subscription: str) -> str | None:
         """The remote cluster if this is a replication cursor."""
-
-    def last_durable(self) -> Position: ...
-
-    async def read_entry(self, position: Position) -> LogEntry:
-        """Raises NotFound if it is gone."""
-
-    async def position_before_time(self, publish_time_ms: int) -> Position:
-        """Where a cursor stands so that the first entry published at or after this time comes next."""
 
 
 class _Oldest(NamedTuple):
@@ -99,7 +95,7 @@ class BacklogKeeper:
                 self._evict(quota_type, quota, self._too_much(quota))
             else:
                 since = self._owner.now_ms() - age_kept_ms(quota)
-                position = await self._owner.position_before_time(since)
+                position = await self._owner.places.before_time(since)
                 self._evict(quota_type, quota, ((each, position) for each in self._evictable()))
 
     def stats(self) -> dict[str, Any]:
@@ -126,7 +122,7 @@ class BacklogKeeper:
 
     def _behind(self) -> Iterator[Subscription]:
         """Durable subscriptions with a backlog; compaction is not one."""
-        last = self._owner.last_durable()
+        last = self._owner.places.durable
         for name, each in self._owner.subscriptions.items():
             if each.durable and name != COMPACTION_CURSOR and each.cursor.backlog(last):
                 yield each
@@ -140,7 +136,7 @@ class BacklogKeeper:
         if slowest is None or (position := self._owner.log.next_position(slowest.cursor.mark_delete)) is None:
             return
         try:
-            entry = await self._owner.read_entry(position)
+            entry = await self._owner.places.read_entry(position)
         except NotFound:
             return  # it was acknowledged and trimmed meanwhile
         self._oldest = _Oldest(position, publish_time_of(entry.payload), slowest.name)

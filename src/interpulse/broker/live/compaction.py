@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from interpulse.broker.live.compaction_choice import Choice, Look, survivors
 from interpulse.broker.live.compaction_entries import view_of
+from interpulse.broker.live.log_places import LogPlaces
 from interpulse.broker.live.measures import CompactionMeasure
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.stats import TrafficMeter
@@ -62,7 +63,8 @@ class CompactionOwner(Protocol):
     @property
     def now_ms(self) -> Callable[[], int]: ...
 
-    def last_durable(self) -> Position: ...
+    @property
+    def places(self) -> LogPlaces: ...
 
     async def keep_for_compaction(self) -> None:
         """Make sure that the cursor is there."""
@@ -156,7 +158,7 @@ class Compaction:
     async def _run(self) -> None:
         async with self._permits:
             await self._topic.keep_for_compaction()
-            horizon = self._topic.last_durable()
+            horizon = self._topic.places.durable
             if self._topic.log.next_position(self._compacted_upto) is not None:
                 started = time.monotonic()
                 self.removed = await self._compact(horizon)

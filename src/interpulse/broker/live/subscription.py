@@ -24,6 +24,7 @@ from interpulse.broker.live.dispatch_choice import (
 )
 from interpulse.broker.live.dispatch_limits import DispatchGate
 from interpulse.broker.live.limits import TopicLimits
+from interpulse.broker.live.log_places import LogPlaces
 from interpulse.broker.live.requests import SubscribeRequest, SubType
 from interpulse.broker.live.shared import SharedDispatch
 from interpulse.broker.live.stats import TrafficMeter
@@ -42,25 +43,14 @@ class SubscriptionOwner(DispatchOwner, Protocol):
     def limits(self) -> TopicLimits: ...
 
     @property
+    def places(self) -> LogPlaces: ...
+
+    @property
     def consumer_count(self) -> int:
         """Of all subscriptions, without replication."""
 
     def remote_of(self, subscription: str) -> str | None:
         """The remote cluster if this is a replication cursor."""
-
-    def last_durable(self) -> Position: ...
-
-    def end_reached(self, position: Position) -> bool:
-        """The topic is terminated and there is nothing after this position."""
-
-    def position_before(self, target: MessageId, *, compacted: bool = False) -> Position:
-        """Where a cursor stands so that ``target`` comes next; within the log, or what compaction kept of it."""
-
-    def before_first(self, *, compacted: bool = False) -> Position:
-        """Where a cursor stands so that the first entry comes next."""
-
-    async def position_before_time(self, publish_time_ms: int, *, compacted: bool = False) -> Position:
-        """Where a cursor stands so that the first entry published at or after this time comes next."""
 
     def cursor_changed(self, subscription: Subscription) -> None:
         """The cursor has to be stored, soon."""
@@ -210,7 +200,7 @@ class Subscription:
         if self.dispatch is None:
             return
         self.dispatch.pump()
-        if self._owner.end_reached(self.dispatch.read_position) and self.dispatch.drained:
+        if self._owner.places.end_reached(self.dispatch.read_position) and self.dispatch.drained:
             for consumer in self.consumers:
                 if not consumer.end_told:
                     consumer.end_told = True
@@ -229,7 +219,7 @@ class Subscription:
 
     def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
         """One entry, or some messages of it. Positions that do not exist are ignored."""
-        if position > self._owner.last_durable():
+        if position > self._owner.places.durable:
             return
         if ack_set:
             left = 0 if self.cursor.acknowledge_part(position, mask_of(ack_set)) else self._waiting(position)
@@ -249,7 +239,7 @@ class Subscription:
         """Everything up to this entry; of this entry itself only what ``ack_set`` says."""
         if self.sub_type in (SubType.SHARED, SubType.KEY_SHARED):
             raise NotAllowed(f"Cumulative acknowledgement is not allowed on a {self.sub_type.label} subscription")
-        if position > self._owner.last_durable():
+        if position > self._owner.places.durable:
             return
         if ack_set:
             self.cursor.acknowledge_upto(Position(position.ledger, position.entry - 1))
@@ -270,7 +260,7 @@ class Subscription:
         async with self.changing:
             compacted = self._reads_compacted
             self.close_consumers()
-            await self._reset(self._owner.position_before(position, compacted=compacted))
+            await self._reset(self._owner.places.before(position, compacted=compacted))
             if ack_set and position.ledger >= 0:
                 self.cursor.acknowledge_part(position.position, mask_of(ack_set))
 
@@ -279,7 +269,7 @@ class Subscription:
         async with self.changing:
             compacted = self._reads_compacted
             self.close_consumers()
-            await self._reset(await self._owner.position_before_time(publish_time_ms, compacted=compacted))
+            await self._reset(await self._owner.places.before_time(publish_time_ms, compacted=compacted))
 
     @property
     def _reads_compacted(self) -> bool:
@@ -293,7 +283,7 @@ class Subscription:
 
     def skip_to(self, position: Position) -> int:
         """Count everything up to here as acknowledged; how many entries that were. Consumers stay."""
-        last = self._owner.last_durable()
+        last = self._owner.places.durable
         before = self.cursor.backlog(last)
         if not self.cursor.acknowledge_upto(min(position, last)):
             return 0

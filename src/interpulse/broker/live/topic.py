@@ -21,8 +21,9 @@ from interpulse.broker.live.backlog_quota import BacklogKeeper
 from interpulse.broker.live.compaction import COMPACTION_CURSOR, Compaction
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication
-from interpulse.broker.live.entries import EntryFacts, FactsCache, facts_of, metadata_of
+from interpulse.broker.live.entries import EntryFacts, FactsCache
 from interpulse.broker.live.limits import TopicLimits
+from interpulse.broker.live.log_places import LogPlaces
 from interpulse.broker.live.measures import Measured
 from interpulse.broker.live.producer import PendingPublish, Producer
 from interpulse.broker.live.producer_set import ProducerSet
@@ -39,7 +40,6 @@ from interpulse.broker.live.subscription import Subscription
 from interpulse.broker.live.subscription_set import SubscriptionSet
 from interpulse.broker.live.topic_state import TopicCounters, TopicStateStore
 from interpulse.model.errors import (
-    NotFound,
     PersistenceError,
     PreconditionFailed,
     PulsarError,
@@ -48,7 +48,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import Log, LogEntry, LogFenced, LogTerminated, MetadataStore
+from interpulse.storage.api import Log, LogFenced, LogTerminated, MetadataStore
 
 __all__ = ["Topic", "TopicHost"]
 
@@ -99,6 +99,7 @@ class Topic:
     """See `interpulse.broker.live.api.LiveTopic`. Made by `load` only."""
 
     log: Log
+    places: LogPlaces
     facts: FactsCache
     reads: SharedReads
     producers: ProducerSet
@@ -122,7 +123,6 @@ class Topic:
         self._host = host
         self._state = TopicStateStore(host.metadata, name)
         self._pending: deque[PendingPublish] = deque()
-        self._durable = EARLIEST
         self._refusal: PulsarError | None = None
         self._last_marker = EARLIEST
         self.compaction = Compaction(self, host.compaction_permits)
@@ -151,7 +151,7 @@ class Topic:
         return topic
 
     async def _restore(self, counters: TopicCounters) -> None:
-        self._durable = self.log.last_position
+        self.places = LogPlaces(self.log)
         self.facts = FactsCache(Position(self.log.last_appended.ledger, self.log.last_appended.entry + 1))
         self.reads = SharedReads(self.log, lambda: len(self.subscriptions) > 1, self._host.read_room)
         self.producers = ProducerSet(
@@ -189,7 +189,8 @@ class Topic:
     # --- what the log says
 
     def on_durable(self, last: Position) -> None:
-        previous, self._durable = self._durable, last
+        places = self.places
+        previous, places.durable = places.durable, last
         self.last_publish_ms = self.now_ms()
         pending = self._pending
         listening = [each for each in self.subscriptions.values() if each.consumers]
@@ -286,6 +287,9 @@ class Topic:
     def stamps_possible(self) -> bool:
         return self.stamps.possible
 
+    def last_appended(self) -> Position:
+        return self.log.last_appended
+
     def remove_producer(self, producer: Producer) -> None:
         """The producer is closed."""
         self.producers.remove(producer)
@@ -294,55 +298,8 @@ class Topic:
         if self.deduplication is not None:
             self.deduplication.touch(producer.name, self.now_ms())
 
-    # --- positions
-
-    def last_durable(self) -> Position:
-        return self._durable
-
-    def last_appended(self) -> Position:
-        return self.log.last_appended
-
-    def end_reached(self, position: Position) -> bool:
-        """The topic is terminated and there is nothing after this position."""
-        return self.log.terminated and position >= self._durable
-
-    def position_before(self, target: MessageId, *, compacted: bool = False) -> Position:
-        """Where a cursor stands so that ``target`` comes next; within the log, or what compaction kept of it."""
-        before = Position(target.ledger, max(target.entry, 0) - 1)
-        return max(self.before_first(compacted=compacted), min(before, self._durable))
-
-    async def position_before_time(self, publish_time_ms: int, *, compacted: bool = False) -> Position:
-        """Where a cursor stands so that the first entry published at or after this time comes next."""
-        found = await compacted_reads.first_since(self.log, publish_time_ms, compacted=compacted)
-        return self._durable if found is None else Position(found.ledger, found.entry - 1)
-
-    def before_first(self, *, compacted: bool = False) -> Position:
-        """Where a cursor stands so that the first entry that can be read comes next."""
-        if compacted and self.log.compacted.current is not None:
-            return EARLIEST
-        first = self.log.first_position
-        return self._durable if first is None else Position(first.ledger, first.entry - 1)
-
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
-        position = self._durable
-        while position.entry >= 0:
-            if read_compacted and compacted_reads.horizon_ahead(self.log, position) is not None:
-                break
-            try:
-                entry = await self.read_entry(position)
-            except NotFound:
-                break  # it was trimmed, and everything before it
-            if not facts_of(entry.payload).is_marker:
-                return LastMessage(position, _batch_size(entry.payload) - 1)
-            position = Position(position.ledger, position.entry - 1)
-        return await compacted_reads.last_kept(self.log) if read_compacted else LastMessage(EARLIEST, -1)
-
-    async def read_entry(self, position: Position) -> LogEntry:
-        """One entry; raises NotFound if it does not exist (any more)."""
-        found = await self.log.read(position, entries_max=1, bytes_max=1) if position <= self._durable else []
-        if not found or found[0].position != position:
-            raise NotFound(f"Message not found: {position}")
-        return found[0]
+        return await self.places.last_message(read_compacted=read_compacted)
 
     # --- subscribing
 
@@ -417,7 +374,7 @@ class Topic:
     async def keep_for_compaction(self) -> None:
         """From now on nothing is trimmed that was not compacted."""
         self.check_open()
-        await self._subscriptions.ensure(COMPACTION_CURSOR, self.before_first())
+        await self._subscriptions.ensure(COMPACTION_CURSOR, self.places.before_first())
 
     def compacted_upto(self, horizon: Position) -> None:
         """Everything up to here may be trimmed as far as compaction is concerned."""
@@ -429,7 +386,7 @@ class Topic:
 
     async def flush(self) -> None:
         """Store every cursor that changed, and the sequence ids when it is time; one commit."""
-        position = self._durable
+        position = self.places.durable
         if not self.sequences.snapshot_due:
             await self._subscriptions.flush({})
             return
@@ -476,7 +433,7 @@ class Topic:
     async def expire(self, subscription: str, older_than_seconds: int) -> int:
         """Acknowledge entries published longer ago than that; how many. Raises SubscriptionNotFound."""
         found = self.subscription(subscription)
-        position = await self.position_before_time(self.now_ms() - older_than_seconds * 1000)
+        position = await self.places.before_time(self.now_ms() - older_than_seconds * 1000)
         return found.expire_upto(position)
 
     async def trim(self) -> None:
@@ -585,12 +542,3 @@ class Topic:
     def measure(self) -> Measured:
         """What metrics show."""
         return topic_stats.measure(self)
-
-
-def _batch_size(entry: bytes) -> int:
-    """Messages of a batch; 0 if the entry is no batch."""
-    try:
-        metadata = metadata_of(entry)
-    except PersistenceError:
-        return 0
-    return metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else 0

@@ -10,6 +10,7 @@ from interpulse.broker.live.backlog_quota import BacklogKeeper
 from interpulse.broker.live.compaction import COMPACTION_CURSOR, Compaction
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication
 from interpulse.broker.live.limits import TopicLimits
+from interpulse.broker.live.log_places import LogPlaces
 from interpulse.broker.live.measures import (
     LimitMeasure,
     Measured,
@@ -24,7 +25,7 @@ from interpulse.broker.live.subscription import Subscription
 from interpulse.broker.live.timeline import bytes_after, publish_time_of
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
-from interpulse.storage.api import CompactedLedger, Log, LogEntry
+from interpulse.storage.api import CompactedLedger, Log
 
 __all__ = ["ShownTopic", "add_earliest_times", "internal_stats", "measure", "stats"]
 
@@ -67,6 +68,7 @@ class ShownTopic(Protocol):
     last_publish_ms: int
     limits: TopicLimits
     log: Log
+    places: LogPlaces
     producers: ProducerSet
     published: TrafficMeter
     """By producers that are gone."""
@@ -90,13 +92,8 @@ class ShownTopic(Protocol):
     @property
     def topic_epoch(self) -> int | None: ...
 
-    def last_durable(self) -> Position: ...
-
     def remote_of(self, subscription: str) -> str | None:
         """The remote cluster if this is a replication cursor."""
-
-    async def read_entry(self, position: Position) -> LogEntry:
-        """One entry; raises NotFound if it does not exist (any more)."""
 
 
 def stats(topic: ShownTopic) -> dict[str, Any]:
@@ -109,7 +106,7 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
     backlogs = [
         bytes_after(ledgers, each.cursor.mark_delete)
         for each in subscriptions.values()
-        if each.durable and each.cursor.backlog(topic.last_durable())
+        if each.durable and each.cursor.backlog(topic.places.durable)
     ]
     return {
         "msgRateIn": published.message_rate,
@@ -154,7 +151,7 @@ def measure(topic: ShownTopic) -> Measured:
     """What metrics show."""
     own: dict[str, SubscriptionMeasure] = {}
     replication: dict[str, ReplicationMeasure] = {}
-    last = topic.last_durable()
+    last = topic.places.durable
     for name, subscription in topic.subscriptions.items():
         found, remote = subscription_stats.measure(subscription, last), topic.remote_of(name)
         if remote is None:
@@ -192,7 +189,7 @@ def _limits(topic: ShownTopic) -> LimitMeasure:
 
 
 def _subscription(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
-    body = subscription_stats.stats(subscription, topic.last_durable())
+    body = subscription_stats.stats(subscription, topic.places.durable)
     behind = bytes_after(topic.log.ledgers, subscription.cursor.mark_delete) if body["msgBacklog"] else 0
     return body | _NEVER_IN_SUBSCRIPTIONS | {"backlogSize": behind}
 
@@ -207,11 +204,11 @@ async def add_earliest_times(topic: ShownTopic, body: dict[str, Any]) -> None:
 
 async def _earliest_time(topic: ShownTopic, subscription: str) -> int:
     cursor = topic.subscriptions[subscription].cursor if subscription in topic.subscriptions else None
-    if cursor is None or not cursor.backlog(topic.last_durable()):
+    if cursor is None or not cursor.backlog(topic.places.durable):
         return -1
     position = topic.log.next_position(cursor.mark_delete)
     try:
-        return -1 if position is None else publish_time_of((await topic.read_entry(position)).payload)
+        return -1 if position is None else publish_time_of((await topic.places.read_entry(position)).payload)
     except NotFound:
         return -1  # it was acknowledged and trimmed meanwhile
 
@@ -228,7 +225,7 @@ def _replication(topic: ShownTopic, subscription: Subscription) -> dict[str, Any
         "msgOutCounter": out.messages,
         "bytesOutCounter": out.bytes,
         "msgRateExpired": 0.0,
-        "replicationBacklog": subscription.cursor.backlog(topic.last_durable()),
+        "replicationBacklog": subscription.cursor.backlog(topic.places.durable),
         "connected": bool(consumers),
         "outboundConnection": consumers[0].request.address if consumers else None,
     }
@@ -253,7 +250,7 @@ def internal_stats(topic: ShownTopic) -> dict[str, Any]:
         "lastLedgerCreatedTimestamp": iso_time(ledgers[-1].created_ms if ledgers else 0),
         "waitingCursorsCount": sum(1 for each in topic.subscriptions.values() if each.consumers),
         "pendingAddEntriesCount": topic.pending_count,
-        "lastConfirmedEntry": str(topic.last_durable()),
+        "lastConfirmedEntry": str(topic.places.durable),
         "state": "Terminated" if topic.log.terminated else "LedgerOpened",
         "ledgers": [
             {
@@ -273,7 +270,7 @@ def internal_stats(topic: ShownTopic) -> dict[str, Any]:
 
 def _cursor(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
     """``messagesConsumedCounter`` counts as Pulsar's does: below zero while entries wait from before the loading."""
-    consumed = topic.entries_added - subscription.cursor.backlog(topic.last_durable())
+    consumed = topic.entries_added - subscription.cursor.backlog(topic.places.durable)
     return subscription_stats.internal_stats(subscription) | {"messagesConsumedCounter": consumed}
 
 

@@ -147,7 +147,7 @@ async def test_truncate_of_a_terminated_topic_leaves_its_end(bench: Any) -> None
     consumer.close()
     await bench.restart()
     topic = await bench.topic()
-    assert (topic.log.terminated, topic.last_durable()) == (True, end)
+    assert (topic.log.terminated, topic.places.durable) == (True, end)
     assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 0
     _, sink = await bench.consumer(topic)
     assert (sink.numbers(), sink.ended) == ([], 1)

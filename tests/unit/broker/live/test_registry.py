@@ -128,7 +128,7 @@ async def test_delete_when_it_fails_then_nothing_that_was_acknowledged_comes_aga
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 2)
     await bench.settle()
-    upto = topic.last_durable()
+    upto = topic.places.durable
     consumer.acknowledge_cumulative(upto)
     with pytest.raises(CommitConflict):
         await bench.registry.delete(topic.name, force=True, expect={"/somewhere": 7})
@@ -139,7 +139,7 @@ async def test_delete_when_cursors_wait_to_be_stored_then_none_comes_back(bench:
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
-    consumer.acknowledge_cumulative(topic.last_durable())
+    consumer.acknowledge_cumulative(topic.places.durable)
     consumer.close()
     await bench.registry.delete(topic.name)
     await bench.registry.flush()
@@ -241,7 +241,7 @@ async def test_flush_stores_only_what_changed(bench: Any) -> None:
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
-    consumer.acknowledge_cumulative(topic.last_durable())
+    consumer.acknowledge_cumulative(topic.places.durable)
     seen: list[str] = []
     bench.metadata.watch("/managed-ledgers", seen.append)
     await bench.registry.flush()
@@ -255,7 +255,7 @@ async def test_flush_when_it_fails_in_an_unforeseen_way_then_the_next_one_stores
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
-    consumer.acknowledge_cumulative(topic.last_durable())
+    consumer.acknowledge_cumulative(topic.places.durable)
 
     async def fail(*_: Any) -> None:
         raise ZeroDivisionError
@@ -297,7 +297,7 @@ async def test_unload_when_cursors_cannot_be_stored_then_the_old_topic_never_wri
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
-    consumer.acknowledge_cumulative(topic.last_durable())
+    consumer.acknowledge_cumulative(topic.places.durable)
 
     async def refuse(*_: Any) -> None:
         raise MetadataError("disk full")
@@ -352,10 +352,10 @@ async def test_seek_when_the_topic_is_unloaded_meanwhile_then_it_is_refused(
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
     found = asyncio.get_running_loop().create_future()
-    monkeypatch.setattr(topic, "position_before_time", lambda _, **__: asyncio.shield(found))
+    monkeypatch.setattr(topic.places, "before_time", lambda _, **__: asyncio.shield(found))
     seeking = asyncio.create_task(consumer.seek_to_time(1))
     await bench.settle()
     await bench.registry.unload(topic.name)
-    found.set_result(topic.before_first())
+    found.set_result(topic.places.before_first())
     with pytest.raises(ServiceNotReady):
         await seeking

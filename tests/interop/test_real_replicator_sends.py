@@ -1,0 +1,149 @@
+"""A real Pulsar whose own replicator sends to us, while nothing appears here by being asked for."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from interpulse.client.messages import Message
+from interpulse.client.sync import Client
+from interpulse.testing import InProcessBroker
+from tests.interop.real_pulsar import Address
+from tests.interop.replicated_pairs import Cluster, Pair, until
+from tests.spark.replication_job import stored_entries
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+
+SETTINGS = {"allowAutoTopicCreation": "false", "brokerDeleteInactiveTopicsEnabled": "false"}
+FIRST = {"type": "record", "name": "P", "fields": [{"name": "a", "type": "int"}]}
+SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "b", "type": "int", "default": 7}]}
+
+
+@pytest.fixture
+def ours(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    """With the replication job that the parameter names, none unless it does."""
+    name, job = f"ours-{uuid.uuid4().hex[:6]}", getattr(request, "param", "external")
+    options = {"clusterName": name, "replicationJob": job, "replicationJobDriverMemory": "600m", **SETTINGS}
+    with InProcessBroker(tmp_path / "ours", options) as broker:
+        yield Cluster(broker.web_url, broker.service_url, name)
+
+
+@pytest.fixture
+def pair(real_pulsar: Address, ours: Cluster) -> Pair:
+    return Pair(Cluster(real_pulsar.web_url, real_pulsar.service_url, "standalone", is_ours=False), ours).begin()
+
+
+def publish(cluster: Cluster, topic: str, values: range, origin: str) -> None:
+    with Client(cluster.service_url) as client, client.create_producer(topic, batching_enabled=False) as producer:
+        for value in values:
+            producer.send_async(f"{origin} {value}".encode(), key=f"k{value % 7}")
+        producer.flush()
+
+
+def replicating(pair: Pair, topic: str) -> Callable[[], bool]:
+    """Whether the real one's replicator is connected: it begins with what is published from then on."""
+
+    def connected() -> bool:
+        code, output, _ = pair.source.attempt(f"topics stats {topic}")
+        return code == 0 and bool(json.loads(output)["replication"].get(pair.target.name, {}).get("connected"))
+
+    return connected
+
+
+def messages(cluster: Cluster, *topics: str) -> list[Message]:
+    found = []
+    with Client(cluster.service_url) as client:
+        for topic in topics:
+            with client.create_reader(topic) as reader:
+                while reader.has_message_available():
+                    found.append(reader.read_next(5000))
+    return found
+
+
+def partitions(topic: str, count: int) -> list[str]:
+    return [f"{topic}-partition-{index}" for index in range(count)]
+
+
+def connect(pair: Pair, topic: str, count: int) -> None:
+    """Load the partitions on the real one, and wait for their replicators."""
+    with Client(pair.source.service_url) as client:
+        client.create_producer(topic).close()
+    for name in partitions(topic, count):
+        until(replicating(pair, name), True)
+
+
+def test_partitions_arrive_with_all_their_messages_grow_with_the_sender_and_outlive_it(pair: Pair) -> None:
+    topic = pair.topic("flights")
+    pair.enable()
+    pair.source.run(f"topics create-partitioned-topic {topic} -p 2")
+    connect(pair, topic, 2)
+    publish(pair.source, topic, range(500), "real")
+    pair.source.run(f"topics update-partitioned-topic {topic} -p 4")
+    assert pair.target.partitions(topic) == 4
+    connect(pair, topic, 4)
+    publish(pair.source, topic, range(500, 1000), "real")
+    until(lambda: stored_entries(pair.target, *partitions(topic, 4)), 1000)
+    arrived = messages(pair.target, *partitions(topic, 4))
+    assert Counter(each.content for each in arrived) == Counter(f"real {value}".encode() for value in range(1000))
+    assert {each.replicated_from for each in arrived} == {"standalone"}
+    for name in partitions(topic, 4):
+        assert [each.content for each in messages(pair.target, name)] == [
+            each.content for each in messages(pair.source, name)
+        ]
+    pair.source.run(f"topics delete-partitioned-topic {topic} -f")
+    assert pair.target.partitions(topic) == 4, "deletion is never copied"
+    assert len(messages(pair.target, *partitions(topic, 4))) == 1000
+
+
+def test_schemas_arrive_before_the_messages_that_need_them(pair: Pair) -> None:
+    topic = pair.topic("typed")
+    pair.target.run(f"namespaces set-is-allow-auto-update-schema {pair.namespace} --disable")
+    pair.source.run(f"topics create {topic}")
+    pair.enable()
+    client = pulsar.Client(pair.source.service_url)
+    try:
+        producer = client.create_producer(topic, schema=pulsar.schema.AvroSchema(None, FIRST))
+        until(replicating(pair, topic), True)
+        producer.send({"a": 1})
+        client.create_producer(topic, schema=pulsar.schema.AvroSchema(None, SECOND)).send({"a": 2, "b": 3})
+    finally:
+        client.close()
+    until(lambda: stored_entries(pair.target, topic), 2)
+    stored = [pair.target.json(f"schemas get {topic} -v {version}")["schema"]["fields"] for version in range(2)]
+    assert stored == [FIRST["fields"], SECOND["fields"]]
+    assert [each.schema_version for each in messages(pair.target, topic)] == [bytes(8), bytes(7) + b"\x01"]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("ours", ["embedded"], indirect=True)
+def test_messages_do_not_circle_between_our_job_and_its_replicator(pair: Pair) -> None:
+    topic = pair.topic("flights")
+    pair.source.run(f"topics create-partitioned-topic {topic} -p 2")
+    pair.enable()
+    connect(pair, topic, 2)
+    pair.target.run(f"namespaces set-clusters {pair.namespace} -c {pair.both} --skipCompareTopicPartitions")
+    publish(pair.source, topic, range(300), "real")
+    publish(pair.target, topic, range(300), "ours")
+    names = partitions(topic, 2)
+    for cluster in (pair.source, pair.target):
+        until(lambda cluster=cluster: stored_entries(cluster, *names), 600, seconds=240)
+    publish(pair.source, topic, range(300, 310), "real")
+    publish(pair.target, topic, range(300, 310), "ours")
+    expected = Counter(f"{origin} {value}".encode() for origin in ("real", "ours") for value in range(310))
+    for cluster in (pair.source, pair.target):
+        until(lambda cluster=cluster: stored_entries(cluster, *names), 620, seconds=60)
+    for cluster, other in ((pair.source, pair.target), (pair.target, pair.source)):
+        code, _, error = cluster.attempt(f"topics delete-partitioned-topic {topic}")
+        assert (code, f"is replicated on clusters [{other.name}]" in error, "HTTP 422" in error) == (1, True, True)
+        found = messages(cluster, *names)
+        assert Counter(each.content for each in found) == expected
+        at_home = "real" if cluster is pair.source else "ours"
+        origins = {(each.content.split()[0].decode(), each.replicated_from) for each in found}
+        assert origins == {(at_home, None), ("ours" if at_home == "real" else "real", other.name)}

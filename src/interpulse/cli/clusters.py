@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from interpulse.cli.output import print_json, print_lines
 from interpulse.cli.params import STRINGS
-from interpulse.cli.running import admin_command
+from interpulse.cli.running import CommandFailed, admin_command
 from interpulse.model.clusters import ClusterData, FailureDomain
 
 if TYPE_CHECKING:
@@ -39,10 +42,34 @@ def _cluster_fields(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--tls-key-filepath", "broker_client_key_file_path", help="Private key to show."),
         click.option("--tls-certs-filepath", "broker_client_certificate_file_path", help="Certificate to show."),
         click.option("--listener-name", help="Listener to use for connections to this cluster."),
+        click.option(
+            "--cluster-config-file",
+            "file",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="JSON as get prints it, for what no option says.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def _described(file: Path | None, given: dict[str, Any]) -> ClusterData:
+    """What the options say, and the file where they are silent; raises CommandFailed."""
+    found = ClusterData() if file is None else _read_cluster_file(file)
+    return replace(found, **{name: value for name, value in given.items() if value not in (None, False)})
+
+
+def _read_cluster_file(file: Path) -> ClusterData:
+    try:
+        body = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandFailed(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise CommandFailed(f"{file} is no JSON, as clusters get prints it (YAML is not read): {error}") from error
+    if not isinstance(body, dict):
+        raise CommandFailed(f"{file} holds no cluster: an object is expected, as clusters get prints it")
+    return ClusterData.from_json(body)
 
 
 @clusters.command("list")
@@ -67,18 +94,18 @@ async def get_cluster(admin: AdminClient, cluster: str) -> None:
 @click.argument("cluster")
 @_cluster_fields
 @admin_command
-async def create_cluster(admin: AdminClient, /, cluster: str, **values: Any) -> None:
+async def create_cluster(admin: AdminClient, /, cluster: str, file: Path | None, **values: Any) -> None:
     """Register a cluster."""
-    await admin.clusters.create(cluster, ClusterData(**values))
+    await admin.clusters.create(cluster, _described(file, values))
 
 
 @clusters.command("update")
 @click.argument("cluster")
 @_cluster_fields
 @admin_command
-async def update_cluster(admin: AdminClient, /, cluster: str, **values: Any) -> None:
+async def update_cluster(admin: AdminClient, /, cluster: str, file: Path | None, **values: Any) -> None:
     """Replace the record of a cluster."""
-    await admin.clusters.update(cluster, ClusterData(**values))
+    await admin.clusters.update(cluster, _described(file, values))
 
 
 @clusters.command("delete")

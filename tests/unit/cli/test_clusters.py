@@ -1,5 +1,8 @@
 """``clusters``."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.stub_web import StubWeb
@@ -49,6 +52,30 @@ def test_cluster_when_given_files_of_a_key_then_sends_them(web: StubWeb, run_adm
     assert web.last.body["brokerClientKeyFilePath"] == "/k.pem"
     assert web.last.body["brokerClientCertificateFilePath"] == "/c.pem"
     assert web.last.body["listenerName"] == "l"
+
+
+def test_cluster_when_described_by_a_file_then_options_are_stronger(
+    web: StubWeb, run_admin: RunAdmin, tmp_path: Path
+) -> None:
+    file = tmp_path / "west.json"
+    described = {"serviceUrl": "http://w", "brokerClientTlsEnabled": True, "brokerClientTlsKeyStoreType": "JKS"}
+    file.write_text(json.dumps(described))
+    arguments = ("--cluster-config-file", str(file), "--url", "http://other")
+    assert run_admin("clusters", "update", "west", *arguments).exit_code == 0
+    assert web.last.body == described | {"serviceUrl": "http://other", "tlsAllowInsecureConnection": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("serviceUrl: x", "YAML is not read"), ("[]", "holds no cluster"), (None, "cannot be read")]
+)
+def test_cluster_when_the_file_describes_none_then_nothing_is_sent(
+    web: StubWeb, run_admin: RunAdmin, tmp_path: Path, text: str | None, words: str
+) -> None:
+    file = tmp_path / "west.json"
+    if text is not None:
+        file.write_text(text)
+    result = run_admin("clusters", "create", "west", "--cluster-config-file", str(file))
+    assert (result.exit_code, words in result.stderr, web.asked) == (1, True, [])
 
 
 @pytest.mark.parametrize(

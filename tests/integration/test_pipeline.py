@@ -57,7 +57,7 @@ async def test_source_keeps_for_the_target_what_a_job_by_hand_copies(
     await job.until(2, is_ready)
     await job.east.topics.expand(TOPIC, 3)
     await job.west.topics.expand(TOPIC, 3)
-    await job.until(3, lambda record: is_ready(record) and job.pipeline._topics[TOPIC].partitions == 3)
+    await job.until(3, lambda record: is_ready(record) and job.pipeline.topics.states[TOPIC].partitions == 3)
     names = [str(TOPIC.partition(index)) for index in range(3)]
     assert [[*(await job.east.topics.stats(name))["replication"]] for name in names] == [kept] * 3
 

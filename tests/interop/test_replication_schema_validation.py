@@ -31,7 +31,7 @@ async def test_job_writes_to_a_real_pulsar_that_wants_schemas(
         job.clusters["west"] = replace(
             job.clusters["west"], service_url=f"pulsar+ssl://127.0.0.1:{port}", tls_allow_insecure_connection=True
         )
-        job.pipeline = job.selecting(job.pipeline.config.select)
+        job.pipeline = job.selecting(job.pipeline.route.config.select)
         try:
             await job.east.topics.create_partitioned(TOPIC, 2)
             await schemas_come_while_they_are_wanted(job)

@@ -141,7 +141,7 @@ class ReplicationJob:
             await self._pipelines.pop(remote).retire()
         for remote, selection in selected.items():
             known = self._pipelines.get(remote)
-            if known is not None and known.address != selection.address:
+            if known is not None and known.route.target != selection.address:
                 await self._pipelines.pop(remote).stop()  # the cluster has moved; the checkpoint stays good
             if remote not in self._pipelines:
                 self._pipelines[remote] = await self._new_pipeline(admin, selection)

@@ -7,6 +7,7 @@ from interpulse.spark.options import Purpose
 from interpulse.spark.pipeline import Pipeline
 from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.read_options import parse_read_options
+from interpulse.spark.route_query import sink_options, source_options
 from interpulse.spark.write_options import parse_write_options
 
 
@@ -41,8 +42,8 @@ async def test_workers_reach_both_clusters_as_the_control_side_does(tmp_path, ea
     config = PipelineConfig(name="t", state=tmp_path, source=source, target=None, select=select)
     async with source.admin() as admin:
         pipeline = Pipeline(config, admin, target, None, print, "pulsar.repl.west")
-        reading = parse_read_options(pipeline._source_options(), Purpose.STREAM_READ)
-        writing = parse_write_options(pipeline._sink_options(), Purpose.STREAM_WRITE)
-        assert pipeline.session.config.listener_name == west.listener_name
+        reading = parse_read_options(source_options(pipeline.route), Purpose.STREAM_READ)
+        writing = parse_write_options(sink_options(pipeline.route), Purpose.STREAM_WRITE)
+        assert pipeline.topics.session.config.listener_name == west.listener_name
         await pipeline.stop()
     assert (reading.access, writing.access, writing.schema_source_access) == (east, west, east)

@@ -15,10 +15,10 @@ from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
+from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner, this_broker
 from interpulse.broker.namespaces import Namespaces, bootstrap
 from interpulse.broker.remote_shapes import AdminRemoteShapes
-from interpulse.broker.rest.rooms import Addresses, RestRooms, build_rest_rooms
+from interpulse.broker.rest.rooms import RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.schemas import Schemas, SchemaSettings
 from interpulse.broker.topic_policies import TopicPolicyRecords
@@ -27,7 +27,6 @@ from interpulse.broker.topic_settings import topic_settings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
-from interpulse.rules.lookup import LookupTarget
 from interpulse.storage.memory import MemoryMetadataStore, memory_log_store
 
 __all__ = ["RestBroker", "rest_broker"]
@@ -55,7 +54,7 @@ async def rest_broker(config: BrokerConfig | None = None, *, provisioning: bool 
     bound.bind(("127.0.0.1", 0))
     web_url = f"http://127.0.0.1:{bound.getsockname()[1]}"
     await bootstrap(store, local_cluster=config.cluster_name, cluster=ClusterData(service_url=web_url))
-    rooms = _rooms(store, config, Addresses("pulsar://127.0.0.1:1", web_url), lambda: broker.ready)
+    rooms = _rooms(store, config, web_url, lambda: broker.ready)
     broker = RestBroker(web_url, rooms, store)
     server = RestServer(rooms, bound)
     await rooms.registry.start()
@@ -71,9 +70,8 @@ async def rest_broker(config: BrokerConfig | None = None, *, provisioning: bool 
         await rooms.registry.close()
 
 
-def _rooms(
-    store: MemoryMetadataStore, config: BrokerConfig, addresses: Addresses, ready: Callable[[], bool]
-) -> RestRooms:
+def _rooms(store: MemoryMetadataStore, config: BrokerConfig, web_url: str, ready: Callable[[], bool]) -> RestRooms:
+    this = this_broker("pulsar://127.0.0.1:1", web_url)
     dynamic = DynamicConfig(store, config)
     namespaces = Namespaces(store, local_cluster=config.cluster_name)
 
@@ -104,7 +102,7 @@ def _rooms(
         namespaces,
         Clusters(store),
         lifecycle,
-        SoleOwner(LookupTarget(addresses.service_url, web_url=addresses.web_url, broker_id=addresses.broker_id)),
+        SoleOwner(this),
         permits=LookupPermits(lambda: dynamic.config.max_concurrent_lookup_request),
         limits=lambda: BatchLimits.of(dynamic.config),
         ready=ready,
@@ -118,6 +116,6 @@ def _rooms(
         lookups=lookups,
         schemas=schemas,
         dynamic=dynamic,
-        addresses=lambda: addresses,
+        this_broker=this,
         ready=ready,
     )

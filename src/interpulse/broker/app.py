@@ -203,9 +203,7 @@ class BrokerApp:
             ready=lambda: self.ready,
         )
 
-    async def _start_registry(
-        self, opened: AsyncExitStack, metadata: MetadataStore, binary_door: BinaryServer
-    ) -> None:
+    async def _start_registry(self, opened: AsyncExitStack, metadata: MetadataStore, binary_door: BinaryServer) -> None:
         await self.registry.start()
         opened.push_async_callback(self.registry.close)
         opened.callback(metadata.watch(keys.POLICIES, self._on_policies_changed))

@@ -46,7 +46,16 @@ from interpulse.rules.lookup import (
 )
 from interpulse.rules.topic_view import NamespaceStanding
 
-__all__ = ["NO_OPTIONS", "BatchLimits", "BatchLookup", "LookupOptions", "Lookups", "Ownership", "SoleOwner"]
+__all__ = [
+    "NO_OPTIONS",
+    "BatchLimits",
+    "BatchLookup",
+    "LookupOptions",
+    "Lookups",
+    "Ownership",
+    "SoleOwner",
+    "this_broker",
+]
 
 # Topics whose existence is asked at once; between two such rounds other clients get their turn.
 _EXISTENCE_AT_ONCE: Final = 64
@@ -110,6 +119,11 @@ class SoleOwner:
 
     def _own(self, namespace: NamespaceName, bundle: str) -> LookupTarget:
         return self._broker
+
+
+def this_broker(service_url: str, web_url: str) -> LookupTarget:
+    """What lookups answer where this broker serves; its id is ``host:port`` of the web service, as Pulsar has it."""
+    return LookupTarget(service_url, web_url=web_url, broker_id=web_url.partition("://")[2])
 
 
 def _no_listener(listener_name: str, namespace: NamespaceName, bundle: str) -> LookupTarget:

@@ -16,7 +16,7 @@ _VERSION: Final = f"5.0.0+interpulse-{__version__}"
 
 
 async def list_brokers(call: Call) -> Answer:
-    return answer_json([call.rooms.addresses().broker_id])
+    return answer_json([call.rooms.this_broker.broker_id])
 
 
 async def list_brokers_of_cluster(call: Call) -> Answer:
@@ -27,8 +27,8 @@ async def list_brokers_of_cluster(call: Call) -> Answer:
 
 
 async def get_leader(call: Call) -> Answer:
-    addresses = call.rooms.addresses()
-    return answer_json({"serviceUrl": addresses.web_url, "brokerId": addresses.broker_id})
+    broker = call.rooms.this_broker
+    return answer_json({"serviceUrl": broker.web_url, "brokerId": broker.broker_id})
 
 
 async def check_health(call: Call) -> Answer:

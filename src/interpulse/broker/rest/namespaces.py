@@ -65,7 +65,7 @@ async def get_bundles(call: Call) -> Answer:
 async def unload(call: Call) -> Answer:
     """Close topics. A destination is asked for with a bundle only, as in Pulsar, and there is one that it can be."""
     bundle, destination = call.param_or_none("bundle"), call.query.get("destinationBroker")
-    broker = call.rooms.addresses().broker_id
+    broker = call.rooms.this_broker.broker_id
     if bundle is not None and destination not in (None, broker):
         raise Conflict(
             f"Not allowed unload namespace bundle to inactive destination broker {destination}: there is {broker}"

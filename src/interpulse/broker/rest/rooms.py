@@ -31,24 +31,10 @@ from interpulse.broker.schemas import Schemas
 from interpulse.broker.tenants import Tenants
 from interpulse.broker.topic_clusters import TopicClusters
 from interpulse.broker.topic_policies import TopicPolicyRecords
+from interpulse.rules.lookup import LookupTarget
 from interpulse.storage.api import MetadataStore
 
-__all__ = ["Addresses", "RestRooms", "build_rest_rooms"]
-
-
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """Where clients reach this broker; empty = not offered."""
-
-    service_url: str
-    web_url: str
-    service_url_tls: str = ""
-    web_url_tls: str = ""
-
-    @property
-    def broker_id(self) -> str:
-        """``host:port`` of the web service, as Pulsar names brokers."""
-        return self.web_url.partition("://")[2]
+__all__ = ["RestRooms", "build_rest_rooms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +64,7 @@ class RestRooms:
 
     replication_status: ReplicationStatus
     dynamic: DynamicConfig
-    addresses: Callable[[], Addresses]
+    this_broker: LookupTarget
     instruments: Instruments
     ready: Callable[[], bool]
     """True from the moment clients can publish until the broker begins to stop."""
@@ -97,7 +83,7 @@ def build_rest_rooms(
     lookups: Lookups,
     schemas: Schemas,
     dynamic: DynamicConfig,
-    addresses: Callable[[], Addresses],
+    this_broker: LookupTarget,
     ready: Callable[[], bool],
     instruments: Instruments | None = None,
     without_job: Callable[[Sequence[str]], list[dict[str, Any]]] = lambda topics: [],
@@ -143,7 +129,7 @@ def build_rest_rooms(
             store, namespaces, lifecycle, records, without_job=without_job, remote_topics=remote_topics
         ),
         dynamic=dynamic,
-        addresses=addresses,
+        this_broker=this_broker,
         instruments=instruments or Instruments(lookups=lookups.meter, topic_loads=registry.loads),
         ready=ready,
         grants=Grants(namespaces, lifecycle),

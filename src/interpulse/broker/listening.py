@@ -1,0 +1,55 @@
+"""The addresses of the broker's services: taken when it starts, listened on when it is ready."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+__all__ = ["CannotListen", "ServiceAddress", "host_in_url"]
+
+
+class CannotListen(Exception):
+    """An address cannot be had; ``str()`` is the sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAddress:
+    """Where one service is to be reached; port 0 = a free one. Both methods raise CannotListen."""
+
+    service: str
+    host: str
+    port: int
+
+    def bind(self) -> socket.socket:
+        """Take the address without listening on it yet: its port is known, and nobody gets in before we are ready."""
+        with self.listening():
+            family, kind, protocol, _, address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
+            bound = socket.socket(family, kind, protocol)
+            try:
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                bound.bind(address)
+            except OSError:
+                bound.close()
+                raise
+            return bound
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """For what listens on it: that somebody took the address after we did is only noticed then."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise CannotListen(f"{self.service}: port {self.port} on {self.host} is already in use") from error
+            reason = error.strerror or error
+            raise CannotListen(f"{self.service}: cannot listen on {self.host} port {self.port}: {reason}") from error
+
+
+def host_in_url(host: str) -> str:
+    """A host as it stands in a URL. "Every address" is none to connect to, so it becomes ``localhost`` as in Pulsar."""
+    if host in ("0.0.0.0", "::"):
+        return "localhost"
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,41 @@
+"""Addresses of services: what stands in a URL, and what is said when one cannot be had."""
+
+import socket
+
+import pytest
+
+from interpulse.broker.listening import CannotListen, ServiceAddress, host_in_url
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("pulsar.example", "pulsar.example"),
+        ("0.0.0.0", "localhost"),
+        ("::", "localhost"),
+        ("fd00::1", "[fd00::1]"),
+    ],
+)
+def test_host_when_in_a_url_then_can_be_connected_to(host: str, expected: str) -> None:
+    assert host_in_url(host) == expected
+
+
+def test_address_when_taken_before_it_is_listened_on_then_has_its_port() -> None:
+    with ServiceAddress("web service", "127.0.0.1", 0).bind() as bound:
+        port = bound.getsockname()[1]
+        assert port > 0
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+
+
+def test_address_when_somebody_has_it_then_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CannotListen, match=f"web service: port {port} on 127.0.0.1 is already in use"):
+            ServiceAddress("web service", "127.0.0.1", port).bind()
+
+
+def test_address_when_this_machine_has_none_such_then_is_named_with_the_reason() -> None:
+    with pytest.raises(CannotListen, match=r"binary service: cannot listen on 203.0.113.1 port 0: Cannot assign"):
+        ServiceAddress("binary service", "203.0.113.1", 0).bind()

@@ -94,12 +94,14 @@ class SharedDispatch:
         self.consumers.sort(key=lambda each: each.priority_level)
 
     def remove(self, consumer: Consumer) -> None:
-        """What the consumer held goes to others."""
+        """What the consumer held goes to others; with the last one it is forgotten, since the next one begins anew."""
         self.consumers.remove(consumer)
         self.dealing.left(consumer)
-        self._give_back(consumer, list(consumer.pending))
-        if not self.consumers:
-            self._replays.forget_all()
+        if self.consumers:
+            self._give_back(consumer, list(consumer.pending))
+        else:
+            consumer.forget_held()
+            self._forget_sent()
             if self.delayed is not None:
                 self.delayed.sleep()
         self._wake()
@@ -233,10 +235,14 @@ class SharedDispatch:
 
     # --- parts
 
-    def _start_again(self) -> None:
+    def _forget_sent(self) -> None:
+        """Of everything that was read and is not acknowledged, but for what is delayed."""
         self._redeliveries.clear()
         self._replays.forget_all()
         self.dealing.reset()
+
+    def _start_again(self) -> None:
+        self._forget_sent()
         if self.delayed is not None:
             self.delayed.clear()
         self.feed.rewind(self._cursor.mark_delete)

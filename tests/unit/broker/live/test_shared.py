@@ -34,6 +34,20 @@ async def test_what_a_leaving_consumer_held_goes_to_others_uncounted(bench: Any,
     assert b.numbers() == [0, 2]
 
 
+@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+async def test_what_the_last_consumer_held_is_not_kept_and_comes_anew(bench: Any, join: Any, sub_type: SubType) -> None:
+    topic = await bench.topic()
+    last, sink = await join(topic, "a", 3, sub_type=sub_type)
+    await bench.publish(topic, *range(5))
+    last.redeliver([sink.take()[0].position])
+    last.close()
+    dispatch = topic.subscriptions["s"].dispatch
+    assert (dispatch.replaying, list(last.pending)) == (0, [])
+    _, heir = await join(topic, "b", sub_type=sub_type)
+    assert [each.redelivery_count for each in heir.deliveries] == [0] * 5
+    assert heir.numbers() == [0, 1, 2, 3, 4]
+
+
 async def test_redelivery_is_counted_per_entry(bench: Any, join: Any) -> None:
     topic = await bench.topic()
     consumer, sink = await join(topic)

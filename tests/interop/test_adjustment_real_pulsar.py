@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,13 @@ def kinds(document: dict[str, Any], part: str = "changes") -> list[str]:
     return [each["kind"] for each in cluster[part]]
 
 
+def create(cluster: CliCluster, name: str, partitions: int) -> None:
+    kind = f"create-partitioned-topic -p {partitions}" if partitions else "create"
+    cluster.run(f"topics {kind} '{name}'")
+
+
 def story(source: CliCluster, target: CliCluster, namespace: str) -> None:
-    """Two namespaces that differ in everything are previewed, refused, adjusted, and equal."""
+    """Two namespaces that differ in everything are previewed, refused, freed of conflicts, adjusted, and equal."""
     set_clusters = f"namespaces set-clusters {namespace} -c ours,real"
     code, document = plan(source, f"{set_clusters} --preview")
     assert (code, kinds(document, "conflicts")) == (3, ["NAMESPACE_MISSING"])
@@ -57,6 +63,18 @@ def story(source: CliCluster, target: CliCluster, namespace: str) -> None:
     for name in ("p", "__change_events"):
         source.run(f"topics create-partitioned-topic {namespace}/{name} -p 4")
         target.run(f"topics create-partitioned-topic {namespace}/{name} -p 2")
+    for name, here, there in (("shrunk ü", 2, 8), ("plain here", 0, 1), ("plain there", 1, 0)):
+        create(source, f"{namespace}/{name}", here)
+        create(target, f"{namespace}/{name}", there)
+    code, refused = plan(source, f"{set_clusters} {ADJUST}")
+    assert (code, refused["applied"]) == (3, False)
+    assert kinds(refused, "conflicts") == ["PARTITIONS_CANNOT_SHRINK", "TOPIC_TYPE_MISMATCH", "TOPIC_TYPE_MISMATCH"]
+    for number, conflict in enumerate(refused["clusters"][0]["conflicts"]):
+        first_way, other_way = re.findall(r"\((topics .*?)\)", conflict["remedy"])
+        if number % 2:
+            target.run(other_way)
+        else:
+            source.run(first_way)
     source.run(f"namespaces set-schema-compatibility-strategy {namespace} -c BACKWARD")
     source.run(f"namespaces set-is-allow-auto-update-schema {namespace} -d --enable-for-replicator=false")
     before = source.run(f"namespaces get-clusters {namespace}")

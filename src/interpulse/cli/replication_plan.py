@@ -18,6 +18,7 @@ from interpulse.cli.formats import text_width, to_cell, to_table
 from interpulse.cli.output import print_value
 from interpulse.cli.running import DIFFERENT, FAILED, open_admin
 from interpulse.model.adjustments import Outcome
+from interpulse.model.errors import AuthenticationError, AuthorizationError, NotSupported
 from interpulse.model.names import NamespaceName
 
 if TYPE_CHECKING:
@@ -36,13 +37,26 @@ async def set_clusters_by_plan(
     admin: AdminClient, namespace: NamespaceName, clusters: Sequence[str], *, previewed: bool
 ) -> None:
     """Print the plan, carried out unless it is only previewed, and exit by its outcome: 0, 1 or 3."""
-    settings = await admin.brokers.runtime_configuration()
-    if settings.get("supportsReplicationPreview") == "true":
+    settings = await _settings(admin, namespace)
+    if settings is None or settings.get("supportsReplicationPreview") == "true":
         plan = await admin.namespaces.adjust_for_replication(namespace, clusters, previewed=previewed)
     else:
         plan = await _plan_from_here(admin, namespace, clusters, settings, previewed=previewed)
     print_value(plan, plan_as_text(plan, _screen_width()), tabular=True)
     click.get_current_context().exit(_exit_code(plan))
+
+
+async def _settings(admin: AdminClient, namespace: NamespaceName) -> Mapping[str, str] | None:
+    """The broker's, which super users may read; None for others if it is known without them that the broker is ours."""
+    try:
+        return await admin.brokers.runtime_configuration()
+    except (AuthenticationError, AuthorizationError) as error:
+        try:
+            await admin.namespaces.topics_with_clusters(namespace)  # no other broker answers this
+        except NotSupported:
+            error.add_note("the plan has to be made here, and needs the runtime configuration of both clusters")
+            raise error from None
+        return None
 
 
 def _exit_code(plan: Mapping[str, Any]) -> int:

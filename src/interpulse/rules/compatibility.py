@@ -208,7 +208,8 @@ def _way_out(cluster: str, topic: TopicName, local: int, remote: int, *, left_ov
         way = f"keep what is left of its partitions here (topics create-partitioned-topic {name} -p {remote})"
     else:
         way = f"delete it here ({_deletion(name, local)})"
-    return f"{way}, or delete it on {cluster} ({_deletion(name, remote)})"
+    lost = "; what it holds, such as the policies of topics, is deleted with it" if topic.is_system else ""
+    return f"{way}, or delete it on {cluster} ({_deletion(name, remote)}), with -f if it is in use{lost}"
 
 
 def _deletion(name: str, partitions: int) -> str:

@@ -65,6 +65,24 @@ def test_exit_code_says_what_is_left_to_do(
     assert answer.get("reason", "") in result.output
 
 
+def test_who_may_not_read_settings_has_a_plan_of_a_broker_of_ours(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("GET", RUNTIME, {"reason": "for super users"}, status=401)
+    web.answer("GET", f"{ROOT}/replication/topics", {})
+    web.answer("POST", f"{ROOT}/replication", document("READY"))
+    assert run_admin("namespaces", "set-clusters", "t/ns", "-c", "a,b", "--preview").exit_code == 0
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_who_may_not_read_settings_of_another_broker_is_told_what_they_are_for(
+    web: StubWeb, run_admin: RunAdmin, status: int
+) -> None:
+    web.answer("GET", RUNTIME, {"reason": "for super users"}, status=status)
+    web.answer_raw("GET", f"{ROOT}/replication/topics", b"<html/>", status=404, content_type="text/html")
+    result = run_admin("namespaces", "set-clusters", "t/ns", "-c", "a,b", "--preview")
+    assert (result.exit_code, "needs the runtime configuration" in result.output) == (4, True)
+    assert {each.method for each in web.asked} == {"GET"}
+
+
 @pytest.mark.parametrize("options", ["--preview", ADJUST])
 def test_broker_that_would_ignore_the_parameters_never_gets_them(
     web: StubWeb, run_admin: RunAdmin, options: str

@@ -169,7 +169,7 @@ def test_difference_that_can_be_adjusted_is_one_change(
             snapshot(u=8),
             "PARTITIONS_CANNOT_SHRINK",
             "expand it here (topics update-partitioned-topic persistent://demo/a/u -p 8), "
-            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u)",
+            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), with -f if it is in use",
             (2, 8),
             id="remote-has-more-partitions",
         ),
@@ -178,7 +178,7 @@ def test_difference_that_can_be_adjusted_is_one_change(
             snapshot(u=0),
             "TOPIC_TYPE_MISMATCH",
             "delete it here (topics delete-partitioned-topic persistent://demo/a/u), "
-            "or delete it on west (topics delete persistent://demo/a/u)",
+            "or delete it on west (topics delete persistent://demo/a/u), with -f if it is in use",
             (2, 0),
             id="plain-there",
         ),
@@ -187,7 +187,7 @@ def test_difference_that_can_be_adjusted_is_one_change(
             snapshot(u=2),
             "TOPIC_TYPE_MISMATCH",
             "delete it here (topics delete persistent://demo/a/u), "
-            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u)",
+            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), with -f if it is in use",
             (0, 2),
             id="plain-here",
         ),
@@ -196,7 +196,7 @@ def test_difference_that_can_be_adjusted_is_one_change(
             snapshot(u=2),
             "TOPIC_TYPE_MISMATCH",
             "keep what is left of its partitions here (topics create-partitioned-topic persistent://demo/a/u -p 2), "
-            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u)",
+            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), with -f if it is in use",
             (0, 2),
             id="partitions-without-metadata-here",
         ),
@@ -213,6 +213,11 @@ def test_topic_that_nothing_can_make_equal_is_a_conflict_with_the_commands_that_
     assert "persistent://demo/a/u" in conflict["reason"]
     assert conflict["remedy"] == remedy
     assert whole(found).outcome is Outcome.CONFLICT
+
+
+def test_deleting_a_system_topic_is_not_advised_without_a_warning() -> None:
+    (conflict,) = plan(snapshot(__change_events=2), snapshot(__change_events=0)).conflicts
+    assert conflict.remedy.endswith("; what it holds, such as the policies of topics, is deleted with it")
 
 
 def test_name_in_a_remedy_is_quoted_for_the_shell() -> None:

@@ -16,7 +16,13 @@ from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.topic_policies import TopicPolicyRecords
 from interpulse.model.changes import CreatePartitionedMetadata
-from interpulse.model.errors import PulsarError, RemoteClusterUnavailable, Unprocessable
+from interpulse.model.errors import (
+    NamespaceNotFound,
+    PulsarError,
+    RemoteClusterUnavailable,
+    TenantNotFound,
+    Unprocessable,
+)
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence
 from interpulse.replication.provision import topic_shape
@@ -99,7 +105,13 @@ class AdminRemotes:
     async def find(self, cluster: str, name: TopicName) -> Existence:
         """See `Remotes`."""
 
-        return await self._call(cluster, lambda admin: topic_shape(admin, name))
+        async def ask(admin: AdminClient) -> Existence:
+            try:
+                return await topic_shape(admin, name)
+            except (NamespaceNotFound, TenantNotFound) as error:
+                raise Unprocessable(f"{error}; create namespace {name.namespace_name} there first") from error
+
+        return await self._call(cluster, ask)
 
     async def grow(self, cluster: str, change: RemoteGrowth) -> None:
         """See `Remotes`."""

@@ -178,7 +178,7 @@ class TestAdminRemotes:
     @pytest.mark.parametrize(
         ("status", "body", "kind", "words"),
         [
-            pytest.param(404, {"reason": "Namespace not found"}, Unprocessable, "Namespace not found", id="namespace"),
+            pytest.param(404, {"reason": "Namespace not found"}, Unprocessable, "create namespace", id="namespace"),
             pytest.param(200, ["ok"], RemoteClusterUnavailable, "what no broker does", id="no-broker"),
         ],
     )

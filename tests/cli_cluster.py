@@ -13,19 +13,7 @@ from click.testing import CliRunner
 
 from interpulse.cli.main import main
 
-__all__ = [
-    "RECORD",
-    "CliCluster",
-    "cluster_story",
-    "compaction_story",
-    "message_story",
-    "non_persistent_story",
-    "policy_story",
-    "schema_story",
-    "subscription_story",
-    "topic_story",
-    "unload_story",
-]
+__all__ = ["RECORD", "STORIES", "CliCluster", "Story", "cluster_story", "schema_story"]
 
 _KEPT_BY_SUBSCRIPTIONS = "delete_when_no_subscriptions"
 RECORD = '{"type":"record","name":"P","fields":[]}'
@@ -358,3 +346,18 @@ def cluster_story(cluster: CliCluster) -> None:
     cluster.run("brokers delete-dynamic-config --config maxTopicsPerNamespace")
     _until(lambda: "maxTopicsPerNamespace    0\n" in cluster.run("brokers get-runtime-config"))
     assert cluster.attempt("brokers update-dynamic-config --config nonsense --value 1")[0] == 1
+
+
+Story = Callable[[CliCluster, str], None]
+"""Told of a cluster in a namespace."""
+
+STORIES: tuple[Story, ...] = (
+    topic_story,
+    subscription_story,
+    message_story,
+    unload_story,
+    compaction_story,
+    non_persistent_story,
+    policy_story,
+)
+"""Those that begin in an empty namespace."""

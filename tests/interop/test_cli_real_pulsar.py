@@ -6,19 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_cluster import (
-    RECORD,
-    CliCluster,
-    cluster_story,
-    compaction_story,
-    message_story,
-    non_persistent_story,
-    policy_story,
-    schema_story,
-    subscription_story,
-    topic_story,
-    unload_story,
-)
+from tests.cli_cluster import RECORD, STORIES, CliCluster, Story, cluster_story, schema_story
 from tests.interop.conftest import JavaCheck
 from tests.interop.real_pulsar import Address
 
@@ -38,34 +26,9 @@ def namespace(cluster: CliCluster) -> str:
     return name
 
 
-def test_topics_when_created_grown_and_deleted_then_commands_agree(cluster: CliCluster, namespace: str) -> None:
-    topic_story(cluster, namespace)
-
-
-def test_subscriptions_when_moved_then_backlog_follows(cluster: CliCluster, namespace: str) -> None:
-    subscription_story(cluster, namespace)
-
-
-def test_messages_when_looked_at_then_stay_until_they_expire(cluster: CliCluster, namespace: str) -> None:
-    message_story(cluster, namespace)
-
-
-def test_topics_when_unloaded_then_come_back(cluster: CliCluster, namespace: str) -> None:
-    unload_story(cluster, namespace)
-
-
-def test_compaction_when_asked_for_then_is_awaited(cluster: CliCluster, namespace: str) -> None:
-    compaction_story(cluster, namespace)
-
-
-def test_topics_that_are_not_stored_when_created_and_deleted_then_commands_agree(
-    cluster: CliCluster, namespace: str
-) -> None:
-    non_persistent_story(cluster, namespace)
-
-
-def test_policies_when_set_then_are_read_and_removed(cluster: CliCluster, namespace: str) -> None:
-    policy_story(cluster, namespace)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_story_when_told_then_commands_agree(cluster: CliCluster, namespace: str, story: Story) -> None:
+    story(cluster, namespace)
 
 
 def test_schemas_when_uploaded_then_are_read_and_deleted(cluster: CliCluster, namespace: str, tmp_path: Path) -> None:

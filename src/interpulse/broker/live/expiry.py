@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 
 from interpulse.broker.live.topic import Topic
+from interpulse.broker.live.upkeep import expire
 from interpulse.model.errors import Conflict
 from interpulse.model.ids import Position
 
@@ -23,7 +24,7 @@ async def expire_older(topic: Topic, subscription: str, seconds: int) -> None:
             f"Expire message by timestamp not issued on topic {topic.name} for subscription {subscription}: "
             "it has no backlog. On a partitioned topic other partitions may have been expired"
         )
-    await topic.expire(subscription, seconds)
+    await expire(topic, subscription, seconds)
 
 
 def expire_upto(topic: Topic, subscription: str, position: Position) -> None:
@@ -40,9 +41,9 @@ def expire_upto(topic: Topic, subscription: str, position: Position) -> None:
 async def expire_everywhere(expiries: Iterable[Expiry]) -> None:
     """Do all of them, and only then raise the first Conflict."""
     conflicts: list[Conflict] = []
-    for expire in expiries:
+    for each in expiries:
         try:
-            await expire()
+            await each()
         except Conflict as conflict:
             conflicts.append(conflict)
     if conflicts:

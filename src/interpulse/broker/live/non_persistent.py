@@ -17,6 +17,7 @@ from interpulse.broker.live.deduplication import Deduplication
 from interpulse.broker.live.dispatch import choose_active, share_out
 from interpulse.broker.live.dispatch_choice import check_fitting
 from interpulse.broker.live.entries import EntryFacts, sticky_slot_of
+from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.key_owners import KeyOwners
 from interpulse.broker.live.limits import TopicLimits
 from interpulse.broker.live.measures import LimitMeasure, Measured, SubscriptionMeasure, TopicMeasure, summed
@@ -26,7 +27,6 @@ from interpulse.broker.live.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest, SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.stats import TrafficMeter
-from interpulse.broker.live.topic import TopicHost
 from interpulse.model.errors import (
     ConsumerBusy,
     MetadataError,
@@ -307,9 +307,6 @@ class NonPersistentTopic:
     def _use_limits(self) -> None:
         self.limits.use(self.settings, self.producers)
         self.publish_limits = self.limits.publish
-
-    async def maintain(self) -> None:
-        """There is nothing to expire or trim."""
 
     async def flush(self) -> None:
         """There is nothing to store."""

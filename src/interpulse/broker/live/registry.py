@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 from interpulse.broker.clock import Clock
 from interpulse.broker.instruments import LatencyMeter
+from interpulse.broker.live import upkeep
+from interpulse.broker.live.host import HostedTopic
 from interpulse.broker.live.non_persistent import NonPersistentTopic
 from interpulse.broker.live.read_room import ReadRoom
 from interpulse.broker.live.settings import TopicSettings
@@ -87,7 +89,7 @@ class TopicRegistry:
         self._quota_check_seconds = quota_check_seconds
         self._topics: dict[TopicName, AnyTopic] = {}
         self._working: dict[TopicName, asyncio.Task[Any]] = {}
-        self._changed: set[AnyTopic] = set()
+        self._changed: set[HostedTopic] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._applying = asyncio.Lock()
         self._to_apply: dict[tuple[NamespaceName | None, TopicName | None], asyncio.Task[None]] = {}
@@ -245,10 +247,10 @@ class TopicRegistry:
     def call_later(self, wait_ms: int, call: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(wait_ms / 1000, call)
 
-    def cursors_changed(self, topic: Topic) -> None:
+    def cursors_changed(self, topic: HostedTopic) -> None:
         self._changed.add(topic)
 
-    def topic_failed(self, topic: Topic) -> None:
+    def topic_failed(self, topic: HostedTopic) -> None:
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
             self._start_work([topic.name], lambda: self._close_failed(topic))
@@ -334,7 +336,7 @@ class TopicRegistry:
         except PulsarError as error:
             log.error("topic not closed cleanly topic=%s error=%s", topic.name, error)
 
-    async def _close_failed(self, topic: Topic) -> None:
+    async def _close_failed(self, topic: HostedTopic) -> None:
         try:
             await topic.close()
         except PulsarError as error:
@@ -383,7 +385,7 @@ class TopicRegistry:
             self._changed |= changed
             raise
 
-    async def _flush(self, topic: AnyTopic) -> None:
+    async def _flush(self, topic: HostedTopic) -> None:
         try:
             await topic.flush()
         except PulsarError as error:
@@ -406,7 +408,12 @@ class TopicRegistry:
 
     async def maintain(self) -> None:
         """Expire and trim every topic."""
-        await self._look_after("upkeep", lambda topic: topic.maintain())
+
+        async def maintain(topic: AnyTopic) -> None:
+            if isinstance(topic, Topic):
+                await upkeep.maintain(topic)
+
+        await self._look_after("upkeep", maintain)
 
     async def check_backlogs(self) -> None:
         """Keep every topic within its backlog quotas."""

@@ -7,13 +7,12 @@ that waits is refused, all clients are sent away, and the topic is of no use unt
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 
 from interpulse.broker.live import compacted_reads, topic_stats
 from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
@@ -22,19 +21,18 @@ from interpulse.broker.live.compaction import COMPACTION_CURSOR, Compaction
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.deduplication import DEDUPLICATION_CURSOR, Deduplication
 from interpulse.broker.live.entries import EntryFacts, FactsCache
+from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.limits import TopicLimits
 from interpulse.broker.live.log_places import LogPlaces
 from interpulse.broker.live.measures import Measured
 from interpulse.broker.live.producer import PendingPublish, Producer
 from interpulse.broker.live.producer_set import ProducerSet
 from interpulse.broker.live.publish_limits import PublishLimits, check_encrypted
-from interpulse.broker.live.read_room import ReadRoom
 from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
-from interpulse.broker.live.retention import trim_before
 from interpulse.broker.live.sequences import SequenceKeeper
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.shared_reads import SharedReads
-from interpulse.broker.live.stamps import Stamper, Stamping, TopicStamps
+from interpulse.broker.live.stamps import Stamper, TopicStamps
 from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.subscription import Subscription
 from interpulse.broker.live.subscription_set import SubscriptionSet
@@ -46,53 +44,16 @@ from interpulse.model.errors import (
     ServiceNotReady,
     TopicTerminated,
 )
-from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import Log, LogFenced, LogTerminated, MetadataStore
+from interpulse.storage.api import Log, LogFenced, LogTerminated
 
-__all__ = ["Topic", "TopicHost"]
+__all__ = ["Topic"]
 
 log = logging.getLogger(__name__)
 
 _new = tuple.__new__
 _producer_of = attrgetter("producer")
-
-
-class TopicHost(Protocol):
-    """What a topic needs of the registry."""
-
-    @property
-    def now_ms(self) -> Callable[[], int]: ...
-
-    @property
-    def metadata(self) -> MetadataStore: ...
-
-    @property
-    def replicator_prefix(self) -> str: ...
-
-    @property
-    def compaction_permits(self) -> asyncio.Semaphore:
-        """Of which every compaction under way holds one."""
-
-    @property
-    def read_room(self) -> ReadRoom: ...
-
-    @property
-    def stamping(self) -> Stamping | None:
-        """What is put in front of the entries of persistent topics."""
-
-    def generate_producer_name(self) -> str: ...
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
-
-    def call_later(self, wait_ms: int, call: Callable[[], None]) -> None:
-        """Call it in the event loop after that time."""
-
-    def cursors_changed(self, topic: Topic) -> None:
-        """Call `Topic.flush` soon."""
-
-    def topic_failed(self, topic: Topic) -> None:
-        """Unload the topic."""
 
 
 class Topic:
@@ -126,8 +87,8 @@ class Topic:
         self._refusal: PulsarError | None = None
         self._last_marker = EARLIEST
         self.compaction = Compaction(self, host.compaction_permits)
-        self._subscriptions = SubscriptionSet(self, self._state, host.replicator_prefix, self.check_open)
-        self.subscriptions = self._subscriptions.by_name
+        self.subscription_set = SubscriptionSet(self, self._state, host.replicator_prefix, self.check_open)
+        self.subscriptions = self.subscription_set.by_name
 
     # --- loading
 
@@ -168,13 +129,13 @@ class Topic:
         stored = await self._state.read_cursors()
         snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
         for subscription_name, record in stored.items():
-            self._subscriptions.restore(subscription_name, record)
+            self.subscription_set.restore(subscription_name, record)
         await self._restore_sequences(snapshot)
         if self.log.compacted.current is not None:
             self.compacted_upto(self.log.compacted.current.horizon)
         if self.settings.compaction_threshold_bytes > 0:
             await self.keep_for_compaction()
-        await self._subscriptions.follow_remotes()
+        await self.subscription_set.follow_remotes()
 
     async def _restore_sequences(self, snapshot: bytes | None) -> None:
         self.sequences.follow(self.settings)
@@ -306,7 +267,7 @@ class Topic:
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         compacted_reads.check_allowed(request, is_persistent=True)
         creation_allowed = self.settings.auto_subscription_creation_allowed
-        return await self._subscriptions.subscribe(request, sink, creation_allowed=creation_allowed)
+        return await self.subscription_set.subscribe(request, sink, creation_allowed=creation_allowed)
 
     async def create_subscription(
         self,
@@ -318,14 +279,14 @@ class Topic:
         replicate_state: bool = False,
     ) -> None:
         self.check_open()
-        await self._subscriptions.create(subscription, position, initial, properties, replicate_state=replicate_state)
+        await self.subscription_set.create(subscription, position, initial, properties, replicate_state=replicate_state)
 
     async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
         await self.subscription(subscription).delete(force=force)
 
     def subscription(self, name: str) -> Subscription:
         """Raises SubscriptionNotFound."""
-        return self._subscriptions.get(name)
+        return self.subscription_set.get(name)
 
     def subscription_names(self) -> list[str]:
         return sorted(name for name in self.subscriptions if self.remote_of(name) is None)
@@ -339,14 +300,14 @@ class Topic:
 
     def remote_of(self, subscription: str) -> str | None:
         """The remote cluster if this is a replication cursor."""
-        return self._subscriptions.remote_of(subscription)
+        return self.subscription_set.remote_of(subscription)
 
     # --- what subscriptions ask
 
     @property
     def consumer_count(self) -> int:
         """Of all subscriptions, without replication."""
-        return self._subscriptions.consumer_count
+        return self.subscription_set.consumer_count
 
     def cursor_changed(self, subscription: Subscription) -> None:
         """The cursor has to be stored, soon."""
@@ -354,19 +315,19 @@ class Topic:
 
     async def store_cursor(self, subscription: Subscription) -> None:
         """Store the cursor now; raises ServiceNotReady if the topic was closed meanwhile."""
-        await self._subscriptions.store(subscription)
+        await self.subscription_set.store(subscription)
         self.check_open()
 
     def forget_subscription(self, subscription: Subscription) -> None:
         """A non-durable subscription lost its last consumer."""
-        self._subscriptions.forget(subscription)
+        self.subscription_set.forget(subscription)
         self.active_ms = self.now_ms()
 
     async def drop_subscription(self, subscription: Subscription) -> None:
         """The subscription is deleted."""
         if subscription.name == COMPACTION_CURSOR:
             await self.compaction.forget()
-        await self._subscriptions.drop(subscription)
+        await self.subscription_set.drop(subscription)
         self.active_ms = self.now_ms()
 
     # --- compaction
@@ -374,7 +335,7 @@ class Topic:
     async def keep_for_compaction(self) -> None:
         """From now on nothing is trimmed that was not compacted."""
         self.check_open()
-        await self._subscriptions.ensure(COMPACTION_CURSOR, self.places.before_first())
+        await self.subscription_set.ensure(COMPACTION_CURSOR, self.places.before_first())
 
     def compacted_upto(self, horizon: Position) -> None:
         """Everything up to here may be trimmed as far as compaction is concerned."""
@@ -382,16 +343,16 @@ class Topic:
         if cursor is not None:
             cursor.skip_to(horizon)
 
-    # --- settings, upkeep
+    # --- settings, cursors, rates
 
     async def flush(self) -> None:
         """Store every cursor that changed, and the sequence ids when it is time; one commit."""
         position = self.places.durable
         if not self.sequences.snapshot_due:
-            await self._subscriptions.flush({})
+            await self.subscription_set.flush({})
             return
         try:
-            await self._subscriptions.flush({DEDUPLICATION_CURSOR: self.sequences.snapshot(position)})
+            await self.subscription_set.flush({DEDUPLICATION_CURSOR: self.sequences.snapshot(position)})
         except PulsarError:
             self.sequences.snapshot_due = True
             raise
@@ -411,44 +372,13 @@ class Topic:
             await self.sequences.end()
         if settings.compaction_threshold_bytes > 0 and self._refusal is None:
             await self.keep_for_compaction()
-        await self._subscriptions.follow_remotes()
+        await self.subscription_set.follow_remotes()
 
     def _use_limits(self) -> None:
         self.limits.use(self.settings, self.producers)
         self.publish_limits = self.limits.publish
         for subscription in self.subscriptions.values():
             subscription.use_limits()
-
-    async def maintain(self) -> None:
-        """Expire, trim, and drop what nobody came back for. Called from time to time."""
-        await self._subscriptions.follow_remotes()  # something may have kept new policies from coming into force
-        if self.settings.message_ttl_seconds > 0:
-            for name in self.backlog_names():
-                await self.expire(name, self.settings.message_ttl_seconds)
-        self._subscriptions.drop_idle_readers()
-        silent_ms = self.settings.deduplication_inactivity_minutes * 60_000
-        self.sequences.forget_inactive(self.now_ms() - silent_ms, self.producers.by_name)
-        await self.trim()
-
-    async def expire(self, subscription: str, older_than_seconds: int) -> int:
-        """Acknowledge entries published longer ago than that; how many. Raises SubscriptionNotFound."""
-        found = self.subscription(subscription)
-        position = await self.places.before_time(self.now_ms() - older_than_seconds * 1000)
-        return found.expire_upto(position)
-
-    async def trim(self) -> None:
-        """Forget the ledgers that no durable subscription and no policy needs any more."""
-        needed = [each.cursor.mark_delete for each in self.subscriptions.values() if each.durable]
-        snapshot_position = self.sequences.needed_from
-        if snapshot_position is not None:
-            needed.append(snapshot_position)
-            self.sequences.request_snapshot()
-        acknowledged = min(needed, default=LATEST)
-        before = trim_before(self.log.ledgers, acknowledged, self.settings.retention, self.now_ms())
-        if before is not None:
-            await self.stamps.before_trim()
-            await self.log.trim(before)
-            log.info("log trimmed topic=%s before=%s", self.name, before)
 
     def tick(self, seconds: float) -> None:
         """Compute the rates of the last period."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from interpulse.broker.live import backlog_operations
+from interpulse.broker.live import backlog_operations, upkeep
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.opening import open_each, open_persistent
 from interpulse.broker.rest.peers import or_at_peer
@@ -145,7 +145,7 @@ async def trim(call: Call) -> Answer:
     if not call.topic.is_persistent:
         raise OperationNotAllowed(f"{call.topic} is not persistent: it keeps no messages")
     async for topic in open_each(call):
-        await (await open_persistent(call, topic.name)).trim()
+        await upkeep.trim(await open_persistent(call, topic.name))
     return Answer(200)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live import backlog_operations, compaction
+from interpulse.broker.live import backlog_operations, compaction, upkeep
 from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.compaction import COMPACTION_CURSOR, CompactionStatus
 from interpulse.broker.live.requests import InitialPosition, SubType
@@ -81,7 +81,7 @@ async def forget_log(bench: Any, topic: Topic) -> None:
     """Nothing but what compaction kept is left of the topic."""
     await topic.log.roll()
     await bench.registry.flush()
-    await topic.maintain()
+    await upkeep.maintain(topic)
     assert topic.log.first_position is None
 
 
@@ -170,10 +170,10 @@ async def test_log_is_kept_until_it_is_compacted_and_then_trimmed(bench: Any) ->
     topic = await bench.topic()
     await send(bench, topic, ("a", "1"), ("a", "2"))
     await topic.log.roll()
-    await topic.maintain()
+    await upkeep.maintain(topic)
     assert topic.log.first_position is not None
     await compact(topic)
-    await topic.maintain()
+    await upkeep.maintain(topic)
     assert topic.log.first_position is None
     assert await texts_read(bench, topic, 1) == ["2"]
     assert await texts_read(bench, topic, 0, read_compacted=False) == []
@@ -343,7 +343,7 @@ async def test_time_to_live_leaves_alone_what_was_not_compacted(bench: Any) -> N
     topic = await bench.topic()
     await topic.create_subscription("s")
     await send(bench, topic, ("a", "1"))
-    await topic.maintain()
+    await upkeep.maintain(topic)
     assert topic.subscription("s").cursor.backlog(topic.places.durable) == 0
     assert topic.subscription(COMPACTION_CURSOR).cursor.backlog(topic.places.durable) == 1
 
@@ -568,6 +568,6 @@ async def test_retention_keeps_the_log_beside_the_compacted_ledger(bench: Any) -
     await send(bench, topic, ("a", "1"), ("a", "2"))
     await compact(topic)
     await topic.log.roll()
-    await topic.maintain()
+    await upkeep.maintain(topic)
     assert await texts_read(bench, topic, 2, read_compacted=False) == ["1", "2"]
     assert await texts_read(bench, topic, 1) == ["2"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live import backlog_operations, shared
+from interpulse.broker.live import backlog_operations, shared, upkeep
 from interpulse.broker.live import delayed as delayed_module
 from interpulse.broker.live.delayed import DelayedEntries, check_delay, deliver_at_of
 from interpulse.broker.live.requests import SubType
@@ -261,7 +261,7 @@ async def test_skipped_and_expired_entries_wait_no_more(bench: Any, join: Any, t
     await publish(bench, topic, 3000, 3000, 3000)
     backlog_operations.skip(topic, "s", 1)
     assert shown(topic, "msgDelayed") == (2,)
-    await topic.expire("s", 0)
+    await upkeep.expire(topic, "s", 0)
     assert shown(topic, "msgDelayed", "msgBacklog") == (0, 0)
     await wait(bench, topic, 3000)
     assert sink.numbers() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from interpulse.broker.live import upkeep
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import EARLIEST, MessageId
 
@@ -80,5 +81,5 @@ async def test_last_message_when_everything_was_trimmed_is_none(bench: Any) -> N
     await bench.restart()
     topic = await bench.topic()
     assert (await topic.last_message()).position == (1, 0)
-    await topic.maintain()
+    await upkeep.maintain(topic)
     assert (await topic.last_message()).position == EARLIEST

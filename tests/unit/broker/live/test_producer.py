@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live import upkeep
 from interpulse.broker.live.requests import AccessMode
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import PersistenceError, ProducerFenced
@@ -207,6 +208,6 @@ class TestDeduplication:
         connected, _ = await bench.producer(topic, "connected")
         await publish(connected, 1)
         bench.clock.time_ms += 361 * 60_000
-        await topic.maintain()
+        await upkeep.maintain(topic)
         assert topic.deduplication.last_sequence_id("silent") == -1
         assert topic.deduplication.last_sequence_id("connected") == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live import backlog_operations
+from interpulse.broker.live import backlog_operations, upkeep
 from interpulse.broker.live.compaction_entries import Treatment, view_of
 from interpulse.broker.live.delayed import deliver_at_of
 from interpulse.broker.live.entries import EntryFacts, broker_metadata_of, facts_of, metadata_of, sticky_slot_of
@@ -193,7 +193,7 @@ async def test_index_when_everything_was_trimmed_then_goes_on(stamped: Any, cras
     topic = await begin(stamped, BOTH)
     await stamped.publish(topic, 0, 1, 2)
     await topic.log.roll()
-    await topic.maintain()
+    await upkeep.maintain(topic)
     assert await stored(topic) == []
     topic = await begin(stamped, BOTH, crash=crash)
     await stamped.publish(topic, 3)
@@ -208,7 +208,7 @@ async def test_index_when_trimmed_while_not_counted_then_goes_on(stamped: Any) -
     topic = await begin(stamped, None, crash=True)
     await topic.log.roll()
     backlog_operations.clear(topic, "s")
-    await topic.maintain()
+    await upkeep.maintain(topic)
     assert await stored(topic) == []
     topic = await begin(stamped, BOTH, crash=True)
     await stamped.publish(topic, 3)
@@ -253,9 +253,9 @@ async def test_time_when_the_broker_noted_its_own_then_that_counts(bench: Any) -
     assert [publish_time_of(each) for each in await stored(topic)] == [1000, now]
     assert await first_published_since(topic.log, 1001) == topic.places.durable
     assert await first_published_since(topic.log, now + 1) is None
-    assert await topic.expire("s", 0) == 1, "only what its producer called old"
+    assert await upkeep.expire(topic, "s", 0) == 1, "only what its producer called old"
     bench.clock.time_ms = now + 5001
-    assert await topic.expire("s", 5) == 1
+    assert await upkeep.expire(topic, "s", 5) == 1
 
 
 def test_facts_of_stamped_entries_are_those_of_the_entry(bench: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live import backlog_operations
+from interpulse.broker.live import backlog_operations, upkeep
 from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.settings import TopicSettings
@@ -40,9 +40,9 @@ async def test_expire_counts_what_was_published_too_long_ago(bench: Any) -> None
     await topic.create_subscription("s")
     await bench.publish(topic, *range(10))
     bench.clock.time_ms = 1_000 + 5_000
-    assert await topic.expire("s", 5) == 0
+    assert await upkeep.expire(topic, "s", 5) == 0
     bench.clock.time_ms += 5
-    assert await topic.expire("s", 5) == 5
+    assert await upkeep.expire(topic, "s", 5) == 5
     assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 5
 
 
@@ -121,7 +121,7 @@ class TestTrimming:
     async def test_ledgers_that_every_cursor_passed_are_dropped(self, bench: Any) -> None:
         topic = await self.filled(bench)
         backlog_operations.skip(topic, "s", 3)
-        await topic.maintain()
+        await upkeep.maintain(topic)
         assert self.ledgers(topic) == [2, 3]
         _, sink = await bench.consumer(topic)
         assert sink.numbers() == [3, 4, 5]
@@ -130,10 +130,10 @@ class TestTrimming:
         bench.settings = TopicSettings(retention=RetentionPolicies(-1, -1))
         topic = await self.filled(bench)
         backlog_operations.clear(topic, "s")
-        await topic.maintain()
+        await upkeep.maintain(topic)
         assert self.ledgers(topic) == [1, 2, 3]
         await topic.apply(TopicSettings())
-        await topic.maintain()
+        await upkeep.maintain(topic)
         assert self.ledgers(topic) == [3]
 
     async def test_replication_cursor_keeps_everything(self, bench: Any) -> None:
@@ -141,17 +141,17 @@ class TestTrimming:
         await topic.create_subscription("pulsar.repl.west")
         topic.subscription("pulsar.repl.west").cursor.reset(EARLIEST)
         backlog_operations.clear(topic, "s")
-        await topic.maintain()
+        await upkeep.maintain(topic)
         assert self.ledgers(topic) == [1, 2, 3]
 
     async def test_snapshot_of_sequence_ids_keeps_what_comes_after_it(self, bench: Any) -> None:
         bench.settings = TopicSettings(deduplication_enabled=True, deduplication_entries_interval=1000)
         topic = await self.filled(bench)
         backlog_operations.clear(topic, "s")
-        await topic.maintain()
+        await upkeep.maintain(topic)
         assert self.ledgers(topic) == [1, 2, 3]
         await bench.registry.flush()
-        await topic.maintain()
+        await upkeep.maintain(topic)
         assert self.ledgers(topic) == [3]
         await bench.crash()
         assert (await bench.topic()).deduplication.last_sequence_id("filler") == 5
@@ -160,7 +160,7 @@ class TestTrimming:
         bench.settings = TopicSettings(message_ttl_seconds=1)
         topic = await self.filled(bench)
         bench.clock.time_ms = 2_000 + 4
-        await topic.maintain()
+        await upkeep.maintain(topic)
         assert self.ledgers(topic) == [3]
         assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 2
 

@@ -1,0 +1,63 @@
+"""What topics need of whoever keeps them loaded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from interpulse.broker.live.read_room import ReadRoom
+from interpulse.broker.live.stamps import Stamping
+from interpulse.model.names import TopicName
+from interpulse.storage.api import MetadataStore
+
+__all__ = ["HostedTopic", "TopicHost"]
+
+
+class HostedTopic(Protocol):
+    """What the host needs of a topic that tells it something."""
+
+    name: TopicName
+
+    async def flush(self) -> None:
+        """Store every cursor that changed."""
+
+    async def close(self) -> None:
+        """Send clients away, store the cursors, give the log back."""
+
+
+class TopicHost(Protocol):
+    """The registry, as topics see it."""
+
+    @property
+    def now_ms(self) -> Callable[[], int]: ...
+
+    @property
+    def metadata(self) -> MetadataStore: ...
+
+    @property
+    def replicator_prefix(self) -> str: ...
+
+    @property
+    def compaction_permits(self) -> asyncio.Semaphore:
+        """Of which every compaction under way holds one."""
+
+    @property
+    def read_room(self) -> ReadRoom: ...
+
+    @property
+    def stamping(self) -> Stamping | None:
+        """What is put in front of the entries of persistent topics."""
+
+    def generate_producer_name(self) -> str: ...
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+
+    def call_later(self, wait_ms: int, call: Callable[[], None]) -> None:
+        """Call it in the event loop after that time."""
+
+    def cursors_changed(self, topic: HostedTopic) -> None:
+        """Call its `flush` soon."""
+
+    def topic_failed(self, topic: HostedTopic) -> None:
+        """Unload the topic."""

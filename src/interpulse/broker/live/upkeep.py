@@ -1,0 +1,47 @@
+"""What is done with a topic from time to time, so that nothing of it stays longer than its policies want."""
+
+from __future__ import annotations
+
+import logging
+
+from interpulse.broker.live.retention import trim_before
+from interpulse.broker.live.topic import Topic
+from interpulse.model.ids import LATEST
+
+__all__ = ["expire", "maintain", "trim"]
+
+log = logging.getLogger(__name__)
+
+
+async def maintain(topic: Topic) -> None:
+    """Expire, trim, and drop what nobody came back for."""
+    await topic.subscription_set.follow_remotes()  # something may have kept new policies from coming into force
+    if topic.settings.message_ttl_seconds > 0:
+        for name in topic.backlog_names():
+            await expire(topic, name, topic.settings.message_ttl_seconds)
+    topic.subscription_set.drop_idle_readers()
+    silent_ms = topic.settings.deduplication_inactivity_minutes * 60_000
+    topic.sequences.forget_inactive(topic.now_ms() - silent_ms, topic.producers.by_name)
+    await trim(topic)
+
+
+async def expire(topic: Topic, subscription: str, older_than_seconds: int) -> int:
+    """Acknowledge entries published longer ago than that; how many. Raises SubscriptionNotFound."""
+    found = topic.subscription(subscription)
+    position = await topic.places.before_time(topic.now_ms() - older_than_seconds * 1000)
+    return found.expire_upto(position)
+
+
+async def trim(topic: Topic) -> None:
+    """Forget the ledgers that no durable subscription and no policy needs any more."""
+    needed = [each.cursor.mark_delete for each in topic.subscriptions.values() if each.durable]
+    snapshot_position = topic.sequences.needed_from
+    if snapshot_position is not None:
+        needed.append(snapshot_position)
+        topic.sequences.request_snapshot()
+    acknowledged = min(needed, default=LATEST)
+    before = trim_before(topic.log.ledgers, acknowledged, topic.settings.retention, topic.now_ms())
+    if before is not None:
+        await topic.stamps.before_trim()
+        await topic.log.trim(before)
+        log.info("log trimmed topic=%s before=%s", topic.name, before)

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from interpulse.client.admin import AdminClient
 from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
 from tests.scripted_broker import ScriptedBroker
@@ -15,6 +16,13 @@ def web() -> Iterator[StubWeb]:
     """A web service whose answers the test chooses."""
     with StubWeb() as stub:
         yield stub
+
+
+@pytest.fixture
+async def admin(web: StubWeb) -> AsyncIterator[AdminClient]:
+    """An admin client of that service."""
+    async with AdminClient(web.url) as client:
+        yield client
 
 
 @pytest.fixture

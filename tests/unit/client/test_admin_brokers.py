@@ -6,33 +6,32 @@ from tests.stub_web import StubWeb
 ROOT = "/admin/v2/brokers"
 
 
-async def test_brokers_when_asked_then_answers_are_read(web: StubWeb) -> None:
+async def test_brokers_when_asked_then_answers_are_read(web: StubWeb, admin: AdminClient) -> None:
     web.answer("GET", ROOT, ["b:1"])
     web.answer("GET", f"{ROOT}/east", ["b:2"])
     web.answer_raw("GET", f"{ROOT}/health", b"ok", content_type="application/json")
     web.answer("GET", f"{ROOT}/configuration/runtime", {"k": "v"})
     web.answer("GET", f"{ROOT}/configuration", ["k"])
     web.answer("GET", f"{ROOT}/configuration/values", {})
-    async with AdminClient(web.url) as admin:
-        assert await admin.brokers.list() == ["b:1"]
-        assert await admin.brokers.list("east") == ["b:2"]
-        assert await admin.brokers.health() == "ok"
-        assert await admin.brokers.runtime_configuration() == {"k": "v"}
-        assert await admin.brokers.dynamic_configuration_names() == ["k"]
-        assert await admin.brokers.dynamic_configuration() == {}
+    assert await admin.brokers.list() == ["b:1"]
+    assert await admin.brokers.list("east") == ["b:2"]
+    assert await admin.brokers.health() == "ok"
+    assert await admin.brokers.runtime_configuration() == {"k": "v"}
+    assert await admin.brokers.dynamic_configuration_names() == ["k"]
+    assert await admin.brokers.dynamic_configuration() == {}
 
 
-async def test_dynamic_configuration_when_changed_then_key_and_value_are_encoded(web: StubWeb) -> None:
-    async with AdminClient(web.url) as admin:
-        await admin.brokers.set_dynamic_configuration("k", "a b/c")
-        await admin.brokers.delete_dynamic_configuration("k")
+async def test_dynamic_configuration_when_changed_then_key_and_value_are_encoded(
+    web: StubWeb, admin: AdminClient
+) -> None:
+    await admin.brokers.set_dynamic_configuration("k", "a b/c")
+    await admin.brokers.delete_dynamic_configuration("k")
     assert [(asked.method, asked.target) for asked in web.asked] == [
         ("POST", f"{ROOT}/configuration/k/a%20b%2Fc"),
         ("DELETE", f"{ROOT}/configuration/k"),
     ]
 
 
-async def test_bundle_range_when_asked_then_is_text(web: StubWeb) -> None:
+async def test_bundle_range_when_asked_then_is_text(web: StubWeb, admin: AdminClient) -> None:
     web.answer_raw("GET", "/lookup/v2/topic/persistent/public/default/x/bundle", b"0x00_0xff")
-    async with AdminClient(web.url) as admin:
-        assert await admin.lookup.bundle_range("x") == "0x00_0xff"
+    assert await admin.lookup.bundle_range("x") == "0x00_0xff"

@@ -113,23 +113,21 @@ def end(web: StubWeb, number: int, reason: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "contents"), [(1, "a"), (2, "ab"), (9, "ab")])
-async def test_peek_when_there_are_fewer_then_ends(web: StubWeb, count: int, contents: str) -> None:
+async def test_peek_when_there_are_fewer_then_ends(web: StubWeb, admin: AdminClient, count: int, contents: str) -> None:
     serve(web, 1, b"a")
     serve(web, 2, b"b")
     end(web, 3, "Message not found")
-    async with AdminClient(web.url) as admin:
-        messages = await admin.topics.peek("t/ns/a", "s 1", count)
+    messages = await admin.topics.peek("t/ns/a", "s 1", count)
     assert [each.content for each in messages] == [each.encode() for each in contents]
 
 
-async def test_peek_when_markers_are_between_then_are_left_out_unless_wanted(web: StubWeb) -> None:
+async def test_peek_when_markers_are_between_then_are_left_out_unless_wanted(web: StubWeb, admin: AdminClient) -> None:
     serve(web, 1, b"marker", **{"marker-type": "10"})
     serve(web, 2, b"open", **{"txn-uncommitted": "true"})
     serve(web, 3, b"a")
     end(web, 4, "Message not found")
-    async with AdminClient(web.url) as admin:
-        shown = await admin.topics.peek("t/ns/a", "s 1", 9)
-        everything = await admin.topics.peek("t/ns/a", "s 1", 9, markers_shown=True, uncommitted_shown=True)
+    shown = await admin.topics.peek("t/ns/a", "s 1", 9)
+    everything = await admin.topics.peek("t/ns/a", "s 1", 9, markers_shown=True, uncommitted_shown=True)
     assert [each.content for each in shown] == [b"a"]
     assert [each.content for each in everything] == [b"marker", b"open", b"a"]
 
@@ -139,21 +137,19 @@ async def test_peek_when_markers_are_between_then_are_left_out_unless_wanted(web
     [("Subscription s 1 not found", SubscriptionNotFound), ("Topic persistent://t/ns/a not found", TopicNotFound)],
 )
 async def test_peek_when_something_else_is_missing_then_raises(
-    web: StubWeb, reason: str, error: type[Exception]
+    web: StubWeb, admin: AdminClient, reason: str, error: type[Exception]
 ) -> None:
     end(web, 1, reason)
-    async with AdminClient(web.url) as admin:
-        with pytest.raises(error, match=reason):
-            await admin.topics.peek("t/ns/a", "s 1")
+    with pytest.raises(error, match=reason):
+        await admin.topics.peek("t/ns/a", "s 1")
 
 
-async def test_single_messages_when_asked_for_then_paths_are_pulsars(web: StubWeb) -> None:
+async def test_single_messages_when_asked_for_then_paths_are_pulsars(web: StubWeb, admin: AdminClient) -> None:
     root = "/admin/v2/persistent/t/ns/a"
     web.answer_raw("GET", f"{root}/examinemessage", b"x", headers=REQUIRED)
     web.answer_raw("GET", f"{root}/ledger/3/entry/4", b"y", headers=REQUIRED)
     web.answer("GET", f"{root}/messageid/1000", {"ledgerId": 3, "entryId": 0})
-    async with AdminClient(web.url) as admin:
-        assert [each.content for each in await admin.topics.examine("t/ns/a", "earliest", 2)] == [b"x"]
-        assert web.last.target == f"{root}/examinemessage?initialPosition=earliest&messagePosition=2"
-        assert [each.content for each in await admin.topics.message_by_id("t/ns/a", 3, 4)] == [b"y"]
-        assert await admin.topics.message_id_at("t/ns/a", 1000) == {"ledgerId": 3, "entryId": 0}
+    assert [each.content for each in await admin.topics.examine("t/ns/a", "earliest", 2)] == [b"x"]
+    assert web.last.target == f"{root}/examinemessage?initialPosition=earliest&messagePosition=2"
+    assert [each.content for each in await admin.topics.message_by_id("t/ns/a", 3, 4)] == [b"y"]
+    assert await admin.topics.message_id_at("t/ns/a", 1000) == {"ledgerId": 3, "entryId": 0}

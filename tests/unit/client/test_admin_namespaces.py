@@ -118,10 +118,9 @@ Call = Callable[[AdminClient], Awaitable[Any]]
     ],
 )
 async def test_change_when_asked_for_then_request_is_as_pulsars(
-    web: StubWeb, call: Call, method: str, target: str, body: Any
+    web: StubWeb, admin: AdminClient, call: Call, method: str, target: str, body: Any
 ) -> None:
-    async with AdminClient(web.url) as admin:
-        assert await call(admin) is None
+    assert await call(admin) is None
     assert (web.last.method, web.last.target, web.last.body) == (method, target, body)
 
 
@@ -150,44 +149,39 @@ async def test_change_when_asked_for_then_request_is_as_pulsars(
 )
 @pytest.mark.parametrize("empty_status", [200, 204])
 async def test_policy_when_read_then_unset_is_none(
-    web: StubWeb, name: str, path: str, answer: Any, value: Any, empty_status: int
+    web: StubWeb, admin: AdminClient, name: str, path: str, answer: Any, value: Any, empty_status: int
 ) -> None:
     """Unset policies are 200 with no body in Pulsar 5.0.0-M1 and 204 in other versions."""
     web.answer("GET", f"{ROOT}/{path}", answer, status=empty_status if answer is None else 200)
-    async with AdminClient(web.url) as admin:
-        assert await getattr(admin.namespaces, name)(NAMESPACE) == value
+    assert await getattr(admin.namespaces, name)(NAMESPACE) == value
 
 
-async def test_auto_topic_creation_when_applied_is_wanted_then_asks_for_it(web: StubWeb) -> None:
-    async with AdminClient(web.url) as admin:
-        await admin.namespaces.auto_topic_creation(NAMESPACE)
-        await admin.namespaces.auto_topic_creation(NAMESPACE, applied=True)
+async def test_auto_topic_creation_when_applied_is_wanted_then_asks_for_it(web: StubWeb, admin: AdminClient) -> None:
+    await admin.namespaces.auto_topic_creation(NAMESPACE)
+    await admin.namespaces.auto_topic_creation(NAMESPACE, applied=True)
     assert [asked.target for asked in web.asked] == [
         f"{ROOT}/autoTopicCreation",
         f"{ROOT}/autoTopicCreation?applied=true",
     ]
 
 
-async def test_policies_when_read_then_unknown_fields_are_kept(web: StubWeb) -> None:
+async def test_policies_when_read_then_unknown_fields_are_kept(web: StubWeb, admin: AdminClient) -> None:
     body = {"replication_clusters": ["x"], "deleted": False, "properties": {}}
     web.answer("GET", ROOT, body)
-    async with AdminClient(web.url) as admin:
-        assert await admin.namespaces.policies_json(NAMESPACE) == body
-        policies = await admin.namespaces.policies(NAMESPACE)
+    assert await admin.namespaces.policies_json(NAMESPACE) == body
+    policies = await admin.namespaces.policies(NAMESPACE)
     assert (policies.replication_clusters, policies.other) == (("x",), {"properties": {}})
 
 
-async def test_lists_when_asked_then_come_as_complete_names(web: StubWeb) -> None:
+async def test_lists_when_asked_then_come_as_complete_names(web: StubWeb, admin: AdminClient) -> None:
     web.answer("GET", "/admin/v2/namespaces/t", ["t/ns"])
     web.answer("GET", f"{ROOT}/topics", ["persistent://t/ns/x"])
-    async with AdminClient(web.url) as admin:
-        assert await admin.namespaces.list("t") == ["t/ns"]
-        assert await admin.namespaces.topics(NAMESPACE, mode="PERSISTENT") == ["persistent://t/ns/x"]
+    assert await admin.namespaces.list("t") == ["t/ns"]
+    assert await admin.namespaces.topics(NAMESPACE, mode="PERSISTENT") == ["persistent://t/ns/x"]
     assert web.last.target == f"{ROOT}/topics?mode=PERSISTENT&includeSystemTopic=false"
 
 
-async def test_namespace_when_created_with_policies_then_all_are_sent(web: StubWeb) -> None:
+async def test_namespace_when_created_with_policies_then_all_are_sent(web: StubWeb, admin: AdminClient) -> None:
     policies = NamespacePolicies(message_ttl_seconds=7, allow_auto_update_schema=False)
-    async with AdminClient(web.url) as admin:
-        await admin.namespaces.create(NAMESPACE, clusters=["x"], bundles=3, policies=policies)
+    await admin.namespaces.create(NAMESPACE, clusters=["x"], bundles=3, policies=policies)
     assert web.last.body == policies.to_json() | {"replication_clusters": ["x"], "bundles": {"numBundles": 3}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import fields
 from typing import Any
 
@@ -38,12 +37,6 @@ VALUES: dict[str, Any] = {
     "encryption_required": True,
     "replication_clusters": ["east", "west"],
 }
-
-
-@pytest.fixture
-async def admin(web: StubWeb) -> AsyncIterator[AdminClient]:
-    async with AdminClient(web.url) as client:
-        yield client
 
 
 def value_of(name: str) -> Any:

@@ -115,10 +115,9 @@ Call = Callable[[AdminClient], Awaitable[Any]]
     ],
 )
 async def test_change_when_asked_for_then_request_is_as_pulsars(
-    web: StubWeb, call: Call, method: str, target: str, body: Any
+    web: StubWeb, admin: AdminClient, call: Call, method: str, target: str, body: Any
 ) -> None:
-    async with AdminClient(web.url) as admin:
-        assert await call(admin) is None
+    assert await call(admin) is None
     assert (web.last.method, web.last.target, web.last.body) == (method, target, body)
 
 
@@ -156,48 +155,42 @@ async def test_change_when_asked_for_then_request_is_as_pulsars(
     ],
 )
 async def test_question_when_asked_then_answer_is_read(
-    web: StubWeb, call: Call, target: str, answer: Any, value: Any
+    web: StubWeb, admin: AdminClient, call: Call, target: str, answer: Any, value: Any
 ) -> None:
     web.answer("GET", target.partition("?")[0], answer)
-    async with AdminClient(web.url) as admin:
-        assert await call(admin) == value
+    assert await call(admin) == value
     assert web.last.target == target
 
 
-async def test_metadata_when_asked_with_creation_then_says_so(web: StubWeb) -> None:
+async def test_metadata_when_asked_with_creation_then_says_so(web: StubWeb, admin: AdminClient) -> None:
     web.answer("GET", f"{ROOT}/partitions", {"partitions": 0, "deleted": False})
-    async with AdminClient(web.url) as admin:
-        await admin.topics.partitioned_metadata(TOPIC, create=True)
+    await admin.topics.partitioned_metadata(TOPIC, create=True)
     assert web.last.target.endswith("?checkAllowAutoCreation=true")
 
 
-async def test_list_when_both_domains_are_wanted_then_both_are_asked(web: StubWeb) -> None:
+async def test_list_when_both_domains_are_wanted_then_both_are_asked(web: StubWeb, admin: AdminClient) -> None:
     web.answer("GET", "/admin/v2/persistent/t/ns", ["persistent://t/ns/a"])
     web.answer("GET", "/admin/v2/non-persistent/t/ns", ["non-persistent://t/ns/b"])
-    async with AdminClient(web.url) as admin:
-        assert await admin.topics.list("t/ns") == ["persistent://t/ns/a", "non-persistent://t/ns/b"]
-        assert await admin.topics.list("t/ns", domains=["persistent"]) == ["persistent://t/ns/a"]
+    assert await admin.topics.list("t/ns") == ["persistent://t/ns/a", "non-persistent://t/ns/b"]
+    assert await admin.topics.list("t/ns", domains=["persistent"]) == ["persistent://t/ns/a"]
     assert {asked.target.partition("?")[2] for asked in web.asked} == {"includeSystemTopic=false"}
 
 
-async def test_partitioned_list_when_asked_then_wants_base_names(web: StubWeb) -> None:
+async def test_partitioned_list_when_asked_then_wants_base_names(web: StubWeb, admin: AdminClient) -> None:
     web.answer("GET", "/admin/v2/persistent/t/ns/partitioned", ["persistent://t/ns/p"])
-    async with AdminClient(web.url) as admin:
-        topics = await admin.topics.list_partitioned("t/ns", domains=["persistent"], system_included=True)
+    topics = await admin.topics.list_partitioned("t/ns", domains=["persistent"], system_included=True)
     assert topics == ["persistent://t/ns/p"]
     assert web.last.target == "/admin/v2/persistent/t/ns/partitioned?includeSystemTopic=true"
 
 
-async def test_termination_when_answered_then_gives_last_ids(web: StubWeb) -> None:
+async def test_termination_when_answered_then_gives_last_ids(web: StubWeb, admin: AdminClient) -> None:
     last = {"ledgerId": 1, "entryId": 2, "partitionIndex": -1}
     web.answer("POST", f"{ROOT}/terminate", last)
     web.answer("POST", f"{ROOT}/terminate/partitions", {"0": last, "1": last})
-    async with AdminClient(web.url) as admin:
-        assert await admin.topics.terminate(TOPIC) == MessageId(1, 2)
-        assert await admin.topics.terminate_partitioned(TOPIC) == {0: MessageId(1, 2), 1: MessageId(1, 2)}
+    assert await admin.topics.terminate(TOPIC) == MessageId(1, 2)
+    assert await admin.topics.terminate_partitioned(TOPIC) == {0: MessageId(1, 2), 1: MessageId(1, 2)}
 
 
-async def test_replication_clusters_when_set_then_are_read(web: StubWeb) -> None:
+async def test_replication_clusters_when_set_then_are_read(web: StubWeb, admin: AdminClient) -> None:
     web.answer("GET", f"{ROOT}/replication", ["x"])
-    async with AdminClient(web.url) as admin:
-        assert await admin.topics.replication_clusters(TOPIC, applied=True) == ["x"]
+    assert await admin.topics.replication_clusters(TOPIC, applied=True) == ["x"]

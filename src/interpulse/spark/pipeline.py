@@ -90,16 +90,16 @@ class Pipeline:
     def _record(self, name: str, state: TopicState) -> dict[str, Any]:
         progress = self._lag.progress
         lag_entries, lag_seconds = self._lag.of(name)
-        failed = self._query.error if state.is_ready else None
-        starting = state.is_ready and self._lag.progress is None and failed is None
-        retry_at = max(state.retry_at, self._query.retry_at) if failed or not state.is_ready else None
+        failure = self._query.failure if state.is_ready else None
+        starting = state.is_ready and self._lag.progress is None and failure is None
+        retry_at = failure.retry_at if failure else None if state.is_ready else state.retry_at
         return {
             "topic": name,
             "cluster": self.route.remote,
-            "state": "DISCONNECTED" if failed else "PROVISIONING" if starting else state.state,
-            "since": state.since_ms,
-            "reason": failed or state.reason or ("Spark is starting" if starting else None),
-            "remedy": state.remedy,
+            "state": "DISCONNECTED" if failure else "PROVISIONING" if starting else state.state,
+            "since": failure.since_ms if failure else state.since_ms,
+            "reason": failure.reason if failure else state.reason or ("Spark is starting" if starting else None),
+            "remedy": failure.remedy if failure else state.remedy,
             "nextRetryAt": None if retry_at is None else _now_ms() + int(max(0.0, retry_at - time.monotonic()) * 1000),
             "lagEntries": lag_entries,
             "lagSeconds": lag_seconds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.spark.connection_options import access_as_options
 from interpulse.spark.route import Emit, Route
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["RouteQuery", "sink_options", "source_options"]
+__all__ = ["QueryFailure", "RouteQuery", "sink_options", "source_options"]
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +30,25 @@ _PASSING: Final = (
     "failed to connect back",  # a busy machine: Spark gives its Python ten seconds to start
 )
 
+_REMEDY: Final = "it is tried again by itself; if it stays, end what the reason names, see also the job's log"
+_PERMANENT_REMEDY: Final = "end what the reason names, then start the job again: by itself it does not try any more"
+
+
+class QueryFailure(NamedTuple):
+    """Why the query does not run, and when it is tried again, of the monotonic clock; None = not at all."""
+
+    reason: str
+    remedy: str
+    since_ms: int
+    retry_at: float | None
+
 
 class RouteQuery:
-    """``error`` says why it does not run, ``retry_at`` when it is tried again (of the monotonic clock)."""
+    """``failure`` is there until a micro-batch gets through."""
 
     def __init__(self, route: Route, emit: Emit) -> None:
-        self.error: str | None = None
-        self.retry_at = 0.0
+        self.failure: QueryFailure | None = None
+        self._retry_at = 0.0
         self._route = route
         self._emit = emit
         self._query: StreamingQuery | None = None
@@ -50,7 +62,7 @@ class RouteQuery:
 
     async def keep(self, spark: SparkSession) -> None:
         """Start the query unless it runs, its pause is not over, or it failed for good."""
-        if self._is_permanent or time.monotonic() < self.retry_at:
+        if self._is_permanent or time.monotonic() < self._retry_at:
             return
         query = self._query
         if query is None:
@@ -81,19 +93,29 @@ class RouteQuery:
         self._note_failure(str(error) if error is not None else "the query ended")
 
     def _note_failure(self, text: str) -> None:
-        self.error = _shortened(text)
         self._is_permanent = any(word in text for word in _PERMANENT)
-        self.retry_at = time.monotonic() + self._pause
+        self._retry_at = time.monotonic() + self._pause
+        self.failure = QueryFailure(
+            _shortened(text),
+            _PERMANENT_REMEDY if self._is_permanent else _REMEDY,
+            self.failure.since_ms if self.failure else time.time_ns() // 1_000_000,
+            None if self._is_permanent else self._retry_at,
+        )
         limit = _UNREACHABLE_MAX_S if any(word in text for word in _PASSING) else _BACKOFF_MAX_S
         self._pause = min(self._pause * 2, limit)
         log.warning("replication to %s failed: %s", self._route.remote, text.partition("=== Streaming Query ===")[0])
         self._emit(
-            {"event": "error", "cluster": self._route.remote, "error": self.error, "permanent": self._is_permanent}
+            {
+                "event": "error",
+                "cluster": self._route.remote,
+                "error": self.failure.reason,
+                "permanent": self._is_permanent,
+            }
         )
 
     def note_progress(self) -> None:
         """It got through a micro-batch."""
-        self.error = None
+        self.failure = None
 
     async def stop(self) -> None:
         """End it; the batch under way is replayed at the next start."""

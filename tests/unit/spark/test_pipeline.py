@@ -1,13 +1,17 @@
-"""What the job tells Spark's workers."""
+"""What the job tells Spark's workers, and about a query that ends."""
+
+import time
 
 import pytest
 
+from interpulse.model.names import TopicName
 from interpulse.spark.access import Access
 from interpulse.spark.options import Purpose
 from interpulse.spark.pipeline import Pipeline
 from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.read_options import parse_read_options
 from interpulse.spark.route_query import sink_options, source_options
+from interpulse.spark.route_topics import TopicState
 from interpulse.spark.write_options import parse_write_options
 
 
@@ -47,3 +51,28 @@ async def test_workers_reach_both_clusters_as_the_control_side_does(tmp_path, ea
         assert pipeline.topics.session.config.listener_name == west.listener_name
         await pipeline.stop()
     assert (reading.access, writing.access, writing.schema_source_access) == (east, west, east)
+
+
+@pytest.mark.parametrize(("error", "is_tried_again"), [("NotConnected: away", True), ("LaneInUse: by another", False)])
+async def test_query_that_ends_is_told_with_since_when_why_what_to_do_and_when_it_is_tried_again(
+    tmp_path, error, is_tried_again
+):
+    topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
+    failed_ms = 0
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=None, select=Selection(from_policies=True))
+    async with source.admin() as admin:
+        pipeline = Pipeline(config, admin, west, None, print, "pulsar.repl.west")
+        pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
+        begun_ms = time.time_ns() // 1_000_000
+        for _ in range(2):
+            pipeline._query._note_failure(error)
+            failed_ms = failed_ms or time.time_ns() // 1_000_000
+            (record,) = pipeline.records()[topic.namespace_name]
+            assert (record["state"], record["reason"]) == ("DISCONNECTED", error)
+            assert begun_ms <= record["since"] <= failed_ms
+            assert ("by itself it does not" in record["remedy"]) != is_tried_again
+            assert (record["nextRetryAt"] is not None) == is_tried_again
+        pipeline._query.note_progress()
+        (record,) = pipeline.records()[topic.namespace_name]
+        assert (record["since"], record["reason"], record["remedy"]) == (5, "Spark is starting", None)
+        await pipeline.stop()

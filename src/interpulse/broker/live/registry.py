@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
 from typing import Any, TypeVar
 
 from interpulse.broker.clock import Clock
 from interpulse.broker.instruments import LatencyMeter
-from interpulse.broker.live import upkeep
 from interpulse.broker.live.host import HostedTopic
+from interpulse.broker.live.name_work import NameWork
 from interpulse.broker.live.non_persistent import NonPersistentTopic
 from interpulse.broker.live.read_room import ReadRoom
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.stamps import Stamping
 from interpulse.broker.live.topic import Topic
+from interpulse.broker.live.topic_rounds import TOPICS_AT_ONCE, AnyTopic, TopicRounds, in_turns
 from interpulse.broker.rounds import regularly
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
@@ -29,8 +30,6 @@ from interpulse.storage.api import Change, CommitConflict, Log, LogNotFound, Log
 __all__ = ["AnyTopic", "DeleteCheck", "OpenRule", "TopicRegistry"]
 
 log = logging.getLogger(__name__)
-
-AnyTopic = Topic | NonPersistentTopic
 
 R = TypeVar("R")
 
@@ -42,9 +41,7 @@ OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
 
 _NAME_COUNTER_KEY = "/counters/producer-name"
 _FLUSH_SECONDS = 1.0
-_TOPICS_AT_ONCE = 100  # of many that something is done to; then it is others' turn in the event loop, which waited 2 ms
 _COMPACTIONS_AT_ONCE = 2  # each of them has memory for its keys
-_SETTLE_SECONDS = 0.5  # at the end; what takes longer waits for somebody else, such as another cluster
 
 
 class TopicRegistry:
@@ -83,12 +80,15 @@ class TopicRegistry:
         self._logs = logs
         self._open_rule = open_rule
         self._settings = settings
-        self._rates_seconds = rates_seconds
-        self._upkeep_seconds = upkeep_seconds
-        self._compaction_seconds = compaction_seconds
-        self._quota_check_seconds = quota_check_seconds
         self._topics: dict[TopicName, AnyTopic] = {}
-        self._working: dict[TopicName, asyncio.Task[Any]] = {}
+        self.rounds = TopicRounds(
+            self._topics,
+            rates_seconds=rates_seconds,
+            upkeep_seconds=upkeep_seconds,
+            compaction_seconds=compaction_seconds,
+            quota_check_seconds=quota_check_seconds,
+        )
+        self._working = NameWork()
         self._changed: set[HostedTopic] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._applying = asyncio.Lock()
@@ -112,19 +112,12 @@ class TopicRegistry:
                 continue
             break
         self.spawn(regularly("cursors", lambda: _FLUSH_SECONDS, self.flush))
-        self.spawn(regularly("rates", lambda: self._rates_seconds, self._tick))
-        self.spawn(regularly("upkeep", lambda: self._upkeep_seconds, self.maintain))
-        self.spawn(regularly("compaction", lambda: self._compaction_seconds, self.compact_due))
-        if (seconds := self._quota_check_seconds) is not None:
-            self.spawn(regularly("backlog quotas", lambda: seconds, self.check_backlogs))
+        self.rounds.begin(self.spawn)
 
     async def close(self) -> None:
         """Unload everything: answer what is pending, store all cursors. No topic can be opened any more."""
         self._closing = True
-        while self._working:
-            _, late = await asyncio.wait(list(self._working.values()), timeout=_SETTLE_SECONDS)
-            for task in late:
-                task.cancel()
+        await self._working.end()
         await asyncio.gather(*(self._unload_at_end(topic) for topic in self.topics()))
         for task in list(self._tasks):
             task.cancel()
@@ -148,20 +141,20 @@ class TopicRegistry:
 
     async def open(self, name: TopicName, *, by: Requester = Requester.CLIENT, create: bool = True) -> AnyTopic:
         """The loaded topic, after the rules agreed. Raises TopicNotFound, NotAllowed, ServiceNotReady, LogDamaged."""
-        await self._settled(name)
+        await self._working.settled(name)
         topic = self._topics.get(name)
         if topic is not None:
             return topic
         if self._closing:
             raise ServiceNotReady("The broker is shutting down")
-        return await self._work([name], lambda: self._load(name, by, create))
+        return await self._working.do([name], lambda: self._load(name, by, create))
 
     async def unload(self, name: TopicName) -> None:
         """Close the topic if it is loaded; clients come back and load it again."""
-        await self._settled(name)
+        await self._working.settled(name)
         topic = self._topics.get(name)
         if topic is not None:
-            await self._work([name], lambda: self._unload(topic))
+            await self._working.do([name], lambda: self._unload(topic))
 
     async def delete(
         self,
@@ -177,11 +170,11 @@ class TopicRegistry:
         not hold; then none is removed. ``check`` is asked in the moment of the deletion; what it lets pass nobody can
         use any more.
         """
-        await self._work(names, lambda: self._delete(names, force, check, also, expect))
+        await self._working.do(names, lambda: self._delete(names, force, check, also, expect))
 
     def names_in(self, namespace: NamespaceName) -> list[TopicName]:
         """The topics of a namespace that are loaded, or on their way in or out."""
-        return [name for name in {**self._topics, **self._working} if name.namespace_name == namespace]
+        return [name for name in {*self._topics, *self._working.names} if name.namespace_name == namespace]
 
     async def policies_changed(self, namespace: NamespaceName | None = None, base: TopicName | None = None) -> None:
         """Apply the new settings to the loaded topics of a namespace, of one base name, or to all.
@@ -209,11 +202,11 @@ class TopicRegistry:
             del self._to_apply[namespace, base]
             concerned = [
                 topic
-                async for topic in self._in_turns()
+                async for topic in in_turns(self._topics)
                 if namespace in (None, topic.name.namespace_name) and base in (None, topic.name.base)
             ]
-            for first in range(0, len(concerned), _TOPICS_AT_ONCE):
-                some = concerned[first : first + _TOPICS_AT_ONCE]
+            for first in range(0, len(concerned), TOPICS_AT_ONCE):
+                some = concerned[first : first + TOPICS_AT_ONCE]
                 failures += filter(None, await asyncio.gather(*map(self._apply_settings, some)))
         if failures:
             raise failures[0]
@@ -253,40 +246,9 @@ class TopicRegistry:
     def topic_failed(self, topic: HostedTopic) -> None:
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
-            self._start_work([topic.name], lambda: self._close_failed(topic))
+            self._working.begin([topic.name], lambda: self._close_failed(topic))
 
-    # --- work on one name at a time
-
-    async def _settled(self, name: TopicName) -> None:
-        while name in self._working:
-            await asyncio.wait([self._working[name]])
-
-    async def _work(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> R:
-        task = self._start_work(names, work)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.cancelled():  # not whoever waits for it
-                raise ServiceNotReady("The broker is shutting down") from None
-            raise
-
-    def _start_work(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> asyncio.Task[R]:
-        """Begin when what is under way for these names is over; what comes for them later waits for this."""
-        before = {self._working[name] for name in names if name in self._working}
-        task = asyncio.get_running_loop().create_task(_after(before, work))
-        self._working.update(dict.fromkeys(names, task))
-        task.add_done_callback(lambda done: self._worked(names, done))
-        return task
-
-    def _worked(self, names: Sequence[TopicName], task: asyncio.Task[Any]) -> None:
-        for name in names:
-            if self._working.get(name) is task:
-                del self._working[name]
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, PulsarError | CommitConflict):
-            log.debug("work on topics failed topics=%s error=%s", names[:1], error)
-        elif error is not None:
-            log.error("work on topics failed topics=%s", names[:1], exc_info=error)
+    # --- loading and unloading
 
     async def _load(self, name: TopicName, by: Requester, create: bool) -> AnyTopic:
         await self._open_rule(name, by, create)
@@ -364,13 +326,13 @@ class TopicRegistry:
         for number, topic in enumerate(loaded, 1):
             await topic.abandon()
             self._topics.pop(topic.name, None)  # it may have failed meanwhile
-            if number % _TOPICS_AT_ONCE == 0:
+            if number % TOPICS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         logs = [name.log_name for name in names if name.is_persistent]
         await self._logs.delete(*logs, also=also, expect=expect)
         log.info("topics deleted count=%d first=%s", len(names), names[0])
 
-    # --- upkeep
+    # --- cursors
 
     async def flush(self) -> None:
         """Store every cursor that changed; the store puts what comes together into one sync."""
@@ -379,7 +341,7 @@ class TopicRegistry:
             async with asyncio.TaskGroup() as flushes:
                 for number, topic in enumerate(changed, 1):
                     flushes.create_task(self._flush(topic))
-                    if number % _TOPICS_AT_ONCE == 0:
+                    if number % TOPICS_AT_ONCE == 0:
                         await asyncio.sleep(0)
         except BaseException:
             self._changed |= changed
@@ -393,62 +355,7 @@ class TopicRegistry:
                 self._changed.add(topic)
             log.warning("cursors not stored topic=%s error=%s", topic.name, error)
 
-    async def _tick(self) -> None:
-        async for topic in self._in_turns():
-            topic.tick(self._rates_seconds)
-
-    async def compact_due(self) -> None:
-        """Begin to compact every topic whose policies want it now."""
-
-        async def begin(topic: AnyTopic) -> None:
-            if isinstance(topic, Topic):
-                topic.compaction.begin_if_due()
-
-        await self._look_after("compaction", begin)
-
-    async def maintain(self) -> None:
-        """Expire and trim every topic."""
-
-        async def maintain(topic: AnyTopic) -> None:
-            if isinstance(topic, Topic):
-                await upkeep.maintain(topic)
-
-        await self._look_after("upkeep", maintain)
-
-    async def check_backlogs(self) -> None:
-        """Keep every topic within its backlog quotas."""
-
-        async def check(topic: AnyTopic) -> None:
-            if isinstance(topic, Topic):
-                await topic.backlog_keeper.check()
-
-        await self._look_after("backlog check", check)
-
-    async def _look_after(self, what: str, work: Callable[[AnyTopic], Awaitable[None]]) -> None:
-        """Do this with every topic; one that it fails for is logged and does not keep it from those behind."""
-        async for topic in self._in_turns():
-            try:
-                await work(topic)
-            except PulsarError as error:
-                log.warning("%s failed topic=%s error=%s", what, topic.name, error)
-            except Exception:  # a fault of ours
-                log.exception("%s failed topic=%s", what, topic.name)
-
-    async def _in_turns(self) -> AsyncIterator[AnyTopic]:
-        """All loaded topics; between many it is others' turn, and what goes meanwhile is left out."""
-        for number, topic in enumerate(self.topics(), 1):
-            if self._topics.get(topic.name) is topic:
-                yield topic
-            if number % _TOPICS_AT_ONCE == 0:
-                await asyncio.sleep(0)
-
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("background work failed", exc_info=task.exception())
-
-
-async def _after(before: set[asyncio.Task[Any]], work: Callable[[], Awaitable[R]]) -> R:
-    if before:
-        await asyncio.wait(before)
-    return await work()

@@ -50,7 +50,7 @@ async def test_open_after_close_is_refused(bench: Any, topic_name: Any) -> None:
 async def test_close_when_a_load_waits_for_somebody_else_then_it_is_given_up(
     bench: Any, topic_name: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.broker.live.registry._SETTLE_SECONDS", 0)
+    monkeypatch.setattr("interpulse.broker.live.name_work._SETTLE_SECONDS", 0)
     monkeypatch.setattr(bench.registry, "_open_rule", lambda *_: asyncio.get_running_loop().create_future())
     opening = asyncio.create_task(bench.registry.open(topic_name))
     await bench.settle()
@@ -176,11 +176,13 @@ async def test_policies_that_are_told_of_twice_are_applied_once_and_later_ones_a
 async def test_work_on_all_topics_when_there_are_many_then_others_get_their_turn_in_between(
     bench: Any, work: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.broker.live.registry._TOPICS_AT_ONCE", 10)
+    for module in ("registry", "topic_rounds"):
+        monkeypatch.setattr(f"interpulse.broker.live.{module}.TOPICS_AT_ONCE", 10)
     names = [TopicName.parse(f"t{number}") for number in range(50)]
     for name in names:
         bench.registry.cursors_changed(await bench.topic(name))
-    working = asyncio.create_task(getattr(bench.registry, work)())
+    owner = bench.registry.rounds if work == "maintain" else bench.registry
+    working = asyncio.create_task(getattr(owner, work)())
     turns = 0
     while not working.done():
         await asyncio.sleep(0)
@@ -285,7 +287,7 @@ async def test_round_when_one_topic_fails_in_an_unforeseen_way_then_the_others_a
     for topic in topics:
         owner, method = part.split(".")
         monkeypatch.setattr(getattr(topic, owner), method, lambda: 1 / 0)
-    await getattr(bench.registry, round_)()
+    await getattr(bench.registry.rounds, round_)()
     assert [record.getMessage() for record in caplog.records if record.exc_info] == [
         f"{what} failed topic={topic.name}" for topic in topics
     ]
@@ -320,7 +322,7 @@ async def test_non_persistent_topics_are_loaded_by_the_same_rules(bench: Any) ->
     topic = await bench.registry.open(name)
     assert isinstance(topic, NonPersistentTopic)
     assert bench.opened == [name]
-    await bench.registry.maintain()
+    await bench.registry.rounds.maintain()
     await bench.registry.unload(name)
     assert bench.registry.topics() == []
 

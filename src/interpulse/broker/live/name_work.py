@@ -1,0 +1,82 @@
+"""Work on topics that follows what is under way for the same name.
+
+Each piece of work runs in a task of its own, so that a client that goes away does not leave half of it behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, KeysView, Sequence
+from typing import Any, TypeVar
+
+from interpulse.model.errors import PulsarError, ServiceNotReady
+from interpulse.model.names import TopicName
+from interpulse.storage.api import CommitConflict
+
+__all__ = ["NameWork"]
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+_SETTLE_SECONDS = 0.5  # at the end; what takes longer waits for somebody else, such as another cluster
+
+
+class NameWork:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._last: dict[TopicName, asyncio.Task[Any]] = {}
+        """Of the work under way for a name, what was begun last."""
+
+    @property
+    def names(self) -> KeysView[TopicName]:
+        """For which something is under way, a live view."""
+        return self._last.keys()
+
+    async def settled(self, name: TopicName) -> None:
+        """Nothing is under way for this name."""
+        while name in self._last:
+            await asyncio.wait([self._last[name]])
+
+    async def do(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> R:
+        """Do this when it is its turn; it is done also if the caller goes away. Raises ServiceNotReady at the end."""
+        task = self.begin(names, work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():  # not whoever waits for it
+                raise ServiceNotReady("The broker is shutting down") from None
+            raise
+
+    def begin(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> asyncio.Task[R]:
+        """Begin when what is under way for these names is over; what comes for them later waits for this."""
+        before = {self._last[name] for name in names if name in self._last}
+        task = asyncio.get_running_loop().create_task(_after(before, work))
+        self._last.update(dict.fromkeys(names, task))
+        task.add_done_callback(lambda done: self._ended(names, done))
+        return task
+
+    async def end(self) -> None:
+        """Wait until nothing is under way; what takes long is cancelled."""
+        while self._last:
+            _, late = await asyncio.wait(list(self._last.values()), timeout=_SETTLE_SECONDS)
+            for task in late:
+                task.cancel()
+
+    def _ended(self, names: Sequence[TopicName], task: asyncio.Task[Any]) -> None:
+        for name in names:
+            if self._last.get(name) is task:
+                del self._last[name]
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, PulsarError | CommitConflict):
+            log.debug("work on topics failed topics=%s error=%s", names[:1], error)
+        elif error is not None:
+            log.error("work on topics failed topics=%s", names[:1], exc_info=error)
+
+
+async def _after(before: set[asyncio.Task[Any]], work: Callable[[], Awaitable[R]]) -> R:
+    if before:
+        await asyncio.wait(before)
+    return await work()

@@ -65,15 +65,32 @@ def fits_retention(policies: NamespacePolicies, refusal: str) -> None:
     check_quotas_fit([quota] if quota else [], policies.retention, refusal)
 
 
-def _count(path: str, attribute: str, *, method: str = "POST", most: int = INT_MAX) -> _Policy:
-    """A number, 0 or more, that can be taken away."""
+def _single(
+    path: str,
+    attribute: str,
+    parse: Callable[[Call], Any],
+    show: Callable[[Any], Any] = lambda value: value,
+    *,
+    removable: bool = True,
+    **more: Any,
+) -> _Policy:
+    """A policy that is one attribute, and None when it is taken away."""
     return _Policy(
         path,
-        lambda policies, config, call: getattr(policies, attribute),
-        lambda call: {attribute: count(call, path, most=most)},
-        clear={attribute: None},
-        method=method,
+        lambda policies, config, call: show(getattr(policies, attribute)),
+        lambda call: {attribute: parse(call)},
+        clear={attribute: None} if removable else None,
+        **more,
     )
+
+
+def _count(path: str, attribute: str, *, method: str = "POST", most: int = INT_MAX) -> _Policy:
+    """A number, 0 or more, that can be taken away."""
+    return _single(path, attribute, lambda call: count(call, path, most=most), method=method)
+
+
+def _record_json(value: Any) -> Any:
+    return value and value.to_json()
 
 
 def _show_auto_topic_creation(policies: NamespacePolicies, config: BrokerConfig, call: Call) -> Any:
@@ -101,9 +118,8 @@ def _show_auto_subscription_creation(policies: NamespacePolicies, config: Broker
     return None if allowed is None else {"allowAutoSubscriptionCreation": allowed}
 
 
-def _parse_max_topics(call: Call) -> Values:
-    count = None if call.json() is None else check_not_negative("maxTopicsPerNamespace", call.integer())
-    return {"max_topics_per_namespace": count}
+def _max_topics(call: Call) -> int | None:
+    return None if call.json() is None else check_not_negative("maxTopicsPerNamespace", call.integer())
 
 
 def _show_auto_update(policies: NamespacePolicies, config: BrokerConfig, call: Call) -> Any:
@@ -134,23 +150,13 @@ _POLICIES: Final = (
         lambda call: {"auto_subscription_creation_allowed": auto_subscription_creation(call)},
         clear={"auto_subscription_creation_allowed": None},
     ),
-    _Policy(
-        "deduplication",
-        lambda policies, config, call: policies.deduplication_enabled,
-        lambda call: {"deduplication_enabled": call.boolean()},
-        clear={"deduplication_enabled": None},
-    ),
-    _Policy(
-        "inactiveTopicPolicies",
-        lambda policies, config, call: policies.inactive_topics and policies.inactive_topics.to_json(),
-        lambda call: {"inactive_topics": inactive_topics(call)},
-        clear={"inactive_topics": None},
-    ),
-    _Policy(
+    _single("deduplication", "deduplication_enabled", Call.boolean),
+    _single("inactiveTopicPolicies", "inactive_topics", inactive_topics, _record_json),
+    _single(
         "retention",
-        lambda policies, config, call: policies.retention and policies.retention.to_json(),
-        lambda call: {"retention": retention(call)},
-        clear={"retention": None},
+        "retention",
+        retention,
+        _record_json,
         check=lambda policies: fits_retention(
             policies, "Retention Quota must exceed configured backlog quota for namespace."
         ),
@@ -163,40 +169,28 @@ _POLICIES: Final = (
     _count("maxUnackedMessagesPerConsumer", "max_unacked_per_consumer"),
     _count("maxUnackedMessagesPerSubscription", "max_unacked_per_subscription"),
     _count("compactionThreshold", "compaction_threshold_bytes", method="PUT", most=LONG_MAX),
-    _Policy(
-        "delayedDelivery",
-        lambda policies, config, call: policies.delayed_delivery and policies.delayed_delivery.to_json(),
-        lambda call: {"delayed_delivery": record(call, check_delayed_delivery)},
-        clear={"delayed_delivery": None},
-    ),
-    _Policy(
+    _single("delayedDelivery", "delayed_delivery", lambda call: record(call, check_delayed_delivery), _record_json),
+    _single(
         "deduplicationSnapshotInterval",
-        lambda policies, config, call: policies.deduplication_snapshot_seconds,
-        lambda call: {"deduplication_snapshot_seconds": count_or_none(call, "deduplicationSnapshotInterval")},
+        "deduplication_snapshot_seconds",
+        lambda call: count_or_none(call, "deduplicationSnapshotInterval"),
+        removable=False,
     ),
-    _Policy(
-        "encryptionRequired",
-        lambda policies, config, call: policies.encryption_required,
-        lambda call: {"encryption_required": call.boolean()},
-    ),
-    _Policy(
+    _single("encryptionRequired", "encryption_required", Call.boolean, removable=False),
+    _single(
         "subscriptionTypesEnabled",
-        lambda policies, config, call: sorted(policies.subscription_types_enabled or ()),
-        lambda call: {"subscription_types_enabled": subscription_types(call)},
-        clear={"subscription_types_enabled": None},
+        "subscription_types_enabled",
+        subscription_types,
+        lambda types: sorted(types or ()),
     ),
-    _Policy(
-        "maxTopicsPerNamespace",
-        lambda policies, config, call: policies.max_topics_per_namespace or 0,
-        _parse_max_topics,
-        clear={"max_topics_per_namespace": None},
-    ),
+    _single("maxTopicsPerNamespace", "max_topics_per_namespace", _max_topics, lambda most: most or 0),
     _Policy("isAllowAutoUpdateSchema", _show_auto_update, _parse_auto_update),
-    _Policy(
+    _single(
         "schemaCompatibilityStrategy",
-        lambda policies, config, call: policies.schema_compatibility_strategy,
-        lambda call: {"schema_compatibility_strategy": check_strategy(call.json(), _STRATEGIES)},
+        "schema_compatibility_strategy",
+        lambda call: check_strategy(call.json(), _STRATEGIES),
         method="PUT",
+        removable=False,
     ),
     _Policy(
         "schemaValidationEnforced",

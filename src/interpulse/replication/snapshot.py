@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from interpulse.model.clusters import ClusterData
@@ -19,7 +20,7 @@ from interpulse.model.errors import (
     TenantNotFound,
 )
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
-from interpulse.model.policies import AutoTopicCreation, NamespacePolicies
+from interpulse.model.policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
 from interpulse.rules.compatibility import NamespaceSnapshot
 from interpulse.rules.policies import effective_schema_strategy
 
@@ -139,13 +140,13 @@ async def _snapshot(
     left_overs_counted: bool = False,
 ) -> NamespaceSnapshot:
     override = policies.auto_topic_creation
-    settings = await reading.settings() if only is None or override is None else {}
+    settings = await reading.settings() if only is None or _is_incomplete(override) else {}
     updates = policies.allow_auto_update_schema
     if updates is None:
         updates = settings.get("isAllowAutoUpdateSchemaEnabled", "true") == "true"
     partitions, left_over = await _partitions(reading, namespace, only, left_overs_counted)
     return NamespaceSnapshot(
-        override or broker_auto_creation(settings),
+        _auto_creation(override, settings),
         partitions,
         auto_creation_source="broker" if override is None else "namespace",
         schema_strategy=effective_schema_strategy(policies, settings.get("schemaCompatibilityStrategy", "FULL")),
@@ -153,6 +154,18 @@ async def _snapshot(
         replicator_may_update_schema=updates or policies.allow_auto_update_schema_with_replicator,
         left_over=left_over,
     )
+
+
+def _is_incomplete(override: AutoTopicCreation | None) -> bool:
+    """Whether the broker's settings count too: Pulsar takes from them the count that an override lacks."""
+    return override is None or (override.topic_type == PARTITIONED and override.default_partitions is None)
+
+
+def _auto_creation(override: AutoTopicCreation | None, settings: Mapping[str, str]) -> AutoTopicCreation:
+    if override and not _is_incomplete(override):
+        return override
+    broker = broker_auto_creation(settings)
+    return replace(override, default_partitions=broker.default_partitions) if override else broker
 
 
 def broker_auto_creation(settings: Mapping[str, str]) -> AutoTopicCreation:

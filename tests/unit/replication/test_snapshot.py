@@ -101,6 +101,25 @@ async def test_namespaces_word_counts_where_it_says_something() -> None:
     assert found.replicator_may_update_schema, "what producers may, replicators may"
 
 
+async def test_count_that_an_override_lacks_is_the_brokers() -> None:
+    policies = NamespacePolicies(auto_topic_creation=AutoTopicCreation(False, "partitioned"))
+    found = await read_namespace(Cluster(policies, {}), DEMO)
+    assert (found.auto_creation, found.auto_creation_source) == (
+        AutoTopicCreation(False, "partitioned", 5),
+        "namespace",
+    )
+
+
+async def test_count_that_an_override_lacks_there_is_asked_for_when_only_some_topics_count() -> None:
+    with StubWeb() as web:
+        lacking = {"allowAutoTopicCreation": False, "topicType": "partitioned"}
+        data = answering(web, [], [], autoTopicCreationOverride=lacking)
+        found = await read_remote("west", data, DEMO, connect, only=set())
+        assert [each.target for each in web.asked].count(RUNTIME) == 1
+    assert found is not None
+    assert found.auto_creation.default_partitions == 1, "Pulsar's default, as that broker does not say"
+
+
 class GrowingCluster(Cluster):
     """One in which a partitioned topic is created right behind the first listing."""
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, LogDamaged, LogEntry, LogNotFound
 from interpulse.storage.journals import Journal, LedgerGone
 from interpulse.storage.tail_cache import Run
+from interpulse.storage.topic_records import LedgerIds, TopicRecord, TopicRecords
 
-if TYPE_CHECKING:
-    from interpulse.storage.topic_log import TopicLogStore
-    from interpulse.storage.topic_records import TopicRecord
-
-__all__ = ["CompactedLog", "LedgerWriter"]
+__all__ = ["CompactedLog", "CompactedStore", "LedgerWriter"]
 
 R = TypeVar("R")
 
@@ -68,6 +65,18 @@ class LedgerWriter:
             self._written.set_exception(error)
 
 
+class CompactedStore(Protocol):
+    """What the compacted entries of a log need of the store of all logs."""
+
+    ids: LedgerIds
+    journal: Journal
+    now_ms: Callable[[], int]
+    records: TopicRecords
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work that nobody awaits; the store keeps it alive."""
+
+
 class CompactedLog:
     """See `interpulse.storage.api.CompactedEntries`."""
 
@@ -75,7 +84,7 @@ class CompactedLog:
         self,
         name: str,
         current: CompactedLedger | None,
-        store: TopicLogStore,
+        store: CompactedStore,
         check_open: Callable[[], None],
         on_damage: Callable[[Exception], None],
     ) -> None:

@@ -6,7 +6,9 @@ The same questions go to a broker of ours and to a real one.
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from interpulse.client.admin import AdminClient
@@ -23,6 +25,7 @@ __all__ = [
     "SchemaSwitch",
     "expected_answers",
     "may_create",
+    "replicators_are_known_by_the_dot",
     "schema_answers",
 ]
 
@@ -141,3 +144,29 @@ def may_create(service_url: str, topic: str, producer: str) -> str:
     with RawClient(service_url) as client:
         answer = client.ask(commands.producer(1, 1, topic, name=producer))
     return pb.ServerError.Name(answer.error) if isinstance(answer, pb.CommandError) else "created"
+
+
+async def replicators_are_known_by_the_dot(service_url: str, web_url: str) -> None:
+    """Where one producer is allowed: what limits and statistics make of names that begin like a replicator's."""
+    namespace = f"public/dots-{uuid.uuid4().hex[:8]}"
+    topic = f"persistent://{namespace}/x"
+    async with AdminClient(web_url) as admin:
+        await admin.namespaces.create(namespace)
+        await admin.namespaces.set_policy(namespace, "max_producers", 1)
+        await admin.topics.create(topic)
+        with ExitStack() as clients:
+
+            def open_producer(name: str) -> bool:
+                client = clients.enter_context(RawClient(service_url))
+                answer = _open(client, topic, name, None)
+                return isinstance(answer, pb.CommandProducerSuccess)
+
+            names = (CLIENT, REPLICATOR, "pulsar.repl.north", "pulsar.replica")
+            opened = [name for name in names if await asyncio.to_thread(open_producer, name)]
+            assert opened == [CLIENT, REPLICATOR, "pulsar.repl.north"]
+            stats = await admin.topics.stats(topic)
+    assert [each["producerName"] for each in stats["publishers"]] == [CLIENT]
+    assert sorted(stats["replication"]) == ["north", "west"]
+    for each in stats["replication"].values():
+        assert (each["connected"], each["msgInCount"], each["msgOutCount"]) == (False, 0, 0)
+        assert each["inboundConnection"].startswith("/127.0.0.1:")

@@ -28,6 +28,7 @@ from tests.replicator_rows import (
     SchemaSwitch,
     expected_answers,
     may_create,
+    replicators_are_known_by_the_dot,
     schema_answers,
 )
 
@@ -136,6 +137,12 @@ PARTITIONS = {
 
 async def asks(broker: InProcessBroker, topic: str, producer: str) -> str:
     return await asyncio.to_thread(may_create, broker.service_url, topic, producer)
+
+
+async def test_replicators_when_a_limit_is_reached_then_count_for_nothing_and_are_shown_apart(
+    pulsar_broker: InProcessBroker,
+) -> None:
+    await replicators_are_known_by_the_dot(pulsar_broker.service_url, pulsar_broker.web_url)
 
 
 async def test_replicators_when_roles_are_listed_then_others_are_clients_under_whatever_name(tmp_path: Path) -> None:

@@ -83,6 +83,9 @@ def test_partitions_arrive_with_all_their_messages_grow_with_the_sender_and_outl
     pair.enable()
     pair.source.run(f"topics create-partitioned-topic {topic} -p 2")
     connect(pair, topic, 2)
+    stats = pair.target.json(f"topics stats {topic}-partition-1")
+    assert (stats["publishers"], list(stats["replication"])) == ([], ["standalone"])
+    assert stats["replication"]["standalone"]["inboundConnection"].startswith("/127.0.0.1:")
     publish(pair.source, topic, range(500), "real")
     pair.source.run(f"topics update-partitioned-topic {topic} -p 4")
     assert pair.target.partitions(topic) == 4

@@ -11,7 +11,15 @@ import pytest
 from interpulse.client.admin import AdminClient
 from interpulse.model.policies import AutoTopicCreation
 from tests.interop.real_pulsar import Address
-from tests.replicator_rows import CLIENT, REPLICATOR, SWITCHES, expected_answers, may_create, schema_answers
+from tests.replicator_rows import (
+    CLIENT,
+    REPLICATOR,
+    SWITCHES,
+    expected_answers,
+    may_create,
+    replicators_are_known_by_the_dot,
+    schema_answers,
+)
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -36,3 +44,7 @@ async def test_missing_topics_are_not_created_for_replicators(real_pulsar: Addre
         for producer in (CLIENT, REPLICATOR):
             said = await asyncio.to_thread(may_create, real_pulsar.service_url, f"persistent://{namespace}/x", producer)
             assert said == "TopicNotFound"
+
+
+async def test_replicators_are_shown_apart_and_count_for_no_limit(real_pulsar: Address) -> None:
+    await replicators_are_known_by_the_dot(real_pulsar.service_url, real_pulsar.web_url)

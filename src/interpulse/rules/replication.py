@@ -29,6 +29,7 @@ __all__ = [
     "effective_replication_clusters",
     "is_copied_by_default",
     "remote_clusters",
+    "sending_cluster",
 ]
 
 
@@ -51,6 +52,16 @@ def is_copied_by_default(name: TopicName, topic: TopicPolicies) -> bool:
 def remote_clusters(local: str, clusters: Collection[str]) -> tuple[str, ...]:
     """The clusters that get what is published here, sorted; none where the local cluster is not listed."""
     return tuple(sorted(set(clusters) - {local})) if local in clusters else ()
+
+
+def sending_cluster(producer: str, replicator_prefix: str) -> str | None:
+    """The cluster whose replicator has this name, None if it is no replicator's.
+
+    The prefix ends with a dot here: ``pulsar.repl.west`` and ``pulsar.repl.west-->east`` are sent from west. Limits and
+    statistics look so closely; schemas, missing topics and de-duplication take the prefix alone, as in Pulsar.
+    """
+    route = producer.removeprefix(f"{replicator_prefix}.")
+    return None if route == producer else route.partition("-->")[0]
 
 
 def check_replication_clusters(

@@ -18,6 +18,7 @@ from interpulse.rules.replication import (
     check_topic_replication_clusters,
     effective_replication_clusters,
     remote_clusters,
+    sending_cluster,
 )
 
 DEMO = NamespaceName("demo", "a")
@@ -102,6 +103,23 @@ def test_effective_clusters(
 )
 def test_remote_clusters(clusters: tuple[str, ...], remotes: tuple[str, ...]) -> None:
     assert remote_clusters("east", clusters) == remotes
+
+
+@pytest.mark.parametrize(
+    ("producer", "cluster"),
+    [
+        ("pulsar.repl.west", "west"),
+        ("pulsar.repl.west-->east", "west"),
+        ("pulsar.repl.west-->east.e1.ab", "west"),
+        ("pulsar.repl.we.st", "we.st"),
+        ("pulsar.replica", None),
+        ("pulsar.repl", None),
+        ("my.pulsar.repl.west", None),
+        ("", None),
+    ],
+)
+def test_sending_cluster(producer: str, cluster: str | None) -> None:
+    assert sending_cluster(producer, "pulsar.repl") == cluster
 
 
 TOPIC = TopicName.parse("demo/a/x")

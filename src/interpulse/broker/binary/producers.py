@@ -14,6 +14,7 @@ from interpulse.model.errors import AlreadyExists, ChecksumError, NotAllowed, Se
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import version_to_bytes
 from interpulse.model.topics import Requester
+from interpulse.rules.replication import sending_cluster
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
@@ -122,6 +123,9 @@ def _live_request(connection: ClientConnection, request: pb.CommandProducer, rep
         address=connection.address,
         client_version=connection.client_version,
         remote=replicator,
+        remote_cluster=(
+            sending_cluster(request.producer_name, connection.rooms.replicator_prefix) if replicator else None
+        ),
     )
 
 

@@ -117,7 +117,7 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
         "msgOutCounter": topic.gone.messages + sum(each["msgOutCounter"] for each in shown.values()),
         "msgDropRate": float(sum(each["msgDropRate"] for each in shown.values())),
         "publishRateLimitedTimes": topic.limits.publish_throttled,
-        "publishers": [each.stats() for each in producers],
+        "publishers": [each.stats() for each in producers if each.request.remote_cluster is None],
         "waitingPublishers": len(topic.producers.waiting),
         "subscriptions": shown,
         "replication": {},

@@ -107,8 +107,9 @@ class ProducerSet:
             holder.close()
 
     def _check_limit(self, request: ProducerRequest) -> None:
-        if self.limit and not request.remote:
-            check_producers(self._topic, sum(not each.request.remote for each in self.by_name.values()), self.limit)
+        if self.limit and request.remote_cluster is None:
+            count = sum(each.request.remote_cluster is None for each in self.by_name.values())
+            check_producers(self._topic, count, self.limit)
 
     def _check_no_exclusive(self, refusal: type[PulsarError]) -> None:
         if self.exclusive or self.waiting:

@@ -94,6 +94,9 @@ class ProducerRequest:
     remote: bool = False
     """The producer is the replicator of another cluster."""
 
+    remote_cluster: str | None = None
+    """That cluster, as far as the name says it: then it counts for no limit, and is shown apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class SubscribeRequest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from interpulse.broker.live import subscription_stats
@@ -19,6 +19,7 @@ from interpulse.broker.live.measures import (
     TopicMeasure,
     summed,
 )
+from interpulse.broker.live.producer import Producer
 from interpulse.broker.live.producer_set import ProducerSet
 from interpulse.broker.live.stats import TrafficMeter, iso_time, sum_of
 from interpulse.broker.live.subscription import Subscription
@@ -57,6 +58,20 @@ _NEVER_IN_SUBSCRIPTIONS = dict.fromkeys(
     0,
 )
 """The same: filters of entries, dispatch rates of whole brokers."""
+
+_NO_REPLICATION: dict[str, Any] = {
+    "msgRateIn": 0.0,
+    "msgInCount": 0,
+    "msgThroughputIn": 0.0,
+    "bytesInCount": 0,
+    "msgRateOut": 0.0,
+    "msgOutCount": 0,
+    "msgThroughputOut": 0.0,
+    "bytesOutCount": 0,
+    "msgRateExpired": 0.0,
+    "replicationBacklog": 0,
+    "connected": False,
+}
 
 
 class ShownTopic(Protocol):
@@ -124,16 +139,12 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
         **topic.backlog_keeper.stats(),
         "publishRateLimitedTimes": topic.limits.publish_throttled,
         "earliestMsgPublishTimeInBacklogs": 0,
-        "publishers": [each.stats() for each in producers],
+        "publishers": [each.stats() for each in producers if each.request.remote_cluster is None],
         "waitingPublishers": len(topic.producers.waiting),
         "subscriptions": {
             name: _subscription(topic, each) for name, each in subscriptions.items() if topic.remote_of(name) is None
         },
-        "replication": {
-            remote: _replication(topic, each)
-            for name, each in subscriptions.items()
-            if (remote := topic.remote_of(name)) is not None
-        },
+        "replication": _replications(topic, producers),
         "deduplicationStatus": "Enabled" if topic.deduplication is not None else "Disabled",
         "nonContiguousDeletedMessagesRanges": sum(
             sum(1 for _ in each.cursor.ranges()) for each in subscriptions.values()
@@ -213,21 +224,47 @@ async def _earliest_time(topic: ShownTopic, subscription: str) -> int:
         return -1  # it was acknowledged and trimmed meanwhile
 
 
-def _replication(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
-    """``ReplicatorStats``; "out" is what the replication job took, ``connected`` whether it is here now."""
+def _replications(topic: ShownTopic, producers: Iterable[Producer]) -> dict[str, dict[str, Any]]:
+    """``ReplicatorStats`` of every cluster that something goes to or comes from."""
+    clusters = {name: topic.remote_of(name) for name in sorted(topic.subscriptions)}
+    shown = {
+        remote: _NO_REPLICATION | _outbound(topic, topic.subscriptions[name])
+        for name, remote in clusters.items()
+        if remote is not None
+    }
+    for producer in producers:
+        remote = producer.request.remote_cluster
+        if remote is not None:
+            before = shown.get(remote, _NO_REPLICATION)
+            shown[remote] = before | _inbound(before, producer)
+    return shown
+
+
+def _outbound(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
+    """What the replication job took, and whether it is here now."""
     out = subscription_stats.sent(subscription)
     consumers = subscription.consumers
     return {
-        "msgRateIn": 0.0,
-        "msgThroughputIn": 0.0,
         "msgRateOut": out.message_rate,
         "msgThroughputOut": out.byte_rate,
-        "msgOutCounter": out.messages,
-        "bytesOutCounter": out.bytes,
-        "msgRateExpired": 0.0,
+        "msgOutCount": out.messages,
+        "bytesOutCount": out.bytes,
         "replicationBacklog": subscription.cursor.backlog(topic.places.durable),
         "connected": bool(consumers),
         "outboundConnection": consumers[0].request.address if consumers else None,
+    }
+
+
+def _inbound(before: Mapping[str, Any], producer: Producer) -> dict[str, Any]:
+    """The replicator of another cluster is here; our own job has a producer more than the one that sends."""
+    shown, published = producer.stats(), producer.published
+    return {
+        "msgRateIn": before["msgRateIn"] + published.message_rate,
+        "msgInCount": before["msgInCount"] + published.messages,
+        "msgThroughputIn": before["msgThroughputIn"] + published.byte_rate,
+        "bytesInCount": before["bytesInCount"] + published.bytes,
+        "inboundConnection": shown["address"],
+        "inboundConnectedSince": shown["connectedSince"],
     }
 
 

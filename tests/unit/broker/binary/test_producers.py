@@ -49,8 +49,13 @@ async def test_producer_when_opened_then_request_reaches_the_topic(client: Any) 
 
 async def test_producer_when_named_like_a_replicator_then_opened_as_one(client: Any) -> None:
     producer = await client.open_producer(name="pulsar.repl.east-->west")
-    assert producer.request.remote
+    assert (producer.request.remote, producer.request.remote_cluster) == (True, "east")
     assert client.rooms.opened[0][1] is Requester.REPLICATOR
+
+
+async def test_producer_when_its_name_only_begins_like_a_replicators_then_is_of_no_cluster(client: Any) -> None:
+    producer = await client.open_producer(name="pulsar.replica")
+    assert (producer.request.remote, producer.request.remote_cluster) == (True, None)
 
 
 async def test_producer_when_schema_is_given_then_its_version_is_told(client: Any) -> None:

@@ -29,7 +29,9 @@ async def test_producers(bench: Any, name: TopicName) -> None:
     for mode in AccessMode:
         with pytest.raises(ProducerBusy, match=r"reached max producers limit \(maxProducers=2\)"):
             await bench.producer(topic, "c", producer_id=3, access_mode=mode)
-    await bench.producer(topic, "pulsar.repl.west", producer_id=4, remote=True)
+    with pytest.raises(ProducerBusy):
+        await bench.producer(topic, "pulsar.replica", producer_id=4, remote=True)
+    await bench.producer(topic, "pulsar.repl.west", producer_id=4, remote=True, remote_cluster="west")
     first.close()
     await bench.producer(topic, "c", producer_id=3)
     await topic.apply(TopicSettings(max_producers=3))

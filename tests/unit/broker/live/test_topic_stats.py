@@ -29,3 +29,24 @@ async def test_statistics_count_messages_and_internal_ones_entries(bench: Any) -
     assert internal["cursors"]["s"]["readPosition"] == "1:2"
     producer.close()
     assert topic.stats()["msgInCounter"] == 20
+
+
+async def test_statistics_show_replicators_that_send_beside_those_that_are_sent_to(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.producer(topic, "user", producer_id=1)
+    name = "pulsar.repl.west-->east"
+    replicator, _ = await bench.producer(topic, name, producer_id=2, remote=True, remote_cluster="west")
+    beside, _ = await bench.producer(topic, f"{name}.x", producer_id=3, remote=True, remote_cluster="west")
+    replicator.publish(0, -1, 1, bench.entry(0))
+    await bench.settle()
+    topic.tick(10)
+    stats = topic.stats()
+    assert [each["producerName"] for each in stats["publishers"]] == ["user"]
+    (west,) = stats["replication"].values()
+    assert (west["connected"], west["replicationBacklog"]) == (False, 0)
+    assert (west["msgRateIn"], west["msgInCount"], west["msgOutCount"]) == (0.1, 1, 0)
+    assert (west["inboundConnection"], "outboundConnection" in west) == (replicator.request.address, False)
+    assert stats["msgInCounter"] == 1
+    replicator.close()
+    beside.close()
+    assert topic.stats()["replication"] == {}

@@ -46,6 +46,8 @@ _FIELDS: Final = (
 )
 _NUMBERS: Final = ("since", "nextRetryAt", "lagEntries", "lagSeconds", "batchId", "batchMs")
 _TEXTS: Final = ("reason", "remedy", "provisioned")
+_FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", "lagEntries", "lagSeconds")
+"""What the job said last is no longer so once a topic is let go."""
 _IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")
 
 
@@ -153,8 +155,9 @@ class ReplicationStatus:
                 if cluster in clusters:
                     records += self._of_pair(topic, cluster, known, stopped.get((str(topic), cluster)))
                 else:
-                    ended = {"state": "DISABLED", "reason": f"{cluster} is not in the replication clusters"}
-                    records += [{**record, **ended, "remedy": None, "nextRetryAt": None} for record in known]
+                    ended = dict.fromkeys(_FIELDS_OF_THE_PAST) | {"state": "DISABLED"}
+                    ended["reason"] = f"{cluster} is not in the replication clusters"
+                    records += [{**record, **ended} for record in known]
         return sorted(records, key=_identity)
 
     def _of_pair(self, topic: TopicName, cluster: str, known: list[Record], stopped: Record | None) -> list[Record]:

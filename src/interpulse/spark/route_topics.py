@@ -52,6 +52,8 @@ class TopicState:
     reason: str | None = None
     remedy: str | None = None
     partitions: int = 0
+    counted: int = 0
+    """How many partitions the source had when the topic was looked at; another count is a reason to look again."""
     provisioned: str | None = None
     retry_at: float = 0.0
     pause: float = _HELD_FIRST_S
@@ -120,12 +122,13 @@ class RouteTopics:
 
     def _is_due(self, topic: TopicName, count: int, now: float) -> bool:
         state = self.states.get(topic)
-        return state is None or state.retry_at <= now or (state.is_ready and state.partitions != count)
+        return state is None or state.retry_at <= now or state.counted != count
 
     async def _prepare(self, topic: TopicName, count: int) -> None:
         """Everything a topic needs before its first entry is planned."""
         # Also a topic that was never ready is listed by its partitions: the stream may have been reading them before.
-        before = self.states.get(topic, TopicState(since_ms=_now_ms(), partitions=count))
+        known = self.states.get(topic, TopicState(since_ms=_now_ms(), partitions=count))
+        before = replace(known, counted=count)
         try:
             count, provisioned = await self._provision(topic, before)
             names = partitions_of(topic, count)
@@ -142,6 +145,7 @@ class RouteTopics:
             reason=None,
             remedy=None,
             partitions=count,
+            counted=count,
             provisioned=provisioned or before.provisioned,
             retry_at=time.monotonic() + _VERIFY_EVERY_S,
             pause=_HELD_FIRST_S,

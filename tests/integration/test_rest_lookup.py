@@ -26,38 +26,35 @@ async def post(broker: RestBroker, body: Any) -> Reply:
     return await call(broker.web_url, "POST", TOPICS, body)
 
 
-async def test_batch_when_all_is_well_then_groups_like_single_answers() -> None:
-    async with rest_broker() as broker:
-        single = await call(broker.web_url, "GET", "/lookup/v2/topic/persistent/public/default/x")
-        reply = await post(broker, {"topics": [X, "y", X]})
-        assert reply.status == 200
-        expected = single.json | {"response": "Connect", "authoritative": True, "topics": [X, "y"]}
-        assert reply.json == {"groups": [expected], "failures": [], "partitions": {}}
-        assert list(single.json) == ["brokerId", "brokerUrl", "httpUrl", "nativeUrl", "brokerUrlSsl"]
-        assert single.json["brokerId"] == urlsplit(broker.web_url).netloc
+async def test_batch_when_all_is_well_then_groups_like_single_answers(broker: RestBroker) -> None:
+    single = await call(broker.web_url, "GET", "/lookup/v2/topic/persistent/public/default/x")
+    reply = await post(broker, {"topics": [X, "y", X]})
+    assert reply.status == 200
+    expected = single.json | {"response": "Connect", "authoritative": True, "topics": [X, "y"]}
+    assert reply.json == {"groups": [expected], "failures": [], "partitions": {}}
+    assert list(single.json) == ["brokerId", "brokerUrl", "httpUrl", "nativeUrl", "brokerUrlSsl"]
+    assert single.json["brokerId"] == urlsplit(broker.web_url).netloc
 
 
-async def test_batch_when_topics_fail_then_code_status_and_reason_of_each() -> None:
-    async with rest_broker() as broker:
-        reply = await post(broker, {"topics": ["a/b", "no/such/t", "x"], "createIfMissing": False})
-        assert reply.status == 200
-        assert reply.json["groups"] == []
-        failures = [(f["error"], f["code"], f["status"], f["topics"]) for f in reply.json["failures"]]
-        assert failures == [
-            ("InvalidTopicName", 17, 412, ["a/b"]),
-            ("TopicNotFound", 11, 404, ["no/such/t"]),
-            ("TopicNotFound", 11, 404, ["x"]),
-        ]
-        assert all(failure["reason"] for failure in reply.json["failures"])
+async def test_batch_when_topics_fail_then_code_status_and_reason_of_each(broker: RestBroker) -> None:
+    reply = await post(broker, {"topics": ["a/b", "no/such/t", "x"], "createIfMissing": False})
+    assert reply.status == 200
+    assert reply.json["groups"] == []
+    failures = [(f["error"], f["code"], f["status"], f["topics"]) for f in reply.json["failures"]]
+    assert failures == [
+        ("InvalidTopicName", 17, 412, ["a/b"]),
+        ("TopicNotFound", 11, 404, ["no/such/t"]),
+        ("TopicNotFound", 11, 404, ["x"]),
+    ]
+    assert all(failure["reason"] for failure in reply.json["failures"])
 
 
-async def test_batch_when_partitions_are_wanted_then_named_and_counted() -> None:
-    async with rest_broker() as broker:
-        await call(broker.web_url, "PUT", "persistent/public/default/p/partitions", 2)
-        reply = await post(broker, {"topics": ["p"], "expandPartitions": True})
-        base = "persistent://public/default/p"
-        assert reply.json["groups"][0]["topics"] == [f"{base}-partition-0", f"{base}-partition-1"]
-        assert reply.json["partitions"] == {"p": 2}
+async def test_batch_when_partitions_are_wanted_then_named_and_counted(broker: RestBroker) -> None:
+    await call(broker.web_url, "PUT", "persistent/public/default/p/partitions", 2)
+    reply = await post(broker, {"topics": ["p"], "expandPartitions": True})
+    base = "persistent://public/default/p"
+    assert reply.json["groups"][0]["topics"] == [f"{base}-partition-0", f"{base}-partition-1"]
+    assert reply.json["partitions"] == {"p": 2}
 
 
 @pytest.mark.parametrize(
@@ -77,10 +74,9 @@ async def test_batch_when_partitions_are_wanted_then_named_and_counted() -> None
         pytest.param({"topics": [X], "listenerName": 5}, id="listener-as-number"),
     ],
 )
-async def test_batch_when_malformed_or_empty_then_400_with_a_reason(body: Any) -> None:
-    async with rest_broker() as broker:
-        reply = await post(broker, body)
-        assert (reply.status, bool(reply.reason)) == (400, True)
+async def test_batch_when_malformed_or_empty_then_400_with_a_reason(broker: RestBroker, body: Any) -> None:
+    reply = await post(broker, body)
+    assert (reply.status, bool(reply.reason)) == (400, True)
 
 
 async def test_batch_when_too_many_topics_then_413_names_the_limit() -> None:
@@ -97,10 +93,9 @@ async def test_batch_when_no_permit_is_left_then_503() -> None:
         assert (single.status, single.reason) == (503, "Failed due to too many pending lookup requests")
 
 
-async def test_batch_when_the_broker_is_not_ready_then_503() -> None:
-    async with rest_broker() as broker:
-        broker.ready = False
-        assert (await post(broker, {"topics": [X]})).status == 503
+async def test_batch_when_the_broker_is_not_ready_then_503(broker: RestBroker) -> None:
+    broker.ready = False
+    assert (await post(broker, {"topics": [X]})).status == 503
 
 
 async def test_batch_when_switched_off_then_404_as_at_older_brokers() -> None:
@@ -109,9 +104,8 @@ async def test_batch_when_switched_off_then_404_as_at_older_brokers() -> None:
         assert (reply.status, "supportsBatchLookup" in reply.reason) == (404, True)
 
 
-async def test_batch_when_asked_in_another_way_then_405() -> None:
-    async with rest_broker() as broker:
-        assert (await call(broker.web_url, "GET", TOPICS)).status == 405
+async def test_batch_when_asked_in_another_way_then_405(broker: RestBroker) -> None:
+    assert (await call(broker.web_url, "GET", TOPICS)).status == 405
 
 
 @pytest.fixture
@@ -169,34 +163,31 @@ def get_with_header(web_url: str, path: str, header: str) -> int:
         connection.close()
 
 
-async def test_listener_when_unknown_then_refused_whichever_way_it_is_named() -> None:
-    async with rest_broker() as broker:
-        path = "/lookup/v2/topic/persistent/public/default/x"
-        assert (await call(broker.web_url, "GET", f"{path}?listenerName=inside")).status == 500
-        assert await asyncio.to_thread(get_with_header, broker.web_url, path, "inside") == 500
-        assert await asyncio.to_thread(get_with_header, broker.web_url, path, "") == 200
-        reply = await post(broker, {"topics": ["x"], "listenerName": "inside"})
-        assert [(f["code"], f["status"]) for f in reply.json["failures"]] == [(6, 500)]
-        assert (await post(broker, {"topics": ["x"], "listenerName": None})).json["groups"]
+async def test_listener_when_unknown_then_refused_whichever_way_it_is_named(broker: RestBroker) -> None:
+    path = "/lookup/v2/topic/persistent/public/default/x"
+    assert (await call(broker.web_url, "GET", f"{path}?listenerName=inside")).status == 500
+    assert await asyncio.to_thread(get_with_header, broker.web_url, path, "inside") == 500
+    assert await asyncio.to_thread(get_with_header, broker.web_url, path, "") == 200
+    reply = await post(broker, {"topics": ["x"], "listenerName": "inside"})
+    assert [(f["code"], f["status"]) for f in reply.json["failures"]] == [(6, 500)]
+    assert (await post(broker, {"topics": ["x"], "listenerName": None})).json["groups"]
 
 
-async def test_bundle_when_the_namespace_has_boundaries_then_is_one_of_those() -> None:
-    async with rest_broker() as broker:
-        bundles = {"numBundles": 2, "boundaries": ["0x00000000", "0x10000000", "0xffffffff"]}
-        created = await call(broker.web_url, "PUT", "namespaces/public/b", {"bundles": bundles})
-        assert created.status == 204
-        stored = await call(broker.web_url, "GET", "namespaces/public/b/bundles")
-        assert stored.json == bundles
-        path = "/lookup/v2/topic/persistent/public/{}/t/bundle"
-        found = await call(broker.web_url, "GET", path.format("b"))
-        assert found.body in (b"0x00000000_0x10000000", b"0x10000000_0xffffffff")
-        assert (await call(broker.web_url, "GET", path.format("nope"))).body == b"0x00000000_0xffffffff"
+async def test_bundle_when_the_namespace_has_boundaries_then_is_one_of_those(broker: RestBroker) -> None:
+    bundles = {"numBundles": 2, "boundaries": ["0x00000000", "0x10000000", "0xffffffff"]}
+    created = await call(broker.web_url, "PUT", "namespaces/public/b", {"bundles": bundles})
+    assert created.status == 204
+    stored = await call(broker.web_url, "GET", "namespaces/public/b/bundles")
+    assert stored.json == bundles
+    path = "/lookup/v2/topic/persistent/public/{}/t/bundle"
+    found = await call(broker.web_url, "GET", path.format("b"))
+    assert found.body in (b"0x00000000_0x10000000", b"0x10000000_0xffffffff")
+    assert (await call(broker.web_url, "GET", path.format("nope"))).body == b"0x00000000_0xffffffff"
 
 
 @pytest.mark.parametrize(
     "bundles", [{"numBundles": 2**40}, {"numBundles": 1, "boundaries": ["0x00000000", "0x10000000"]}]
 )
-async def test_namespace_when_its_bundles_cannot_be_then_400(bundles: dict[str, Any]) -> None:
-    async with rest_broker() as broker:
-        reply = await call(broker.web_url, "PUT", "namespaces/public/b", json.loads(json.dumps({"bundles": bundles})))
-        assert (reply.status, "undle" in reply.reason) == (400, True)
+async def test_namespace_when_its_bundles_cannot_be_then_400(broker: RestBroker, bundles: dict[str, Any]) -> None:
+    reply = await call(broker.web_url, "PUT", "namespaces/public/b", json.loads(json.dumps({"bundles": bundles})))
+    assert (reply.status, "undle" in reply.reason) == (400, True)

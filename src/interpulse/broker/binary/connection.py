@@ -15,24 +15,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from interpulse.broker.binary.eager import begun
 from interpulse.broker.binary.failures import asker_of, refusal, request_id_of
+from interpulse.broker.binary.open import OpenConsumer, OpenProducer
 from interpulse.broker.binary.output import Output
 from interpulse.broker.binary.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
 from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
+from interpulse.broker.binary.session import Session
+from interpulse.broker.binary.topic_watchers import TopicWatcher
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 from interpulse.wire.server import ServerProtocol
-
-if TYPE_CHECKING:  # what lives on a connection knows it, and it knows their types
-    from interpulse.broker.binary.open import OpenConsumer, OpenProducer
-    from interpulse.broker.binary.session import Session
-    from interpulse.broker.binary.topic_watchers import TopicWatcher
 
 __all__ = ["ClientConnection", "Handlers"]
 

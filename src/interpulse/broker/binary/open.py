@@ -6,15 +6,52 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.output import Output
 from interpulse.broker.live.api import Delivery, LiveConsumer, LiveProducer, LiveTopic
 from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import bare_entry
 
-__all__ = ["ConsumerOutlet", "OpenConsumer", "OpenProducer", "ProducerOutlet"]
+__all__ = ["ConsumerOutlet", "OpenConsumer", "OpenProducer", "OutletConnection", "ProducerOutlet"]
+
+
+class OutletConnection(Protocol):
+    """What outlets need of their connection."""
+
+    consumers: dict[int, OpenConsumer]
+    loop: asyncio.AbstractEventLoop
+    output: Output
+    pending_bytes: int
+    pending_publishes: int
+    producers: dict[int, OpenProducer]
+
+    @property
+    def accepts_closing(self) -> bool:
+        """The client understands that the broker closes one producer or consumer."""
+
+    @property
+    def is_java(self) -> bool: ...
+
+    @property
+    def writable(self) -> bool:
+        """False while so much output waits that no more entries shall be read for this client."""
+
+    def close(self) -> None: ...
+
+    def forget_producer(self, producer_id: int) -> None:
+        """The producer is closed."""
+
+    def publishes_answered(self) -> None:
+        """Fewer entries are pending."""
+
+    def throttle(self, wait_ms: int) -> None:
+        """Read nothing more of this client for so long."""
+
+    async def is_alive(self) -> bool:
+        """Whether the client gives a sign of life."""
 
 
 class ProducerOutlet:
@@ -22,7 +59,7 @@ class ProducerOutlet:
 
     __slots__ = ("_abandoned", "_connection", "_drained", "_encode", "_request_id", "_send", "sizes")
 
-    def __init__(self, connection: ClientConnection, request: pb.CommandProducer, partition: int) -> None:
+    def __init__(self, connection: OutletConnection, request: pb.CommandProducer, partition: int) -> None:
         self.sizes: deque[int] = deque()
         """Bytes of the entries that have no answer yet, oldest first."""
         self._connection = connection
@@ -96,7 +133,7 @@ class ConsumerOutlet:
     __slots__ = ("_bare", "_connection", "_early", "_encode", "_epoch_wanted", "_partition", "_subscribed", "consumer")
 
     def __init__(
-        self, connection: ClientConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
+        self, connection: OutletConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
     ) -> None:
         """``bare``: cut off what the broker put in front of entries."""
         self._bare = bare

@@ -11,18 +11,49 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from interpulse.broker.access.authentication import BadCredentials, Identity
 from interpulse.broker.access.setup import Access
-from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.open import OpenConsumer, OpenProducer
+from interpulse.broker.binary.topic_watchers import TopicWatcher
 from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NamespaceOperation, Principal, TopicOperation
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["Session", "admit", "renew"]
+__all__ = ["Session", "SessionConnection", "admit", "renew"]
 
 _logger = logging.getLogger(__name__)
+
+
+class SessionConnection(Protocol):
+    """What a session needs of its connection."""
+
+    consumers: dict[int, OpenConsumer]
+    loop: asyncio.AbstractEventLoop
+    producers: dict[int, OpenProducer]
+    session: Session | None
+    topic_watchers: dict[int, TopicWatcher]
+
+    @property
+    def accepts_auth_challenge(self) -> bool:
+        """The client can be asked for new credentials."""
+
+    def challenge(self, auth_method: str) -> None:
+        """Ask the client for new credentials."""
+
+    def drop(self, reason: str) -> None:
+        """Hang up; ``reason`` is for the log."""
+
+    def end(self, error: PulsarError, reason: str) -> None:
+        """Hang up on a client that was let in, and tell it why."""
+
+    def greet(self) -> None:
+        """Let the client in."""
+
+    def refuse(self, error: PulsarError, reason: str) -> None:
+        """Turn the client away."""
 
 
 class Session:
@@ -30,7 +61,7 @@ class Session:
 
     def __init__(
         self,
-        connection: ClientConnection,
+        connection: SessionConnection,
         access: Access,
         method: str,
         identity: Identity,
@@ -122,7 +153,7 @@ class Session:
         self._watch()
 
 
-def admit(connection: ClientConnection, access: Access, connect: pb.CommandConnect) -> None:
+def admit(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> None:
     """Decide on CONNECT: let the client in as somebody, or turn it away."""
     try:
         session = _session(connection, access, connect)
@@ -135,7 +166,7 @@ def admit(connection: ClientConnection, access: Access, connect: pb.CommandConne
     connection.greet()
 
 
-def renew(connection: ClientConnection, session: Session, response: pb.AuthData) -> None:
+def renew(connection: SessionConnection, session: Session, response: pb.AuthData) -> None:
     """Take the answer to a challenge, or end the connection."""
     try:
         session.renew(response.auth_method_name, response.auth_data)
@@ -143,7 +174,7 @@ def renew(connection: ClientConnection, session: Session, response: pb.AuthData)
         connection.end(error, error.detail)
 
 
-def _session(connection: ClientConnection, access: Access, connect: pb.CommandConnect) -> Session:
+def _session(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> Session:
     method = connect.auth_method_name or "none"
     identity = access.authentication.authenticate(method, connect.auth_data)
     original = connect.original_principal or None

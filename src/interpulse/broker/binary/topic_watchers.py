@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
-from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.output import Output
+from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
 from interpulse.broker.topic_patterns import TopicPattern, without_domain
 from interpulse.broker.topic_watches import TopicWatch
 from interpulse.model.errors import InvalidTopicName, NotAllowed, ServiceNotReady
@@ -13,17 +14,31 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.hashing import topics_hash
 
-__all__ = ["TopicWatcher", "on_watch_topic_list", "on_watch_topic_list_close"]
+__all__ = ["TopicWatcher", "WatchingConnection", "on_watch_topic_list", "on_watch_topic_list_close"]
 
 # Every watcher remembers the names that match. A client that wants more of them has to ask for the lists instead.
 _WATCHERS_MAX: Final = 500
 _REFUSED: Final = "Unable to create topic list watcher: "
 
 
+class WatchingConnection(Protocol):
+    """What watchers need of their connection."""
+
+    limits: ConnectionLimits
+    lost: bool
+    output: Output
+    rooms: Rooms
+    topic_watchers: dict[int, TopicWatcher]
+
+    @property
+    def writable(self) -> bool:
+        """False while so much output waits that the client shall be told nothing more."""
+
+
 class TopicWatcher:
     """One watcher of a connection. While the client does not read, changes gather and become one update later."""
 
-    def __init__(self, connection: ClientConnection, watcher_id: int, namespace: NamespaceName) -> None:
+    def __init__(self, connection: WatchingConnection, watcher_id: int, namespace: NamespaceName) -> None:
         self.namespace = namespace
         self._connection = connection
         self._id = watcher_id
@@ -69,7 +84,7 @@ class TopicWatcher:
             self._connection.rooms.topic_watches.end(self.namespace, self._watch)
 
 
-async def on_watch_topic_list(connection: ClientConnection, request: pb.CommandWatchTopicList) -> None:
+async def on_watch_topic_list(connection: WatchingConnection, request: pb.CommandWatchTopicList) -> None:
     """With the id of a watcher that is there: its list once more, so that a client can make sure of it."""
     if connection.lost:  # while its permissions were looked up; what is opened now would never be closed
         return
@@ -79,7 +94,7 @@ async def on_watch_topic_list(connection: ClientConnection, request: pb.CommandW
     watcher.announce(request.request_id, request.topics_hash)
 
 
-async def on_watch_topic_list_close(connection: ClientConnection, request: pb.CommandWatchTopicListClose) -> None:
+async def on_watch_topic_list_close(connection: WatchingConnection, request: pb.CommandWatchTopicListClose) -> None:
     """An unknown id is no failure, as with producers and consumers."""
     watcher = connection.topic_watchers.pop(request.watcher_id, None)
     if watcher is not None:
@@ -87,7 +102,7 @@ async def on_watch_topic_list_close(connection: ClientConnection, request: pb.Co
     connection.output.send(commands.success(request.request_id))
 
 
-async def _open(connection: ClientConnection, request: pb.CommandWatchTopicList) -> TopicWatcher:
+async def _open(connection: WatchingConnection, request: pb.CommandWatchTopicList) -> TopicWatcher:
     pattern = _pattern(connection, request.topics_pattern)
     watcher = TopicWatcher(connection, request.watcher_id, NamespaceName.parse(request.namespace))
     connection.topic_watchers[request.watcher_id] = watcher
@@ -100,7 +115,7 @@ async def _open(connection: ClientConnection, request: pb.CommandWatchTopicList)
     return watcher
 
 
-def _pattern(connection: ClientConnection, text: str) -> TopicPattern:
+def _pattern(connection: WatchingConnection, text: str) -> TopicPattern:
     limits = connection.limits
     if not limits.patterns_evaluated:
         raise NotAllowed(f"{_REFUSED}Evaluating subscription patterns is disabled.")

@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 _STOP_S: Final = 3.0
 _STATUS_S: Final = 1.0
+_TURN_S: Final = 5.0
 
 
 def _emit(line: Mapping[str, Any]) -> None:
@@ -51,6 +52,8 @@ class ReplicationJob:
         self._supervised = supervised
         self._stopping = asyncio.Event()
         self._pipelines: dict[str, Pipeline] = {}
+        self._updates: dict[str, asyncio.Task[None]] = {}
+        """What is under way, by remote cluster: its pipeline is left alone until then."""
         self._spark: SparkSession | None = None
         self._source_error = ""
 
@@ -73,9 +76,10 @@ class ReplicationJob:
                 if controlling.done():
                     controlling.result()
             finally:
-                for task in (controlling, stopping, reporting):
+                tasks = (controlling, stopping, reporting, *self._updates.values())
+                for task in tasks:
                     task.cancel()
-                await asyncio.gather(controlling, stopping, reporting, return_exceptions=True)
+                await asyncio.gather(*tasks, return_exceptions=True)
         await self._stop(starting)
         return 0
 
@@ -134,19 +138,28 @@ class ReplicationJob:
                     await self._stopping.wait()
 
     async def _turn(self, admin: AdminClient) -> None:
-        """Bring the pipelines in line with what is selected now."""
+        """Bring the pipelines in line with what is selected now.
+
+        Each by itself: a cluster that does not answer is waited for by no other, nor by the next turn.
+        """
         selected = await select(self._config, admin)
-        for remote in [name for name in self._pipelines if name not in selected]:
+        for remote in [name for name in self._pipelines if name not in selected and name not in self._updates]:
             _emit({"event": "stopped", "cluster": remote, "reason": "no policy asks for it"})
             await self._pipelines.pop(remote).retire()
         for remote, selection in selected.items():
+            if remote in self._updates:
+                continue
             known = self._pipelines.get(remote)
             if known is not None and known.route.target != selection.address:
                 await self._pipelines.pop(remote).stop()  # the cluster has moved; the checkpoint stays good
             if remote not in self._pipelines:
                 self._pipelines[remote] = await self._new_pipeline(admin, selection)
-        # Each by itself: a cluster that does not answer is waited for by no other.
-        await asyncio.gather(*(self._pipelines[name].update(item.topics) for name, item in selected.items()))
+            self._updates[remote] = asyncio.create_task(self._pipelines[remote].update(selection.topics))
+        if self._updates:
+            await asyncio.wait(self._updates.values(), timeout=_TURN_S)
+        ended = [self._updates.pop(remote) for remote in [*self._updates] if self._updates[remote].done()]
+        for update in ended:
+            update.result()
 
     async def _new_pipeline(self, admin: AdminClient, selection: RemoteSelection) -> Pipeline:
         remote = selection.address.cluster

@@ -1,9 +1,14 @@
-"""What the job concludes from the source's answers before it begins."""
+"""What the job concludes from the source's answers before it begins, and that no cluster waits for another one."""
+
+import asyncio
+from types import SimpleNamespace
 
 import pytest
 
 from interpulse.model.errors import AuthorizationError, NotConnected
-from interpulse.spark.replicate import is_interpulse
+from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.replicate import ReplicationJob, is_interpulse
+from interpulse.spark.selection import RemoteSelection
 
 
 class Admin:
@@ -29,3 +34,62 @@ async def test_kind_of_cluster_is_read_from_its_configuration(answer, ours):
 async def test_cluster_without_answer_is_not_taken_for_another_kind():
     with pytest.raises(NotConnected):
         await is_interpulse(Admin(NotConnected("no route")))
+
+
+class FakePipeline:
+    """Takes note of its updates; those of the cluster ``silent`` do not end before it is awake."""
+
+    def __init__(self, remote, awake):
+        self.remote, self.awake, self.updates, self.ends = remote, awake, [], []
+
+    async def update(self, topics):
+        self.updates.append(set(topics))
+        if self.remote == "silent":
+            await self.awake.wait()
+
+    async def retire(self):
+        self.ends.append("retired")
+
+    async def stop(self):
+        self.ends.append("stopped")
+
+
+async def test_cluster_that_does_not_answer_is_waited_for_by_no_other(tmp_path, monkeypatch):
+    def at(remote, port=1):
+        url = f"127.0.0.1:{port}"
+        return ClusterAddress(cluster=remote, service_url=f"pulsar://{url}", admin_url=f"http://{url}")
+
+    awake, made, selected = asyncio.Event(), [], {}
+    config = PipelineConfig(
+        name="t", state=tmp_path, source=at("east"), target=None, select=Selection(from_policies=True)
+    )
+    job = ReplicationJob(config, supervised=False)
+
+    async def select(config, admin):
+        return selected
+
+    async def new_pipeline(admin, selection):
+        made.append(FakePipeline(selection.address.cluster, awake))
+        made[-1].route = SimpleNamespace(target=selection.address)
+        return made[-1]
+
+    monkeypatch.setattr("interpulse.spark.replicate.select", select)
+    monkeypatch.setattr("interpulse.spark.replicate._TURN_S", 0.01)
+    monkeypatch.setattr(job, "_new_pipeline", new_pipeline)
+
+    async def turn(topics, *addresses):
+        selected.clear()
+        selected.update({each.cluster: RemoteSelection(each, dict.fromkeys(topics, 0)) for each in addresses})
+        await job._turn(None)
+
+    await turn("a", at("silent"), at("well"))
+    await turn("ab", at("silent"), at("well"))
+    await turn("ab", at("silent", 2), at("well"))
+    await turn("ab", at("well"))
+    silent, well = made
+    assert (silent.updates, silent.ends) == ([{"a"}], []), "one at a time, and nothing is taken away under it"
+    assert well.updates == [{"a"}, {"a", "b"}, {"a", "b"}, {"a", "b"}]
+    awake.set()
+    await turn("ab", at("well"))
+    await turn("ab", at("well"))
+    assert silent.ends == ["retired"]

@@ -12,7 +12,8 @@ import pulsar
 import pytest
 
 from interpulse.client.messages import Message
-from interpulse.client.sync import Client
+from interpulse.client.sync import Client, Consumer, Producer
+from interpulse.model.errors import OperationTimeout
 from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import Address
 from tests.interop.replicated_pairs import Cluster, Pair, until
@@ -121,6 +122,29 @@ def test_schemas_arrive_before_the_messages_that_need_them(pair: Pair) -> None:
     stored = [pair.target.json(f"schemas get {topic} -v {version}")["schema"]["fields"] for version in range(2)]
     assert stored == [FIRST["fields"], SECOND["fields"]]
     assert [each.schema_version for each in messages(pair.target, topic)] == [bytes(8), bytes(7) + b"\x01"]
+
+
+def test_topics_that_are_not_stored_appear_with_their_replicator_where_nothing_else_may_create_them(pair: Pair) -> None:
+    """Nobody provisions them: a replicator asks for them, and may although asking creates nothing."""
+    topic = f"non-persistent://{pair.namespace}/fleeting"
+    pair.enable("--skipCompareTopicPartitions")
+    with Client(pair.source.service_url) as real, Client(pair.target.service_url) as ours:
+        producer = real.create_producer(topic)
+        until(lambda: pair.target.run(f"topics list {pair.namespace} -td non-persistent").split(), [topic])
+        consumer = ours.subscribe(topic, "s")
+        until(lambda: brings(producer, consumer), True)
+    code, _, error = pair.target.attempt(f"topics create-subscription persistent://{pair.namespace}/other -s s")
+    assert (code, "HTTP 412" in error) == (1, True), "others create nothing"
+
+
+def brings(producer: Producer, consumer: Consumer) -> bool:
+    """Whether a message arrives; of what is not stored any may be lost."""
+    producer.send(b"hello")
+    try:
+        message = consumer.receive(1000)
+    except OperationTimeout:
+        return False
+    return (message.content, message.replicated_from) == (b"hello", "standalone")
 
 
 @pytest.mark.spark

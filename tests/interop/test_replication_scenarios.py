@@ -172,12 +172,12 @@ def test_b_new_schema_while_auto_update_is_off_on_both_sides(pair: Pair, tmp_pat
         replicate_as_job(pair, tmp_path / "job")
         held = pair.status(topic)
         assert (held["state"], "schema auto updating is disabled" in held["reason"].lower()) == ("HELD", True), held
-        assert "set-is-allow-auto-update-schema" in held["remedy"]
+        assert held["remedy"] == f"let replicators register schemas there: {switch} --enable-for-replicator"
     else:
         until(lambda: pair.target.attempt(f"topics stats {topic}")[0], 0)
     assert pair.target.attempt(f"schemas get {topic}")[0] == 1
     assert pair.target.json(f"topics stats {topic}")["msgInCounter"] == 0
-    pair.target.run(f"{switch} --enable-for-replicator=true")
+    pair.target.run(f"{switch} --enable-for-replicator")
     if pair.source.is_ours:
         until(lambda: {is_ready(each) for each in replicate_as_job(pair, tmp_path / "job")}, {True})
     else:

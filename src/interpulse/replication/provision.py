@@ -52,10 +52,6 @@ _ATTEMPTS_MAX: Final = 5
 """A creation can lose against somebody else's a few times; losing more often means that the two sides fight."""
 _REFUSED: Final = (406, 409, 412, 422)
 """A cluster that understood, and has a limit, a policy or something else against it."""
-_SCHEMA_REMEDY: Final = (
-    "let replicators register schemas there (namespaces set-is-allow-auto-update-schema), relax its schema "
-    "compatibility strategy, or delete the schema that stands in the way"
-)
 
 
 class TopicHeld(PulsarError):
@@ -218,8 +214,19 @@ async def copy_schemas(
             raise TopicHeld(
                 str(topic.base),
                 f"the remote cluster refuses version {entry.version} of the schema of {topic.base}: {error}",
-                _SCHEMA_REMEDY,
+                _schema_remedy(topic, error),
             ) from error
+
+
+def _schema_remedy(topic: TopicName, refusal: IncompatibleSchema) -> str:
+    namespace = topic.namespace_name
+    if "schema auto updating is disabled" in str(refusal).lower():
+        switch = f"namespaces set-is-allow-auto-update-schema {namespace} --disable --enable-for-replicator"
+        return f"let replicators register schemas there: {switch}"
+    return (
+        f"relax the compatibility there (namespaces set-schema-compatibility-strategy {namespace} -c ...), or delete "
+        f"the schema that stands in the way there (schemas delete {topic.base})"
+    )
 
 
 async def _schema_history(source: AdminClient, topic: TopicName) -> list[SchemaVersion]:

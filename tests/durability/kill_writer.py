@@ -11,7 +11,8 @@ from interpulse.model.ids import Position
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.sqlite import SqliteMetadataStore
-from interpulse.storage.topic_log import LogConfig, TopicLog
+from interpulse.storage.topic_log import TopicLog
+from interpulse.storage.topic_log_store import LogConfig
 
 LOGS = 5
 PENDING_MAX = 100

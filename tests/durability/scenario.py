@@ -16,7 +16,8 @@ from interpulse.storage.api import DataDirectoryUnusable
 from interpulse.storage.log.files import Files
 from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.topic_log import TopicLog, TopicLogStore
+from interpulse.storage.topic_log import TopicLog
+from interpulse.storage.topic_log_store import TopicLogStore
 from tests.unit.storage.listeners import Listener, read_all
 
 DIRECTORY = Path("/data/log")

@@ -17,7 +17,8 @@ from interpulse.storage.api import Change, LogEntry, MetadataUnavailable
 from interpulse.storage.log.files import Files
 from interpulse.storage.log.journal import SegmentJournal, open_log_store
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.topic_log import TopicLog, TopicLogStore
+from interpulse.storage.topic_log import TopicLog
+from interpulse.storage.topic_log_store import TopicLogStore
 from tests.durability.scenario import DIRECTORY, SEGMENT_BYTES
 from tests.durability.simulated_disk import SimulatedDisk
 from tests.unit.storage.listeners import Listener

@@ -15,7 +15,7 @@ from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.log.records import RECORD_HEAD, SEGMENT_HEAD
 from interpulse.storage.log.segments import index_path, segment_path
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.topic_log import TopicLogStore
+from interpulse.storage.topic_log_store import TopicLogStore
 from tests.durability.scenario import DIRECTORY, Life
 from tests.durability.simulated_disk import SimulatedDisk
 from tests.unit.storage.listeners import Listener, read_all

@@ -51,7 +51,7 @@ from interpulse.storage.api import LogStore, MetadataStore
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.sqlite import SqliteMetadataStore
-from interpulse.storage.topic_log import LogConfig, TopicLogStore
+from interpulse.storage.topic_log_store import LogConfig, TopicLogStore
 
 __all__ = ["BrokerApp", "CannotServe"]
 

@@ -18,7 +18,7 @@ from interpulse.storage.api import (
 )
 from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone
 from interpulse.storage.tail_cache import Run, within
-from interpulse.storage.topic_log import LogConfig, TopicLogStore
+from interpulse.storage.topic_log_store import LogConfig, TopicLogStore
 from interpulse.storage.watches import Watches
 
 __all__ = ["MemoryJournal", "MemoryMetadataStore", "memory_log_store"]

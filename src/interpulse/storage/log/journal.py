@@ -32,7 +32,7 @@ from interpulse.storage.log.recovery import recover_segments
 from interpulse.storage.log.segments import Segment, SegmentSet, segment_path
 from interpulse.storage.log.writer import GroupWrite, LogWriter
 from interpulse.storage.tail_cache import Run, within
-from interpulse.storage.topic_log import LogConfig, TopicLogStore
+from interpulse.storage.topic_log_store import LogConfig, TopicLogStore
 from interpulse.storage.topic_records import LedgerIds, TopicRecords
 
 __all__ = ["SegmentJournal", "open_log_store"]

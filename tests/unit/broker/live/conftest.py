@@ -23,7 +23,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
-from interpulse.storage.topic_log import LogConfig
+from interpulse.storage.topic_log_store import LogConfig
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import build_entry
 

@@ -16,7 +16,8 @@ from interpulse.storage.log import journal as journal_module
 from interpulse.storage.log.journal import SegmentJournal, open_log_store
 from interpulse.storage.log.reader import SegmentReader
 from interpulse.storage.memory import MemoryMetadataStore
-from interpulse.storage.topic_log import TopicLog, TopicLogStore
+from interpulse.storage.topic_log import TopicLog
+from interpulse.storage.topic_log_store import TopicLogStore
 from tests.durability.simulated_disk import SimulatedDisk
 from tests.unit.storage.listeners import Listener, read_all
 

@@ -19,9 +19,11 @@ from interpulse.spark.sink import write_rows
 from interpulse.spark.write_options import parse_write_options
 from interpulse.spark.written import TopicWritten
 from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX
 from tests.client_scenarios import Cluster
 
 __all__ = [
+    "refuse_what_is_too_large_for_the_broker",
     "write_entries_only_to_topics_that_are_there",
     "write_entries_with_schemas_of_their_source",
     "write_messages_with_the_schema_of_their_topic",
@@ -128,3 +130,19 @@ def entries(topic: str, *described: Mapping[str, Any]) -> dict[str, list[Any]]:
         "__metadata": [each.SerializeToString() for each in metadata],
         "__payload": [RECORD] * len(metadata),
     }
+
+
+async def refuse_what_is_too_large_for_the_broker(cluster: Cluster) -> None:
+    """The largest message of another cluster has grown by its marks, and is still taken; all else goes on."""
+    namespace = await prepared(cluster, {"sizes": []})
+    topic = f"persistent://{namespace}/sizes"
+    for value, options in (
+        (bytes(MESSAGE_BYTES_MAX + 5000), {}),
+        (bytes(MESSAGE_BYTES_MAX + FRAME_OVERHEAD - 200), {"batchingMaxMessages": "1"}),
+    ):
+        write(cluster, {"value": [value]}, topic=topic, **options)
+    with pytest.raises(InvalidRequest, match=r"above the limit of .*maxMessageSize"):
+        write(cluster, {"value": [bytes(MESSAGE_BYTES_MAX + FRAME_OVERHEAD)]}, topic=topic)
+    write(cluster, {"value": [b"after"]}, topic=topic)
+    sizes = [len(value or b"") for value, _ in await stored(cluster, topic)]
+    assert sizes == [MESSAGE_BYTES_MAX + 5000, MESSAGE_BYTES_MAX + FRAME_OVERHEAD - 200, 5]

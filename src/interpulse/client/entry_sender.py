@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Final
 
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.sending import ProducerRequest, Receipt, SendingLane
 from interpulse.client.session import Session
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
-from interpulse.wire.frames import build_entry
+from interpulse.wire.frames import FRAME_OVERHEAD, build_entry
 
 __all__ = ["EntrySender"]
+
+_COMMAND_ROOM: Final = 64
+"""More than a SEND command and its length ever need."""
 
 
 class EntrySender(AsyncCloses):
@@ -109,7 +113,8 @@ class EntrySender(AsyncCloses):
         """Put one entry on its way, waiting only for room in the window. The future has its receipt.
 
         ``metadata`` is a serialized MessageMetadata; its sequence ids must be those given here, because brokers rebuild
-        their de-duplication state from it. Raises the failure that ended the sender.
+        their de-duplication state from it. Raises the failure that ended the sender; for an entry that is too
+        large for the broker InvalidRequest, after which others can be sent.
         """
         return await self.send_entry(
             build_entry(metadata, payload),
@@ -129,6 +134,12 @@ class EntrySender(AsyncCloses):
         is_chunk: bool = False,
     ) -> asyncio.Future[Receipt]:
         """As :meth:`send`, for an entry with its checksum as ``frames.build_entry`` makes it."""
+        # Brokers close the connection on a frame above their limit, and would on every resend.
+        if len(entry) > self.message_bytes_max + FRAME_OVERHEAD - _COMMAND_ROOM:
+            raise InvalidRequest(
+                f"an entry of {len(entry)} bytes is above the limit of {self.topic}: its broker takes messages of "
+                f"{self.message_bytes_max} bytes (maxMessageSize)"
+            )
         await self._lane.room(entries_max=self._window_entries, bytes_max=self._window_bytes)
         return self._lane.send(
             entry,

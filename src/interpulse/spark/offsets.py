@@ -10,27 +10,34 @@ from __future__ import annotations
 import heapq
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
+from interpulse.spark.options import OptionError
 
 __all__ = [
     "OFFSET_VERSION",
     "StartPoint",
     "StreamOffset",
     "TopicRange",
+    "check_points_named",
     "entries_between",
     "pack_ranges",
     "parse_offsets",
     "plan_end",
+    "point_of",
     "ranges_between",
     "share_limit",
 ]
 
 OFFSET_VERSION = 1
+
+_POINTS_TEXT: Final = (
+    'give earliest, latest, "ledger:entry", or JSON such as {"topic": "earliest"} or {"topic": {"0": "7:12"}}'
+)
 
 StartPoint = Position
 """A place to start after: EARLIEST, LATEST or the position of the last entry that is *not* read."""
@@ -205,7 +212,10 @@ def parse_offsets(text: str, *, inclusive_start: bool) -> Position | dict[str, P
     """
     if not text.lstrip().startswith("{"):
         return _parse_point(text.strip(), inclusive_start=inclusive_start)
-    body = json.loads(text)
+    try:
+        body = json.loads(text)
+    except ValueError as problem:
+        raise ValueError(f"{text!r} is no JSON ({problem}); {_POINTS_TEXT}") from None
     points: dict[str, Position] = {}
     for name, value in body.items():
         topic = TopicName.parse(name)
@@ -217,14 +227,31 @@ def parse_offsets(text: str, *, inclusive_start: bool) -> Position | dict[str, P
     return points
 
 
+def point_of(points: Mapping[str, Position], topic: str) -> Position | None:
+    """What is given for a topic-partition, or for the partitioned topic it belongs to; None if nothing is."""
+    own = points.get(topic)
+    return points.get(str(TopicName.parse(topic).base)) if own is None else own
+
+
+def check_points_named(points: Mapping[str, Position], topics: Collection[str]) -> None:
+    """Raises OptionError for places given for topics that nobody reads."""
+    selected = {*topics, *(str(TopicName.parse(topic).base) for topic in topics)}
+    unmatched = sorted(set(points) - selected)
+    if unmatched:
+        raise OptionError(
+            f"startingOffsets or endingOffsets name topics that are not read: {', '.join(unmatched)}; read are "
+            f"{', '.join(sorted(topics)[:5])}"
+        )
+
+
 def _parse_point(value: object, *, inclusive_start: bool) -> Position:
     named = {"earliest": EARLIEST, "latest": LATEST, -2: EARLIEST, -1: LATEST}
     if isinstance(value, str | int) and value in named:
         return named[value]
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is neither earliest, latest nor ledger:entry")
+        raise ValueError(f"{value!r} is no place; {_POINTS_TEXT}")
     try:
         position = Position.parse(value)
     except ValueError:
-        raise ValueError(f"{value!r} is neither earliest, latest nor ledger:entry") from None
+        raise ValueError(f"{value!r} is no place; {_POINTS_TEXT}") from None
     return Position(position.ledger, position.entry - 1) if inclusive_start else position

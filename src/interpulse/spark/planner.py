@@ -20,7 +20,7 @@ from interpulse.model.errors import (
     SubscriptionNotFound,
 )
 from interpulse.model.ids import EARLIEST, LATEST, Position
-from interpulse.spark.offsets import StreamOffset, entries_between, plan_end, share_limit
+from interpulse.spark.offsets import StreamOffset, check_points_named, entries_between, plan_end, point_of, share_limit
 from interpulse.spark.read_options import SUBSCRIPTION, ReadOptions
 
 __all__ = ["Following", "HeldBack", "SourceView", "StreamPlanner", "TopicEnd"]
@@ -119,13 +119,11 @@ class StreamPlanner:
         start = self._options.starting_offsets
         positions = {topic: self._start_of(topic, end, start) for topic, end in self._ends.items()}
         if isinstance(start, dict):
-            unmatched = [topic for topic in start if topic not in positions]
-            if unmatched:
-                raise ValueError(f"startingOffsets names topics that are not selected: {', '.join(unmatched)}")
+            check_points_named(start, positions)
         return StreamOffset(positions, self._options.max_partitions, initial=True)
 
     def _start_of(self, topic: str, end: TopicEnd, start: str | Position | dict[str, Position] | None) -> Position:
-        point = start.get(topic, LATEST) if isinstance(start, dict) else start
+        point = point_of(start, topic) if isinstance(start, dict) else start
         if point == SUBSCRIPTION:
             return end.acknowledged if end.acknowledged is not None else EARLIEST
         if point is None or point == LATEST:

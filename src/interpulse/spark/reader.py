@@ -21,7 +21,8 @@ from pyspark.sql.streaming.datasource import (
 
 from interpulse.model.errors import TopicNotFound
 from interpulse.model.ids import EARLIEST, LATEST, Position
-from interpulse.spark.offsets import StreamOffset, TopicRange, pack_ranges, ranges_between
+from interpulse.spark.offsets import StreamOffset, TopicRange, check_points_named, pack_ranges, point_of, ranges_between
+from interpulse.spark.plain_errors import told_plainly, told_plainly_while_reading
 from interpulse.spark.planner import SourceView, StreamPlanner
 from interpulse.spark.read_options import ReadOptions
 
@@ -66,6 +67,7 @@ class PulsarBatchReader(DataSourceReader):
         self._options = options
         self._schema = schema
 
+    @told_plainly
     def partitions(self) -> Sequence[InputPartition]:
         """Resolve start and end once and pack the ranges into tasks."""
         view = _open_view(self._options)
@@ -76,9 +78,14 @@ class PulsarBatchReader(DataSourceReader):
             view.close()
         gone = [topic for topic in topics if topic not in ends]
         if gone:
-            raise TopicNotFound(f"topics disappeared while planning: {', '.join(gone)}")
+            raise TopicNotFound(
+                f"{', '.join(gone)}: not there any more, though listed a moment ago or in the metadata of their topic; "
+                f"deleted by somebody, or by the broker as inactive (brokerDeleteInactiveTopicsEnabled)"
+            )
         start, stop = self._options.starting_offsets, self._options.ending_offsets
-        _check_named((start, stop), topics)
+        for points in (start, stop):
+            if isinstance(points, Mapping):
+                check_points_named(points, topics)
         ranges = [
             TopicRange(topic, after, upto)
             for topic in topics
@@ -88,19 +95,13 @@ class PulsarBatchReader(DataSourceReader):
             RangesPartition(task) for task in pack_ranges(ranges, self._options.max_partitions, self._options.plan_mode)
         ]
 
+    @told_plainly_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self._options, self._schema, partition)
 
 
-def _check_named(points: Sequence[object], topics: Sequence[str]) -> None:
-    named = {topic for point in points if isinstance(point, Mapping) for topic in point}
-    unmatched = sorted(named - set(topics))
-    if unmatched:
-        raise ValueError(f"offsets name topics that are not selected: {', '.join(unmatched)}")
-
-
 def _point(given: object, topic: str, default: Position) -> Position:
-    point = given.get(topic) if isinstance(given, Mapping) else given
+    point = point_of(given, topic) if isinstance(given, Mapping) else given
     return point if isinstance(point, Position) else default
 
 
@@ -123,6 +124,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner = StreamPlanner(self._options, self._view)
         return self._planner
 
+    @told_plainly
     def initialOffset(self) -> dict[str, Any]:
         return self.planner.initial_offset(time.monotonic()).to_json()
 
@@ -133,9 +135,11 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(self._options.max_entries_per_trigger)
         return ReadAllAvailable()
 
+    @told_plainly
     def prepareForTriggerAvailableNow(self) -> None:
         self.planner.fix_target(time.monotonic())
 
+    @told_plainly
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch. Entries are Spark's rows here; a byte limit comes with the entry limit inside."""
         entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -146,6 +150,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self.planner.latest_offset(begin, time.monotonic(), entries_max=entries_max, bytes_max=bytes_max)
         return start if end is begin else end.to_json()
 
+    @told_plainly
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         upto = StreamOffset.from_json(end)
         if StreamOffset.from_json(start).initial:
@@ -154,9 +159,11 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = ranges_between(StreamOffset.from_json(start), upto, self.planner.sizes)
         return [RangesPartition(task) for task in pack_ranges(ranges, upto.tasks, self._options.plan_mode)]
 
+    @told_plainly_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self._options, self._schema, partition)
 
+    @told_plainly
     def commit(self, end: dict[str, Any]) -> None:
         self.planner.acknowledge(StreamOffset.from_json(end).positions, time.monotonic())
 

@@ -49,6 +49,9 @@ _LONG, _INT, _BINARY, _TEXT, _TIME, _FLAG = (
     BooleanType(),
 )
 
+INCLUDE_DEFAULT: Final = ("default",)
+"""``includeColumns`` where nobody gave it."""
+
 ENTRY_WRITE_COLUMNS: Final = ("__topic", "__ledgerId", "__entryId", "__metadata", "__payload")
 """What the sink needs to write an entry; the fewer columns travel, the faster."""
 
@@ -232,18 +235,27 @@ def _named_columns(columns: dict[str, _Column], include: Sequence[str], mode: st
     return names
 
 
-def check_schema(schema: StructType, mode: str) -> None:
+def check_schema(schema: StructType, mode: str, include: Sequence[str]) -> None:
     """A schema given by the user must name known columns with their types; raises OptionError naming each problem."""
     columns, _ = _columns_of(mode)
     problems = []
+    if tuple(include) != INCLUDE_DEFAULT and schema.names != read_schema(mode, include).names:
+        problems.append("schema and includeColumns name different columns: give one of them")
     for item in schema.fields:
         column = columns.get(item.name)
         if column is None:
-            problems.append(f"no column {item.name} in {mode} mode")
+            problems.append(f"schema: no column {item.name} in {mode} mode; there are {', '.join(columns)}")
         elif column.type != item.dataType:
-            problems.append(f"column {item.name} is {column.type.simpleString()}, not {item.dataType.simpleString()}")
+            problems.append(
+                f"schema: column {item.name} is read as {_type_text(column.type)}, not {_type_text(item.dataType)}; "
+                f"read it so and cast it afterwards"
+            )
     if problems:
         raise OptionError("; ".join(problems))
+
+
+def _type_text(kind: DataType) -> str:
+    return kind.simpleString().upper()
 
 
 @dataclass

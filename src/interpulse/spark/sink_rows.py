@@ -62,6 +62,12 @@ _READ_ONLY: Final = frozenset(
 )
 
 
+_REMEDIES: Final = {
+    "value": ": cast it, or make one of several columns, for example with to_json(struct(*))",
+    "__topic": ": set the option topic, or say in this column where each row goes",
+}
+
+
 def check_write_schema(options: WriteOptions, schema: StructType) -> None:
     """Every column must be understood and every needed one be there; raises OptionError listing the problems."""
     types = {item.name: item.dataType for item in schema.fields}
@@ -71,16 +77,15 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
         needed.discard("__topic")
     elif "__topic" not in types:
         needed.add("__topic")
-    problems = [f"column {name} is missing" for name in sorted(needed - set(types))]
+    problems = [f"column {name} is missing{_REMEDIES.get(name, '')}" for name in sorted(needed - set(types))]
+    unknown = [name for name in types if name not in known and name not in _READ_ONLY]
+    if unknown:
+        problems.append(f"columns {', '.join(unknown)} are not understood; there are {', '.join(known)}")
     for name, kind in types.items():
-        allowed = known.get(name)
-        if allowed is None:
-            if name not in _READ_ONLY:
-                problems.append(f"column {name} is not understood; there are {', '.join(known)}")
-        elif not any(_same_type(kind, one) for one in allowed):
-            problems.append(
-                f"column {name} is {kind.simpleString()}, not {' or '.join(t.simpleString() for t in allowed)}"
-            )
+        allowed = known.get(name, (kind,))
+        if not any(_same_type(kind, one) for one in allowed):
+            wanted = " or ".join(one.simpleString().upper() for one in allowed)
+            problems.append(f"column {name} is {kind.simpleString().upper()}, not {wanted}{_REMEDIES.get(name, '')}")
     if problems:
         raise OptionError("; ".join(problems))
 

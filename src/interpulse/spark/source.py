@@ -16,6 +16,8 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
+from interpulse.spark.plain_errors import told_plainly
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
@@ -30,6 +32,7 @@ class PulsarDataSource(DataSource):
     def name(cls) -> str:
         return "pulsar"
 
+    @told_plainly
     def schema(self) -> StructType:
         """One row per message, or per broker entry with ``mode=entry``; see ``includeColumns``."""
         from interpulse.spark.read_options import parse_read_options
@@ -38,6 +41,7 @@ class PulsarDataSource(DataSource):
         options = parse_read_options(self.options)
         return read_schema(options.mode, options.include_columns)
 
+    @told_plainly
     def reader(self, schema: StructType) -> DataSourceReader:
         from interpulse.spark.options import Purpose
         from interpulse.spark.read_options import parse_read_options
@@ -45,9 +49,10 @@ class PulsarDataSource(DataSource):
         from interpulse.spark.rows import check_schema
 
         options = parse_read_options(self.options, Purpose.BATCH_READ)
-        check_schema(schema, options.mode)
+        check_schema(schema, options.mode, options.include_columns)
         return PulsarBatchReader(options, schema)
 
+    @told_plainly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from interpulse.spark.options import Purpose
         from interpulse.spark.read_options import parse_read_options
@@ -55,9 +60,10 @@ class PulsarDataSource(DataSource):
         from interpulse.spark.rows import check_schema
 
         options = parse_read_options(self.options, Purpose.STREAM_READ)
-        check_schema(schema, options.mode)
+        check_schema(schema, options.mode, options.include_columns)
         return PulsarStreamReader(options, schema)
 
+    @told_plainly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from interpulse.spark.options import OptionError, Purpose
         from interpulse.spark.write_options import parse_write_options
@@ -67,6 +73,7 @@ class PulsarDataSource(DataSource):
             raise OptionError('a topic cannot be overwritten; use mode("append")')
         return PulsarBatchWriter(parse_write_options(self.options, Purpose.BATCH_WRITE), schema)
 
+    @told_plainly
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from interpulse.spark.options import OptionError, Purpose
         from interpulse.spark.write_options import parse_write_options

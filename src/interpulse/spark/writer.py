@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState
 from interpulse.spark.options import OptionError
+from interpulse.spark.plain_errors import told_plainly
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.write_options import WriteOptions
 from interpulse.spark.written import TopicWritten
@@ -62,6 +63,7 @@ class PulsarBatchWriter(DataSourceArrowWriter):
         self._options = options
         _check_columns(options, schema)
 
+    @told_plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         from interpulse.spark.sink import write_rows
 
@@ -99,6 +101,7 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
         below = [number for number in self._states if number < batch]
         return self._anchors | (self._states[max(below)] if below else {})
 
+    @told_plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send everything; returns after the last receipt."""
         from interpulse.spark.sink import write_rows

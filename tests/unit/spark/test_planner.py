@@ -71,8 +71,15 @@ def test_initial_offset_at_a_subscription_is_what_it_acknowledged():
 
 
 def test_initial_offset_naming_an_unselected_topic_is_refused():
-    with pytest.raises(ValueError, match="not selected: persistent://t/ns/z"):
+    with pytest.raises(ValueError, match="not read: persistent://t/ns/z"):
         planner(Source(a={3: 5}), startingOffsets='{"t/ns/z": "1:1"}').initial_offset(0)
+
+
+def test_initial_offset_given_for_a_partitioned_topic_holds_for_its_partitions():
+    source = Source(**{"a-partition-0": {3: 5}, "a-partition-1": {3: 5}})
+    start = '{"t/ns/a": "earliest", "t/ns/a-partition-1": "3:2"}'
+    positions = planner(source, startingOffsets=start).initial_offset(0).positions
+    assert positions == {f"{A}-partition-0": EARLIEST, f"{A}-partition-1": Position(3, 1)}
 
 
 def test_first_latest_offset_is_the_anchor_whatever_is_there():

@@ -4,6 +4,7 @@ import base64
 from typing import NamedTuple
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from interpulse.model.errors import NotSupported
 from interpulse.model.ids import Position
@@ -151,6 +152,15 @@ def test_unknown_columns_are_named():
 
 def test_schema_of_the_user_is_checked():
     schema = read_schema("message", ["__partition"])
-    check_schema(schema, "message")
-    with pytest.raises(OptionError, match="no column value in entry mode"):
-        check_schema(schema, "entry")
+    check_schema(schema, "message", ["__PARTITION"])
+    check_schema(schema, "message", ["default"])
+    with pytest.raises(OptionError, match="no column value in entry mode; there are __topic"):
+        check_schema(schema, "entry", ["default"])
+    with pytest.raises(OptionError, match="schema and includeColumns name different columns"):
+        check_schema(schema, "message", ["__key"])
+
+
+def test_type_given_by_the_user_is_checked():
+    schema = StructType([StructField("value", StringType())])
+    with pytest.raises(OptionError, match="column value is read as BINARY, not STRING; read it so and cast it"):
+        check_schema(schema, "message", ["default"])

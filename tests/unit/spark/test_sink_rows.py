@@ -32,10 +32,10 @@ def test_columns_of_a_read_are_accepted_back():
 @pytest.mark.parametrize(
     ("given", "columns", "problem"),
     [
-        ({}, {"value": BinaryType()}, "column __topic is missing"),
-        ({"topic": "t"}, {"__key": BinaryType()}, "column value is missing"),
-        ({"topic": "t"}, {"value": LongType()}, "column value is bigint, not binary or string"),
-        ({"topic": "t"}, {"value": BinaryType(), "colour": StringType()}, "column colour is not understood"),
+        ({}, {"value": BinaryType()}, "column __topic is missing: set the option topic"),
+        ({"topic": "t"}, {"__key": BinaryType()}, "column value is missing: .*to_json"),
+        ({"topic": "t"}, {"value": LongType()}, "column value is BIGINT, not BINARY or STRING: cast it"),
+        ({"topic": "t"}, {"value": BinaryType(), "colour": StringType()}, "columns colour are not understood"),
         ({"topic": "t", "mode": "entry"}, {"__metadata": BinaryType()}, "column __entryId is missing"),
     ],
 )

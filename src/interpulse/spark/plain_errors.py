@@ -1,0 +1,41 @@
+"""What users see of an error: Spark puts the whole traceback of Python into its own message."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import ParamSpec, TypeVar
+
+from interpulse.model.errors import PulsarError
+from interpulse.spark.options import OptionError
+
+__all__ = ["told_plainly", "told_plainly_while_reading"]
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def told_plainly(step: Callable[Given, Result]) -> Callable[Given, Result]:
+    """For what Spark calls: an error whose sentence is meant for users leaves without our frames and its causes."""
+
+    @functools.wraps(step)
+    def call(*given: Given.args, **named: Given.kwargs) -> Result:
+        try:
+            return step(*given, **named)
+        except (PulsarError, OptionError) as error:
+            raise error.with_traceback(None) from None
+
+    return call
+
+
+def told_plainly_while_reading(step: Callable[Given, Iterator[Result]]) -> Callable[Given, Iterator[Result]]:
+    """The same for what gives its results one by one."""
+
+    @functools.wraps(step)
+    def call(*given: Given.args, **named: Given.kwargs) -> Iterator[Result]:
+        try:
+            yield from step(*given, **named)
+        except (PulsarError, OptionError) as error:
+            raise error.with_traceback(None) from None
+
+    return call

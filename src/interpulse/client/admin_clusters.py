@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 from interpulse.client.http import HttpSession
 from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
+from interpulse.model.errors import InvalidRequest
 
-__all__ = ["ClustersAdmin", "TenantsAdmin"]
+__all__ = ["ClustersAdmin", "TenantsAdmin", "part_of_path"]
 
 Names = list[str]
 
@@ -94,12 +95,19 @@ class TenantsAdmin:
 
 
 def _cluster(name: str) -> str:
-    return f"/admin/v2/clusters/{quote(name, safe='')}"
+    return f"/admin/v2/clusters/{part_of_path('cluster', name)}"
 
 
 def _domain(cluster: str, domain: str) -> str:
-    return f"{_cluster(cluster)}/failureDomains/{quote(domain, safe='')}"
+    return f"{_cluster(cluster)}/failureDomains/{part_of_path('failure domain', domain)}"
 
 
 def _tenant(name: str) -> str:
-    return f"/admin/v2/tenants/{quote(name, safe='')}"
+    return f"/admin/v2/tenants/{part_of_path('tenant', name)}"
+
+
+def part_of_path(kind: str, name: str) -> str:
+    """A name, encoded. Raises InvalidRequest if it is empty: brokers would answer for all of that kind."""
+    if not name:
+        raise InvalidRequest(f"The name of a {kind} must not be empty")
+    return quote(name, safe="")

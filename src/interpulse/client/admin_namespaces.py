@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from interpulse.client.admin_clusters import part_of_path
 from interpulse.client.admin_policies import NAMESPACE_POLICIES, QuotaType, quotas_from_json
 from interpulse.client.http import HttpSession
+from interpulse.model.errors import InvalidRequest
 from interpulse.model.messaging_policies import BacklogQuota
 from interpulse.model.names import NamespaceName, encode_local_name
 from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
@@ -30,7 +32,7 @@ class NamespacesAdmin:
 
     async def list(self, tenant: str) -> Names:
         """Complete names. Raises TenantNotFound."""
-        return list(await self._http.get(f"/admin/v2/namespaces/{tenant}", kind="tenant"))
+        return list(await self._http.get(f"/admin/v2/namespaces/{part_of_path('tenant', tenant)}", kind="tenant"))
 
     async def topics(
         self, namespace: NamespaceName | str, *, mode: TopicMode = "ALL", system_included: bool = False
@@ -337,6 +339,8 @@ class NamespacesAdmin:
 
 def _scoped(namespace: NamespaceName | str, bundle: str | None, action: str, subscription: str | None) -> str:
     """The path of what is done to the subscriptions of a namespace, or of one of its bundles."""
+    if subscription == "":
+        raise InvalidRequest("The name of a subscription must not be empty: that would be all of them")
     name = encode_local_name(subscription) if subscription is not None else None
     return _path(namespace, "/".join(part for part in (bundle, action, name) if part is not None))
 

@@ -1,7 +1,10 @@
 """Requests about clusters and tenants."""
 
+import pytest
+
 from interpulse.client.admin import AdminClient
 from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
+from interpulse.model.errors import InvalidRequest
 from tests.stub_web import StubWeb
 
 CLUSTER = {"serviceUrl": "http://w:8080", "brokerClientTlsEnabled": False, "tlsAllowInsecureConnection": False}
@@ -67,3 +70,19 @@ async def test_peers_and_failure_domains_when_changed_then_requests_are_as_pulsa
         ("POST", "/admin/v2/clusters/east/failureDomains/d", {"brokers": ["a:1"]}),
         ("DELETE", "/admin/v2/clusters/east/failureDomains/d", None),
     ]
+
+
+async def test_name_when_empty_or_of_odd_letters_then_asks_for_nothing_else(web: StubWeb, admin: AdminClient) -> None:
+    """Brokers take a path that ends with a slash for the one without."""
+    for ask in (
+        lambda: admin.clusters.get(""),
+        lambda: admin.clusters.failure_domain("east", ""),
+        lambda: admin.tenants.delete(""),
+        lambda: admin.namespaces.list(""),
+        lambda: admin.namespaces.clear_backlog("t/ns", subscription=""),
+    ):
+        with pytest.raises(InvalidRequest, match="must not be empty"):
+            await ask()
+    web.answer("GET", "/admin/v2/namespaces/a%2Fb", ["a/b/c"])
+    assert await admin.namespaces.list("a/b") == ["a/b/c"]
+    assert len(web.asked) == 1

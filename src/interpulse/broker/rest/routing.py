@@ -1,7 +1,8 @@
 """Which handler a path belongs to.
 
 The paths form a tree of parts; a literal part wins over one that varies. Paths are matched as they were sent: a topic
-name may hold an encoded slash. One slash at the end makes no difference, as in Pulsar.
+name may hold an encoded slash. A slash at the end makes no difference to reading, as in Pulsar; where something would
+change, it may be the rest of a name that was left out, and the same path without the name stand for everything.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Router:
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """The route, and the varying parts by name; raises NotFound or MethodNotAllowed."""
-        parts = path.removesuffix("/").split("/")[1:]
+        parts = (path.removesuffix("/") if method == "GET" else path).split("/")[1:]
         allowed: set[str] = set()
         found = _find(self._root, method, parts, 0, [], allowed)
         if found is not None:

@@ -73,6 +73,11 @@ def test_path_nobody_has_is_not_found(path: str) -> None:
         ROUTER.find("GET", path)
 
 
+def test_path_that_lacks_a_name_changes_nothing() -> None:
+    with pytest.raises(NotFound):
+        ROUTER.find("PUT", "/persistent/demo/a/x/")
+
+
 def test_method_nobody_has_names_those_there_are() -> None:
     with pytest.raises(MethodNotAllowed) as refusal:
         ROUTER.find("DELETE", "/persistent/demo/a/partitioned")

@@ -15,6 +15,7 @@ from interpulse.model.errors import InvalidRequest
 from interpulse.model.messaging_policies import BacklogQuota
 from interpulse.model.names import NamespaceName, encode_local_name
 from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
+from interpulse.model.topic_policies import TopicPolicies
 
 __all__ = ["NamespacesAdmin", "TopicMode"]
 
@@ -156,6 +157,11 @@ class NamespacesAdmin:
         """The topics that have replication clusters of their own, with these. Ours only; others raise NotSupported."""
         return dict(await self._get(namespace, "replication/topics"))
 
+    async def global_topic_policies(self, namespace: NamespaceName | str) -> dict[str, TopicPolicies]:
+        """The topics with policies for all clusters at once, and these. Ours only; others raise NotSupported."""
+        found = await self._get(namespace, "replication/globalTopicPolicies")
+        return {topic: TopicPolicies.from_json(body) for topic, body in found.items()}
+
     async def report_replication_status(self, namespace: NamespaceName | str, records: Records) -> None:
         """Replace the records of the topics and clusters named in them: what the replication job knows. Ours only."""
         await self._post(namespace, "replication/status", records)
@@ -181,62 +187,62 @@ class NamespacesAdmin:
         await self._delete(namespace, "autoTopicCreation")
 
     async def auto_subscription_creation(self, namespace: NamespaceName | str) -> bool | None:
-        body = await self._get(namespace, "autoSubscriptionCreation")
-        return None if body is None else bool(body["allowAutoSubscriptionCreation"])
+        allowed: bool | None = await self.policy(namespace, "auto_subscription_creation_allowed")
+        return allowed
 
     async def set_auto_subscription_creation(self, namespace: NamespaceName | str, allowed: bool) -> None:
-        await self._post(namespace, "autoSubscriptionCreation", {"allowAutoSubscriptionCreation": allowed})
+        await self.set_policy(namespace, "auto_subscription_creation_allowed", allowed)
 
     async def remove_auto_subscription_creation(self, namespace: NamespaceName | str) -> None:
-        await self._delete(namespace, "autoSubscriptionCreation")
+        await self.remove_policy(namespace, "auto_subscription_creation_allowed")
 
     # Topics that nobody needs any more
 
     async def inactive_topic_policies(self, namespace: NamespaceName | str) -> InactiveTopicPolicies | None:
         """None if the broker's settings apply."""
-        body = await self._get(namespace, "inactiveTopicPolicies")
-        return None if body is None else InactiveTopicPolicies.from_json(body)
+        policies: InactiveTopicPolicies | None = await self.policy(namespace, "inactive_topics")
+        return policies
 
     async def set_inactive_topic_policies(
         self, namespace: NamespaceName | str, policies: InactiveTopicPolicies
     ) -> None:
-        await self._post(namespace, "inactiveTopicPolicies", policies.to_json())
+        await self.set_policy(namespace, "inactive_topics", policies)
 
     async def remove_inactive_topic_policies(self, namespace: NamespaceName | str) -> None:
-        await self._delete(namespace, "inactiveTopicPolicies")
+        await self.remove_policy(namespace, "inactive_topics")
 
     # Keeping messages
 
     async def deduplication(self, namespace: NamespaceName | str) -> bool | None:
-        value = await self._get(namespace, "deduplication")
-        return None if value is None else bool(value)
+        enabled: bool | None = await self.policy(namespace, "deduplication_enabled")
+        return enabled
 
     async def set_deduplication(self, namespace: NamespaceName | str, enabled: bool) -> None:
-        await self._post(namespace, "deduplication", enabled)
+        await self.set_policy(namespace, "deduplication_enabled", enabled)
 
     async def remove_deduplication(self, namespace: NamespaceName | str) -> None:
-        await self._delete(namespace, "deduplication")
+        await self.remove_policy(namespace, "deduplication_enabled")
 
     async def retention(self, namespace: NamespaceName | str) -> RetentionPolicies | None:
-        body = await self._get(namespace, "retention")
-        return None if body is None else RetentionPolicies.from_json(body)
+        policies: RetentionPolicies | None = await self.policy(namespace, "retention")
+        return policies
 
     async def set_retention(self, namespace: NamespaceName | str, policy: RetentionPolicies) -> None:
-        await self._post(namespace, "retention", policy.to_json())
+        await self.set_policy(namespace, "retention", policy)
 
     async def remove_retention(self, namespace: NamespaceName | str) -> None:
-        await self._delete(namespace, "retention")
+        await self.remove_policy(namespace, "retention")
 
     async def message_ttl(self, namespace: NamespaceName | str) -> int | None:
         """Seconds; 0 = messages do not expire."""
-        value = await self._get(namespace, "messageTTL")
-        return None if value is None else int(value)
+        seconds: int | None = await self.policy(namespace, "message_ttl_seconds")
+        return seconds
 
     async def set_message_ttl(self, namespace: NamespaceName | str, ttl_seconds: int) -> None:
-        await self._post(namespace, "messageTTL", ttl_seconds)
+        await self.set_policy(namespace, "message_ttl_seconds", ttl_seconds)
 
     async def remove_message_ttl(self, namespace: NamespaceName | str) -> None:
-        await self._delete(namespace, "messageTTL")
+        await self.remove_policy(namespace, "message_ttl_seconds")
 
     # Any single policy
 
@@ -305,10 +311,10 @@ class NamespacesAdmin:
 
     async def schema_compatibility_strategy(self, namespace: NamespaceName | str) -> str:
         """``UNDEFINED`` if the broker's strategy applies."""
-        return str(await self._get(namespace, "schemaCompatibilityStrategy"))
+        return str(await self.policy(namespace, "schema_compatibility_strategy"))
 
     async def set_schema_compatibility_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
-        await self._http.put(_path(namespace, "schemaCompatibilityStrategy"), strategy, kind="namespace")
+        await self.set_policy(namespace, "schema_compatibility_strategy", strategy)
 
     async def schema_auto_update_strategy(self, namespace: NamespaceName | str) -> str | None:
         """What older clusters know as compatibility, such as ``Full``; None if it was never set."""
@@ -325,7 +331,7 @@ class NamespacesAdmin:
         return bool(await self._http.get(_path(namespace, "schemaValidationEnforced"), kind="namespace", query=query))
 
     async def set_schema_validation_enforced(self, namespace: NamespaceName | str, enforced: bool) -> None:
-        await self._post(namespace, "schemaValidationEnforced", enforced)
+        await self.set_policy(namespace, "schema_validation_enforced", enforced)
 
     async def _get(self, namespace: NamespaceName | str, policy: str) -> Any:
         return await self._http.get(_path(namespace, policy), kind="namespace")

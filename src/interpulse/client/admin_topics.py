@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from interpulse.client.admin_messages import is_committed, is_marker, messages_in_answer
+from interpulse.client.admin_topic_policies import TopicPoliciesAdmin
 from interpulse.client.http import HttpSession
 from interpulse.client.messages import Message
 from interpulse.client.topic_requests import (
@@ -41,6 +42,7 @@ class TopicsAdmin:
 
     def __init__(self, http: HttpSession) -> None:
         self._http = http
+        self._policies = TopicPoliciesAdmin(http)
 
     # Lists
 
@@ -374,29 +376,27 @@ class TopicsAdmin:
         self, topic: TopicName | str, *, applied: bool = False
     ) -> InactiveTopicPolicies | None:
         """What is set for this topic; None if its namespace decides. ``applied`` asks for what is in force."""
-        body = await self._http.get(
-            topic_path(topic, "inactiveTopicPolicies"), kind="topic", query={"applied": applied}
-        )
-        return None if body is None else InactiveTopicPolicies.from_json(body)
+        policies: InactiveTopicPolicies | None = await self._policies.get(topic, "inactive_topics", applied=applied)
+        return policies
 
     async def set_inactive_topic_policies(self, topic: TopicName | str, policies: InactiveTopicPolicies) -> None:
-        await self._http.post(topic_path(topic, "inactiveTopicPolicies"), policies.to_json(), kind="topic")
+        await self._policies.set(topic, "inactive_topics", policies)
 
     async def remove_inactive_topic_policies(self, topic: TopicName | str) -> None:
-        await self._http.delete(topic_path(topic, "inactiveTopicPolicies"), kind="topic")
+        await self._policies.remove(topic, "inactive_topics")
 
     # Replication
 
     async def replication_clusters(self, topic: TopicName | str, *, applied: bool = False) -> Names | None:
         """The clusters set for this topic; None if the namespace decides. ``applied`` asks for those in force."""
-        answer = await self._http.get(topic_path(topic, "replication"), kind="topic", query={"applied": applied})
-        return None if answer is None else list(answer)
+        clusters: Names | None = await self._policies.get(topic, "replication_clusters", applied=applied)
+        return clusters
 
     async def set_replication_clusters(self, topic: TopicName | str, clusters: Iterable[str]) -> None:
-        await self._http.post(topic_path(topic, "replication"), list(clusters), kind="topic")
+        await self._policies.set(topic, "replication_clusters", clusters)
 
     async def remove_replication_clusters(self, topic: TopicName | str) -> None:
-        await self._http.delete(topic_path(topic, "replication"), kind="topic")
+        await self._policies.remove(topic, "replication_clusters")
 
     async def replication_status(self, topic: TopicName | str) -> Records:
         """How far each remote cluster is, and why it is held. Raises NotSupported if the broker is not ours."""

@@ -69,6 +69,7 @@ class TailCache:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._order: deque[LogTail] = deque()  # one mention per run, oldest first
+        self._forgotten = 0  # mentions of runs that are gone, about
 
     @property
     def bytes_held(self) -> int:
@@ -86,16 +87,22 @@ class TailCache:
             self._evict()
 
     def remove(self, tail: LogTail) -> None:
-        """Forget a log. Its mentions in the order find it empty later."""
+        """Forget a log. Its mentions in the order find it empty later, or go when they are most of all."""
         self._bytes -= sum(tail.costs)
+        self._forgotten += len(tail.runs)
         tail.runs.clear()
         tail.firsts.clear()
         tail.costs.clear()
+        if self._forgotten > len(self._order) // 2:
+            self._order = deque(each for each in self._order if each.runs)
+            self._forgotten = 0
 
     def _evict(self) -> None:
         tail = self._order.popleft()
         if tail.runs:
             self._bytes -= tail.pop_oldest()
+        else:
+            self._forgotten -= 1
 
 
 def within(entries: list[bytes], bytes_max: int, *, first_always: bool = True) -> list[bytes]:

@@ -71,3 +71,15 @@ def test_read_when_bounds_end_inside_runs_then_exactly_so_much() -> None:
     assert payloads(1, 100, 7) == 3
     assert payloads(0, 100, 1) == 1
     assert payloads(0, 100, 2) == 1
+
+
+def test_cache_when_logs_come_and_go_then_nothing_of_them_is_kept() -> None:
+    cache, staying = TailCache(10_000), LogTail()
+    cache.add(staying, Run(1, 0, [b"x"]), 1)
+    for number in range(1000):
+        tail = LogTail()
+        cache.add(tail, Run(2 + number, 0, [b"x"]), 1)
+        cache.remove(tail)
+    assert len(cache._order) < 5
+    cache.add(LogTail(), Run(2000, 0, [b"x" * 9_950]), 9_950)
+    assert staying.runs == [], "the oldest run still goes first"

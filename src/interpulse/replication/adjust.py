@@ -75,7 +75,8 @@ async def adjust(
     try:
         return await _finish(enabling, plan, local, connect, store)
     except PulsarError as error:  # here, where the clusters are stored; what was done there has to be told
-        return _refused(plan, f"The replication clusters could not be stored: {error}", error.http_status)
+        reason = f"The clusters could not be stored and put in force here: {error}; the command can be repeated"
+        return _refused(plan, reason, error.http_status)
 
 
 async def _finish(

@@ -40,6 +40,12 @@ def test_classes_when_named_then_avoid_empty_words(module: str) -> None:
     assert not [name for name in classes if name.endswith(EMPTY_ENDINGS)]
 
 
+def test_map_of_what_is_loaded_when_read_then_names_every_module() -> None:
+    room = "interpulse.broker.live"
+    there = {name.removeprefix(f"{room}.") for name in modules() if name.startswith(f"{room}.")}
+    assert set(re.findall(r"`(\w+)`", ast.get_docstring(modules()[room]) or "")) == there
+
+
 @pytest.mark.parametrize(
     "page", [p for p in tracked_files() if p.suffix == ".md"], ids=lambda p: str(p.relative_to(ROOT))
 )

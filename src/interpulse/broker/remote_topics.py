@@ -23,6 +23,7 @@ from interpulse.broker.cluster_links import ClusterLinks
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.obstacle_log import ObstacleLog
+from interpulse.broker.partition_records import stored_partitions
 from interpulse.broker.topic_policies import TopicPolicyRecords
 from interpulse.client.backoff import Backoff
 from interpulse.model.errors import PulsarError
@@ -235,8 +236,14 @@ class RemoteTopics:
             del self._away[pair.cluster]
 
     async def _remotes_of(self, topic: TopicName) -> tuple[str, ...]:
-        """System topics, such as the ``__change_events`` of another cluster, are compared and created as all others."""
-        if topic.is_transaction_internal or (await self._lifecycle.existence(topic)).kind is TopicKind.ABSENT:
+        """System topics, such as the ``__change_events`` of another cluster, are compared and created as all others.
+
+        Partitions that are left over from a topic are held under its name.
+        """
+        if topic.is_transaction_internal:
+            return ()
+        is_absent = (await self._lifecycle.existence(topic)).kind is TopicKind.ABSENT
+        if is_absent and not await stored_partitions(self._store, topic):
             return ()
         policies = await self._namespaces.find_policies(topic.namespace_name)
         if policies is None or policies.deleted:

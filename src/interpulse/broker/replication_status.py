@@ -193,7 +193,7 @@ class ReplicationStatus:
         for domain in (PERSISTENT, NON_PERSISTENT):
             bases.update(await self._lifecycle.list_partitioned(namespace, domain, include_system=True))
             single = await self._lifecycle.list_topics(namespace, domain, include_system=True)
-            bases.update(name for name in single if not name.is_partition)
+            bases.update(name.base for name in single)
         return sorted(bases, key=str)
 
     async def _reports(self, namespace: NamespaceName) -> _Reports:

@@ -26,7 +26,7 @@ from interpulse.model.errors import AlreadyExists, NotConnected, OperationTimeou
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.connect import connect
-from interpulse.storage.api import Put
+from interpulse.storage.api import Delete, Put
 from interpulse.storage.memory import MemoryMetadataStore
 
 X = TopicName.parse("x")
@@ -213,6 +213,20 @@ async def test_topic_that_exists_there_differently_is_held_and_nothing_is_change
     await until(lambda: house.is_ready(P))
 
 
+async def test_partitions_left_over_from_a_topic_are_held_and_not_created_there(house: House) -> None:
+    await house.store.commit([Put(keys.topic_record(P.partition(1)), b"{}")])
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.reason(P))
+    state = house.topics.state(P.partition(1), "west")
+    assert state is not None
+    assert (state.state, state.reason) == ("HELD", f"{P} does not exist on the source cluster")
+    assert "left-over partitions" in str(state.remedy)
+    await house.store.commit([Delete(keys.topic_record(P.partition(1)))])
+    await until(lambda: house.topics.state(P, "west") is None)
+    assert house.remotes["west"].created == []
+
+
 async def test_topic_when_creation_is_switched_off_then_waits_for_an_operator(house: House) -> None:
     house.creation_allowed = False
     await house.lifecycle.create_partitioned(P, 2)
@@ -393,7 +407,7 @@ async def test_topic_that_is_deleted_is_forgotten_and_not_deleted_there(house: H
     await house.topics.start()
     await until(lambda: house.remotes["west"].created)
     deletion = await house.lifecycle.plan_delete_partitioned(P)
-    await house.store.commit(deletion.changes)
+    await house.store.commit([*deletion.changes, Delete(keys.topic_record(P.partition(0)))])
     await until(lambda: house.topics.state(P, "west") is None)
     assert house.remotes["west"].shapes == {P: 1}
 

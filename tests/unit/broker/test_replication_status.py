@@ -17,7 +17,7 @@ from interpulse.broker.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
-from interpulse.storage.api import Delete
+from interpulse.storage.api import Delete, Put
 from interpulse.storage.memory import MemoryMetadataStore
 
 X = TopicName.parse("x")
@@ -161,6 +161,14 @@ async def test_records_of_topics_that_are_gone_do_not_gather_and_are_not_those_o
     assert [record["topic"] for record in json.loads(stored.value)] == [str(P.partition(0))]
     await house.lifecycle.create_plain(X)
     assert (await house.status.of_topic(X))[0]["state"] == "PROVISIONING"
+
+
+async def test_partitions_left_over_from_a_topic_are_shown_under_its_name(house: House) -> None:
+    await house.store.commit([Put(keys.topic_record(P.partition(1)), b"{}")])
+    house.remote = HELD
+    assert str(P) in [record["topic"] for record in await house.status.of_namespace(PUBLIC_DEFAULT)]
+    (record,) = await house.status.of_topic(P.partition(1))
+    assert (record["topic"], record["reason"]) == (str(P), "counts differ")
 
 
 async def test_topic_that_is_not_persistent_is_told_apart(house: House) -> None:

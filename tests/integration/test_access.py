@@ -122,6 +122,14 @@ def test_command_line_when_it_names_a_token_then_has_the_rights_of_its_role(brok
     assert "Don't have permission to administrate resources on this tenant" in printed
 
 
+def test_plan_of_replication_when_a_tenants_administrator_asks_then_is_made(broker: InProcessBroker) -> None:
+    (local,) = run(broker, "admin", "clusters", "list")[1].split()
+    command = ("namespaces", "set-clusters", "acme/app", "-c", local, "--preview")
+    assert run(broker, "acme-admin", *command) == (0, f"acme/app can be replicated to {local} as it is.\n")
+    code, printed = run(broker, "other-admin", *command)
+    assert (code, "on namespace [acme/app]" in printed) == (4, True), printed
+
+
 # --- calls
 
 

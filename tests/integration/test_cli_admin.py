@@ -7,6 +7,7 @@ import pytest
 
 from interpulse.testing import InProcessBroker
 from tests.cli_cluster import RECORD, STORIES, CliCluster, Story, cluster_story, schema_story
+from tests.cli_replication import replication_story
 
 
 @pytest.fixture
@@ -14,7 +15,7 @@ def cluster(pulsar_broker: InProcessBroker) -> CliCluster:
     return CliCluster(pulsar_broker.web_url, pulsar_broker.service_url)
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@pytest.mark.parametrize("story", [*STORIES, replication_story], ids=lambda story: story.__name__)
 def test_story_when_told_then_commands_agree(cluster: CliCluster, story: Story) -> None:
     story(cluster, "public/default")
 

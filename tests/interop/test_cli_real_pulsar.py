@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli_cluster import RECORD, STORIES, CliCluster, Story, cluster_story, schema_story
+from tests.cli_replication import replication_story
 from tests.interop.conftest import JavaCheck
 from tests.interop.real_pulsar import Address
 
@@ -26,7 +27,7 @@ def namespace(cluster: CliCluster) -> str:
     return name
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@pytest.mark.parametrize("story", [*STORIES, replication_story], ids=lambda story: story.__name__)
 def test_story_when_told_then_commands_agree(cluster: CliCluster, namespace: str, story: Story) -> None:
     story(cluster, namespace)
 

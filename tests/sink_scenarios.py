@@ -23,6 +23,7 @@ from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX
 from tests.client_scenarios import Cluster
 
 __all__ = [
+    "refuse_exactly_once_without_deduplication",
     "refuse_what_is_too_large_for_the_broker",
     "write_entries_only_to_topics_that_are_there",
     "write_entries_with_schemas_of_their_source",
@@ -146,3 +147,20 @@ async def refuse_what_is_too_large_for_the_broker(cluster: Cluster) -> None:
     write(cluster, {"value": [b"after"]}, topic=topic)
     sizes = [len(value or b"") for value, _ in await stored(cluster, topic)]
     assert sizes == [MESSAGE_BYTES_MAX + 5000, MESSAGE_BYTES_MAX + FRAME_OVERHEAD - 200, 5]
+
+
+async def refuse_exactly_once_without_deduplication(cluster: Cluster) -> None:
+    namespace = await prepared(cluster, {"there": []})
+    topic = f"persistent://{namespace}/there-partition-0"
+    lane = {"mode": "entry", "deliveryGuarantee": "exactly-once", "producerName": "lane", "replicatedFrom": "east"}
+    lane |= {"targetCluster": "west", "admin.url": cluster.web_url}
+    async with AdminClient(cluster.web_url) as admin:
+        await admin.namespaces.set_deduplication(namespace, False)
+        with pytest.raises(NotAllowed, match=f"{topic} does not de-duplicate.*set-deduplication {namespace} --enable"):
+            write(cluster, entries(topic, {}), **lane)
+        await admin.namespaces.set_deduplication(namespace, True)
+        await admin.topics.unload(TopicName.parse(topic))
+    with pytest.raises(TopicNotFound, match="absent"):
+        write(cluster, entries(f"persistent://{namespace}/absent", {}), **lane)
+    write(cluster, entries(topic, {}), **lane)
+    assert await stored(cluster, topic.removesuffix("-partition-0")) == [(RECORD, None)]

@@ -41,7 +41,8 @@ positions into the checkpoint. The cursor of `predefinedSubscription` follows wh
 messages before a stream has read them.
 
 `deliveryGuarantee=exactly-once` writes entries under a producer name of the lane's and with sequence ids made of the source
-position, so that a target that de-duplicates stores each one once. After every retry the target itself is read back: an entry
+position, so that a target that de-duplicates stores each one once; whether it does is asked at `admin.url` before a topic's
+first entry. After every retry the target itself is read back: an entry
 that the broker would drop as a repeat without holding it is an error, never lost in silence.
 
 """

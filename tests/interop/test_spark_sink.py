@@ -10,6 +10,7 @@ from interpulse.testing import InProcessBroker
 from tests.client_scenarios import Cluster
 from tests.interop.real_pulsar import Address
 from tests.sink_scenarios import (
+    refuse_exactly_once_without_deduplication,
     refuse_what_is_too_large_for_the_broker,
     write_entries_only_to_topics_that_are_there,
     write_entries_with_schemas_of_their_source,
@@ -24,5 +25,6 @@ async def test_sink_on_a_real_pulsar_that_wants_schemas(real_pulsar: Address, tm
     await write_messages_with_the_schema_of_their_topic(cluster)
     await write_entries_only_to_topics_that_are_there(cluster)
     await refuse_what_is_too_large_for_the_broker(cluster)
+    await refuse_exactly_once_without_deduplication(cluster)
     with InProcessBroker(tmp_path) as source:
         await write_entries_with_schemas_of_their_source(cluster, Cluster(source.service_url, source.web_url))

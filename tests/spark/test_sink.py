@@ -5,6 +5,7 @@ import pytest
 from interpulse.testing import InProcessBroker
 from tests.client_scenarios import Cluster
 from tests.sink_scenarios import (
+    refuse_exactly_once_without_deduplication,
     refuse_what_is_too_large_for_the_broker,
     write_entries_only_to_topics_that_are_there,
     write_entries_with_schemas_of_their_source,
@@ -32,3 +33,7 @@ async def test_entries_are_written_only_to_topics_that_are_there(cluster):
 
 async def test_what_is_too_large_is_refused_and_the_rest_goes_on(cluster):
     await refuse_what_is_too_large_for_the_broker(cluster)
+
+
+async def test_exactly_once_is_refused_where_nothing_de_duplicates(cluster):
+    await refuse_exactly_once_without_deduplication(cluster)

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from interpulse.client.sync import Client
+from interpulse.spark import register
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
 from interpulse.spark.session import make_active
 
@@ -57,6 +58,15 @@ def test_batch_read_with_a_schema_of_the_user(spark, client, options, topic):
     frame = spark.read.format("pulsar").schema("__key BINARY, value BINARY").options(**options).load()
     assert frame.columns == ["__key", "value"]
     assert values_of(frame) == list(range(5))
+
+
+def test_source_registered_by_hand_has_a_name_of_its_own_too(spark, client, options, topic):
+    publish(client, topic, range(3))
+    register(spark)
+    assert [values_of(spark.read.format(name).options(**options).load()) for name in ("interpulse", "pulsar")] == [
+        [0, 1, 2],
+        [0, 1, 2],
+    ]
 
 
 def test_batch_read_from_a_position_to_a_position(spark, client, options, topic):
@@ -154,6 +164,7 @@ def test_stream_write_exactly_once_continues_from_its_checkpoint(spark, broker, 
         writer = rows.writeStream.format("pulsar").option("service.url", broker.service_url).option("mode", "entry")
         writer = writer.option("deliveryGuarantee", "exactly-once").option("producerName", "copy")
         writer = writer.option("replicatedFrom", "east").option("targetCluster", "west")
+        writer = writer.option("admin.url", broker.web_url)
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         writer.trigger(availableNow=True).start().awaitTermination()
 

@@ -98,6 +98,7 @@ def lane_options(broker, state_path):
     return parse_write_options(
         {
             "service.url": broker.service_url,
+            "admin.url": broker.web_url,
             "mode": "entry",
             "deliveryGuarantee": "exactly-once",
             "producerName": "lane",

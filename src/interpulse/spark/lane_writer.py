@@ -78,8 +78,11 @@ class LaneSender(Protocol):
 class Target(Protocol):
     """The cluster written to."""
 
-    async def open_lane(self, topic: str, producer_name: str) -> LaneSender:
-        """Waits a while for another holder of the name to end; then raises ProducerBusy."""
+    async def open_lane(self, topic: str, producer_name: str, *, is_new: bool) -> LaneSender:
+        """Waits a while for another holder of the name to end; then raises ProducerBusy.
+
+        ``is_new``: nothing is known of the lane yet. Raises what speaks against writing there exactly once.
+        """
 
     async def read_back(self, topic: str, after: Position, producer_name: str) -> dict[int, Position]:
         """Sequence ids stored under a name behind a position, and where."""
@@ -229,7 +232,7 @@ class LaneWriter:
     async def _open(self, report: LaneReport, first: int) -> _OpenLane:
         topic = report.topic
         before = self._states.get(topic, UNTOUCHED)
-        sender = await self._target.open_lane(topic, self._producer_name)
+        sender = await self._target.open_lane(topic, self._producer_name, is_new=topic not in self._states)
         lane = _OpenLane(topic, sender, before, report)
         self._lanes[topic] = lane
         opening = decide_opening(before, sender.last_sequence_id, first)

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.spark.connection_options import access_as_options
+from interpulse.spark.options import OptionError
 from interpulse.spark.route import Emit, Route
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
 from interpulse.spark.session import make_active
@@ -74,11 +75,12 @@ class RouteQuery:
         try:
             self._query = await asyncio.to_thread(self._begin, spark)
         except Exception as error:  # noqa: BLE001 - whatever Spark raises is reported, and tried again
-            self._note_failure(str(error))
+            self._note_failure(f"{type(error).__name__}: {error}")
             return
         self._started_at = time.monotonic()
 
     def _begin(self, spark: SparkSession) -> StreamingQuery:
+        _check_session(spark)
         make_active(spark)
         rows = spark.readStream.format("pulsar").options(**source_options(self._route)).load()
         writer = rows.writeStream.format("pulsar").options(**sink_options(self._route))
@@ -124,6 +126,15 @@ class RouteQuery:
             await asyncio.to_thread(query.stop)
 
 
+def _check_session(spark: SparkSession) -> None:
+    """Under ``spark-submit`` the session is not ours."""
+    if spark.conf.get("spark.speculation", "false") == "true":
+        raise OptionError(
+            "spark.speculation=true: a second attempt would wait for the producer names of the one that lives; "
+            "set it to false"
+        )
+
+
 def source_options(route: Route) -> dict[str, str]:
     """How the stream reads from the source."""
     limits = route.config.limits
@@ -154,6 +165,7 @@ def sink_options(route: Route) -> dict[str, str]:
         "targetCluster": route.remote,
         "statePath": str(route.directory),
         "isolate": "true",
+        "assumeDeduplication": "true",  # seen to before a topic is listed
     }
     if route.config.copy_schemas:
         options["schemaSourceUrl"] = route.config.source.service_url

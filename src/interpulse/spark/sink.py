@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from interpulse.client.admin import AdminClient
 from interpulse.spark.lane_writer import LaneReport, LaneWriter
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.portal import portal, relaxed_collector, session_for
@@ -53,11 +54,15 @@ async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState]) -
         )
     if not options.exactly_once:
         return PublishingWriter(options, session, TargetSchemas(session, source))
+    admin = None
+    if options.admin_url is not None and not options.assume_deduplication:
+        admin = AdminClient(options.admin_url, credentials=options.access.credentials, tls=options.access.tls)
     target = BrokerTarget(
         session,
         window_bytes=options.max_pending_bytes,
         takeover_timeout_ms=options.takeover_timeout_ms,
         source=source,
+        admin=admin,
     )
     assert options.producer_name
     assert options.source_cluster
@@ -70,13 +75,14 @@ async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState]) -
         states=states,
         isolate=options.isolate,
     )
-    return _LaneRows(lanes, options.topic)
+    return _LaneRows(lanes, options.topic, admin)
 
 
 class _LaneRows:
     """Exactly once: rows of entry mode through lanes."""
 
-    def __init__(self, lanes: LaneWriter, topic: str | None) -> None:
+    def __init__(self, lanes: LaneWriter, topic: str | None, admin: AdminClient | None) -> None:
+        self._admin = admin
         self._lanes = lanes
         self._topic = topic
 
@@ -88,6 +94,8 @@ class _LaneRows:
 
     async def close(self) -> None:
         await self._lanes.close()
+        if self._admin is not None:
+            await self._admin.close()
 
 
 def _lane_written(report: LaneReport) -> TopicWritten:

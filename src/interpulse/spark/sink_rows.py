@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["OutgoingMessage", "build_messages", "check_write_schema", "entry_rows", "outgoing_messages"]
+
+log = logging.getLogger(__name__)
 
 _BINARY, _TEXT, _LONG, _INT, _TIME = BinaryType(), StringType(), LongType(), IntegerType(), TimestampType()
 _ENTRY_TYPES: Final[dict[str, tuple[Any, ...]]] = {
@@ -88,6 +91,8 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
             problems.append(f"column {name} is {kind.simpleString().upper()}, not {wanted}{_REMEDIES.get(name, '')}")
     if problems:
         raise OptionError("; ".join(problems))
+    if options.mode == "message" and (given := sorted(_READ_ONLY & set(types))):
+        log.warning("columns are not written, brokers give them anew: %s", ", ".join(given))
 
 
 def _same_type(kind: Any, allowed: Any) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
+from interpulse.client.admin import AdminClient
 from interpulse.client.entries import EntryReader
 from interpulse.client.entry_sender import EntrySender
 from interpulse.client.sending import Receipt
 from interpulse.client.session import Session
+from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.lanes import LaneState, starting_lane
 from interpulse.spark.target_schemas import TargetSchemas
+from interpulse.spark.target_topics import check_takes_entries, is_deduplicating
 from interpulse.wire.ids import signed
 
 __all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]
@@ -61,16 +64,26 @@ class BrokerTarget:
     """The target cluster of one task."""
 
     def __init__(
-        self, session: Session, *, window_bytes: int, takeover_timeout_ms: int, source: Session | None
+        self,
+        session: Session,
+        *,
+        window_bytes: int,
+        takeover_timeout_ms: int,
+        source: Session | None,
+        admin: AdminClient | None = None,
     ) -> None:
+        """``admin`` is asked whether topics de-duplicate; without one it is known that they do."""
+        self._admin = admin
         self._session = session
         self._window_bytes = window_bytes
         self._takeover_timeout_ms = takeover_timeout_ms
         self._schemas = TargetSchemas(session, source)
         self._producer_name: str | None = None
 
-    async def open_lane(self, topic: str, producer_name: str) -> SenderLane:
+    async def open_lane(self, topic: str, producer_name: str, *, is_new: bool) -> SenderLane:
         self._producer_name = producer_name
+        if is_new:
+            await check_takes_entries(self._session, topic)
         sender = EntrySender(
             self._session,
             TopicName.parse(topic),
@@ -81,6 +94,12 @@ class BrokerTarget:
             takeover_timeout_ms=self._takeover_timeout_ms,
         )
         await sender.open()
+        if is_new and self._admin is not None and not await is_deduplicating(self._admin, topic):
+            await sender.close()
+            raise NotAllowed(
+                f"{topic} does not de-duplicate, so nothing can be written there exactly once; switch it on: "
+                f"namespaces set-deduplication {sender.topic.namespace_name} --enable"
+            )
         return SenderLane(sender)
 
     async def read_back(self, topic: str, after: Position, producer_name: str) -> dict[int, Position]:

@@ -34,7 +34,7 @@ class WriteOptions:
         None,
         aliases=("adminUrl", "pulsar.admin.serviceUrl"),
         purpose=Purpose.WRITE,
-        text="REST URL; needed for `createTopics` and for the de-duplication check of exactly-once",
+        text="REST URL; exactly-once asks there whether the topics de-duplicate",
     )
     operation_timeout_ms: int = operation_timeout_option()
     access: Access = access_options()  # noqa: RUF009 - a dataclass field
@@ -133,6 +133,13 @@ class WriteOptions:
         text="exactly-once: a topic that the target refuses is put on hold and tried again, the others go on; needs a "
         "source with `topicsFile`, as in the replication job",
     )
+    assume_deduplication: bool = option(
+        "assumeDeduplication",
+        parse_flag,
+        False,
+        purpose=Purpose.WRITE,
+        text="exactly-once without `admin.url`: you know that the topics written to de-duplicate",
+    )
     takeover_timeout_ms: int = option(
         "producerTakeoverTimeoutMs",
         parse_whole,
@@ -153,6 +160,7 @@ def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.W
     guarantee = values.get("delivery_guarantee", "at-least-once")
     values["dedup"] = values.get("dedup") or ("position" if guarantee == "exactly-once" else "none")
     _check_guarantee(values, guarantee, problems)
+    _check_effect(values, problems)
     return build_options(WriteOptions, values, problems)
 
 
@@ -173,3 +181,32 @@ def _check_guarantee(values: Mapping[str, Any], guarantee: str, problems: list[s
         )
         if not values.get(key)
     )
+    if not values.get("admin_url") and not values.get("assume_deduplication"):
+        problems.append("dedup=position needs admin.url to see that topics de-duplicate, or assumeDeduplication=true")
+
+
+_ONLY_EXACTLY_ONCE = {
+    "admin_url": "admin.url",
+    "assume_deduplication": "assumeDeduplication",
+    "isolate": "isolate",
+    "source_cluster": "replicatedFrom",
+    "state_path": "statePath",
+    "takeover_timeout_ms": "producerTakeoverTimeoutMs",
+    "target_cluster": "targetCluster",
+}
+_ONLY_ENTRIES = {"schema_source_access": "access to schemaSource", "schema_source_url": "schemaSourceUrl"}
+_ONLY_MESSAGES = {
+    "batching_max_bytes": "batchingMaxBytes",
+    "batching_max_messages": "batchingMaxMessages",
+    "compression_type": "compressionType",
+}
+
+
+def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
+    """What would do nothing is refused: who gives it believes in something."""
+    idle: list[tuple[Mapping[str, str], str]] = []
+    if values["dedup"] != "position":
+        idle.append((_ONLY_EXACTLY_ONCE, "deliveryGuarantee=exactly-once"))
+    idle.append((_ONLY_MESSAGES, "mode=message") if values.get("mode") == "entry" else (_ONLY_ENTRIES, "mode=entry"))
+    for names, needed in idle:
+        problems.extend(f"{name} only counts with {needed}" for key, name in names.items() if key in values)

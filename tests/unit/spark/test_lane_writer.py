@@ -24,7 +24,7 @@ class FakeTarget:
         self.read_backs = 0
         self.versions = {}
 
-    async def open_lane(self, topic, producer_name):
+    async def open_lane(self, topic, producer_name, *, is_new):
         if topic in self.refused:
             raise self.refused[topic]
         return FakeSender(self, producer_name)

@@ -85,7 +85,7 @@ def test_selection_must_be_one_and_valid(extra, problem):
 def test_exactly_once_asks_for_what_it_needs():
     with pytest.raises(OptionError) as caught:
         parse_write_options({**URL, "deliveryGuarantee": "exactly-once"})
-    for part in ("mode=entry", "producerName", "replicatedFrom", "targetCluster"):
+    for part in ("mode=entry", "producerName", "replicatedFrom", "targetCluster", "assumeDeduplication=true"):
         assert part in str(caught.value)
 
 
@@ -93,6 +93,21 @@ def test_write_options_have_sober_defaults():
     options = parse_write_options({**URL, "topic": "x"})
     assert options.dedup == "none"
     assert not options.exactly_once
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"statePath": "p"}, "statePath only counts with deliveryGuarantee=exactly-once"),
+        ({"isolate": "true"}, "isolate only counts with deliveryGuarantee=exactly-once"),
+        ({"mode": "entry", "compressionType": "zstd"}, "compressionType only counts with mode=message"),
+        ({"schemaSourceUrl": "pulsar://b:1"}, "schemaSourceUrl only counts with mode=entry"),
+        ({"schemaSourceAuthToken": "t"}, "access to schemaSource only counts with mode=entry"),
+    ],
+)
+def test_write_options_that_would_do_nothing_are_refused(given, problem):
+    with pytest.raises(OptionError, match=problem):
+        parse_write_options({**URL, "topic": "x", **given})
 
 
 @pytest.mark.parametrize(

@@ -46,12 +46,12 @@ class Job:
         self.east, self.west = AdminClient(east.web_url), AdminClient(west.web_url)
         self.pipeline = self.selecting(BY_POLICIES)
 
-    def selecting(self, select: Selection) -> Pipeline:
+    def selecting(self, select: Selection, cursor: str = "pulsar.repl.west") -> Pipeline:
         """A pipeline; as in an earlier run what it wrote down is still there."""
         config = PipelineConfig(
             name="t", state=self.directory, source=self.clusters["east"], target=None, select=select, as_replicator=True
         )
-        return Pipeline(config, self.east, self.clusters["west"], None, lambda line: None, "pulsar.repl.west")
+        return Pipeline(config, self.east, self.clusters["west"], None, lambda line: None, cursor)
 
     async def turn(self, partitions: int) -> dict[str, Any]:
         """One look at everything; the record of the first partition."""

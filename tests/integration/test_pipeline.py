@@ -74,6 +74,15 @@ async def test_source_keeps_for_the_target_what_a_job_by_hand_copies(
     assert [[*(await job.east.topics.stats(name))["replication"]] for name in names] == [kept] * 3
 
 
+@pytest.mark.parametrize("select", [BY_HAND, BY_POLICIES], ids=["by-hand", "by-policies"])
+async def test_source_of_another_kind_keeps_topic_and_messages_before_spark_starts(job: Job, select: Selection) -> None:
+    """Without a subscription a Pulsar deletes a topic that nobody uses, whatever was published to it."""
+    job.pipeline = job.selecting(select, "interpulse.t")
+    await job.until(2, is_ready)
+    names = [str(TOPIC.partition(index)) for index in range(2)]
+    assert [[*(await job.east.topics.stats(name))["subscriptions"]] for name in names] == [["interpulse.t"]] * 2
+
+
 async def test_target_sees_that_its_topic_is_in_use_until_nobody_asks_for_it_any_more(job: Job) -> None:
     """Else it would be deleted as inactive between two micro-batches, with what was copied."""
     await job.until(2, is_ready)

@@ -169,8 +169,11 @@ class RouteTopics:
         return count, change
 
     async def _open_cursors(self, names: Sequence[str]) -> None:
-        """On a broker of ours, where no consumer opens a replication cursor; policies that list the cluster did it."""
-        if self._route.config.select.from_policies or not self._route.cursor.startswith("pulsar.repl."):
+        """At once and not when Spark has started: without it the source may delete the topic, or what comes meanwhile.
+
+        On a broker of ours no consumer opens a replication cursor; policies that list the cluster did it there.
+        """
+        if self._route.config.select.from_policies and self._route.cursor.startswith("pulsar.repl."):
             return
         start = None if self._route.config.start == "latest" and not self._is_under_way else MessageId(*EARLIEST)
         for name in names:

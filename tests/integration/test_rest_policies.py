@@ -10,6 +10,7 @@ from interpulse.model.messaging_policies import BacklogQuota, PublishRate
 from interpulse.model.names import TopicName
 from tests.integration.rest_broker import RestBroker
 from tests.integration.rest_client import call
+from tests.integration.two_clusters import done
 
 DEFAULT = "namespaces/public/default"
 
@@ -91,6 +92,30 @@ async def test_messaging_policies_are_in_force_when_the_call_returns(broker: Res
     assert loaded.settings.publish_rate == PublishRate(5)
     await call(broker.web_url, "POST", f"{topic}/backlogQuota", {"limitSize": 5, "policy": "producer_exception"})
     assert loaded.settings.backlog_quotas == {"destination_storage": BacklogQuota(5, -1, "producer_exception")}
+
+
+async def test_policies_for_all_clusters_count_where_the_topic_has_none_here(broker: RestBroker) -> None:
+    x = "persistent/public/default/x"
+    await done(broker, "PUT", x)
+    await done(broker, "POST", f"{x}/maxProducers?isGlobal=true", 5)
+    await done(broker, "POST", f"{x}/messageTTL?isGlobal=true&messageTTL=9")
+    quota = {"limitSize": 100, "limitTime": -1, "policy": "producer_exception"}
+    await done(broker, "POST", f"{x}/backlogQuota?backlogQuotaType=destination_storage&isGlobal=true", quota)
+    assert (await done(broker, "GET", f"{x}/maxProducers")).body == b""
+    assert (await done(broker, "GET", f"{x}/maxProducers?isGlobal=true")).json == 5
+    assert (await done(broker, "GET", f"{x}/maxProducers?applied=true")).json == 5
+    assert (await done(broker, "GET", f"{x}/backlogQuotaMap")).json == {}
+    topic = await broker.rooms.registry.open(TopicName.parse("x"))
+    assert (topic.settings.max_producers, topic.settings.message_ttl_seconds) == (5, 9)
+    await done(broker, "POST", f"{x}/maxProducers", 7)
+    assert topic.settings.max_producers == 7
+    found = await done(broker, "GET", "namespaces/public/default/replication/globalTopicPolicies")
+    assert found.json["persistent://public/default/x"]["maxProducerPerTopic"] == 5
+    await done(broker, "DELETE", f"{x}/maxProducers?isGlobal=true")
+    assert (await done(broker, "GET", f"{x}/maxProducers")).json == 7
+    await done(broker, "DELETE", f"{x}/policies")
+    assert (await done(broker, "GET", "namespaces/public/default/replication/globalTopicPolicies")).json == {}
+    assert topic.settings.max_producers == 0
 
 
 async def test_dynamic_rates_of_the_broker_count_where_nothing_else_is_said(broker: RestBroker) -> None:

@@ -82,6 +82,23 @@ async def test_topic_when_only_local_then_it_leaves_the_replication_of_its_names
     assert await cursors(east, "x") == ["pulsar.repl.west"]
 
 
+async def test_clusters_for_all_clusters_count_until_others_are_set_here(east: RestBroker, west: RestBroker) -> None:
+    refused = await call(east.web_url, "POST", f"{X}/replication?isGlobal=true", BOTH)
+    assert refused.status == 412  # the namespace is on one cluster
+    await done(east, "POST", "namespaces/demo/a/replication?skipCompareTopicPartitions=true", BOTH)
+    await done(east, "GET", f"{X}/stats")  # it is loaded
+    await done(east, "POST", f"{X}/replication?isGlobal=true", ["east"])
+    assert (await done(east, "GET", f"{X}/replication?isGlobal=true")).json == ["east"]
+    assert await stored(east, X) is None
+    assert (await done(east, "GET", f"{X}/replication?applied=true")).json == ["east"]
+    assert await cursors(east, "x") == []
+    await done(east, "POST", f"{X}/replication", BOTH)
+    assert await cursors(east, "x") == ["pulsar.repl.west"]
+    await done(east, "DELETE", f"{X}/replication")
+    await done(east, "DELETE", f"{X}/replication?isGlobal=true")
+    assert (await done(east, "GET", f"{X}/replication?applied=true")).json == BOTH
+
+
 async def test_partitioned_topic_when_absent_there_then_it_is_created_before_the_call_returns(
     east: RestBroker, west: RestBroker
 ) -> None:

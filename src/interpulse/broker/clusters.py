@@ -12,7 +12,7 @@ from interpulse.broker.commits import until_unchanged
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import AlreadyExists, ClusterNotFound, PreconditionFailed
 from interpulse.model.policies import NamespacePolicies
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topic_policies import TopicPolicyRecord
 from interpulse.rules.clusters import check_cluster_data, check_peers
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, scan_pages
 
@@ -132,6 +132,8 @@ class Clusters:
                     return f"namespace {namespace}"
         async for page in scan_pages(self._store, f"{keys.TOPIC_POLICIES}/", limit=_KEYS_PER_PAGE):
             for key, stored in page:
-                if name in (TopicPolicies.load(stored.value).replication_clusters or ()):
+                record = TopicPolicyRecord.load(stored.value)
+                levels = (record.here.replication_clusters, record.everywhere.replication_clusters)
+                if any(name in (clusters or ()) for clusters in levels):
                     return f"topic {keys.topic_of_topic_policies(key)}"
         return None

@@ -25,7 +25,8 @@ from interpulse.broker import keys
 from interpulse.broker.clock import Clock, SystemClock
 from interpulse.model.errors import PulsarError
 from interpulse.model.policies import NamespacePolicies
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topic_policies import TopicPolicyRecord
+from interpulse.rules.effective_policies import topic_level
 from interpulse.rules.replication import remote_clusters
 from interpulse.storage.api import MetadataStore, scan_pages
 
@@ -250,7 +251,7 @@ class ReplicationSupervisor:
                 wanted.update(remote_clusters(self._command.cluster, clusters))
         async for page in scan_pages(self._metadata, f"{keys.TOPIC_POLICIES}/", limit=_RECORDS_PER_PAGE):
             for _, stored in page:
-                own = TopicPolicies.load(stored.value).replication_clusters or ()
+                own = topic_level(TopicPolicyRecord.load(stored.value)).replication_clusters or ()
                 wanted.update(remote_clusters(self._command.cluster, own))
         return tuple(sorted(wanted & registered))
 

@@ -11,6 +11,7 @@ from interpulse.broker.clusters import Clusters
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.growth import Remotes
 from interpulse.broker.lifecycle import TopicLifecycle
+from interpulse.broker.namespaces import Namespaces
 from interpulse.broker.tenants import Tenants
 from interpulse.broker.topic_policies import TopicPolicyRecords
 from interpulse.model.changes import CreatePartitionedMetadata
@@ -18,7 +19,11 @@ from interpulse.model.errors import PreconditionFailed, RemoteClusterUnavailable
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.provisioning import ProvisioningStep, plan_topic
-from interpulse.rules.replication import check_topic_replication_clusters
+from interpulse.rules.replication import (
+    check_global_topic_clusters,
+    check_topic_replication_clusters,
+    remote_clusters,
+)
 
 __all__ = ["TopicClusters", "TopicCursors"]
 
@@ -42,6 +47,7 @@ class TopicClusters:
         self,
         clusters: Clusters,
         tenants: Tenants,
+        namespaces: Namespaces,
         records: TopicPolicyRecords,
         lifecycle: TopicLifecycle,
         remotes: Remotes,
@@ -50,36 +56,45 @@ class TopicClusters:
     ) -> None:
         self._clusters = clusters
         self._tenants = tenants
+        self._namespaces = namespaces
         self._records = records
         self._lifecycle = lifecycle
         self._remotes = remotes
         self._cursors = cursors
         self._config = config
 
-    async def set(self, name: TopicName, requested: Iterable[str]) -> None:
+    async def set(self, name: TopicName, requested: Iterable[str], *, everywhere: bool = False) -> None:
         """Replicate the topic to these clusters from the moment this returns.
+
+        With ``everywhere`` that is said for all clusters of the namespace, and one may be told that it is left out; on
+        this cluster it counts where nothing else is set here.
 
         A partitioned topic is there on every one of them then. Raises PreconditionFailed if it has another shape there,
         and RemoteClusterUnavailable; nothing is stored when anything is refused.
         """
-        await self._records.find_of_existing(name)
+        await self._records.record_of_existing(name)
         local, wanted = self._config().cluster_name, tuple(sorted(set(requested)))
+        if everywhere:
+            check_global_topic_clusters(wanted, await self._namespaces.get_policies(name.namespace_name))
         check_topic_replication_clusters(
             name,
             wanted,
-            local_cluster=local,
+            needed=None if everywhere else local,
             registered=await self._clusters.known(wanted),
             tenant=await self._tenants.get(name.tenant),
         )
-        remotes = [each for each in wanted if each != local]
-        await asyncio.gather(*(self._bring(name, each) for each in remotes))
-        await self._records.update(name, lambda policies: policies.changed(replication_clusters=wanted))
+        await asyncio.gather(*(self._bring(name, each) for each in remote_clusters(local, wanted)))
+        await self._records.update(
+            name, lambda policies: policies.changed(replication_clusters=wanted), everywhere=everywhere
+        )
         await self._cursors.follow_topic(name)
 
-    async def clear(self, name: TopicName) -> None:
-        """Let the namespace decide again."""
-        await self._records.find_of_existing(name)
-        await self._records.update(name, lambda policies: policies.changed(replication_clusters=None))
+    async def clear(self, name: TopicName, *, everywhere: bool = False) -> None:
+        """Let what is set for all clusters decide again, or the namespace."""
+        await self._records.record_of_existing(name)
+        await self._records.update(
+            name, lambda policies: policies.changed(replication_clusters=None), everywhere=everywhere
+        )
         await self._cursors.follow_topic(name)
 
     async def _bring(self, name: TopicName, cluster: str) -> None:

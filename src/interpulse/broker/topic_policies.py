@@ -9,19 +9,24 @@ from interpulse.broker.commits import until_unchanged
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.model.errors import PreconditionFailed, TopicNotFound
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.model.topics import TopicKind
+from interpulse.rules.effective_policies import topic_level
 from interpulse.storage.api import Delete, MetadataStore, Put
 
 __all__ = ["TopicPolicyRecords", "stored_policies"]
 
-_NOTHING_SET = TopicPolicies()
+_NOTHING_SET = TopicPolicyRecord()
 
 
 async def stored_policies(store: MetadataStore, name: TopicName) -> TopicPolicies:
-    """What is set for the topic, or for the one it is a partition of."""
+    """What the topic says for itself, or the one it is a partition of."""
+    return topic_level(await _stored_record(store, name))
+
+
+async def _stored_record(store: MetadataStore, name: TopicName) -> TopicPolicyRecord:
     stored = await store.get(keys.topic_policies(name))
-    return TopicPolicies.load(stored.value) if stored else _NOTHING_SET
+    return TopicPolicyRecord.load(stored.value) if stored else _NOTHING_SET
 
 
 class TopicPolicyRecords:
@@ -32,35 +37,48 @@ class TopicPolicyRecords:
         self._lifecycle = lifecycle
 
     async def find(self, name: TopicName) -> TopicPolicies:
-        """What is set for the topic, or for the one it is a partition of."""
+        """What the topic says for itself, or the one it is a partition of."""
         return await stored_policies(self._store, name)
 
     async def replication_clusters(self, namespace: NamespaceName) -> dict[TopicName, tuple[str, ...]]:
         """The persistent topics of a namespace that have replication clusters of their own."""
+        clusters = {
+            name: topic_level(record).replication_clusters for name, record in (await self._all(namespace)).items()
+        }
+        return {name: each for name, each in clusters.items() if each}
+
+    async def set_everywhere(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicies]:
+        """The persistent topics of a namespace with policies for all their clusters, and these."""
+        found = {name: record.everywhere for name, record in (await self._all(namespace)).items()}
+        return {name: each for name, each in found.items() if each.to_json()}
+
+    async def _all(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicyRecord]:
         parent = keys.all_topic_policies(namespace, PERSISTENT)
         paths = [f"{parent}/{name}" for name in await self._store.children(parent)]
         found = (await self._store.get_many(paths)).items()
-        policies = {keys.topic_of_topic_policies(path): TopicPolicies.load(stored.value) for path, stored in found}
-        return {name: each.replication_clusters for name, each in policies.items() if each.replication_clusters}
+        return {keys.topic_of_topic_policies(path): TopicPolicyRecord.load(stored.value) for path, stored in found}
 
-    async def find_of_existing(self, name: TopicName) -> TopicPolicies:
-        """As `find`; raises PreconditionFailed for a partition, and TopicNotFound."""
+    async def record_of_existing(self, name: TopicName) -> TopicPolicyRecord:
+        """What is set for the topic; raises PreconditionFailed for a partition, and TopicNotFound."""
         await self._check(name)
-        return await self.find(name)
+        return await _stored_record(self._store, name)
 
-    async def update(self, name: TopicName, change: Callable[[TopicPolicies], TopicPolicies]) -> None:
-        """Store what ``change`` makes of the policies; it may be called again if somebody else was faster.
+    async def update(
+        self, name: TopicName, change: Callable[[TopicPolicies], TopicPolicies], *, everywhere: bool = False
+    ) -> None:
+        """Store what ``change`` makes of the policies of this cluster, or of those for all clusters.
 
-        Raises PreconditionFailed for a partition, and TopicNotFound; then nothing is stored.
+        It may be called again if somebody else was faster. Raises PreconditionFailed for a partition, and
+        TopicNotFound; then nothing is stored.
         """
         key, owners = keys.topic_policies(name), (keys.partitioned_topic(name), keys.topic_record(name))
 
         async def attempt() -> None:
             found = await self._store.get_many([key, *owners])
             await self._check(name)
-            policies = TopicPolicies.load(found[key].value) if key in found else _NOTHING_SET
-            changed = change(policies)
-            if changed != policies:
+            record = TopicPolicyRecord.load(found[key].value) if key in found else _NOTHING_SET
+            changed = record.changed(change(record.level(everywhere=everywhere)), everywhere=everywhere)
+            if changed != record:
                 update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
                 expect: dict[str, int | None] = {each: found[each].version for each in owners if each in found}
                 expect |= await self._lifecycle.guard(name)

@@ -99,9 +99,7 @@ _OF_THE_GROUP: Final = (
 
 _topic = click.argument("target", metavar="TOPIC", type=TOPIC)
 _applied = click.option("-ap", "--applied", is_flag=True, help="What is in force, namespace and broker included.")
-_everywhere = click.option(
-    "-g", "--global", "everywhere", is_flag=True, help="For all clusters of the topic; not offered by our broker."
-)
+_everywhere = click.option("-g", "--global", "everywhere", is_flag=True, help="For all clusters of the topic at once.")
 
 
 def _calls(*options: Any) -> Calls:

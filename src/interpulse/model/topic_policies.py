@@ -31,9 +31,10 @@ from interpulse.model.policy_fields import (
     write_fields,
 )
 
-__all__ = ["TopicPolicies"]
+__all__ = ["TopicPolicies", "TopicPolicyRecord"]
 
 _CLUSTERS: Final = "replicationClusters"
+_GLOBAL: Final = "global"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +89,38 @@ class TopicPolicies:
             other={key: value for key, value in body.items() if key not in understood and value is not None},
         )
 
+    def changed(self, **values: Any) -> TopicPolicies:
+        """A copy with some policies replaced; None takes one away."""
+        return replace(self, **values)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPolicyRecord:
+    """What is set for one topic: on this cluster alone, and for all its clusters at once (``isGlobal``)."""
+
+    here: TopicPolicies = field(default_factory=TopicPolicies)
+    everywhere: TopicPolicies = field(default_factory=TopicPolicies)
+
+    def level(self, *, everywhere: bool) -> TopicPolicies:
+        return self.everywhere if everywhere else self.here
+
+    def changed(self, policies: TopicPolicies, *, everywhere: bool) -> TopicPolicyRecord:
+        """A copy with one level replaced."""
+        return replace(self, everywhere=policies) if everywhere else replace(self, here=policies)
+
+    def to_json(self) -> dict[str, Any]:
+        """What is set; empty if nothing is."""
+        everywhere = self.everywhere.to_json()
+        return self.here.to_json() | ({_GLOBAL: everywhere} if everywhere else {})
+
     def dump(self) -> bytes:
         return json.dumps(self.to_json()).encode()
 
     @classmethod
-    def load(cls, raw: bytes) -> TopicPolicies:
-        return cls.from_json(json.loads(raw))
-
-    def changed(self, **values: Any) -> TopicPolicies:
-        """A copy with some policies replaced; None takes one away."""
-        return replace(self, **values)
+    def load(cls, raw: bytes) -> TopicPolicyRecord:
+        body = json.loads(raw)
+        everywhere = TopicPolicies.from_json(body.pop(_GLOBAL, {}))
+        return cls(TopicPolicies.from_json(body), everywhere)
 
 
 _FIELDS: Final = (

@@ -1,21 +1,22 @@
 """What is in force for one topic: its own policy, else its namespace's, else the broker's.
 
-The three levels are brought into one form first, that of a topic's own policies. Each policy replaces the one of the
-level above as a whole; a value that means "no limit" is one too. Quotas of the backlog are looked at type by type.
+Its own is the one set on this cluster, else the one set for all its clusters. The levels are brought into one form
+first, that of a topic's own policies. Each policy replaces the one of the level above as a whole; a value that means
+"no limit" is one too. Quotas of the backlog are looked at type by type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
 from interpulse.model.messaging_policies import BacklogQuota
 from interpulse.model.policies import NamespacePolicies
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.rules.policies import effective_schema_strategy
 
-__all__ = ["effective_policies", "namespace_level"]
+__all__ = ["effective_policies", "namespace_level", "topic_level"]
 
 _NOTHING_SET: Final = TopicPolicies()
 _SAME_NAMES: Final = (
@@ -36,6 +37,13 @@ _SAME_NAMES: Final = (
     "subscription_types_enabled",
     "auto_subscription_creation_allowed",
 )
+
+
+def topic_level(record: TopicPolicyRecord) -> TopicPolicies:
+    """What a topic says for itself: on this cluster, else on all its clusters."""
+    if record.everywhere == _NOTHING_SET:
+        return record.here
+    return _joined((record.here, record.everywhere), other=record.here.other)
 
 
 def namespace_level(policies: NamespacePolicies | None, *, cluster: str) -> TopicPolicies:
@@ -61,22 +69,27 @@ def effective_policies(topic: TopicPolicies, namespace: TopicPolicies, broker: T
     demands nobody below can waive.
     """
     levels = (topic, namespace, broker)
+    joined = _joined(levels)
+    return joined.changed(
+        backlog_quotas=joined.backlog_quotas or {},
+        subscription_types_enabled=next(
+            (level.subscription_types_enabled for level in levels if level.subscription_types_enabled), None
+        ),
+        schema_validation_enforced=bool(joined.schema_validation_enforced or broker.schema_validation_enforced),
+    )
+
+
+def _joined(levels: Sequence[TopicPolicies], *, other: Mapping[str, Any] | None = None) -> TopicPolicies:
+    """Each policy from the first level that sets it."""
     values = {each.name: _first(each.name, levels) for each in fields(TopicPolicies) if each.name != "other"}
-    values["backlog_quotas"] = _quotas(levels)
-    values["subscription_types_enabled"] = next(
-        (level.subscription_types_enabled for level in levels if level.subscription_types_enabled), None
-    )
-    values["schema_validation_enforced"] = bool(
-        values["schema_validation_enforced"] or broker.schema_validation_enforced
-    )
-    return TopicPolicies(**values)
+    return TopicPolicies(**values | {"backlog_quotas": _quotas(levels) or None}, other=other or {})
 
 
-def _first(name: str, levels: tuple[TopicPolicies, ...]) -> Any:
+def _first(name: str, levels: Sequence[TopicPolicies]) -> Any:
     return next((value for level in levels if (value := getattr(level, name)) is not None), None)
 
 
-def _quotas(levels: tuple[TopicPolicies, ...]) -> Mapping[str, BacklogQuota]:
+def _quotas(levels: Sequence[TopicPolicies]) -> Mapping[str, BacklogQuota]:
     quotas: dict[str, BacklogQuota] = {}
     for level in reversed(levels):
         quotas |= level.backlog_quotas or {}

@@ -20,6 +20,7 @@ from interpulse.model.topic_policies import TopicPolicies
 
 __all__ = [
     "check_allowed_clusters",
+    "check_global_topic_clusters",
     "check_namespace_left_by_others",
     "check_new_namespace_clusters",
     "check_replication_clusters",
@@ -97,23 +98,41 @@ def check_topic_replication_clusters(
     topic: TopicName,
     requested: Collection[str],
     *,
-    local_cluster: str,
+    needed: str | None,
     registered: Mapping[str, ClusterData],
     tenant: TenantInfo,
 ) -> None:
     """Refuse a list of replication clusters of one topic; the first failing check decides, in Pulsar's order.
 
-    The allowed clusters of the namespace do not count here, as in Pulsar.
+    ``needed`` is the local cluster, unless the list is for all clusters. The allowed clusters of the namespace do not
+    count here, as in Pulsar.
     """
     if not requested:
         raise PreconditionFailed("ClusterIds should not be null or empty")
-    if local_cluster not in requested:
+    if needed is not None and needed not in requested:
         raise PreconditionFailed(
-            f"Can not remove local cluster from the local topic-level replication clusters policy; add {local_cluster}"
+            f"Can not remove local cluster from the local topic-level replication clusters policy; add {needed}"
         )
     _check_registered(requested, registered)
     _check_peers(requested, registered)
     check_tenant_clusters(topic.tenant, requested, tenant)
+
+
+def check_global_topic_clusters(requested: Collection[str], policies: NamespacePolicies) -> None:
+    """Refuse a list for all clusters of a topic where it would not get to them (topic-lifecycle 7.5)."""
+    if not requested:
+        raise PreconditionFailed("ClusterIds should not be null or empty")
+    if len(policies.replication_clusters) < 2:
+        raise PreconditionFailed(
+            "Please do not use the global topic level policy when namespace-level replication is not enabled, because "
+            "the global level policy relies on namespace-level replication"
+        )
+    strangers = sorted(set(requested) - set(policies.replication_clusters))
+    if strangers:
+        raise PreconditionFailed(
+            f"Global policies of topics get only to the replication clusters of the namespace "
+            f"({', '.join(policies.replication_clusters)}), and {', '.join(strangers)} is not one of them"
+        )
 
 
 def check_allowed_clusters(

@@ -19,7 +19,7 @@ from interpulse.model.errors import (
     PreconditionFailed,
 )
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
 
@@ -71,7 +71,7 @@ async def test_cluster_when_a_namespace_is_on_it_then_stays(house: House) -> Non
 async def test_cluster_when_a_topic_is_on_it_then_stays(house: House) -> None:
     topic = TopicName.parse("x y")
     policies = TopicPolicies(replication_clusters=("east", "west"))
-    await house.store.commit([Put(keys.topic_policies(topic), policies.dump())])
+    await house.store.commit([Put(keys.topic_policies(topic), TopicPolicyRecord(policies).dump())])
     with pytest.raises(PreconditionFailed, match="used by topic persistent://public/default/x y"):
         await house.clusters.delete("west")
 

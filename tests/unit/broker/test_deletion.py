@@ -16,7 +16,7 @@ from interpulse.model.names import NON_PERSISTENT, PUBLIC_DEFAULT, NamespaceName
 from interpulse.model.permissions import Permissions
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import CommitConflict, Put
 from tests.durability.lifecycle_room import MortalStore, Room, disorder, named
@@ -128,7 +128,9 @@ async def test_replicated_topics_go_by_force_only(room: Room) -> None:
     here, both = (room.namespaces.local_cluster,), (room.namespaces.local_cluster, "west")
     await room.namespaces.update_policies(TRIAL, lambda policies: policies.changed(replication_clusters=both))
     own, orphan = TopicPolicies(replication_clusters=here), X.partition(1)
-    await room.store.commit([Put(keys.topic_policies(Y), own.dump()), Put(keys.topic_record(orphan), b"{}")])
+    await room.store.commit(
+        [Put(keys.topic_policies(Y), TopicPolicyRecord(own).dump()), Put(keys.topic_record(orphan), b"{}")]
+    )
     for name, delete in ((X, room.deletion.partitioned_topic), (X.partition(0), room.deletion.topic)):
         with pytest.raises(Unprocessable, match=r"Delete forbidden topic is replicated on clusters \[west\]"):
             await delete(name, force=False)

@@ -11,7 +11,7 @@ from interpulse.broker import keys
 from interpulse.broker.replication import JobCommand, JobState, ReplicationSupervisor, records_without_job
 from interpulse.model.names import TopicName
 from interpulse.model.policies import NamespacePolicies
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete, Put
 from interpulse.storage.memory import MemoryMetadataStore
 
@@ -100,7 +100,9 @@ async def test_job_when_a_policy_asks_then_runs_and_its_progress_is_seen(store, 
 async def test_job_when_only_a_topic_asks_then_runs(store, supervise):
     supervisor = await supervise(WAIT_FOR_PARENT)
     own = TopicPolicies(replication_clusters=("east", "west"))
-    await store.commit([Put(keys.topic_policies(TopicName.parse("persistent://t/ns/x")), own.dump())])
+    await store.commit(
+        [Put(keys.topic_policies(TopicName.parse("persistent://t/ns/x")), TopicPolicyRecord(own).dump())]
+    )
     await until(lambda: supervisor.view.remotes == ("west",))
 
 

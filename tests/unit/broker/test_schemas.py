@@ -13,7 +13,7 @@ from interpulse.model.errors import IncompatibleSchema, NamespaceNotFound, Schem
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
@@ -57,7 +57,7 @@ class House:
         self.namespace.policies = NamespacePolicies().changed(**values)
 
     async def topic_policies(self, policies: TopicPolicies) -> None:
-        await self.store.commit([Put(keys.topic_policies(TOPIC), policies.dump())])
+        await self.store.commit([Put(keys.topic_policies(TOPIC), TopicPolicyRecord(policies).dump())])
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import PreconditionFailed, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.policies import InactiveTopicPolicies
-from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete
 from interpulse.storage.memory import MemoryMetadataStore
 
@@ -68,8 +68,24 @@ async def test_policy_when_there_is_no_such_topic_then_is_refused_and_not_stored
     with pytest.raises(refusal, match=str(name)):
         await room.set(name, INACTIVE)
     with pytest.raises(refusal, match=str(name)):
-        await room.records.find_of_existing(name)
+        await room.records.record_of_existing(name)
     assert await room.store.children("/admin/topic-policies") == []
+
+
+async def test_policies_of_this_cluster_and_of_all_are_kept_apart_and_joined_for_who_asks_what_counts(
+    room: Room,
+) -> None:
+    await room.lifecycle.create_plain(X)
+    await room.records.update(X, lambda old: old.changed(max_producers=5, max_consumers=6), everywhere=True)
+    await room.records.update(X, lambda old: old.changed(max_producers=1))
+    again = Room(room.store)
+    for_all = TopicPolicies(max_producers=5, max_consumers=6)
+    assert await again.records.record_of_existing(X) == TopicPolicyRecord(TopicPolicies(max_producers=1), for_all)
+    assert await again.records.find(X) == TopicPolicies(max_producers=1, max_consumers=6)
+    assert await again.records.set_everywhere(X.namespace_name) == {X: for_all}
+    await room.records.update(X, lambda old: TopicPolicies(), everywhere=True)
+    assert await again.records.set_everywhere(X.namespace_name) == {}
+    assert await again.records.find(X) == TopicPolicies(max_producers=1)
 
 
 async def test_policies_when_changed_at_the_same_time_then_none_is_lost(room: Room) -> None:

@@ -15,8 +15,8 @@ from interpulse.model.messaging_policies import (
     SubscribeRate,
 )
 from interpulse.model.policies import InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
-from interpulse.model.topic_policies import TopicPolicies
-from interpulse.rules.effective_policies import effective_policies, namespace_level
+from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.rules.effective_policies import effective_policies, namespace_level, topic_level
 
 NOTHING = TopicPolicies()
 
@@ -47,6 +47,24 @@ LEVELS: list[tuple[str, Any, Any, Any]] = [
 ]
 OF_TOPICS_ONLY = {"max_message_size", "other"}
 READ_DIFFERENTLY = {"backlog_quotas", "schema_validation_enforced"}
+
+
+@pytest.mark.parametrize(("name", "everywhere", "here"), [(row[0], row[2], row[3]) for row in LEVELS])
+def test_policy_for_all_clusters_counts_where_a_topic_has_none_here(name: str, everywhere: Any, here: Any) -> None:
+    for_all = TopicPolicies(**{name: everywhere})
+    assert getattr(topic_level(TopicPolicyRecord(everywhere=for_all)), name) == everywhere
+    assert getattr(topic_level(TopicPolicyRecord(TopicPolicies(**{name: here}), for_all)), name) == here
+
+
+def test_quotas_for_all_clusters_count_type_by_type_and_unknown_policies_only_here() -> None:
+    size, age, other = BacklogQuota(1, -1, "x"), BacklogQuota(-1, 1, "x"), BacklogQuota(2, -1, "x")
+    record = TopicPolicyRecord(
+        TopicPolicies(backlog_quotas={"destination_storage": size}, other={"a": 1}),
+        TopicPolicies(backlog_quotas={"destination_storage": other, "message_age": age}, other={"b": 1}),
+    )
+    joined = topic_level(record)
+    assert joined.backlog_quotas == {"destination_storage": size, "message_age": age}
+    assert joined.other == {"a": 1}
 
 
 def test_levels_when_listed_then_every_policy_of_a_topic_is_covered() -> None:

@@ -7,12 +7,13 @@ from contextlib import nullcontext
 import pytest
 
 from interpulse.model.clusters import ClusterData, TenantInfo
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import PreconditionFailed, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topic_policies import TopicPolicies
 from interpulse.rules.replication import (
     check_allowed_clusters,
+    check_global_topic_clusters,
     check_new_namespace_clusters,
     check_replication_clusters,
     check_topic_replication_clusters,
@@ -137,13 +138,38 @@ TOPIC = TopicName.parse("demo/a/x")
 )
 def test_clusters_of_a_topic_that_are_refused(requested: tuple[str, ...], tenant: TenantInfo, status: int) -> None:
     with pytest.raises(PulsarError) as refusal:
-        check_topic_replication_clusters(TOPIC, requested, local_cluster="east", registered=KNOWN, tenant=tenant)
+        check_topic_replication_clusters(TOPIC, requested, needed="east", registered=KNOWN, tenant=tenant)
     assert refusal.value.http_status == status
 
 
 def test_clusters_of_a_topic_that_may_be_set() -> None:
     for requested in (("east",), ("east", "west")):
-        check_topic_replication_clusters(TOPIC, requested, local_cluster="east", registered=KNOWN, tenant=TENANT)
+        check_topic_replication_clusters(TOPIC, requested, needed="east", registered=KNOWN, tenant=TENANT)
+
+
+def test_clusters_of_a_topic_for_all_clusters_need_not_have_the_local_one() -> None:
+    check_topic_replication_clusters(TOPIC, ("west",), needed=None, registered=KNOWN, tenant=TENANT)
+
+
+@pytest.mark.parametrize(
+    ("requested", "namespace", "refused"),
+    [
+        pytest.param((), ("east", "west"), "null or empty", id="empty"),
+        pytest.param(("east",), ("east",), "namespace-level replication is not enabled", id="namespace-on-one-cluster"),
+        pytest.param(("east", "north"), ("east", "west"), "north is not one of them", id="not-of-the-namespace"),
+        pytest.param(("west",), ("east", "west"), None, id="not-here"),
+        pytest.param(("east", "west"), ("east", "west"), None, id="all"),
+    ],
+)
+def test_clusters_of_a_topic_for_all_clusters(
+    requested: tuple[str, ...], namespace: tuple[str, ...], refused: str | None
+) -> None:
+    policies = NamespacePolicies(replication_clusters=namespace)
+    if refused is None:
+        check_global_topic_clusters(requested, policies)
+    else:
+        with pytest.raises(PreconditionFailed, match=refused):
+            check_global_topic_clusters(requested, policies)
 
 
 @pytest.mark.parametrize(

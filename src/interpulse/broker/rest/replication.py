@@ -25,6 +25,13 @@ async def get_topics_with_clusters(call: Call) -> Answer:
     return answer_json({str(topic): sorted(own[topic]) for topic in sorted(own, key=str)})
 
 
+async def get_global_policies(call: Call) -> Answer:
+    """What a replication job carries to the other clusters."""
+    await call.rooms.namespaces.get_policies(call.namespace)
+    found = await call.rooms.topic_policies.set_everywhere(call.namespace)
+    return answer_json({str(topic): found[topic].to_json() for topic in sorted(found, key=str)})
+
+
 async def report_status(call: Call) -> Answer:
     records = call.json()
     if not isinstance(records, list):
@@ -39,6 +46,7 @@ _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/replication/sta
 ROUTES: Final = (
     Route("GET", _NAMESPACE, get_namespace_status),
     Route("GET", "/admin/v2/namespaces/{tenant}/{namespace}/replication/topics", get_topics_with_clusters),
+    Route("GET", "/admin/v2/namespaces/{tenant}/{namespace}/replication/globalTopicPolicies", get_global_policies),
     Route("POST", _NAMESPACE, report_status),
     Route("GET", _TOPIC, get_topic_status),
     Route("POST", _TOPIC, report_status),

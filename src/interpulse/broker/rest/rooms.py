@@ -122,7 +122,9 @@ def build_rest_rooms(
         inactive_topics=InactiveTopics(registry, deletion, lambda: dynamic.config),
         topic_policies=records,
         replication_clusters=ReplicationClusters(clusters, tenants, namespaces, cursors, comparison),
-        topic_clusters=TopicClusters(clusters, tenants, records, lifecycle, remotes, cursors, lambda: dynamic.config),
+        topic_clusters=TopicClusters(
+            clusters, tenants, namespaces, records, lifecycle, remotes, cursors, lambda: dynamic.config
+        ),
         links=links,
         remote_topics=remote_topics,
         replication_status=ReplicationStatus(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
-from interpulse.broker.rest.topic_policies import refuse_global
+from interpulse.rules.effective_policies import topic_level
 from interpulse.rules.replication import effective_replication_clusters
 
 __all__ = ["ROUTES"]
@@ -13,23 +13,21 @@ __all__ = ["ROUTES"]
 
 async def get_clusters(call: Call) -> Answer:
     """What is set for the topic, or with ``applied`` what is in force."""
-    stored = await call.rooms.topic_policies.find_of_existing(call.topic)
+    record = await call.rooms.topic_policies.record_of_existing(call.topic)
     if call.flag("applied"):
         namespace = await call.rooms.namespaces.get_policies(call.topic.namespace_name)
-        return answer_json(sorted(effective_replication_clusters(stored, namespace)))
-    own = None if call.flag("isGlobal") else stored.replication_clusters
+        return answer_json(sorted(effective_replication_clusters(topic_level(record), namespace)))
+    own = record.level(everywhere=call.flag("isGlobal")).replication_clusters
     return answer_json(None if own is None else sorted(own))
 
 
 async def set_clusters(call: Call) -> Answer:
-    refuse_global(call)
-    await call.rooms.topic_clusters.set(call.topic, call.strings())
+    await call.rooms.topic_clusters.set(call.topic, call.strings(), everywhere=call.flag("isGlobal"))
     return DONE
 
 
 async def remove_clusters(call: Call) -> Answer:
-    refuse_global(call)
-    await call.rooms.topic_clusters.clear(call.topic)
+    await call.rooms.topic_clusters.clear(call.topic, everywhere=call.flag("isGlobal"))
     return DONE
 
 

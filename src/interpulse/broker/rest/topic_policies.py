@@ -20,11 +20,10 @@ from interpulse.broker.rest.policy_bodies import (
     subscription_types,
 )
 from interpulse.broker.topic_settings import policies_in_force
-from interpulse.model.errors import NotImplementedYet
 from interpulse.model.numbers import INT_MAX, LONG_MAX
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topic_policies import TopicPolicies
-from interpulse.rules.effective_policies import effective_policies, namespace_level
+from interpulse.rules.effective_policies import effective_policies, namespace_level, topic_level
 from interpulse.rules.policy_checks import (
     check_backlog_quota,
     check_delayed_delivery,
@@ -35,7 +34,7 @@ from interpulse.rules.policy_checks import (
     check_subscribe_rate,
 )
 
-__all__ = ["ROUTES", "refuse_global"]
+__all__ = ["ROUTES"]
 
 _REMEDY: Final = "Please increase retention quota and retry"
 _RETENTION_TOO_SMALL: Final = f"Retention Quota must exceed configured backlog quota for topic. {_REMEDY}"
@@ -54,15 +53,8 @@ class _Policy:
 
     method: str = "POST"
     removable: bool = True
-
-
-def refuse_global(call: Call) -> None:
-    """A policy for all clusters at once cannot be set here; raises NotImplementedYet."""
-    if call.flag("isGlobal"):
-        raise NotImplementedYet(
-            "A global topic policy would have to be carried to the other clusters, which this broker does not do; "
-            "leave isGlobal out, and set the policy on each cluster"
-        )
+    has_levels: bool = True
+    """It can be set for all clusters of the topic (``isGlobal``)."""
 
 
 def _record(path: str, attribute: str, parse: Callable[[Call], Any]) -> _Policy:
@@ -116,27 +108,36 @@ _POLICIES: Final = (
         auto_subscription_creation,
         lambda allowed: None if allowed is None else {"allowAutoSubscriptionCreation": allowed},
     ),
-    _Policy("schemaCompatibilityStrategy", "schema_compatibility_strategy", strategy, method="PUT"),
+    _Policy("schemaCompatibilityStrategy", "schema_compatibility_strategy", strategy, method="PUT", has_levels=False),
     _Policy(
-        "schemaValidationEnforced", "schema_validation_enforced", lambda call: call.boolean(), bool, removable=False
+        "schemaValidationEnforced",
+        "schema_validation_enforced",
+        lambda call: call.boolean(),
+        bool,
+        removable=False,
+        has_levels=False,
     ),
 )
 
 
 def _shower(policy: _Policy) -> Handler:
     async def show(call: Call) -> Answer:
-        return answer_json(policy.show(getattr(await _policies(call), policy.attribute)))
+        found = await _policies(call, has_levels=policy.has_levels)
+        return answer_json(policy.show(getattr(found, policy.attribute)))
 
     return show
 
 
-async def _policies(call: Call) -> TopicPolicies:
+async def _policies(call: Call, *, has_levels: bool = True) -> TopicPolicies:
     """What is set for the topic, or with ``applied`` what is in force."""
-    stored = await call.rooms.topic_policies.find_of_existing(call.topic)
-    if call.flag("applied"):
-        namespace = await call.rooms.namespaces.get_policies(call.topic.namespace_name)
-        return policies_in_force(stored, namespace, call.rooms.dynamic.config)
-    return TopicPolicies() if call.flag("isGlobal") else stored
+    record = await call.rooms.topic_policies.record_of_existing(call.topic)
+    everywhere = call.flag("isGlobal") and has_levels
+    if not call.flag("applied"):
+        return record.level(everywhere=everywhere)
+    namespace = await call.rooms.namespaces.get_policies(call.topic.namespace_name)
+    return policies_in_force(
+        record.everywhere if everywhere else topic_level(record), namespace, call.rooms.dynamic.config
+    )
 
 
 def _setter(policy: _Policy) -> Handler:
@@ -154,15 +155,22 @@ def _clearer(policy: _Policy) -> Handler:
 
 
 async def _replace(call: Call, policy: _Policy, value: Any) -> Answer:
-    return await _change(call, lambda policies: policies.changed(**{policy.attribute: value}), _RETENTION_TOO_SMALL)
+    everywhere = call.flag("isGlobal") and policy.has_levels
+    return await _change(
+        call,
+        lambda policies: policies.changed(**{policy.attribute: value}),
+        _RETENTION_TOO_SMALL,
+        everywhere=everywhere,
+    )
 
 
-async def _change(call: Call, change: Callable[[TopicPolicies], TopicPolicies], refusal: str) -> Answer:
+async def _change(
+    call: Call, change: Callable[[TopicPolicies], TopicPolicies], refusal: str, *, everywhere: bool
+) -> Answer:
     """Store what ``change`` makes of the policies; when the call returns it is in force in the loaded topic too.
 
     ``refusal`` is what is said if quotas of the backlog and retention do not fit together afterwards.
     """
-    refuse_global(call)
     name = call.topic
     namespace = await call.rooms.namespaces.find_policies(name.namespace_name)
 
@@ -172,7 +180,7 @@ async def _change(call: Call, change: Callable[[TopicPolicies], TopicPolicies], 
             _check_fit(changed, namespace, call.rooms.namespaces.local_cluster, refusal)
         return changed
 
-    await call.rooms.topic_policies.update(name, checked)
+    await call.rooms.topic_policies.update(name, checked, everywhere=everywhere)
     await call.rooms.registry.policies_changed(name.namespace_name, name.base)
     return DONE
 
@@ -204,14 +212,15 @@ async def _with_quotas(call: Call, quotas: Mapping[str, Any]) -> Answer:
         joined = {**(policies.backlog_quotas or {}), **quotas}
         return policies.changed(backlog_quotas={kind: quota for kind, quota in joined.items() if quota} or None)
 
-    return await _change(call, change, _QUOTA_TOO_LARGE)
+    return await _change(call, change, _QUOTA_TOO_LARGE, everywhere=call.flag("isGlobal"))
 
 
 async def remove_all(call: Call) -> Answer:
-    """Take away whatever is set for the topic, its replication clusters included."""
-    refuse_global(call)
-    await call.rooms.topic_clusters.clear(call.topic)
-    return await _change(call, lambda policies: TopicPolicies(), _RETENTION_TOO_SMALL)
+    """Take away whatever is set for the topic, on both levels, its replication clusters included."""
+    for everywhere in (False, True):
+        await call.rooms.topic_clusters.clear(call.topic, everywhere=everywhere)
+        await _change(call, lambda policies: TopicPolicies(), _RETENTION_TOO_SMALL, everywhere=everywhere)
+    return DONE
 
 
 _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"

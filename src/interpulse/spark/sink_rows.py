@@ -66,7 +66,7 @@ _READ_ONLY: Final = frozenset(
 
 
 _REMEDIES: Final = {
-    "value": ": cast it, or make one of several columns, for example with to_json(struct(*))",
+    "value": ": cast one column to it, or make it of several, for example with to_json(struct(*))",
     "__topic": ": set the option topic, or say in this column where each row goes",
 }
 

@@ -18,7 +18,7 @@ from interpulse.spark.option_values import (
     parse_web_url,
     parse_whole,
 )
-from interpulse.spark.options import Purpose, build_options, option, read_values
+from interpulse.spark.options import OptionError, Purpose, build_options, option, read_values
 
 __all__ = ["WriteOptions", "parse_write_options"]
 
@@ -159,6 +159,8 @@ def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.W
     values = read_values(WriteOptions, mapping, purpose, problems)
     guarantee = values.get("delivery_guarantee", "at-least-once")
     values["dedup"] = values.get("dedup") or ("position" if guarantee == "exactly-once" else "none")
+    if values["dedup"] == "position" and purpose == Purpose.BATCH_WRITE:
+        raise OptionError("exactly-once is for streams: a batch write has no checkpoint to continue from")
     _check_guarantee(values, guarantee, problems)
     _check_effect(values, problems)
     return build_options(WriteOptions, values, problems)
@@ -170,10 +172,11 @@ def _check_guarantee(values: Mapping[str, Any], guarantee: str, problems: list[s
         problems.append("deliveryGuarantee=exactly-once excludes dedup=none")
     if dedup != "position":
         return
+    asked = "deliveryGuarantee=exactly-once" if guarantee == "exactly-once" else "dedup=position"
     if values.get("mode") != "entry":
-        problems.append("dedup=position needs mode=entry")
+        problems.append(f"{asked} needs mode=entry")
     problems.extend(
-        f"dedup=position needs {name}"
+        f"{asked} needs {name}"
         for name, key in (
             ("producerName", "producer_name"),
             ("replicatedFrom", "source_cluster"),
@@ -182,7 +185,7 @@ def _check_guarantee(values: Mapping[str, Any], guarantee: str, problems: list[s
         if not values.get(key)
     )
     if not values.get("admin_url") and not values.get("assume_deduplication"):
-        problems.append("dedup=position needs admin.url to see that topics de-duplicate, or assumeDeduplication=true")
+        problems.append(f"{asked} needs admin.url to see that topics de-duplicate, or assumeDeduplication=true")
 
 
 _ONLY_EXACTLY_ONCE = {

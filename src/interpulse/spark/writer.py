@@ -58,8 +58,6 @@ class PulsarBatchWriter(DataSourceArrowWriter):
     """Appends rows to topics; at least once."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
-        if options.exactly_once:
-            raise OptionError("dedup=position is for streams: a batch write has no checkpoint to continue from")
         self._options = options
         _check_columns(options, schema)
 

@@ -89,6 +89,11 @@ def test_exactly_once_asks_for_what_it_needs():
         assert part in str(caught.value)
 
 
+def test_exactly_once_is_not_for_batches():
+    with pytest.raises(OptionError, match=r"^exactly-once is for streams"):
+        parse_write_options({**URL, "deliveryGuarantee": "exactly-once"}, Purpose.BATCH_WRITE)
+
+
 def test_write_options_have_sober_defaults():
     options = parse_write_options({**URL, "topic": "x"})
     assert options.dedup == "none"

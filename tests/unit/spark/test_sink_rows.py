@@ -35,7 +35,7 @@ def test_columns_of_a_read_are_accepted_back_with_a_warning(caplog):
     [
         ({}, {"value": BinaryType()}, "column __topic is missing: set the option topic"),
         ({"topic": "t"}, {"__key": BinaryType()}, "column value is missing: .*to_json"),
-        ({"topic": "t"}, {"value": LongType()}, "column value is BIGINT, not BINARY or STRING: cast it"),
+        ({"topic": "t"}, {"value": LongType()}, "column value is BIGINT, not BINARY or STRING: cast one"),
         ({"topic": "t"}, {"value": BinaryType(), "colour": StringType()}, "columns colour are not understood"),
         ({"topic": "t", "mode": "entry"}, {"__metadata": BinaryType()}, "column __entryId is missing"),
     ],

@@ -7,9 +7,12 @@ import math
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from interpulse.model.clusters import ClusterData, TenantInfo
+from interpulse.model.messaging_policies import BacklogQuota
 from interpulse.spark.pipeline_config import Selection
 from interpulse.testing import InProcessBroker
 from tests.pipeline_turns import BY_HAND, BY_POLICIES, TOPIC, Job, avro, is_ready, schemas_come_while_they_are_wanted
@@ -18,7 +21,7 @@ from tests.pipeline_turns import BY_HAND, BY_POLICIES, TOPIC, Job, avro, is_read
 @pytest.fixture
 async def job(tmp_path: Path) -> AsyncIterator[Job]:
     with (
-        InProcessBroker(tmp_path / "east", {"clusterName": "east"}) as east,
+        InProcessBroker(tmp_path / "east", {"clusterName": "east", "replicationJob": "external"}) as east,
         InProcessBroker(tmp_path / "west", {"clusterName": "west", "allowAutoTopicCreation": "false"}) as west,
     ):
         job = Job(tmp_path / "job", east, west)
@@ -81,6 +84,49 @@ async def test_source_of_another_kind_keeps_topic_and_messages_before_spark_star
     await job.until(2, is_ready)
     names = [str(TOPIC.partition(index)) for index in range(2)]
     assert [[*(await job.east.topics.stats(name))["subscriptions"]] for name in names] == [["interpulse.t"]] * 2
+
+
+async def test_policies_for_all_clusters_are_carried_when_they_change_and_no_others(job: Job) -> None:
+    here, there = job.east.topic_policies, job.west.topic_policies
+
+    async def set_there(name: str) -> Any:
+        return await there.get(TOPIC, name, everywhere=True)
+
+    await here.set(TOPIC, "max_producers", 5, everywhere=True)
+    await here.set(TOPIC, "max_consumers", 6, everywhere=True)
+    await here.set(TOPIC, "max_unacked_per_consumer", 7)
+    await here.set_backlog_quota(
+        TOPIC, BacklogQuota(-1, 9, "consumer_backlog_eviction"), "message_age", everywhere=True
+    )
+    await job.until(2, is_ready)
+    assert (await set_there("max_producers"), await set_there("max_consumers")) == (5, 6)
+    assert await there.get(TOPIC, "max_unacked_per_consumer") is None
+    assert list(await there.backlog_quotas(TOPIC, everywhere=True)) == ["message_age"]
+
+    await there.set(TOPIC, "max_consumers", 60, everywhere=True)
+    await here.remove(TOPIC, "max_producers", everywhere=True)
+    await here.remove_backlog_quota(TOPIC, "message_age", everywhere=True)
+    await job.pipeline.stop()
+    job.pipeline = job.selecting(BY_POLICIES)
+    await job.until(2, is_ready)
+    assert (await set_there("max_producers"), await set_there("max_consumers")) == (None, 60)
+    assert await there.backlog_quotas(TOPIC, everywhere=True) == {}
+
+    await job.west.topics.delete_partitioned(TOPIC, force=True)
+    await job.until(2, lambda record: "absent" in str(record["provisioned"]))
+    assert await set_there("max_consumers") == 6
+
+
+async def test_policy_for_all_clusters_that_the_target_refuses_is_told_and_the_topic_goes_on(job: Job) -> None:
+    names = ["east", "west"]
+    await job.east.clusters.create("west", ClusterData(service_url=job.clusters["west"].admin_url))
+    await job.east.tenants.update("public", TenantInfo(allowed_clusters=tuple(names)))
+    await job.east.namespaces.set_replication_clusters(TOPIC.namespace_name, names, partitions_compared=False)
+    await job.east.topic_policies.set(TOPIC, "replication_clusters", names, everywhere=True)
+    record = await job.until(2, lambda record: "not carried" in str(record["reason"]))
+    assert "namespace-level replication is not enabled" in record["reason"]
+    assert record["state"] == "PROVISIONING"  # Spark is not there; nothing else is wrong
+    assert record["remedy"]
 
 
 async def test_target_sees_that_its_topic_is_in_use_until_nobody_asks_for_it_any_more(job: Job) -> None:

@@ -43,6 +43,10 @@ class Route:
         return self.directory / "topics.json"
 
     @property
+    def policies_file(self) -> Path:
+        return self.directory / "policies.json"
+
+    @property
     def files(self) -> LaneFiles:
         return LaneFiles(str(self.directory))
 

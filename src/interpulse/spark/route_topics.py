@@ -26,6 +26,7 @@ from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.provision import TopicProvisioner, copy_schemas, obstacle_of, topic_shape
+from interpulse.spark.global_policies import GlobalPolicies
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.route import Emit, Route
 from interpulse.spark.selection import partitions_of
@@ -74,6 +75,7 @@ class RouteTopics:
         self._listed = ""
         self._is_under_way = False
         self._presence = TargetPresence(route.lane_name)
+        self._policies = GlobalPolicies(source, route.policies_file)
         self._target_admin: AdminClient | None = None
         self._target_session: Session | None = None
 
@@ -119,6 +121,8 @@ class RouteTopics:
 
         await asyncio.gather(*(prepare(topic) for topic in due))
         self._list_topics()
+        if self._route.config.select.from_policies:
+            await self._carry_policies()
 
     def _is_due(self, topic: TopicName, count: int, now: float) -> bool:
         state = self.states.get(topic)
@@ -152,6 +156,7 @@ class RouteTopics:
         )
         self.states[topic] = ready if before.is_ready else replace(ready, since_ms=_now_ms())
         if provisioned is not None:
+            self._policies.forget(topic)
             self._emit(
                 {"event": "provisioned", "cluster": self._route.remote, "topic": str(topic), "what": provisioned}
             )
@@ -167,6 +172,19 @@ class RouteTopics:
         if not before.is_ready:
             await check_deduplicating(self._admin, partitions_of(topic, count))
         return count, change
+
+    async def _carry_policies(self) -> None:
+        """Messages go on without; what a topic was refused stands in its status until it is not any more."""
+        ready = {topic: state for topic, state in self.states.items() if state.is_ready}
+        refused = await self._policies.carry(ready, self._admin)
+        for topic, state in ready.items():
+            problem = refused.get(topic)
+            obstacle = None if problem is None else obstacle_of(self._route.remote, problem)
+            self.states[topic] = replace(
+                state,
+                reason=obstacle and f"its policies for all clusters are not carried: {obstacle.reason}",
+                remedy=obstacle and obstacle.remedy,
+            )
 
     async def _open_cursors(self, names: Sequence[str]) -> None:
         """At once and not when Spark has started: without it the source may delete the topic, or what comes meanwhile.

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from interpulse.model.errors import AuthenticationError
+
 __all__ = ["Credentials"]
 
 _TOKEN_NAMES = frozenset({"token", "AuthenticationToken"})
@@ -78,7 +80,7 @@ class Credentials:
         return _certificate_and_key(self.source) if self.method == "tls" and self.source else None
 
     def secret(self) -> str:
-        """The secret as it is now. Raises ValueError if its file or environment variable cannot be read."""
+        """The secret as it is now. Raises AuthenticationError if its file or environment variable cannot be read."""
         if self.method == "basic":
             return self.source
         if self.method == "tls":
@@ -143,12 +145,13 @@ def _read_token_file(source: str) -> str:
     path = Path(urlsplit(source).path)
     try:
         return path.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ValueError(f"the token file {path} cannot be read: {error.strerror}") from error
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise AuthenticationError(f"the token file {path} cannot be read: {reason}") from error
 
 
 def _read_environment(name: str) -> str:
     value = os.environ.get(name)
     if value is None:
-        raise ValueError(f"the environment variable {name}, which should hold the token, is not set")
+        raise AuthenticationError(f"the environment variable {name}, which should hold the token, is not set")
     return value.strip()

@@ -22,7 +22,6 @@ from interpulse.client.tls import TlsOptions
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
     AlreadyClosed,
-    AuthenticationError,
     NotConnected,
     OperationTimeout,
     UnknownError,
@@ -197,7 +196,7 @@ class HttpSession(AsyncCloses):
         headers = {"Accept": JSON}
         if payload is not None or method in ("PUT", "POST"):
             headers["Content-Type"] = content_type
-        authorization = self._authorization()
+        authorization = None if self._credentials is None else self._credentials.http_header()
         if authorization is not None:
             headers["Authorization"] = authorization
         session, context = self._open(), self._ssl(url)
@@ -233,12 +232,6 @@ class HttpSession(AsyncCloses):
         refusal = self._tls.refusal(_root(url), error.__cause__)
         if refusal is not None:
             raise refusal from error
-
-    def _authorization(self) -> str | None:
-        try:
-            return None if self._credentials is None else self._credentials.http_header()
-        except ValueError as error:
-            raise AuthenticationError(str(error)) from error
 
     def _open(self) -> aiohttp.ClientSession:
         if self._closed:

@@ -52,9 +52,14 @@ def plan_topic(base: TopicName, local: Existence, remote: Existence, *, may_crea
 
 def _way_out(base: TopicName, local: Existence, remote: Existence) -> str:
     if local.kind is not TopicKind.PARTITIONED or remote.kind is not TopicKind.PARTITIONED:
-        return "delete the one that is wrong"
+        return f"delete the one that is wrong ({_deletion(base, local)}, here; {_deletion(base, remote)}, there)"
     where, count = ("there", local.partitions) if remote.partitions < local.partitions else ("here", remote.partitions)
     return f"expand the smaller one (topics update-partitioned-topic {base} -p {count}, {where})"
+
+
+def _deletion(base: TopicName, existence: Existence) -> str:
+    verb = "delete-partitioned-topic" if existence.kind is TopicKind.PARTITIONED else "delete"
+    return f"topics {verb} {base}"
 
 
 def _create(local: Existence) -> Provisioning:

@@ -26,6 +26,9 @@ async def print_plan(config: PipelineConfig) -> int:
         if not selected:
             print("nothing is selected: no policy names another registered cluster")  # noqa: T201 - the command's output
         for remote, selection in selected.items():
+            if selection.address is None:
+                print(f"to {remote}: nothing. {selection.problem}")  # noqa: T201 - as above
+                continue
             print(f"to {remote} ({shown_address(selection.address.service_url)}), start = {config.start}")  # noqa: T201 - as above
             async with selection.address.admin() as target:
                 for topic, count in selection.topics.items():

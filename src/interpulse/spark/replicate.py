@@ -14,14 +14,17 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.admin import AdminClient
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import AuthorizationError, NotFound, PulsarError
+from interpulse.spark.left_out import LeftOut
 from interpulse.spark.pipeline import Pipeline
-from interpulse.spark.pipeline_config import PipelineConfig
+from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.progress import BatchProgress
 from interpulse.spark.selection import RemoteSelection, select
 from interpulse.spark.session import start_session
@@ -55,6 +58,7 @@ class ReplicationJob:
         self._updates: dict[str, asyncio.Task[None]] = {}
         """What is under way, by remote cluster: its pipeline is left alone until then."""
         self._spark: SparkSession | None = None
+        self._left_out: dict[str, LeftOut] = {}
         self._source_error = ""
 
     async def run(self) -> int:
@@ -143,6 +147,7 @@ class ReplicationJob:
         Each by itself: a cluster that does not answer is waited for by no other, nor by the next turn.
         """
         selected = await select(self._config, admin)
+        self._note_left_out(selected)
         for remote in [name for name in self._pipelines if name not in selected and name not in self._updates]:
             _emit({"event": "stopped", "cluster": remote, "reason": "no policy asks for it"})
             await self._pipelines.pop(remote).retire()
@@ -152,8 +157,10 @@ class ReplicationJob:
             known = self._pipelines.get(remote)
             if known is not None and known.route.target != selection.address:
                 await self._pipelines.pop(remote).stop()  # the cluster has moved; the checkpoint stays good
+            if selection.address is None:
+                continue
             if remote not in self._pipelines:
-                self._pipelines[remote] = await self._new_pipeline(admin, selection)
+                self._pipelines[remote] = await self._new_pipeline(admin, selection.address)
             self._updates[remote] = asyncio.create_task(self._pipelines[remote].update(selection.topics))
         if self._updates:
             await asyncio.wait(self._updates.values(), timeout=_TURN_S)
@@ -161,11 +168,21 @@ class ReplicationJob:
         for update in ended:
             update.result()
 
-    async def _new_pipeline(self, admin: AdminClient, selection: RemoteSelection) -> Pipeline:
-        remote = selection.address.cluster
-        _emit({"event": "pipeline", "cluster": remote, "target": shown_address(selection.address.service_url)})
-        cursor = await cursor_name(admin, self._config, remote)
-        return Pipeline(self._config, admin, selection.address, self._spark, _emit, cursor)
+    async def _new_pipeline(self, admin: AdminClient, target: ClusterAddress) -> Pipeline:
+        _emit({"event": "pipeline", "cluster": target.cluster, "target": shown_address(target.service_url)})
+        cursor = await cursor_name(admin, self._config, target.cluster)
+        return Pipeline(self._config, admin, target, self._spark, _emit, cursor)
+
+    def _note_left_out(self, selected: Mapping[str, RemoteSelection]) -> None:
+        """Clusters whose records cannot be used: told once, and in the status of every topic."""
+        before, self._left_out = self._left_out, {}
+        for remote, selection in selected.items():
+            if selection.address is None:
+                known = before.get(remote)
+                if known is None or known.problem != selection.problem:
+                    _emit({"event": "error", "cluster": remote, "error": selection.problem})
+                    known = LeftOut(remote, selection.problem, since_ms=time.time_ns() // 1_000_000)
+                self._left_out[remote] = replace(known, topics=selection.topics)
 
     async def _report_status(self, admin: AdminClient) -> None:
         """Post what is known to the source's admin door, if it keeps such records."""
@@ -179,7 +196,9 @@ class ReplicationJob:
         while True:
             for pipeline in list(self._pipelines.values()):
                 await pipeline.refresh_backlog()
-                for namespace, records in pipeline.records().items():
+            reporters: dict[str, Pipeline | LeftOut] = {**self._left_out, **self._pipelines}
+            for reporter in reporters.values():
+                for namespace, records in reporter.records().items():
                     try:
                         await admin.namespaces.report_replication_status(namespace, records)
                     except PulsarError as error:

@@ -28,10 +28,14 @@ Answer = TypeVar("Answer")
 
 @dataclass
 class RemoteSelection:
-    """What goes to one cluster: base topics with their partition counts (0 = not partitioned)."""
+    """What goes to one cluster: base topics with their partition counts (0 = not partitioned).
 
-    address: ClusterAddress
+    Without an address nothing goes there, and ``problem`` says what is wrong with the record of the cluster.
+    """
+
+    address: ClusterAddress | None
     topics: dict[TopicName, int] = field(default_factory=dict)
+    problem: str = ""
 
 
 def partitions_of(topic: TopicName, count: int) -> list[str]:
@@ -58,10 +62,14 @@ async def _by_policies(config: PipelineConfig, admin: AdminClient) -> dict[str, 
     for namespace, policies in (await _namespaces(admin)).items():
         for remote, topics in (await _remotes_of_topics(config, admin, namespace, policies)).items():
             if remote not in selected:
-                address = await _address(config, admin, remote)
-                if address is None:
+                try:
+                    address = await _address(config, admin, remote)
+                except NotFound:  # policies may name a cluster that is not registered yet
                     continue
-                selected[remote] = RemoteSelection(address)
+                except RemoteClusterUnavailable as problem:
+                    selected[remote] = RemoteSelection(None, problem=str(problem))
+                else:
+                    selected[remote] = RemoteSelection(address)
             selected[remote].topics |= topics
     return selected
 
@@ -113,14 +121,14 @@ def _is_wanted(config: PipelineConfig, remote: str) -> bool:
     return config.target is None or config.target.cluster == remote
 
 
-async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> ClusterAddress | None:
-    """The cluster record's URLs and credentials; None while it is not registered, or its record cannot be used."""
+async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> ClusterAddress:
+    """The cluster record's URLs and credentials.
+
+    Raises NotFound while it is not registered, RemoteClusterUnavailable if its record cannot be used.
+    """
     if config.target is not None:
         return config.target
-    try:
-        data: ClusterData = await admin.clusters.get(remote)
-    except NotFound:
-        return None
+    data: ClusterData = await admin.clusters.get(remote)
     try:
         credentials = credentials_of(remote, data)
         if credentials is not None and credentials.method == "basic":
@@ -140,9 +148,8 @@ async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> C
             key_file=tls.key_path,
             listener_name=data.listener_name or None,
         )
-    except (RemoteClusterUnavailable, ValueError) as problem:
-        log.error("cluster left out cluster=%s reason=%s", remote, problem)
-        return None
+    except ValueError as problem:
+        raise RemoteClusterUnavailable(f"Cluster {remote}: {problem}") from problem
 
 
 async def _namespaces(admin: AdminClient) -> Mapping[NamespaceName, NamespacePolicies]:

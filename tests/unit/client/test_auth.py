@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from interpulse.client.auth import Credentials
+from interpulse.model.errors import AuthenticationError
 
 TOKEN_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 TLS_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
@@ -28,7 +29,7 @@ def test_token_file_when_renewed_then_is_read_again(tmp_path: Path) -> None:
 
 
 def test_token_file_when_missing_then_names_it(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="nowhere cannot be read: No such file"):
+    with pytest.raises(AuthenticationError, match="nowhere cannot be read: No such file"):
         Credentials.token(f"file:{tmp_path}/nowhere").secret()
 
 
@@ -36,7 +37,7 @@ def test_token_in_environment_when_set_then_is_used(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MY_TOKEN", "abc")
     assert Credentials.token("env:MY_TOKEN").secret() == "abc"
     monkeypatch.delenv("MY_TOKEN")
-    with pytest.raises(ValueError, match="MY_TOKEN"):
+    with pytest.raises(AuthenticationError, match="MY_TOKEN"):
         Credentials.token("env:MY_TOKEN").secret()
 
 

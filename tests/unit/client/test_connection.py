@@ -1,6 +1,7 @@
 """A connection against a broker that does what the test says."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,12 @@ async def test_open_when_refused_then_raises_the_reason() -> None:
         broker.scripts[pb.BaseCommand.CONNECT] = lambda peer, frame: peer.refuse(3, "Failed to authenticate")
         with pytest.raises(AuthenticationError, match="Failed to authenticate"):
             await open_connection(broker)
+
+
+async def test_open_when_the_token_cannot_be_read_then_names_its_file(tmp_path: Path) -> None:
+    async with ScriptedBroker() as broker:
+        with pytest.raises(AuthenticationError, match=r"token file .*nowhere cannot be read: No such file"):
+            await open_connection(broker, credentials=Credentials.token(f"file://{tmp_path}/nowhere"))
 
 
 async def test_open_when_nobody_listens_then_not_connected_names_the_address() -> None:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from interpulse.model.errors import AuthorizationError, NotConnected
+from interpulse.model.names import TopicName
 from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.replicate import ReplicationJob, is_interpulse
 from interpulse.spark.selection import RemoteSelection
@@ -68,9 +69,9 @@ async def test_cluster_that_does_not_answer_is_waited_for_by_no_other(tmp_path, 
     async def select(config, admin):
         return selected
 
-    async def new_pipeline(admin, selection):
-        made.append(FakePipeline(selection.address.cluster, awake))
-        made[-1].route = SimpleNamespace(target=selection.address)
+    async def new_pipeline(admin, target):
+        made.append(FakePipeline(target.cluster, awake))
+        made[-1].route = SimpleNamespace(target=target)
         return made[-1]
 
     monkeypatch.setattr("interpulse.spark.replicate.select", select)
@@ -93,3 +94,26 @@ async def test_cluster_that_does_not_answer_is_waited_for_by_no_other(tmp_path, 
     await turn("ab", at("well"))
     await turn("ab", at("well"))
     assert silent.ends == ["retired"]
+
+
+async def test_cluster_whose_record_cannot_be_used_is_told_once_and_its_topics_are_held(tmp_path, monkeypatch, capsys):
+    at = ClusterAddress(cluster="west", service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
+    config = PipelineConfig(name="t", state=tmp_path, source=at, target=None, select=Selection(from_policies=True))
+    job = ReplicationJob(config, supervised=False)
+    west = FakePipeline("west", asyncio.Event())
+    west.route = SimpleNamespace(target=at)
+    job._pipelines["west"] = west
+    found = RemoteSelection(None, {TopicName.parse("x"): 2}, problem="west wants basic")
+
+    async def select(config, admin):
+        return {"west": found}
+
+    monkeypatch.setattr("interpulse.spark.replicate.select", select)
+    for _ in range(2):
+        await job._turn(None)
+    assert west.ends == ["stopped"]  # and not retired: when the record is mended it goes on where it was
+    assert capsys.readouterr().out.count("west wants basic") == 1
+    ((first, second),) = job._left_out["west"].records().values()
+    assert [first["topic"][-3:], second["topic"][-3:]] == ["n-0", "n-1"]
+    assert (first["state"], first["reason"]) == ("HELD", "west wants basic")
+    assert "clusters update west" in first["remedy"]

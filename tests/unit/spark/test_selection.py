@@ -179,3 +179,4 @@ async def test_cluster_is_reached_as_its_record_says(record, expected):
     found = (await select(CONFIG, source)).get("west")
     address = found and found.address
     assert (address and (address.service_url, address.admin_url, address.access)) == expected
+    assert bool(found.problem) == (expected is None)

@@ -154,7 +154,6 @@ class StreamPlanner:
         # We never acknowledge behind the place of a hold: a cursor that stands there was moved by an operator.
         begins |= {topic: max(item.after, ends[topic].acknowledged or EARLIEST) for topic, item in again.items()}
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
-        # A cursor may stand behind the last message: on a marker, or before the first entry of an empty ledger.
         self._check_backwards({topic: place for topic, place in after.items() if topic not in begins}, ends)
         last = {topic: max(end.last, after[topic]) for topic, end in ends.items()}
         positions = self._limited(after, last, entries_max, bytes_max)
@@ -187,10 +186,11 @@ class StreamPlanner:
         return {topic: place for topic, place in start.positions.items() if topic not in ends and topic in selected}
 
     def _check_backwards(self, after: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> None:
+        """A cursor may stand behind the last message (a marker, an empty ledger), and with it the stream that follows."""
         backwards = [
             f"{topic} (read up to {after[topic]}, ends at {end.last})"
             for topic, end in ends.items()
-            if topic in after and end.last.entry >= 0 and end.last < after[topic]
+            if topic in after and end.last.entry >= 0 and max(end.last, end.acknowledged or EARLIEST) < after[topic]
         ]
         if backwards and self._options.fail_on_data_loss:
             raise ValueError(

@@ -282,6 +282,22 @@ def test_topic_found_later_whose_cursor_stands_behind_its_last_message_did_not_g
     plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
     end = plan.latest_offset(StreamOffset({A: Position(3, 4)}, 16), 0)
     assert end.positions[B] == end.begins[B] == Position(4, -1)
+    assert plan.latest_offset(end, 1) is end
+
+
+def test_stream_that_followed_its_cursor_behind_the_last_message_waits_there():
+    source = Source(a={3: 5})
+    source.acknowledged, source.acknowledge = {A: Position(4, -1)}, lambda positions: None
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    end = plan.latest_offset(StreamOffset({A: Position(3, 2)}, 16), 0)
+    assert end.positions == {A: Position(4, -1)}
+    assert plan.latest_offset(end, 1) is end
+    source.topics[A] = {3: 5, 4: 2}
+    after = plan.latest_offset(end, 2)
+    assert [(item.after, item.upto) for item in ranges_between(end, after)] == [(Position(4, -1), Position(4, 1))]
+    source.topics[A], source.acknowledged = {1: 2}, {A: Position(1, 0)}
+    with pytest.raises(ValueError, match="went backwards"):
+        plan.latest_offset(after, 3)
 
 
 def test_topic_whose_cursor_stands_ahead_goes_on_at_the_cursor():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 
 from interpulse.client.admin import AdminClient
 from interpulse.client.entries import EntryReader
@@ -84,22 +85,25 @@ class BrokerTarget:
         self._producer_name = producer_name
         if is_new:
             await check_takes_entries(self._session, topic)
-        sender = EntrySender(
-            self._session,
-            TopicName.parse(topic),
-            producer_name,
-            schema_of_topic=True,
-            window_entries=1000,
-            window_bytes=self._window_bytes,
-            takeover_timeout_ms=self._takeover_timeout_ms,
-        )
-        await sender.open()
-        if is_new and self._admin is not None and not await is_deduplicating(self._admin, topic):
-            await sender.close()
-            raise NotAllowed(
-                f"{topic} does not de-duplicate, so nothing can be written there exactly once; switch it on: "
-                f"namespaces set-deduplication {sender.topic.namespace_name} --enable"
+        async with AsyncExitStack() as refused:  # a sender that stays open keeps the producer's name
+            sender = await refused.enter_async_context(
+                EntrySender(
+                    self._session,
+                    TopicName.parse(topic),
+                    producer_name,
+                    schema_of_topic=True,
+                    window_entries=1000,
+                    window_bytes=self._window_bytes,
+                    takeover_timeout_ms=self._takeover_timeout_ms,
+                )
             )
+            await sender.open()
+            if is_new and self._admin is not None and not await is_deduplicating(self._admin, topic):
+                raise NotAllowed(
+                    f"{topic} does not de-duplicate, so nothing can be written there exactly once; switch it on: "
+                    f"namespaces set-deduplication {sender.topic.namespace_name} --enable"
+                )
+            refused.pop_all()
         return SenderLane(sender)
 
     async def read_back(self, topic: str, after: Position, producer_name: str) -> dict[int, Position]:

@@ -99,6 +99,19 @@ async def test_clusters_for_all_clusters_count_until_others_are_set_here(east: R
     assert (await done(east, "GET", f"{X}/replication?applied=true")).json == BOTH
 
 
+async def test_policies_that_are_taken_away_together_give_up_no_cursor_that_the_namespace_wants(
+    east: RestBroker, west: RestBroker
+) -> None:
+    await done(east, "POST", "namespaces/demo/a/replication?skipCompareTopicPartitions=true", BOTH)
+    await done(east, "POST", f"{X}/replication", BOTH)
+    await done(east, "POST", f"{X}/replication?isGlobal=true", ["east"])
+    topic = await east.rooms.registry.open(TopicName.parse("demo/a/x"))
+    cursor = topic.subscriptions["pulsar.repl.west"]
+    await done(east, "DELETE", f"{X}/policies")
+    assert topic.subscriptions["pulsar.repl.west"] is cursor
+    assert (await done(east, "GET", f"{X}/replication?isGlobal=true")).body == b""
+
+
 async def test_partitioned_topic_when_absent_there_then_it_is_created_before_the_call_returns(
     east: RestBroker, west: RestBroker
 ) -> None:

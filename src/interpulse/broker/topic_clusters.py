@@ -97,6 +97,11 @@ class TopicClusters:
         )
         await self._cursors.follow_topic(name)
 
+    async def clear_with_all_policies(self, name: TopicName) -> None:
+        """Let the namespace decide everything again, in one step: no cursor is given up that is still wanted."""
+        await self._records.clear(name)
+        await self._cursors.follow_topic(name)
+
     async def _bring(self, name: TopicName, cluster: str) -> None:
         """Make sure that a partitioned topic is there with as many partitions; others are left to replication."""
         creation_allowed = self._config().create_topic_to_remote_cluster_for_replication

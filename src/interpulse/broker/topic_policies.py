@@ -71,13 +71,23 @@ class TopicPolicyRecords:
         It may be called again if somebody else was faster. Raises PreconditionFailed for a partition, and
         TopicNotFound; then nothing is stored.
         """
+        await self._store_changed(
+            name,
+            lambda record: record.changed(change(record.level(everywhere=everywhere)), everywhere=everywhere),
+        )
+
+    async def clear(self, name: TopicName) -> None:
+        """Take away what is set for the topic, on both levels at once. Raises as `update`."""
+        await self._store_changed(name, lambda record: _NOTHING_SET)
+
+    async def _store_changed(self, name: TopicName, change: Callable[[TopicPolicyRecord], TopicPolicyRecord]) -> None:
         key, owners = keys.topic_policies(name), (keys.partitioned_topic(name), keys.topic_record(name))
 
         async def attempt() -> None:
             found = await self._store.get_many([key, *owners])
             await self._check(name)
             record = TopicPolicyRecord.load(found[key].value) if key in found else _NOTHING_SET
-            changed = record.changed(change(record.level(everywhere=everywhere)), everywhere=everywhere)
+            changed = change(record)
             if changed != record:
                 update = Put(key, changed.dump()) if changed.to_json() else Delete(key)
                 expect: dict[str, int | None] = {each: found[each].version for each in owners if each in found}

@@ -186,7 +186,7 @@ class StreamPlanner:
         return {topic: place for topic, place in start.positions.items() if topic not in ends and topic in selected}
 
     def _check_backwards(self, after: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> None:
-        """A cursor may stand behind the last message (a marker, an empty ledger), and with it the stream that follows."""
+        """A cursor may stand behind the last message (a marker, an empty ledger), and with it the stream."""
         backwards = [
             f"{topic} (read up to {after[topic]}, ends at {end.last})"
             for topic, end in ends.items()

@@ -217,9 +217,7 @@ async def _with_quotas(call: Call, quotas: Mapping[str, Any]) -> Answer:
 
 async def remove_all(call: Call) -> Answer:
     """Take away whatever is set for the topic, on both levels, its replication clusters included."""
-    for everywhere in (False, True):
-        await call.rooms.topic_clusters.clear(call.topic, everywhere=everywhere)
-        await _change(call, lambda policies: TopicPolicies(), _RETENTION_TOO_SMALL, everywhere=everywhere)
+    await call.rooms.topic_clusters.clear_with_all_policies(call.topic)
     return DONE
 
 

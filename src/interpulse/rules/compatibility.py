@@ -24,6 +24,7 @@ from interpulse.model.adjustments import (
 )
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation
+from interpulse.rules.provisioning import deletion_command
 
 __all__ = ["NamespaceSnapshot", "as_override", "compare", "namespace_missing", "plan_adjustments"]
 
@@ -207,13 +208,10 @@ def _way_out(cluster: str, topic: TopicName, local: int, remote: int, *, left_ov
     elif left_over:
         way = f"keep what is left of its partitions here (topics create-partitioned-topic {name} -p {remote})"
     else:
-        way = f"delete it here ({_deletion(name, local)})"
+        way = f"delete it here ({deletion_command(topic, partitioned=local > 0)})"
     lost = "; what it holds, such as the policies of topics, is deleted with it" if topic.is_system else ""
-    return f"{way}, or delete it on {cluster} ({_deletion(name, remote)}), with -f if it is in use{lost}"
-
-
-def _deletion(name: str, partitions: int) -> str:
-    return f"topics delete-partitioned-topic {name}" if partitions else f"topics delete {name}"
+    there = deletion_command(topic, partitioned=remote > 0)
+    return f"{way}, or delete it on {cluster} ({there}), with -f if it is in use or replicated{lost}"
 
 
 def namespace_missing(cluster: str, namespace: NamespaceName) -> AdjustmentConflict:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from enum import Enum
 
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 
-__all__ = ["Provisioning", "ProvisioningStep", "plan_topic"]
+__all__ = ["Provisioning", "ProvisioningStep", "deletion_command", "plan_topic"]
 
 
 class ProvisioningStep(Enum):
@@ -52,14 +53,19 @@ def plan_topic(base: TopicName, local: Existence, remote: Existence, *, may_crea
 
 def _way_out(base: TopicName, local: Existence, remote: Existence) -> str:
     if local.kind is not TopicKind.PARTITIONED or remote.kind is not TopicKind.PARTITIONED:
-        return f"delete the one that is wrong ({_deletion(base, local)}, here; {_deletion(base, remote)}, there)"
+        here, there = (
+            deletion_command(base, partitioned=each.kind is TopicKind.PARTITIONED, force=True)  # as it is replicated
+            for each in (local, remote)
+        )
+        return f"delete the one that is wrong ({here}, here; {there}, there)"
     where, count = ("there", local.partitions) if remote.partitions < local.partitions else ("here", remote.partitions)
-    return f"expand the smaller one (topics update-partitioned-topic {base} -p {count}, {where})"
+    return f"expand the smaller one (topics update-partitioned-topic {shlex.quote(str(base))} -p {count}, {where})"
 
 
-def _deletion(base: TopicName, existence: Existence) -> str:
-    verb = "delete-partitioned-topic" if existence.kind is TopicKind.PARTITIONED else "delete"
-    return f"topics {verb} {base}"
+def deletion_command(topic: TopicName, *, partitioned: bool, force: bool = False) -> str:
+    """For a shell; ``force`` is what a topic needs that is in use or replicated."""
+    verb = "delete-partitioned-topic" if partitioned else "delete"
+    return f"topics {verb} {shlex.quote(str(topic))}{' -f' if force else ''}"
 
 
 def _create(local: Existence) -> Provisioning:

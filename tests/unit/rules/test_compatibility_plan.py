@@ -169,7 +169,8 @@ def test_difference_that_can_be_adjusted_is_one_change(
             snapshot(u=8),
             "PARTITIONS_CANNOT_SHRINK",
             "expand it here (topics update-partitioned-topic persistent://demo/a/u -p 8), "
-            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), with -f if it is in use",
+            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), "
+            "with -f if it is in use or replicated",
             (2, 8),
             id="remote-has-more-partitions",
         ),
@@ -178,7 +179,7 @@ def test_difference_that_can_be_adjusted_is_one_change(
             snapshot(u=0),
             "TOPIC_TYPE_MISMATCH",
             "delete it here (topics delete-partitioned-topic persistent://demo/a/u), "
-            "or delete it on west (topics delete persistent://demo/a/u), with -f if it is in use",
+            "or delete it on west (topics delete persistent://demo/a/u), with -f if it is in use or replicated",
             (2, 0),
             id="plain-there",
         ),
@@ -187,7 +188,8 @@ def test_difference_that_can_be_adjusted_is_one_change(
             snapshot(u=2),
             "TOPIC_TYPE_MISMATCH",
             "delete it here (topics delete persistent://demo/a/u), "
-            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), with -f if it is in use",
+            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), "
+            "with -f if it is in use or replicated",
             (0, 2),
             id="plain-here",
         ),
@@ -196,7 +198,8 @@ def test_difference_that_can_be_adjusted_is_one_change(
             snapshot(u=2),
             "TOPIC_TYPE_MISMATCH",
             "keep what is left of its partitions here (topics create-partitioned-topic persistent://demo/a/u -p 2), "
-            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), with -f if it is in use",
+            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), "
+            "with -f if it is in use or replicated",
             (0, 2),
             id="partitions-without-metadata-here",
         ),

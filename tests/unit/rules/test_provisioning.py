@@ -46,7 +46,7 @@ _LEFT_OVER = ("does not exist on the source cluster", "left-over partitions")
             TWO,
             True,
             "not partitioned on the source cluster",
-            f"(topics delete {X}, here; topics delete-partitioned-topic {X}, there)",
+            f"(topics delete {X} -f, here; topics delete-partitioned-topic {X} -f, there)",
             id="pip433-row5-type",
         ),
         pytest.param(
@@ -54,7 +54,7 @@ _LEFT_OVER = ("does not exist on the source cluster", "left-over partitions")
             PLAIN,
             True,
             "not partitioned on the remote cluster",
-            f"(topics delete-partitioned-topic {X}, here; topics delete {X}, there)",
+            f"(topics delete-partitioned-topic {X} -f, here; topics delete {X} -f, there)",
             id="pip433-row5-other-type",
         ),
         pytest.param(ABSENT, ABSENT, True, *_LEFT_OVER, id="orphan-partition"),
@@ -68,6 +68,13 @@ def test_hold_says_why_and_what_to_do(
     assert plan.step is ProvisioningStep.HOLD
     assert reason in plan.reason
     assert remedy in plan.remedy
+
+
+def test_remedy_when_the_name_means_something_to_a_shell_then_can_be_copied() -> None:
+    odd = TopicName.parse("a&b")
+    quoted = f"'{odd}'"
+    assert f"topics delete {quoted} -f, here" in plan_topic(odd, PLAIN, TWO, may_create=True).remedy
+    assert f"update-partitioned-topic {quoted} -p 3, here" in plan_topic(odd, TWO, THREE, may_create=True).remedy
 
 
 def test_after_creating_what_was_planned_the_next_plan_connects() -> None:

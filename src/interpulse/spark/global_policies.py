@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Awaitable, Collection, Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from interpulse.client.admin import AdminClient
 from interpulse.client.admin_policies import TOPIC_POLICIES, QuotaType
 from interpulse.client.admin_topic_policies import TopicPoliciesAdmin
 from interpulse.model.errors import NotSupported, PulsarError
-from interpulse.model.names import TopicName
+from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topic_policies import TopicPolicies
 from interpulse.spark.state_files import write_atomically
 
@@ -26,11 +26,28 @@ __all__ = ["GlobalPolicies"]
 log = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 30.0
-_NOTHING_SET: Final = TopicPolicies()
-_NAMES: Final = tuple(each.name for each in fields(TopicPolicies) if each.name in TOPIC_POLICIES)
+_QUOTAS: Final = "backlog_quotas"
+_NOT_CARRIED: Final = "deduplication_enabled"
+"""Nothing arrives exactly once where it is off, so that is the target's own matter."""
+
+_NAMES: Final = tuple(
+    each.name for each in fields(TopicPolicies) if each.name in TOPIC_POLICIES and each.name != _NOT_CARRIED
+)
 
 
-class _Refusal(NamedTuple):
+class _Part(NamedTuple):
+    """One policy, or the quota of a backlog of one kind."""
+
+    name: str
+    kind: str = ""
+
+
+Parts = Mapping[_Part, Any]
+"""What is set."""
+
+
+@dataclass
+class _Refusal:
     problem: PulsarError
     retry_at: float
 
@@ -38,95 +55,135 @@ class _Refusal(NamedTuple):
 class GlobalPolicies:
     """What was carried is written down, so that what changed since is all that is set there, also after a restart.
 
-    A policy that somebody set there stays until it changes here; where two clusters change the same, the last one wins.
+    What somebody sets there stays until it changes here. Where both sides changed the same policy, the job of the other
+    direction may just be behind, so its side is left alone at first; after a while ``patience_s`` the change made here
+    counts. The two directions need different ones, or they would exchange their values.
     """
 
-    def __init__(self, source: AdminClient, path: Path) -> None:
+    def __init__(self, source: AdminClient, path: Path, *, patience_s: float) -> None:
         self._source = source
         self._path = path
+        self._patience_s = patience_s
         self._carried = _load(path)
         self._refused: dict[TopicName, _Refusal] = {}
+        self._contested: dict[tuple[TopicName, _Part], float] = {}
         self._offered = True
 
-    async def carry(self, topics: Collection[TopicName], target: AdminClient) -> dict[TopicName, PulsarError]:
-        """Set on the target what has changed here; the topics it was refused for, and why."""
-        self._refused = {topic: refusal for topic, refusal in self._refused.items() if topic in topics}
-        changed: dict[TopicName, TopicPolicies] = {}
-        for topic, wanted in (await self._set_here(topics)).items():
-            if wanted != self._carried.get(topic, _NOTHING_SET) and self._is_due(topic):
-                try:
-                    await _change(target, topic, self._carried.get(topic, _NOTHING_SET), wanted)
-                except PulsarError as problem:
-                    self._refused[topic] = _Refusal(problem, time.monotonic() + _PAUSE_S)
-                else:
-                    self._refused.pop(topic, None)
-                    changed[topic] = wanted
-        self._note(changed)
-        return {topic: refusal.problem for topic, refusal in self._refused.items()}
+    async def carry(
+        self, namespaces: Collection[NamespaceName], target: AdminClient, *, held: Collection[TopicName]
+    ) -> dict[TopicName, PulsarError]:
+        """Set on the target what has changed here; the topics it was refused for, and why.
 
-    def forget(self, topic: TopicName) -> None:
-        """The topic is new on the target: nothing is set there."""
-        if topic in self._carried:
-            self._note({topic: _NOTHING_SET})
-
-    async def _set_here(self, topics: Collection[TopicName]) -> dict[TopicName, TopicPolicies]:
-        """Without what cannot be asked now."""
-        found: dict[TopicName, TopicPolicies] = {}
-        for namespace in {topic.namespace_name for topic in topics} if self._offered else ():
+        Topics that are not replicated are among them: that may be what has to be told. Those ``held`` wait.
+        """
+        before = dict(self._carried)
+        for namespace in namespaces if self._offered else ():
             try:
-                policies = await self._source.namespaces.global_topic_policies(namespace)
+                await self._carry(namespace, target, held)
             except NotSupported:
                 self._offered = False
             except PulsarError as problem:
-                log.warning("policies for all clusters not read namespace=%s error=%s", namespace, problem)
-            else:
-                here = (topic for topic in topics if topic.namespace_name == namespace)
-                found |= {topic: policies.get(str(topic), _NOTHING_SET) for topic in here}
-        return found
+                log.warning("policies for all clusters not carried namespace=%s error=%s", namespace, problem)
+        if self._carried != before:
+            self._store()
+        return {topic: refusal.problem for topic, refusal in self._refused.items()}
 
-    def _is_due(self, topic: TopicName) -> bool:
-        return topic not in self._refused or self._refused[topic].retry_at <= time.monotonic()
+    def forget(self, topics: Iterable[TopicName]) -> None:
+        """They are gone here or new on the target: nothing is known of what is set there."""
+        known = [topic for topic in topics if topic in self._carried]
+        for topic in known:
+            del self._carried[topic]
+        if known:
+            self._store()
 
-    def _note(self, changed: Mapping[TopicName, TopicPolicies]) -> None:
-        if changed:
-            joined = {**self._carried, **changed}
-            self._carried = {topic: policies for topic, policies in joined.items() if policies != _NOTHING_SET}
-            body = {str(topic): policies.to_json() for topic, policies in self._carried.items()}
-            write_atomically(self._path, json.dumps(body))
-
-
-async def _change(target: AdminClient, topic: TopicName, before: TopicPolicies, after: TopicPolicies) -> None:
-    """All that can be set is; raises the first refusal then."""
-    refusals: list[PulsarError] = []
-    for call in _calls(target.topic_policies, topic, before, after):
+    async def _carry(self, namespace: NamespaceName, target: AdminClient, held: Collection[TopicName]) -> None:
+        wanted = _by_topic(await self._source.namespaces.global_topic_policies(namespace))
+        known = {topic: parts for topic, parts in self._carried.items() if topic.namespace_name == namespace}
+        if not wanted and not known:
+            return
         try:
-            await call
-        except PulsarError as problem:
-            refusals.append(problem)
-    if refusals:
-        raise refusals[0]
+            found = _by_topic(await target.namespaces.global_topic_policies(namespace))
+            there = {topic: found.get(topic, {}) for topic in (*wanted, *known)}
+        except NotSupported:  # taken to be as it was left
+            there = {}
+        for topic in {*wanted, *known} - {*held}:
+            refusal = self._refused.get(topic)
+            if refusal is None or refusal.retry_at <= time.monotonic():
+                await self._carry_topic(topic, wanted.get(topic, {}), there.get(topic), target)
+
+    async def _carry_topic(self, topic: TopicName, wanted: Parts, there: Parts | None, target: AdminClient) -> None:
+        carried = dict(self._carried.get(topic, {}))
+        self._refused.pop(topic, None)
+        for part in sorted({*wanted, *carried}):
+            value = wanted.get(part)
+            if value == carried.get(part):
+                self._contested.pop((topic, part), None)
+                continue
+            found = carried.get(part) if there is None else there.get(part)
+            if found not in (value, carried.get(part)) and self._must_wait(topic, part):
+                continue
+            try:
+                if found != value:
+                    await _set(target.topic_policies, topic, part, value)
+            except PulsarError as problem:
+                self._refused.setdefault(topic, _Refusal(problem, time.monotonic() + _PAUSE_S))
+                continue
+            self._contested.pop((topic, part), None)
+            if value is None:
+                carried.pop(part, None)
+            else:
+                carried[part] = value
+        if carried:
+            self._carried[topic] = carried
+        else:
+            self._carried.pop(topic, None)
+
+    def _must_wait(self, topic: TopicName, part: _Part) -> bool:
+        now = time.monotonic()
+        return now - self._contested.setdefault((topic, part), now) < self._patience_s
+
+    def _store(self) -> None:
+        body = {str(topic): _policies(parts).to_json() for topic, parts in self._carried.items()}
+        write_atomically(self._path, json.dumps(body))
 
 
-def _calls(
-    admin: TopicPoliciesAdmin, topic: TopicName, before: TopicPolicies, after: TopicPolicies
-) -> Iterator[Awaitable[None]]:
+async def _set(admin: TopicPoliciesAdmin, topic: TopicName, part: _Part, value: Any) -> None:
+    """Take it away if ``value`` is None."""
+    call: Awaitable[None]
+    kind = cast("QuotaType", part.kind)
+    if part.name == _QUOTAS:
+        if value is None:
+            call = admin.remove_backlog_quota(topic, kind, everywhere=True)
+        else:
+            call = admin.set_backlog_quota(topic, value, kind, everywhere=True)
+    elif value is None:
+        call = admin.remove(topic, part.name, everywhere=True)
+    else:
+        call = admin.set(topic, part.name, value, everywhere=True)
+    await call
+
+
+def _by_topic(found: Mapping[str, TopicPolicies]) -> dict[TopicName, Parts]:
+    return {TopicName.parse(name): dict(_parts(policies)) for name, policies in found.items()}
+
+
+def _parts(policies: TopicPolicies) -> Iterator[tuple[_Part, Any]]:
     for name in _NAMES:
-        value = getattr(after, name)
-        if value is not None and value != getattr(before, name):
-            yield admin.set(topic, name, value, everywhere=True)
-        elif value is None and getattr(before, name) is not None:
-            yield admin.remove(topic, name, everywhere=True)
-    quotas = after.backlog_quotas or {}
-    for kind, quota in quotas.items():
-        if quota != (before.backlog_quotas or {}).get(kind):
-            yield admin.set_backlog_quota(topic, quota, cast("QuotaType", kind), everywhere=True)
-    for kind in {*(before.backlog_quotas or {})} - {*quotas}:
-        yield admin.remove_backlog_quota(topic, cast("QuotaType", kind), everywhere=True)
+        if getattr(policies, name) is not None:
+            yield _Part(name), getattr(policies, name)
+    for kind, quota in (policies.backlog_quotas or {}).items():
+        yield _Part(_QUOTAS, kind), quota
 
 
-def _load(path: Path) -> dict[TopicName, TopicPolicies]:
+def _policies(parts: Parts) -> TopicPolicies:
+    quotas = {part.kind: quota for part, quota in parts.items() if part.name == _QUOTAS}
+    values = {part.name: value for part, value in parts.items() if part.name != _QUOTAS}
+    return TopicPolicies(**values, backlog_quotas=quotas or None)
+
+
+def _load(path: Path) -> dict[TopicName, Parts]:
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    return {TopicName.parse(name): TopicPolicies.from_json(policies) for name, policies in body.items()}
+    return _by_topic({name: TopicPolicies.from_json(policies) for name, policies in body.items()})

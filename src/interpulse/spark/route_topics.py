@@ -75,7 +75,8 @@ class RouteTopics:
         self._listed = ""
         self._is_under_way = False
         self._presence = TargetPresence(route.lane_name)
-        self._policies = GlobalPolicies(source, route.policies_file)
+        other_direction_waits = route.config.source.cluster < route.remote
+        self._policies = GlobalPolicies(source, route.policies_file, patience_s=30 if other_direction_waits else 90)
         self._target_admin: AdminClient | None = None
         self._target_session: Session | None = None
 
@@ -108,6 +109,7 @@ class RouteTopics:
         """
         self._is_under_way = is_under_way
         gone = {topic: self.states.pop(topic) for topic in [*self.states] if topic not in topics}
+        self._policies.forget(gone)
         await self._presence.leave(
             [name for topic, state in gone.items() for name in partitions_of(topic, state.partitions)]
         )
@@ -156,7 +158,7 @@ class RouteTopics:
         )
         self.states[topic] = ready if before.is_ready else replace(ready, since_ms=_now_ms())
         if provisioned is not None:
-            self._policies.forget(topic)
+            self._policies.forget([topic])
             self._emit(
                 {"event": "provisioned", "cluster": self._route.remote, "topic": str(topic), "what": provisioned}
             )
@@ -175,13 +177,16 @@ class RouteTopics:
 
     async def _carry_policies(self) -> None:
         """Messages go on without; what a topic was refused stands in its status until it is not any more."""
-        ready = {topic: state for topic, state in self.states.items() if state.is_ready}
-        refused = await self._policies.carry(ready, self._admin)
-        for topic, state in ready.items():
+        held = {topic for topic, state in self.states.items() if not state.is_ready}
+        namespaces = {topic.namespace_name for topic in self.states.keys() - held}
+        if not namespaces:
+            return
+        refused = await self._policies.carry(namespaces, self._admin, held=held)
+        for topic in self.states.keys() - held:
             problem = refused.get(topic)
             obstacle = None if problem is None else obstacle_of(self._route.remote, problem)
             self.states[topic] = replace(
-                state,
+                self.states[topic],
                 reason=obstacle and f"its policies for all clusters are not carried: {obstacle.reason}",
                 remedy=obstacle and obstacle.remedy,
             )

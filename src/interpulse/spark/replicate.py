@@ -57,12 +57,13 @@ class ReplicationJob:
         self._pipelines: dict[str, Pipeline] = {}
         self._updates: dict[str, asyncio.Task[None]] = {}
         """What is under way, by remote cluster: its pipeline is left alone until then."""
+        self._update_errors: dict[str, str] = {}
         self._spark: SparkSession | None = None
         self._left_out: dict[str, LeftOut] = {}
         self._source_error = ""
 
     async def run(self) -> int:
-        """Until told to stop. Raises nothing that a cluster does; returns the exit code."""
+        """Until told to stop. Raises nothing that a cluster does, other failures loudly; returns the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
@@ -76,15 +77,13 @@ class ReplicationJob:
             stopping = asyncio.create_task(self._stopping.wait())
             try:
                 # A turn may wait for clusters that do not answer; the end does not.
-                await asyncio.wait({controlling, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                if controlling.done():
-                    controlling.result()
+                await _first_of({controlling, stopping}, watched={reporting})
             finally:
                 tasks = (controlling, stopping, reporting, *self._updates.values())
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-        await self._stop(starting)
+                await self._stop(starting)
         return 0
 
     def _watch_parent(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -146,6 +145,7 @@ class ReplicationJob:
 
         Each by itself: a cluster that does not answer is waited for by no other, nor by the next turn.
         """
+        self._take_ended()
         selected = await select(self._config, admin)
         self._note_left_out(selected)
         for remote in [name for name in self._pipelines if name not in selected and name not in self._updates]:
@@ -164,9 +164,18 @@ class ReplicationJob:
             self._updates[remote] = asyncio.create_task(self._pipelines[remote].update(selection.topics))
         if self._updates:
             await asyncio.wait(self._updates.values(), timeout=_TURN_S)
-        ended = [self._updates.pop(remote) for remote in [*self._updates] if self._updates[remote].done()]
-        for update in ended:
-            update.result()
+        self._take_ended()
+
+    def _take_ended(self) -> None:
+        """What an update failed with concerns its own cluster: told when it changes, and tried again next turn."""
+        for remote in [remote for remote, update in self._updates.items() if update.done()]:
+            error = self._updates.pop(remote).exception()
+            told = self._update_errors.pop(remote, None)
+            if error is not None:
+                text = self._update_errors[remote] = f"{type(error).__name__}: {error}"
+                if text != told:
+                    _emit({"event": "error", "cluster": remote, "error": text})
+                    log.error("cluster not brought up to date cluster=%s", remote, exc_info=error)
 
     async def _new_pipeline(self, admin: AdminClient, target: ClusterAddress) -> Pipeline:
         _emit({"event": "pipeline", "cluster": target.cluster, "target": shown_address(target.service_url)})
@@ -216,6 +225,15 @@ class ReplicationJob:
                 if self._spark is not None:
                     await asyncio.to_thread(self._spark.stop)
         end_java()
+
+
+async def _first_of(tasks: set[asyncio.Task[Any]], *, watched: set[asyncio.Task[Any]]) -> None:
+    """Return when one of ``tasks`` is done; ``watched`` may end before. Raises what any of them does."""
+    pending = tasks | watched
+    while tasks <= pending:
+        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
 
 
 def end_java() -> None:

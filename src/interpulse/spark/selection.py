@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from interpulse.client.admin import AdminClient
+from interpulse.client.config import ServiceUrl
+from interpulse.client.http import parse_web_urls
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import NotAllowed, NotFound, NotSupported, RemoteClusterUnavailable
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
@@ -136,6 +138,8 @@ async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> C
                 f"Cluster {remote}: messages are replicated with tokens or certificates only"
             )
         service_url, admin_url = broker_url(remote, data), web_url(remote, data)
+        ServiceUrl.parse(service_url)
+        parse_web_urls(admin_url)
         tls = tls_of(data).showing(credentials, service_url).showing(credentials, admin_url)
         return ClusterAddress(
             cluster=remote,

@@ -1,13 +1,15 @@
 """What the job concludes from the source's answers before it begins, and that no cluster waits for another one."""
 
 import asyncio
+import contextlib
+import json
 from types import SimpleNamespace
 
 import pytest
 
-from interpulse.model.errors import AuthorizationError, NotConnected
+from interpulse.model.errors import AuthorizationError, NotConnected, PulsarError
 from interpulse.model.names import TopicName
-from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.pipeline_config import ClusterAddress, Limits, PipelineConfig, Selection
 from interpulse.spark.replicate import ReplicationJob, is_interpulse
 from interpulse.spark.selection import RemoteSelection
 
@@ -94,6 +96,91 @@ async def test_cluster_that_does_not_answer_is_waited_for_by_no_other(tmp_path, 
     await turn("ab", at("well"))
     await turn("ab", at("well"))
     assert silent.ends == ["retired"]
+
+
+async def test_update_that_fails_concerns_its_own_cluster_and_is_tried_again(tmp_path, monkeypatch, capsys):
+    at = {
+        name: ClusterAddress(cluster=name, service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
+        for name in ("east", "north", "south", "west")
+    }
+    config = PipelineConfig(
+        name="t", state=tmp_path, source=at.pop("east"), target=None, select=Selection(from_policies=True)
+    )
+    job = ReplicationJob(config, supervised=False)
+    failures = {"north": ValueError("no such port"), "south": NotConnected("south is away")}
+    updated, source_failures = [], [None, NotConnected("east is away"), None]
+
+    class Failing(FakePipeline):
+        async def update(self, topics):
+            updated.append(self.remote)
+            if self.remote in failures:
+                raise failures[self.remote]
+
+    async def select(config, admin):
+        failure = source_failures.pop(0)
+        if failure is not None:
+            raise failure
+        return {remote: RemoteSelection(address) for remote, address in at.items()}
+
+    async def new_pipeline(admin, target):
+        if target.cluster == "west" and not updated:
+            await asyncio.sleep(0)  # the updates of the others fail meanwhile
+            raise AuthorizationError("east says no")
+        pipeline = Failing(target.cluster, asyncio.Event())
+        pipeline.route = SimpleNamespace(target=target)
+        return pipeline
+
+    monkeypatch.setattr("interpulse.spark.replicate.select", select)
+    monkeypatch.setattr(job, "_new_pipeline", new_pipeline)
+    for _ in range(2):
+        with contextlib.suppress(PulsarError):
+            await job._turn(None)
+    await job._turn(None)
+    assert sorted(updated) == ["north", "north", "south", "south", "west"]
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(each["cluster"], each["error"]) for each in events] == [
+        ("north", "ValueError: no such port"),
+        ("south", "NotConnected: south is away"),
+    ]
+
+
+@pytest.mark.parametrize("failure", [None, KeyError("lost")], ids=["another-kind-of-source", "failure"])
+async def test_end_of_the_status_reports_ends_the_job_only_when_it_is_a_failure(tmp_path, monkeypatch, failure):
+    at = ClusterAddress(cluster="west", service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
+    config = PipelineConfig(
+        name="t",
+        state=tmp_path,
+        source=at,
+        target=None,
+        select=Selection(from_policies=True),
+        limits=Limits(discovery_ms=1),
+    )
+    job = ReplicationJob(config, supervised=False)
+    selections = []
+
+    async def select(config, admin):
+        selections.append(config)
+        if len(selections) == 3 and failure is None:
+            job._stopping.set()
+        return {}
+
+    async def report(admin):
+        if failure is not None:
+            raise failure
+
+    async def start_spark():
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("interpulse.spark.replicate.select", select)
+    monkeypatch.setattr(job, "_report_status", report)
+    monkeypatch.setattr(job, "_start_spark", start_spark)
+    async with asyncio.timeout(10):
+        if failure is None:
+            assert await job.run() == 0
+            assert len(selections) == 3
+        else:
+            with pytest.raises(KeyError, match="lost"):
+                await job.run()
 
 
 async def test_cluster_whose_record_cannot_be_used_is_told_once_and_its_topics_are_held(tmp_path, monkeypatch, capsys):

@@ -171,6 +171,8 @@ SHOWN = {"certificate_file": "/c.pem", "key_file": "/k.pem"}
             id="listener",
         ),
         pytest.param({"service_url": None}, None, id="no-address"),
+        pytest.param({"service_url": "http://west:99999"}, None, id="no-web-address"),
+        pytest.param({"broker_service_url": "pulsar://west:99999"}, None, id="no-broker-address"),
     ],
 )
 async def test_cluster_is_reached_as_its_record_says(record, expected):

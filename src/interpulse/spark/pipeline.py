@@ -84,7 +84,9 @@ class Pipeline:
             rows = found.setdefault(topic.namespace_name, [])
             for name in partitions_of(topic, state.partitions):
                 record = self._record(name, state)
-                rows.append(record | _hold_of(held[name]) if name in held and state.is_ready else record)
+                # Who moves the cursor behind what is held gives it up; that there is nothing more is not written down.
+                is_held = name in held and state.is_ready and record["lagEntries"] != 0
+                rows.append(record | _hold_of(held[name]) if is_held else record)
         return found
 
     def _record(self, name: str, state: TopicState) -> dict[str, Any]:

@@ -4,12 +4,14 @@ import time
 
 import pytest
 
+from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.spark.access import Access
 from interpulse.spark.options import Purpose
 from interpulse.spark.pipeline import Pipeline
 from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.read_options import parse_read_options
+from interpulse.spark.route_lag import _Backlog
 from interpulse.spark.route_query import sink_options, source_options
 from interpulse.spark.route_topics import TopicState
 from interpulse.spark.write_options import parse_write_options
@@ -75,4 +77,19 @@ async def test_query_that_ends_is_told_with_since_when_why_what_to_do_and_when_i
         pipeline._query.note_progress()
         (record,) = pipeline.records()[topic.namespace_name]
         assert (record["since"], record["reason"], record["remedy"]) == (5, "Spark is starting", None)
+        await pipeline.stop()
+
+
+async def test_hold_is_shown_until_its_cursor_was_moved_behind_what_is_held(tmp_path):
+    topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=None, select=Selection(from_policies=True))
+    async with source.admin() as admin:
+        pipeline = Pipeline(config, admin, west, None, print, "pulsar.repl.west")
+        pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
+        pipeline.route.files.hold({str(topic): (Position(3, 1), "over quota")}, released=(), now_ms=7)
+        for waiting, shown in ((None, "HELD"), (2, "HELD"), (0, "PROVISIONING")):
+            if waiting is not None:
+                pipeline._lag._backlog[str(topic)] = _Backlog(waiting, 0.0)
+            (record,) = pipeline.records()[topic.namespace_name]
+            assert record["state"] == shown
         await pipeline.stop()

@@ -73,6 +73,7 @@ class RouteTopics:
         self._source = source
         self._emit = emit
         self._listed = ""
+        self._names_anchored: set[str] | None = None
         self._is_under_way = False
         self._presence = TargetPresence(route.lane_name)
         other_direction_waits = route.config.source.cluster < route.remote
@@ -223,9 +224,8 @@ class RouteTopics:
 
     def _anchored(self, topic: TopicName) -> int | None:
         """The partition count both sides had when the topic was last ready, be it in an earlier run."""
-        anchors = self._route.files.anchors()
         count = 0
-        while str(topic.partition(count)) in anchors:
+        while str(topic.partition(count)) in self._anchored_names():
             count += 1
         return count or None
 
@@ -247,15 +247,21 @@ class RouteTopics:
 
     async def _anchor(self, names: list[str]) -> None:
         """Record where lanes stand before their first range, so that a retry of it can be read back."""
-        files = self._route.files
-        known = files.anchors()
-        missing = [name for name in names if name not in known]
+        missing = [name for name in names if name not in self._anchored_names()]
         if not missing:
             return
         states: dict[str, LaneState] = {}
         for name in missing:
             states[name] = await lane_start(self.session, name, self._route.lane_name, takeover_timeout_ms=_TAKEOVER_MS)
+        files = self._route.files
         files.write_anchors({**files.anchors(), **states})  # read anew: others were recorded meanwhile
+        self._anchored_names().update(states)
+
+    def _anchored_names(self) -> set[str]:
+        """Of the file, which only we write and which is long: it is not read at each look at a topic."""
+        if self._names_anchored is None:
+            self._names_anchored = set(self._route.files.anchors())
+        return self._names_anchored
 
     def _list_topics(self) -> None:
         """Tell the source, through its topics file, what to read and what to keep in place."""

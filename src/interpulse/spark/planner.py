@@ -107,6 +107,7 @@ class StreamPlanner:
         self._sizes: dict[str, int] = {}
         self._followings: dict[str, tuple[Position, Following]] = {}
         self._turn = 0
+        self._trouble = ""
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -262,9 +263,12 @@ class StreamPlanner:
         except _UNREACHABLE as error:
             if forced:
                 raise
-            log.warning("source cannot be asked, keeping the last known state error=%s", error)
+            if str(error) != self._trouble:
+                log.warning("source cannot be asked, keeping the last known state error=%s", error)
+            self._trouble = str(error)
             self._polled_at = now
             return
+        self._trouble = ""
         grown = any(end.last != self._ends.get(topic, TopicEnd(EARLIEST)).last for topic, end in ends.items())
         many = len(ends) >= _FEW_TOPICS
         self._idle_stretch = min(self._idle_stretch * 2, _IDLE_STRETCH_MAX) if many and not grown else 1

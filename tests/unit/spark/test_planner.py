@@ -187,6 +187,16 @@ def test_source_that_cannot_be_asked_keeps_the_stream_idle():
     assert plan.latest_offset(start, 1) is start
 
 
+def test_source_that_cannot_be_asked_is_told_when_that_changes(caplog):
+    source = Source(a={3: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    for now, failure in enumerate(["gone", "gone", "away", None, "away", "away"], start=1):
+        source.failure = failure and NotConnected(failure)
+        plan.latest_offset(start, now)
+    assert [record.getMessage().rpartition("=")[2] for record in caplog.records] == ["gone", "away", "away"]
+
+
 def test_source_that_cannot_be_asked_at_the_start_is_an_error():
     source = Source(a={3: 5})
     source.failure = NotConnected("gone")

@@ -72,6 +72,10 @@ class Pipeline:
             line["written"] = {key: value for key, value in written.items() if key != "batchId"}
         self._emit(line)
 
+    def take_idle(self) -> None:
+        """The query runs and has nothing to do."""
+        self._query.note_progress()
+
     async def refresh_backlog(self) -> None:
         """Ask the source where Spark does not say how far it is."""
         await self._lag.refresh(self.topics.partitions())
@@ -93,7 +97,7 @@ class Pipeline:
         progress = self._lag.progress
         lag_entries, lag_seconds = self._lag.of(name)
         failure = self._query.failure if state.is_ready else None
-        starting = state.is_ready and self._lag.progress is None and failure is None
+        starting = state.is_ready and not self._query.was_heard_of and failure is None
         retry_at = failure.retry_at if failure else None if state.is_ready else state.retry_at
         return {
             "topic": name,

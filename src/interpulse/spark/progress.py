@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -100,16 +101,24 @@ def _lag(done: Position, reported: Mapping[str, Any] | None) -> TopicLag:
 
 
 class ProgressListener(StreamingQueryListener):
-    """Hands every progress event on; called in a thread of Spark's."""
+    """Hands on every progress event, and the names of queries that have nothing to do; called in threads of Spark's."""
 
-    def __init__(self, on_batch: Callable[[BatchProgress], None]) -> None:
+    def __init__(self, on_batch: Callable[[BatchProgress], None], on_idle: Callable[[str], None]) -> None:
         self._on_batch = on_batch
+        self._on_idle = on_idle
+        self._names: dict[UUID, str] = {}
+        """By run: Spark tells a query's name only when it starts."""
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None: ...
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        self._names[event.runId] = event.name or ""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         self._on_batch(read_progress(json.loads(event.progress.json)))
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None: ...
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        name = self._names.get(event.runId)
+        if name is not None:
+            self._on_idle(name)
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None: ...
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        self._names.pop(event.runId, None)

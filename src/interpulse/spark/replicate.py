@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -114,16 +114,24 @@ class ReplicationJob:
 
         loop = asyncio.get_running_loop()
 
-        def on_batch(progress: BatchProgress) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._take_progress, progress)
+        def in_loop(take: Callable[[Any], None]) -> Callable[[Any], None]:
+            def hand_on(what: object) -> None:
+                with contextlib.suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(take, what)
 
-        spark.streams.addListener(ProgressListener(on_batch))
+            return hand_on
+
+        spark.streams.addListener(ProgressListener(in_loop(self._take_progress), in_loop(self._take_idle)))
 
     def _take_progress(self, progress: BatchProgress) -> None:
         pipeline = self._pipelines.get(progress.query)
         if pipeline is not None:
             pipeline.take_progress(progress)
+
+    def _take_idle(self, query: str) -> None:
+        pipeline = self._pipelines.get(query)
+        if pipeline is not None:
+            pipeline.take_idle()
 
     async def _control(self, admin: AdminClient, starting: asyncio.Task[None]) -> None:
         while not self._stopping.is_set():

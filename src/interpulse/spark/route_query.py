@@ -45,10 +45,11 @@ class QueryFailure(NamedTuple):
 
 
 class RouteQuery:
-    """``failure`` is there until a micro-batch gets through."""
+    """``failure`` is there until a micro-batch gets through, or there is none to do."""
 
     def __init__(self, route: Route, emit: Emit) -> None:
         self.failure: QueryFailure | None = None
+        self.was_heard_of = False
         self._retry_at = 0.0
         self._route = route
         self._emit = emit
@@ -116,7 +117,10 @@ class RouteQuery:
         )
 
     def note_progress(self) -> None:
-        """It got through a micro-batch."""
+        """It got through a micro-batch, or has nothing to do."""
+        if self._query is None:
+            return  # told late, of one that has failed since
+        self.was_heard_of = True
         self.failure = None
 
     async def stop(self) -> None:

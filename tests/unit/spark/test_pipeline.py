@@ -17,6 +17,13 @@ from interpulse.spark.route_topics import TopicState
 from interpulse.spark.write_options import parse_write_options
 
 
+class StoppedQuery:
+    """One of Spark's, as far as its end goes."""
+
+    def stop(self):
+        """It has."""
+
+
 def address(cluster, access):
     return ClusterAddress(
         cluster=cluster,
@@ -74,10 +81,31 @@ async def test_query_that_ends_is_told_with_since_when_why_what_to_do_and_when_i
             assert begun_ms <= record["since"] <= failed_ms
             assert ("by itself it does not" in record["remedy"]) != is_tried_again
             assert (record["nextRetryAt"] is not None) == is_tried_again
-        pipeline._query.note_progress()
+        pipeline.take_idle()
+        (late,) = pipeline.records()[topic.namespace_name]
+        assert (late["state"], late["reason"]) == ("DISCONNECTED", error), "told late, of the query that failed"
+        pipeline._query._query = StoppedQuery()
+        pipeline.take_idle()
         (record,) = pipeline.records()[topic.namespace_name]
-        assert (record["since"], record["reason"], record["remedy"]) == (5, "Spark is starting", None)
+        assert (record["state"], record["since"], record["reason"], record["remedy"]) == ("REPLICATING", 5, None, None)
         await pipeline.stop()
+
+
+async def test_query_without_anything_to_copy_is_not_starting_for_ever(tmp_path):
+    topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=None, select=Selection(from_policies=True))
+    async with source.admin() as admin:
+        pipeline = Pipeline(config, admin, west, None, print, "pulsar.repl.west")
+        pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
+        pipeline._query._query = StoppedQuery()
+        (before,) = pipeline.records()[topic.namespace_name]
+        pipeline.take_idle()
+        (after,) = pipeline.records()[topic.namespace_name]
+        await pipeline.stop()
+    assert [(each["state"], each["reason"]) for each in (before, after)] == [
+        ("PROVISIONING", "Spark is starting"),
+        ("REPLICATING", None),
+    ]
 
 
 async def test_hold_is_shown_until_its_cursor_was_moved_behind_what_is_held(tmp_path):

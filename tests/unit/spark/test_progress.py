@@ -1,10 +1,13 @@
 """Spark's progress events as lag."""
 
 import json
+import uuid
+
+from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent, QueryTerminatedEvent
 
 from interpulse.model.ids import Position
 from interpulse.spark.offsets import StreamOffset
-from interpulse.spark.progress import read_progress
+from interpulse.spark.progress import ProgressListener, read_progress
 
 TOPIC = "persistent://t/ns/a"
 END = StreamOffset({TOPIC: Position(3, 4)}).to_json()
@@ -37,3 +40,16 @@ def test_nothing_known_is_no_lag():
     progress = read_progress(event(endOffset=None, latestOffset=None))
     assert (progress.lag_entries, progress.lag_seconds) == (0, 0.0)
     assert read_progress(event(endOffset=END, latestOffset=None)).lag_entries == 0
+
+
+def test_query_that_idles_is_told_by_its_name():
+    run, another = ({"id": str(uuid.uuid4()), "runId": str(uuid.uuid4()), "timestamp": "now"} for _ in range(2))
+    idle = []
+    listener = ProgressListener(idle.append, idle.append)
+    listener.onQueryStarted(QueryStartedEvent.fromJson({**run, "name": "west"}))
+    for each in (run, another, run):
+        listener.onQueryIdle(QueryIdleEvent.fromJson(each))
+    assert idle == ["west", "west"]
+    listener.onQueryTerminated(QueryTerminatedEvent.fromJson({**run, "exception": None, "errorClassOnException": None}))
+    listener.onQueryIdle(QueryIdleEvent.fromJson(run))
+    assert idle == ["west", "west"]

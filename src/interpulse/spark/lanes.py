@@ -12,7 +12,7 @@ Pure: the lane file is text in, text out.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -23,7 +23,6 @@ __all__ = [
     "UNTOUCHED",
     "LaneState",
     "Opening",
-    "Settlement",
     "decide_opening",
     "dump_lanes",
     "is_overrun",
@@ -31,7 +30,6 @@ __all__ = [
     "load_lanes",
     "pack_sequence",
     "replicator_lane_name",
-    "settle",
     "starting_lane",
     "unpack_sequence",
 ]
@@ -124,22 +122,6 @@ def decide_opening(state: LaneState, broker: int, first: int) -> Opening:
 def is_overrun(state: LaneState, broker: int, last: int) -> bool:
     """After the last id of a range: does the broker know ids under this name that nobody here has written?"""
     return broker > max(last, state.claimed, state.sequence_id)
-
-
-class Settlement(NamedTuple):
-    """What a read-back says about a range: ids to send, ids found stored, ids the broker would drop though absent."""
-
-    send: frozenset[int]
-    stored: frozenset[int]
-    holes: tuple[int, ...]
-
-
-def settle(sequence_ids: Sequence[int], broker: int, found: Collection[int]) -> Settlement:
-    """Compare a range with what the target holds; ``broker`` is the broker's last sequence id of the lane."""
-    stored = frozenset(sequence_ids) & frozenset(found)
-    send = frozenset(number for number in sequence_ids if number > broker and number not in stored)
-    holes = tuple(number for number in sequence_ids if number <= broker and number not in stored)
-    return Settlement(send, stored, holes)
 
 
 def _line_of(topic: str, state: LaneState) -> str:

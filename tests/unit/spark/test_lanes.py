@@ -16,7 +16,6 @@ from interpulse.spark.lanes import (
     load_lanes,
     pack_sequence,
     replicator_lane_name,
-    settle,
     starting_lane,
     unpack_sequence,
 )
@@ -62,20 +61,6 @@ def test_opening_a_lane_for_ids_from_ten(committed, claimed, broker, expected):
 )
 def test_ids_beyond_the_range_ten_to_twenty_are_not_ours_unless_claimed(claimed, broker, expected):
     assert is_overrun(LaneState(9, EARLIEST, claimed), broker, 20) is expected
-
-
-@given(st.sets(st.integers(0, 60), min_size=1), st.integers(-1, 60), st.sets(st.integers(0, 60)))
-def test_settling_accounts_for_every_id_once(ids, broker, found):
-    result = settle(sorted(ids), broker, found)
-    assert result.send | result.stored | set(result.holes) == ids
-    assert len(result.send) + len(result.stored) + len(result.holes) == len(ids)
-    assert result.stored <= found
-    assert all(number <= broker for number in result.holes)
-    assert all(number > broker for number in result.send)
-
-
-def test_settling_when_a_send_failed_and_a_later_one_was_stored_then_it_is_a_hole():
-    assert settle([10, 11, 12, 13], 12, {10, 12}) == (frozenset({13}), frozenset({10, 12}), (11,))
 
 
 def test_starting_lane_of_a_fresh_lane_reads_back_from_the_end_of_the_target():

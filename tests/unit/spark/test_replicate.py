@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import json
+import uuid
 from types import SimpleNamespace
 
 import pytest
+from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent
 
 from interpulse.model.errors import AuthorizationError, NotConnected, PulsarError
 from interpulse.model.names import TopicName
@@ -181,6 +183,23 @@ async def test_end_of_the_status_reports_ends_the_job_only_when_it_is_a_failure(
         else:
             with pytest.raises(KeyError, match="lost"):
                 await job.run()
+
+
+async def test_idle_query_is_told_to_its_pipeline(tmp_path):
+    at = ClusterAddress(cluster="west", service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
+    config = PipelineConfig(name="t", state=tmp_path, source=at, target=None, select=Selection(from_policies=True))
+    job, listeners, told = ReplicationJob(config, supervised=False), [], asyncio.Event()
+    job._pipelines["west"] = SimpleNamespace(take_idle=told.set)
+    job._listen(SimpleNamespace(streams=SimpleNamespace(addListener=listeners.append)))
+    run = {"id": str(uuid.uuid4()), "runId": str(uuid.uuid4()), "timestamp": "now"}
+
+    def as_spark_does():
+        listeners[0].onQueryStarted(QueryStartedEvent.fromJson({**run, "name": "west"}))
+        listeners[0].onQueryIdle(QueryIdleEvent.fromJson(run))
+
+    await asyncio.to_thread(as_spark_does)
+    async with asyncio.timeout(10):
+        await told.wait()
 
 
 async def test_cluster_whose_record_cannot_be_used_is_told_once_and_its_topics_are_held(tmp_path, monkeypatch, capsys):

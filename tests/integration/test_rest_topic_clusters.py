@@ -178,6 +178,20 @@ async def test_partitioned_topic_when_somebody_creates_it_meanwhile_then_what_is
     assert await stored(east, P) == BOTH
 
 
+async def test_partitioned_topic_when_only_the_last_attempt_creates_it_there_then_it_is_found(east: RestBroker) -> None:
+    path = "/admin/v2/persistent/demo/a/p/partitions"
+    with StubWeb() as web:
+        for _ in range(3):
+            web.answer("GET", path, {"reason": "Topic not found"}, status=404)
+        for _ in range(2):
+            web.answer("PUT", path, {"reason": "This topic already exists"}, status=409)
+        web.answer("GET", path, {"partitions": 2})
+        web.answer("PUT", path, None)
+        await done(east, "POST", "clusters/west", {"serviceUrl": web.url})
+        await done(east, "POST", f"{P}/replication", BOTH)
+    assert await stored(east, P) == BOTH
+
+
 async def test_partitioned_topic_when_its_creation_there_has_no_effect_then_refused(east: RestBroker) -> None:
     with StubWeb() as web:
         web.answer("GET", "/admin/v2/persistent/demo/a/p/partitions", {"reason": "Topic not found"}, status=404)

@@ -105,7 +105,7 @@ class TopicClusters:
     async def _bring(self, name: TopicName, cluster: str) -> None:
         """Make sure that a partitioned topic is there with as many partitions; others are left to replication."""
         creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
-        for attempt in range(_ATTEMPTS_MAX):
+        for attempt in range(1, _ATTEMPTS_MAX + 2):  # the last one only looks
             local = await self._lifecycle.existence(name)
             if local.kind is not TopicKind.PARTITIONED:
                 return
@@ -116,10 +116,12 @@ class TopicClusters:
                 return
             if remote.kind is not TopicKind.ABSENT:
                 raise PreconditionFailed(_different(name, cluster, local, remote))
+            if attempt > _ATTEMPTS_MAX:
+                break
             try:
                 await self._remotes.grow(cluster, CreatePartitionedMetadata(name, local.partitions))
             except Unprocessable:  # somebody else may have been faster: look again what is there
-                if attempt == _ATTEMPTS_MAX - 1:
+                if attempt == _ATTEMPTS_MAX:
                     raise
         raise RemoteClusterUnavailable(f"Cluster {cluster} takes the creation of {name} and has no such topic then")
 

@@ -92,7 +92,7 @@ class TopicRegistry:
         self._changed: set[HostedTopic] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._applying = asyncio.Lock()
-        self._to_apply: dict[tuple[NamespaceName | None, TopicName | None], asyncio.Task[None]] = {}
+        self._to_apply: dict[tuple[NamespaceName | None, TopicName | None], asyncio.Task[PulsarError | None]] = {}
         self._closing = False
         self.compaction_permits = asyncio.Semaphore(_COMPACTIONS_AT_ONCE)
         self._names_given = 0
@@ -183,20 +183,23 @@ class TopicRegistry:
 
         Raises the first failure after every topic was tried.
         """
-        await asyncio.shield(self._application(namespace, base))
+        failure = await asyncio.shield(self._application(namespace, base))
+        if failure is not None:
+            raise failure
 
     def begin_applying(self, namespace: NamespaceName | None = None) -> None:
         """As `policies_changed`, in the background."""
         self._application(namespace, None)
 
-    def _application(self, namespace: NamespaceName | None, base: TopicName | None) -> asyncio.Task[None]:
+    def _application(self, namespace: NamespaceName | None, base: TopicName | None) -> asyncio.Task[PulsarError | None]:
         """Whoever asks for the same before it has begun to read shares it."""
         concerned = (namespace, base)
         if concerned not in self._to_apply:
             self._to_apply[concerned] = self._begin(self._apply_new_settings(namespace, base))
         return self._to_apply[concerned]
 
-    async def _apply_new_settings(self, namespace: NamespaceName | None, base: TopicName | None) -> None:
+    async def _apply_new_settings(self, namespace: NamespaceName | None, base: TopicName | None) -> PulsarError | None:
+        """The first failure; each is logged with its topic."""
         failures: list[PulsarError] = []
         async with self._applying:
             del self._to_apply[namespace, base]
@@ -208,8 +211,7 @@ class TopicRegistry:
             for first in range(0, len(concerned), TOPICS_AT_ONCE):
                 some = concerned[first : first + TOPICS_AT_ONCE]
                 failures += filter(None, await asyncio.gather(*map(self._apply_settings, some)))
-        if failures:
-            raise failures[0]
+        return next(iter(failures), None)
 
     async def _apply_settings(self, topic: AnyTopic) -> PulsarError | None:
         """What kept them from coming into force."""
@@ -231,7 +233,7 @@ class TopicRegistry:
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._begin(work)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _begin(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)

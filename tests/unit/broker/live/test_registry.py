@@ -172,6 +172,26 @@ async def test_policies_that_are_told_of_twice_are_applied_once_and_later_ones_a
     assert [each.message_ttl_seconds for each in applied] == [7, 8]
 
 
+async def test_policies_that_cannot_be_applied_are_told_to_the_caller_and_logged_once(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await bench.topic()
+
+    async def settings(name: TopicName) -> TopicSettings:
+        raise MetadataError("damaged")
+
+    monkeypatch.setattr(bench.registry, "_settings", settings)
+    for _ in range(2):
+        with pytest.raises(MetadataError, match="damaged"):
+            await bench.registry.policies_changed()
+        (logged,) = caplog.messages
+        assert logged.startswith("policies not applied topic=")
+        caplog.clear()
+    bench.registry.begin_applying()
+    await bench.settle()
+    assert len(caplog.messages) == 1
+
+
 @pytest.mark.parametrize("work", ["maintain", "policies_changed", "flush"])
 async def test_work_on_all_topics_when_there_are_many_then_others_get_their_turn_in_between(
     bench: Any, work: str, monkeypatch: pytest.MonkeyPatch

@@ -104,13 +104,19 @@ class Deletion:
         await self._delete_namespace(namespace, force=force)
 
     async def tenant(self, name: str, *, force: bool) -> None:
-        """Delete a tenant; raises NotEmpty if it has namespaces and it is not forced."""
+        """Delete a tenant; raises NotEmpty if it has namespaces and it is not forced.
+
+        Raises PreconditionFailed if one of them cannot be deleted, by force neither; then none is.
+        """
         if force and not self._config().force_delete_tenant_allowed:
             raise OperationNotAllowed("Broker doesn't allow forced deletion of tenants")
         await self._tenants.get(name)
         if force:
-            for namespace in await self._namespaces.list(name):
-                await self._delete_namespace(NamespaceName.parse(namespace), force=True)
+            namespaces = [NamespaceName.parse(each) for each in await self._namespaces.list(name)]
+            for namespace in namespaces:  # before the first of them is gone
+                await self._namespaces.check_delete(namespace)
+            for namespace in namespaces:
+                await self._delete_namespace(namespace, force=True)
         await self._tenants.delete(name)
 
     async def resume(self) -> None:

@@ -116,18 +116,20 @@ class Namespaces:
             raise NamespaceNotFound(f"Namespace {namespace} is being deleted")
         return {key: stored.version}
 
+    async def check_delete(self, namespace: NamespaceName) -> None:
+        """Refuse what `begin_delete` would; raises PreconditionFailed, and NamespaceNotFound."""
+        _check_delete(namespace, await self.get_policies(namespace))
+
     async def begin_delete(self, namespace: NamespaceName, *, forced: bool = False) -> None:
         """From now on no topic of the namespace can be created.
 
         ``forced``: whatever it holds goes with it; this is remembered for whoever has to finish the deletion. Raises
         PreconditionFailed while the namespace is on several clusters.
         """
-        if namespace == SYSTEM_NAMESPACE:
-            raise PreconditionFailed(f"Cannot delete the namespace {namespace}: the broker needs it")
         remembered = [Put(keys.forced_deletion(namespace), b"")] if forced else []
 
         def mark(policies: NamespacePolicies) -> NamespacePolicies:
-            check_namespace_left_by_others(namespace, policies)
+            _check_delete(namespace, policies)
             return policies.changed(deleted=True)
 
         await self.update_policies(namespace, mark, also=remembered)
@@ -192,3 +194,9 @@ async def bootstrap(store: MetadataStore, *, local_cluster: str, cluster: Cluste
         await tenants.ensure(namespace.tenant, TenantInfo(allowed_clusters=(local_cluster,)))
         if await namespaces.find_policies(namespace) is None:
             await namespaces.create(namespace, NamespacePolicies())
+
+
+def _check_delete(namespace: NamespaceName, policies: NamespacePolicies) -> None:
+    if namespace == SYSTEM_NAMESPACE:
+        raise PreconditionFailed(f"Cannot delete the namespace {namespace}: the broker needs it")
+    check_namespace_left_by_others(namespace, policies)

@@ -183,6 +183,17 @@ async def test_namespace_and_tenant_by_force_only_where_it_is_allowed(
     await room.deletion.namespace(TRIAL, force=False)
 
 
+async def test_tenant_when_one_of_its_namespaces_cannot_be_deleted_then_none_is(room: Room) -> None:
+    both = ("east", "west")
+    await room.namespaces.update_policies(TRIAL, lambda policies: policies.changed(replication_clusters=both))
+    namespaces = await room.namespaces.list("public")
+    assert namespaces.index(str(TRIAL)) > 0
+    with pytest.raises(PreconditionFailed, match="Cannot delete the global namespace public/trial"):
+        await room.deletion.tenant("public", force=True)
+    assert await room.namespaces.list("public") == namespaces
+    assert not (await room.namespaces.get_policies(NamespaceName.parse(namespaces[0]))).deleted
+
+
 async def test_namespace_takes_loaded_topics_along_that_are_not_stored(room: Room) -> None:
     fleeting = TopicName.of(NON_PERSISTENT, "public", "trial", "n")
     await room.registry.open(fleeting)

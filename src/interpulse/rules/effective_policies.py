@@ -19,6 +19,7 @@ from interpulse.rules.policies import effective_schema_strategy
 __all__ = ["effective_policies", "namespace_level", "topic_level"]
 
 _NOTHING_SET: Final = TopicPolicies()
+_NOT_SET: Final = (None, frozenset[str]())
 _SAME_NAMES: Final = (
     "inactive_topics",
     "retention",
@@ -65,28 +66,23 @@ def namespace_level(policies: NamespacePolicies | None, *, cluster: str) -> Topi
 def effective_policies(topic: TopicPolicies, namespace: TopicPolicies, broker: TopicPolicies) -> TopicPolicies:
     """The policies in force; ``namespace`` as `namespace_level` gives it, ``broker`` with everything it has a word on.
 
-    Two policies are read differently: subscription types that nobody listed are not set, and a schema that the broker
-    demands nobody below can waive.
+    One policy is read differently: a schema that the broker demands nobody below can waive.
     """
-    levels = (topic, namespace, broker)
-    joined = _joined(levels)
+    joined = _joined((topic, namespace, broker))
     return joined.changed(
         backlog_quotas=joined.backlog_quotas or {},
-        subscription_types_enabled=next(
-            (level.subscription_types_enabled for level in levels if level.subscription_types_enabled), None
-        ),
         schema_validation_enforced=bool(joined.schema_validation_enforced or broker.schema_validation_enforced),
     )
 
 
 def _joined(levels: Sequence[TopicPolicies], *, other: Mapping[str, Any] | None = None) -> TopicPolicies:
-    """Each policy from the first level that sets it."""
+    """Each policy from the first level that sets it; an empty list of subscription types sets nothing."""
     values = {each.name: _first(each.name, levels) for each in fields(TopicPolicies) if each.name != "other"}
     return TopicPolicies(**values | {"backlog_quotas": _quotas(levels) or None}, other=other or {})
 
 
 def _first(name: str, levels: Sequence[TopicPolicies]) -> Any:
-    return next((value for level in levels if (value := getattr(level, name)) is not None), None)
+    return next((value for level in levels if (value := getattr(level, name)) not in _NOT_SET), None)
 
 
 def _quotas(levels: Sequence[TopicPolicies]) -> Mapping[str, BacklogQuota]:

@@ -106,6 +106,7 @@ def test_subscription_types_when_none_is_listed_then_the_next_level_counts() -> 
     nothing_listed = TopicPolicies(subscription_types_enabled=frozenset())
     listed = TopicPolicies(subscription_types_enabled=frozenset({"Shared"}))
     assert effective_policies(nothing_listed, listed, NOTHING).subscription_types_enabled == {"Shared"}
+    assert topic_level(TopicPolicyRecord(nothing_listed, listed)).subscription_types_enabled == {"Shared"}
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,8 @@ class SubscriptionSet:
         except BaseException:
             self.forget(subscription)
             raise
+        if subscription.dirty:  # it moved meanwhile, and no flush takes one that was never stored
+            self._owner.cursor_changed(subscription)
 
     # --- going
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from interpulse.broker.live import upkeep
+from interpulse.broker.live import backlog_operations, upkeep
 from interpulse.broker.live.requests import InitialPosition
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import AlreadyExists, MetadataError, NotAllowed, PreconditionFailed, SubscriptionNotFound
@@ -24,6 +25,29 @@ async def test_new_subscription_survives_a_crash_at_once(bench: Any) -> None:
     await bench.crash()
     _, sink = await bench.consumer(await bench.topic())
     assert sink.numbers() == [1]
+
+
+async def test_new_subscription_when_it_moves_while_it_is_stored_then_that_is_stored_too(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, commit = await bench.topic(), bench.metadata.commit
+    await bench.publish(topic, 1)
+
+    async def commit_and_move(*arguments: Any) -> None:
+        monkeypatch.setattr(bench.metadata, "commit", commit)
+        await commit(*arguments)
+        backlog_operations.clear(topic, "s")
+        flushes.append(asyncio.create_task(bench.registry.flush()))
+        await bench.settle()
+
+    flushes: list[asyncio.Task[None]] = []
+    monkeypatch.setattr(bench.metadata, "commit", commit_and_move)
+    await topic.create_subscription("s", initial=InitialPosition.EARLIEST)
+    await asyncio.gather(*flushes)
+    await bench.registry.flush()
+    await bench.crash()
+    _, sink = await bench.consumer(await bench.topic())
+    assert sink.numbers() == []
 
 
 async def test_damaged_cursor_record_then_the_topic_cannot_be_loaded(bench: Any) -> None:

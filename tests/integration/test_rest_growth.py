@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from interpulse.broker import keys
 from interpulse.broker.config import BrokerConfig
+from interpulse.broker.live.topic import Topic
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from tests.integration.rest_broker import RestBroker, rest_broker
@@ -64,6 +66,23 @@ async def test_expand_when_the_other_cluster_cannot_follow_then_nothing_grows(
     away = await call(east.web_url, "POST", f"{X}/partitions", 4)
     assert (away.status, "standalone at http://127.0.0.1:9" in away.json["reason"]) == (503, True)
     assert await partitions(east) == (2, 2)
+
+
+async def test_subscription_when_the_topic_is_deleted_meanwhile_then_it_is_not_created_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    create = Topic.create_subscription
+    config = BrokerConfig(allow_auto_topic_creation_type="partitioned", default_num_partitions=3)
+    async with rest_broker(config) as broker:
+
+        async def create_and_delete(topic: Topic, name: str, **options: Any) -> None:
+            await create(topic, name, **options)
+            await broker.rooms.deletion.partitioned_topic(TopicName.parse("x"), force=True)
+
+        await call(broker.web_url, "PUT", f"{X}/partitions", 1)
+        monkeypatch.setattr(Topic, "create_subscription", create_and_delete)
+        assert (await call(broker.web_url, "PUT", f"{X}/subscription/s")).status == 404
+        assert (await call(broker.web_url, "GET", "persistent/public/default")).json == []
 
 
 @pytest.mark.parametrize(("method", "before", "after"), [("PUT", [], ["s"]), ("DELETE", ["s"], [])])

@@ -44,7 +44,7 @@ async def create_subscription(call: Call) -> Answer:
     count = await call.rooms.lifecycle.partitions_to_subscribe(name)
     for topic_name in [name.partition(index) for index in range(count)] or [name]:
         await create(topic_name)
-    while (grown := await call.rooms.lifecycle.partitions_to_subscribe(name)) > count:
+    while (grown := await call.rooms.lifecycle.partitions(name, create=False)) > count:
         for index in range(count, grown):
             with suppress(AlreadyExists):  # a growth that saw it on the first partition brought it along
                 await create(name.partition(index))

@@ -94,6 +94,8 @@ async def test_clusters_for_all_clusters_count_until_others_are_set_here(east: R
     assert await cursors(east, "x") == []
     await done(east, "POST", f"{X}/replication", BOTH)
     assert await cursors(east, "x") == ["pulsar.repl.west"]
+    assert (await done(east, "GET", f"{X}/replication?applied=true")).json == BOTH
+    assert (await done(east, "GET", f"{X}/replication?applied=true&isGlobal=true")).json == ["east"]
     await done(east, "DELETE", f"{X}/replication")
     await done(east, "DELETE", f"{X}/replication?isGlobal=true")
     assert (await done(east, "GET", f"{X}/replication?applied=true")).json == BOTH

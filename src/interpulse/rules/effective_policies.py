@@ -40,8 +40,10 @@ _SAME_NAMES: Final = (
 )
 
 
-def topic_level(record: TopicPolicyRecord) -> TopicPolicies:
-    """What a topic says for itself: on this cluster, else on all its clusters."""
+def topic_level(record: TopicPolicyRecord, *, everywhere: bool = False) -> TopicPolicies:
+    """What a topic says for itself: on this cluster, else on all its clusters; or ``everywhere``, on all alone."""
+    if everywhere:
+        return record.everywhere
     if record.everywhere == _NOTHING_SET:
         return record.here
     return _joined((record.here, record.everywhere), other=record.here.other)

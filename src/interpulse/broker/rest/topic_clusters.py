@@ -14,10 +14,12 @@ __all__ = ["ROUTES"]
 async def get_clusters(call: Call) -> Answer:
     """What is set for the topic, or with ``applied`` what is in force."""
     record = await call.rooms.topic_policies.record_of_existing(call.topic)
+    everywhere = call.flag("isGlobal")
     if call.flag("applied"):
         namespace = await call.rooms.namespaces.get_policies(call.topic.namespace_name)
-        return answer_json(sorted(effective_replication_clusters(topic_level(record), namespace)))
-    own = record.level(everywhere=call.flag("isGlobal")).replication_clusters
+        own_level = topic_level(record, everywhere=everywhere)
+        return answer_json(sorted(effective_replication_clusters(own_level, namespace)))
+    own = record.level(everywhere=everywhere).replication_clusters
     return answer_json(None if own is None else sorted(own))
 
 

@@ -135,9 +135,7 @@ async def _policies(call: Call, *, has_levels: bool = True) -> TopicPolicies:
     if not call.flag("applied"):
         return record.level(everywhere=everywhere)
     namespace = await call.rooms.namespaces.get_policies(call.topic.namespace_name)
-    return policies_in_force(
-        record.everywhere if everywhere else topic_level(record), namespace, call.rooms.dynamic.config
-    )
+    return policies_in_force(topic_level(record, everywhere=everywhere), namespace, call.rooms.dynamic.config)
 
 
 def _setter(policy: _Policy) -> Handler:

@@ -6,6 +6,7 @@ This is the only module of the client that knows an HTTP library.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import ssl
 from collections.abc import Iterator, Mapping
@@ -24,10 +25,13 @@ from interpulse.model.errors import (
     AlreadyClosed,
     NotConnected,
     OperationTimeout,
+    PulsarError,
     UnknownError,
 )
 
 __all__ = ["HttpSession", "parse_web_urls"]
+
+log = logging.getLogger(__name__)
 
 JSON: Final = "application/json"
 _REDIRECTS_MAX = 10
@@ -244,12 +248,21 @@ class HttpSession(AsyncCloses):
         return self._session
 
     def _ssl(self, url: str) -> ssl.SSLContext | bool:
-        """Made anew when one of its files was replaced; connections that are open stay as they are."""
+        """Made anew when one of its files was replaced; connections that are open stay as they are.
+
+        While the new files cannot be used, they may be half replaced, the earlier context stays; the next request tries
+        again.
+        """
         if not url.startswith("https:"):
             return True
         stamps = self._tls.stamps()
         if self._context is None or stamps != self._context_stamps:
-            self._context, self._context_stamps = self._tls.context(), stamps
+            try:
+                self._context, self._context_stamps = self._tls.context(), stamps
+            except PulsarError as error:
+                if self._context is None:
+                    raise
+                log.warning("files of a certificate not usable now, the earlier ones go on error=%s", error)
         return self._context
 
 
@@ -291,4 +304,4 @@ def _cause(error: aiohttp.ClientConnectorError) -> str:
     cause = error.os_error
     if isinstance(cause, ConnectionError) and cause.errno:
         return os.strerror(cause.errno)
-    return cause.strerror or str(cause)
+    return cause.strerror or str(cause) or type(cause).__name__

@@ -13,7 +13,14 @@ from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.connection import Connection
 from interpulse.client.lookup import BinaryLookup, HttpLookup, Lookup
 from interpulse.client.pool import ConnectionPool
-from interpulse.model.errors import AlreadyClosed, ConsumerBusy, ProducerBusy, PulsarError, UnknownError
+from interpulse.model.errors import (
+    AlreadyClosed,
+    CertificateError,
+    ConsumerBusy,
+    ProducerBusy,
+    PulsarError,
+    UnknownError,
+)
 from interpulse.model.names import TopicName
 
 __all__ = ["Session", "tolerated_while_returning"]
@@ -120,6 +127,6 @@ class Session:
 def tolerated_while_returning(error: PulsarError) -> bool:
     """Whether a producer or consumer that was open before should keep trying to come back.
 
-    The broker may still hold the name for the connection that was lost.
+    The broker may still hold the name for the connection that was lost, and a certificate may just be being replaced.
     """
-    return error.retriable or isinstance(error, (ProducerBusy, ConsumerBusy, UnknownError))
+    return error.retriable or isinstance(error, (ProducerBusy, ConsumerBusy, CertificateError, UnknownError))

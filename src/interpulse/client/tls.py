@@ -88,8 +88,9 @@ class TlsOptions:
             return None
         said = alert[1].lower().replace("_", " ")
         if not self.certificate_path:
+            doubt = ", or has no cipher in common with this client" if alert[1] == "HANDSHAKE_FAILURE" else ""
             return CertificateError(
-                f"{address} asks for a client certificate and none is configured ({said}): name the files of a "
+                f"{address} asks for a client certificate and none is configured{doubt} ({said}): name the files of a "
                 "certificate and its key"
             )
         return CertificateError(

@@ -1,5 +1,6 @@
 """The HTTP session: redirects, several hosts, credentials, and connections that fail."""
 
+import asyncio
 import socket
 import ssl
 from collections.abc import Iterator
@@ -108,6 +109,14 @@ async def test_hosts_when_all_refuse_then_error_names_every_address() -> None:
         f"Cannot reach http://127.0.0.1:{first}: Connection refused; "
         f"Cannot reach http://127.0.0.1:{second}: Connection refused"
     )
+
+
+async def test_host_when_it_hangs_up_within_the_handshake_then_the_error_says_something() -> None:
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with HttpSession(url) as http:
+            with pytest.raises(NotConnected, match=f"^Cannot reach {url}: .*Connection.*"):
+                await http.get("/x", kind="topic")
 
 
 async def test_host_when_silent_then_times_out_naming_it() -> None:

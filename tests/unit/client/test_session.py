@@ -8,6 +8,7 @@ from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.session import Session, tolerated_while_returning
 from interpulse.model.errors import (
     AlreadyClosed,
+    CertificateError,
     ConsumerBusy,
     NotAllowed,
     NotConnected,
@@ -21,7 +22,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from tests.scripted_broker import ScriptedBroker
 
 
-@pytest.mark.parametrize("error", [NotConnected(), ProducerBusy(), ConsumerBusy()])
+@pytest.mark.parametrize("error", [NotConnected(), ProducerBusy(), ConsumerBusy(), CertificateError()])
 def test_what_may_pass_is_tolerated_on_the_way_back(error: PulsarError) -> None:
     assert tolerated_while_returning(error)
 

@@ -77,7 +77,7 @@ def test_files_when_they_cannot_be_used_then_are_named_with_the_remedy(
         ("TLSV1_ALERT_INTERNAL_ERROR", True, "refuses the client certificate /c.pem .internal error"),
         ("TLSV1_ALERT_DECRYPT_ERROR", True, "refuses the client certificate /c.pem .decrypt error"),
         ("TLSV13_ALERT_CERTIFICATE_REQUIRED", False, "asks for a client certificate and none is configured"),
-        ("SSLV3_ALERT_HANDSHAKE_FAILURE", False, "asks for a client certificate and none is configured"),
+        ("SSLV3_ALERT_HANDSHAKE_FAILURE", False, "asks for .* none is configured, or has no cipher in common"),
         ("TLSV1_ALERT_INTERNAL_ERROR", False, None),
         ("TLSV1_ALERT_PROTOCOL_VERSION", True, None),
         ("CERTIFICATE_VERIFY_FAILED", True, None),
@@ -150,7 +150,7 @@ async def test_connection_when_its_certificate_is_refused_then_says_which(
 
 
 async def test_http_when_the_certificate_is_replaced_then_the_new_one_is_shown(
-    authority: Authority, stranger: Certificate, tmp_path: Path
+    authority: Authority, stranger: Certificate, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shown = Certificate(tmp_path / "shown.pem", tmp_path / "shown.key")
     (credentials, tls), *_ = both_ways(shown)
@@ -166,3 +166,6 @@ async def test_http_when_the_certificate_is_replaced_then_the_new_one_is_shown(
                 file.write_bytes((authority.directory / name).read_bytes())
             await http.get("/x", kind="topic")
             assert "Authorization" not in web.last.headers
+            shown.key.write_bytes((authority.directory / "another.key").read_bytes())  # its certificate comes next
+            await http.get("/x", kind="topic")
+            assert "does not belong to" in caplog.text

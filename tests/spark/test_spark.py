@@ -7,7 +7,7 @@ import pytest
 from interpulse.client.sync import Client
 from interpulse.spark import register
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
-from interpulse.spark.session import make_active
+from interpulse.spark.session import starting_a_query
 
 # Every read and write starts interpreters; one that is given up for its time takes the session of all others along.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -184,13 +184,28 @@ def _name(text):
 def test_thread_that_did_not_begin_the_session_writes_once_it_is_active_there(spark, options, topic):
     frame = spark.range(3).selectExpr("cast(id as string) as value")
 
-    def write(*, active):
-        if active:
-            make_active(spark)
+    def write():
         frame.write.format("pulsar").options(**options).mode("append").save()
+
+    def write_as_one_query():
+        with starting_a_query(spark):
+            write()
 
     with ThreadPoolExecutor(1) as thread:
         with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
-            thread.submit(write, active=False).result()
-        thread.submit(write, active=True).result()
+            thread.submit(write).result()
+        thread.submit(write_as_one_query).result()
     assert values_of(spark.read.format("pulsar").options(**options).load()) == [0, 1, 2]
+
+
+def test_queries_share_no_environment(spark):
+    """Spark changes the one it was given without a lock; two streams that began together broke it for good."""
+    jvm, manager = spark.sparkContext._jvm, spark._jsparkSession.sessionState().dataSourceManager()
+
+    def environment():
+        with starting_a_query(spark):
+            return manager.lookupDataSource("pulsar").dataSourceCls().envVars()
+
+    with ThreadPoolExecutor(4) as threads:
+        found = [each.result() for each in [threads.submit(environment) for _ in range(4)]]
+    assert len({jvm.System.identityHashCode(each) for each in found}) == 4

@@ -11,7 +11,7 @@ from interpulse.spark.connection_options import access_as_options
 from interpulse.spark.options import OptionError
 from interpulse.spark.route import Emit, Route
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
-from interpulse.spark.session import make_active
+from interpulse.spark.session import starting_a_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,11 +82,11 @@ class RouteQuery:
 
     def _begin(self, spark: SparkSession) -> StreamingQuery:
         _check_session(spark)
-        make_active(spark)
-        rows = spark.readStream.format("pulsar").options(**source_options(self._route)).load()
-        writer = rows.writeStream.format("pulsar").options(**sink_options(self._route))
-        writer = writer.option("checkpointLocation", str(self._route.checkpoint)).queryName(self._route.remote)
-        return writer.trigger(processingTime=f"{self._route.config.limits.trigger_ms} milliseconds").start()
+        with starting_a_query(spark):
+            rows = spark.readStream.format("pulsar").options(**source_options(self._route)).load()
+            writer = rows.writeStream.format("pulsar").options(**sink_options(self._route))
+            writer = writer.option("checkpointLocation", str(self._route.checkpoint)).queryName(self._route.remote)
+            return writer.trigger(processingTime=f"{self._route.config.limits.trigger_ms} milliseconds").start()
 
     async def _note_end(self, query: StreamingQuery) -> None:
         self._query = None

@@ -6,14 +6,18 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkMissing", "check_spark_installed", "make_active", "recommended_conf", "start_session"]
+__all__ = ["SparkMissing", "check_spark_installed", "recommended_conf", "start_session", "starting_a_query"]
+
+_STARTING: Final = threading.Lock()
 
 _QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java moves our data and computes nothing: without its second compiler it is warm sooner, and not slower afterwards
@@ -84,7 +88,23 @@ def start_session(
     return spark
 
 
-def make_active(spark: SparkSession) -> None:
+@contextmanager
+def starting_a_query(spark: SparkSession) -> Iterator[None]:
+    """Around the reading and writing side of one query, in any thread; one query after the other.
+
+    Each has a registration of the data source to itself: Spark writes environment variables into the one it was given,
+    without a lock. Two queries that begin at the same moment could break it for good, and every task ended with an
+    OptionalDataException, also those of later attempts.
+    """
+    from interpulse.spark.source import register
+
+    with _STARTING:
+        _make_active(spark)
+        register(spark)
+        yield
+
+
+def _make_active(spark: SparkSession) -> None:
     """Let this thread start queries: Spark looks for a sink's format in the thread's active session, and nowhere else.
 
     Only the thread that began the session has one; in others a query ends with DATA_SOURCE_NOT_FOUND. PySpark offers no

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -59,6 +60,15 @@ def test_many_threads_share_one_loop() -> None:
     portal.close()
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Whoever runs the tests in the background of a shell has Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_caller_when_interrupted_then_what_it_waited_for_ends_too() -> None:
     portal = Portal()
     ended = threading.Event()

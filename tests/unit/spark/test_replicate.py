@@ -176,6 +176,7 @@ async def test_end_of_the_status_reports_ends_the_job_only_when_it_is_a_failure(
     monkeypatch.setattr("interpulse.spark.replicate.select", select)
     monkeypatch.setattr(job, "_report_status", report)
     monkeypatch.setattr(job, "_start_spark", start_spark)
+    monkeypatch.setattr("interpulse.spark.replicate.end_java", lambda: None)  # other tests share one with this process
     async with asyncio.timeout(10):
         if failure is None:
             assert await job.run() == 0

@@ -8,7 +8,7 @@ import http.client
 import random
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -108,7 +108,7 @@ class Clusters:
         self.east.kill()
         self.gate.released.set()
         await adjusting
-        self.east = StandaloneProcess(self.data_dir, *ARGUMENTS)
+        self.east = await start(self.data_dir)
 
     async def _adjust_until_killed(self, namespace: str) -> None:
         try:
@@ -143,21 +143,28 @@ def adjusted(namespace: str) -> str:
     return f"namespaces/{namespace}/replication?adjustNamespaceLevelPoliciesAutomatically=true"
 
 
+async def start(data_dir: Path) -> StandaloneProcess:
+    """In a thread, as its end: west answers here, and is asked meanwhile."""
+    return await asyncio.to_thread(StandaloneProcess, data_dir, *ARGUMENTS)
+
+
 @asynccontextmanager
 async def two_clusters(data_dir: Path) -> AsyncIterator[Clusters]:
-    async with rest_broker(BrokerConfig(cluster_name="west")) as west:
+    async with rest_broker(BrokerConfig(cluster_name="west")) as west, AsyncExitStack() as ending:
         gate = Gate(west.web_url)
-        with StubWeb(otherwise=gate) as web:
-            found = Clusters(data_dir, StandaloneProcess(data_dir, *ARGUMENTS), west.web_url, gate)
-            try:
-                await found.ask("PUT", "clusters/west", {"serviceUrl": web.url})
-                await found.ask("PUT", "clusters/east", {"serviceUrl": "http://127.0.0.1:1"}, west=True)
-                for side in (False, True):
-                    await found.ask("PUT", "tenants/demo", {"allowedClusters": BOTH}, west=side)
-                yield found
-            finally:
-                gate.released.set()
-                found.east.stop()
+        web = StubWeb(otherwise=gate)
+        web.__enter__()
+        ending.push_async_callback(asyncio.to_thread, web.__exit__, None, None, None)
+        found = Clusters(data_dir, await start(data_dir), west.web_url, gate)
+        try:
+            await found.ask("PUT", "clusters/west", {"serviceUrl": web.url})
+            await found.ask("PUT", "clusters/east", {"serviceUrl": "http://127.0.0.1:1"}, west=True)
+            for side in (False, True):
+                await found.ask("PUT", "tenants/demo", {"allowedClusters": BOTH}, west=side)
+            yield found
+        finally:
+            gate.released.set()
+            await asyncio.to_thread(found.east.stop)
 
 
 async def test_broker_killed_at_every_change_leaves_what_the_preview_shows_and_is_repeated(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ class Connection(asyncio.Protocol):
         self._writable = True
         self._tick: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
+        self._broken: Exception | None = None
 
     @classmethod
     async def open(cls, address: BrokerAddress, config: ClientConfig) -> Connection:
@@ -86,6 +87,10 @@ class Connection(asyncio.Protocol):
             if isinstance(error, TimeoutError):
                 raise NotConnected(f"{address} did not answer within {config.connect_timeout_ms} ms") from None
             refusal = config.encryption.refusal(str(address), error)
+            if refusal is None and address.tls:
+                refusal = await config.encryption.unheard_refusal(
+                    str(address), address.host, address.port, connection._broken or error
+                )
             if refusal is not None:
                 raise refusal from error
             if isinstance(error, OSError):
@@ -239,6 +244,7 @@ class Connection(asyncio.Protocol):
             self._on_frame(frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._broken = exc
         reason = f": {exc}" if exc else ""
         refusal = None if self._ready.done() else self._config.encryption.refusal(str(self.address), exc)
         self._fail(refusal or NotConnected(f"the connection to {self.address} was lost{reason}"))

@@ -5,13 +5,17 @@ This is the only module of the client that knows an HTTP library.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
+from weakref import WeakSet
 
 import aiohttp
 from yarl import URL
@@ -36,6 +40,7 @@ log = logging.getLogger(__name__)
 JSON: Final = "application/json"
 _REDIRECTS_MAX = 10
 _CONNECT_TIMEOUT_MS = 10_000
+_HANG_UP_S: Final = 1.0
 _REDIRECT_STATUSES = frozenset({301, 302, 307, 308})
 
 
@@ -89,12 +94,14 @@ class HttpSession(AsyncCloses):
         self._context: ssl.SSLContext | None = None
         self._context_stamps: object = None
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: WeakSet[socket.socket] = WeakSet()
         self._closed = False
 
     async def close(self) -> None:
         self._closed = True
         if self._session is not None:
             await self._session.close()
+            await self._hang_up()
 
     async def get(self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None) -> Any:
         return await self.request("GET", path, kind=kind, query=query)
@@ -215,10 +222,10 @@ class HttpSession(AsyncCloses):
         except TimeoutError as error:
             raise OperationTimeout(f"{_root(url)} did not answer within {self._timeout_ms} ms") from error
         except aiohttp.ClientConnectorError as error:
-            self._raise_refusal(url, error)
+            await self._raise_refusal(url, error)
             raise _Unreachable(f"Cannot reach {_root(url)}: {_cause(error)}") from error
         except aiohttp.ClientError as error:
-            self._raise_refusal(url, error)
+            await self._raise_refusal(url, error)
             raise NotConnected(f"The connection to {_root(url)} failed: {error}") from error
         except ValueError as error:  # a name no resolver takes, a header that is none
             raise NotConnected(f"Cannot ask {_root(url)}: {error}") from error
@@ -232,8 +239,11 @@ class HttpSession(AsyncCloses):
             response.headers,
         )
 
-    def _raise_refusal(self, url: str, error: aiohttp.ClientError) -> None:
+    async def _raise_refusal(self, url: str, error: aiohttp.ClientError) -> None:
         refusal = self._tls.refusal(_root(url), error.__cause__)
+        if refusal is None and url.startswith("https:"):
+            parts = urlsplit(url)
+            refusal = await self._tls.unheard_refusal(_root(url), parts.hostname or "", parts.port or 443, error)
         if refusal is not None:
             raise refusal from error
 
@@ -244,8 +254,28 @@ class HttpSession(AsyncCloses):
             timeout = aiohttp.ClientTimeout(
                 total=self._timeout_ms / 1000, sock_connect=min(self._timeout_ms, _CONNECT_TIMEOUT_MS) / 1000
             )
-            self._session = aiohttp.ClientSession(timeout=timeout, skip_auto_headers=("Content-Type",))
+            connector = aiohttp.TCPConnector(socket_factory=self._new_socket)
+            self._session = aiohttp.ClientSession(
+                connector=connector, timeout=timeout, skip_auto_headers=("Content-Type",)
+            )
         return self._session
+
+    def _new_socket(self, found: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, _ = found
+        opened = socket.socket(family, kind, protocol)
+        self._sockets.add(opened)
+        return opened
+
+    async def _hang_up(self) -> None:
+        """End the connections of requests that were given up: over TLS they wait for the server to say goodbye too."""
+        left = [each for each in self._sockets if each.fileno() >= 0]
+        for each in left:
+            with suppress(OSError):  # one that never came to be connected
+                each.shutdown(socket.SHUT_RDWR)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _HANG_UP_S
+        while any(each.fileno() >= 0 for each in left) and loop.time() < deadline:  # noqa: ASYNC110  # transports tell nobody
+            await asyncio.sleep(0)
 
     def _ssl(self, url: str) -> ssl.SSLContext | bool:
         """Made anew when one of its files was replaced; connections that are open stay as they are.

@@ -6,7 +6,10 @@ to another process and shown to anybody, and a renewed certificate counts from t
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import re
+import socket
 import ssl
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +30,9 @@ _ALERTS: Final = re.compile(
 )
 """What servers end a handshake with when they do not like the client's certificate, or miss one; the last two come from
 Pulsar's binary port, where a certificate of a stranger is an internal error."""
+
+_BROKEN: Final = (errno.EPIPE, errno.ECONNRESET)
+_LISTEN_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,29 @@ class TlsOptions:
             f"{address} refuses the client certificate {self.certificate_path} ({said}): see that it has not expired "
             "and is signed by an authority that is trusted there"
         )
+
+    async def unheard_refusal(
+        self, address: str, host: str, port: int, error: BaseException | None
+    ) -> CertificateError | None:
+        """The same for a connection that broke while it was written to, which loses what the server said last.
+
+        Another connection says nothing and listens, for two seconds at most.
+        """
+        if not isinstance(error, OSError) or error.errno not in _BROKEN:
+            return None
+        try:
+            await asyncio.to_thread(self._listen, host, port)
+        except OSError as heard:
+            return self.refusal(address, heard)
+        return None
+
+    def _listen(self, host: str, port: int) -> None:
+        """Raises what the server has against us; TimeoutError if it only waits for us to speak."""
+        with (
+            socket.create_connection((host, port), _LISTEN_S) as plain,
+            self.context().wrap_socket(plain, server_hostname=host) as encrypted,
+        ):
+            encrypted.recv(1)
 
     def _show_certificate(self, context: ssl.SSLContext) -> None:
         certificate, key = self.certificate_path, self.key_path

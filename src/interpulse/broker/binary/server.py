@@ -32,6 +32,9 @@ class BinaryServer:
         self._rooms = rooms
         self._limits = limits
         self._connections: set[ClientConnection] = set()
+        self._nobody_in = asyncio.Event()
+        self._nobody_in.set()
+        self._closed = False
         self._created = 0
         self._server: asyncio.Server | None = None
 
@@ -55,12 +58,14 @@ class BinaryServer:
             self._server.close()
 
     async def close(self) -> None:
-        """Finish what is being worked on, send what is waiting, and hang up."""
+        """Finish what is being worked on, send what is waiting (clients that do not read it lose it), and hang up."""
         self.stop_accepting()
+        self._closed = True
         connections = list(self._connections)
         for connection in connections:
             connection.close()
         await asyncio.gather(*(connection.tasks_done() for connection in connections))
+        await self._nobody_in.wait()
 
     async def permissions_changed(self, namespace: NamespaceName) -> None:
         """Close what clients have open in this namespace and may not any more."""
@@ -70,9 +75,18 @@ class BinaryServer:
 
     def _new_connection(self) -> ClientConnection:
         self._created += 1
-        return ClientConnection(
-            self._rooms, self._limits, HANDLERS, self._new_protocol, self._connections.add, self._connections.discard
-        )
+        return ClientConnection(self._rooms, self._limits, HANDLERS, self._new_protocol, self._came_in, self._left)
+
+    def _came_in(self, connection: ClientConnection) -> None:
+        self._connections.add(connection)
+        self._nobody_in.clear()
+        if self._closed:  # it was accepted just before
+            connection.close()
+
+    def _left(self, connection: ClientConnection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._nobody_in.set()
 
     def _new_protocol(self, now: float) -> ServerProtocol:
         return ServerProtocol(

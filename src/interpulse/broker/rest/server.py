@@ -5,6 +5,7 @@ The only file of the broker that knows the HTTP library, and the only place wher
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import socket
@@ -75,6 +76,17 @@ _LINE_BYTES_READ: Final = 256 * 1024
 """A path that is too long is still read, so that its sender is told in the same form as everybody else."""
 
 
+class _Connections(web.Server):
+    """Hangs up on those that were accepted just before the end and come in after it."""
+
+    closed = False
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        if self.closed:
+            transport.close()
+
+
 class RestServer:
     """Front door 2. Start it last, so that whoever gets an answer finds a broker that works."""
 
@@ -84,8 +96,8 @@ class RestServer:
         self._bound = bound
         self._router = Router(ROUTES)
         self._guard = Guard(rooms.access, ROUTES)
-        server = web.Server(self._serve, access_log=None, max_line_size=_LINE_BYTES_READ)
-        self._runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
+        self._connections = _Connections(self._serve, access_log=None, max_line_size=_LINE_BYTES_READ)
+        self._runner = web.ServerRunner(self._connections, shutdown_timeout=_STOP_SECONDS)
 
     async def start(self) -> None:
         """Listen."""
@@ -94,6 +106,7 @@ class RestServer:
 
     async def stop(self) -> None:
         """Take no new connections, and end those that are open."""
+        self._connections.closed = True
         await self._runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.Response:

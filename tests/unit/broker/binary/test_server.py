@@ -66,6 +66,41 @@ async def test_server_when_it_stops_accepting_then_those_inside_stay(rooms: Any)
     await writer.wait_closed()
 
 
+async def test_server_when_closed_then_nobody_is_left_who_does_not_read(
+    rooms: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interpulse.broker.binary.connection._CLOSING_SECONDS_MAX", 0.1)
+    bound = bound_socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    address = bound.getsockname()
+    server = BinaryServer(rooms, ConnectionLimits())
+    await server.start(bound)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(address)
+        client.setblocking(False)
+        greeting = commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags())
+        await asyncio.get_running_loop().sock_sendall(client, greeting + commands.PING * 20_000)
+        await server.close()
+        assert server.connection_count == 0
+
+
+async def test_server_when_closed_then_who_came_in_that_moment_goes_too(rooms: Any) -> None:
+    bound = bound_socket()
+    address = bound.getsockname()
+    server = BinaryServer(rooms, ConnectionLimits())
+    await server.start(bound)
+    opening = asyncio.create_task(asyncio.open_connection(*address))
+    while not server.connections.created:  # noqa: ASYNC110  # the loop tells nobody
+        await asyncio.sleep(0)
+    assert server.connection_count == 0, "it comes in with the next turn of the loop"
+    await server.close()
+    reader, writer = await opening
+    assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+
+
 @pytest.mark.parametrize("supported", [True, False])
 async def test_server_when_batch_lookup_is_switched_then_newcomers_are_told(rooms: Any, supported: bool) -> None:
     bound = bound_socket()

@@ -172,7 +172,7 @@ async def test_range_when_the_broker_does_not_even_repeat_the_last_entry_then_it
             after=EARLIEST,
             upto=Position(1, 4),
             silence_ms=20,
-            poll_timeout_ms=300,
+            poll_timeout_ms=1500,
         )
         await reader.open()
         assert len(await reader.read_batch()) == 3

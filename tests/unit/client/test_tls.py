@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import re
 import ssl
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from interpulse.client.auth import Credentials
@@ -147,6 +151,41 @@ async def test_connection_when_its_certificate_is_refused_then_says_which(
             await Connection.open(config.url.brokers[0], config)
     assert url in str(caught.value)
     assert (str(stranger.certificate) in str(caught.value)) is shown
+
+
+async def test_refusal_that_was_not_heard_is_asked_for_again(
+    authority: Authority, stranger: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's alert is lost when the request is written after it hung up."""
+    monkeypatch.setattr("interpulse.client.tls._LISTEN_S", 0.2)
+    directory, broken = authority.directory, BrokenPipeError(errno.EPIPE, "Broken pipe")
+    refused = TlsOptions(str(authority.file), certificate_path=str(stranger.certificate), key_path=str(stranger.key))
+    taken = replace(refused, certificate_path=str(directory / "app.pem"), key_path=str(directory / "app.key"))
+    with StubWeb(server_context(authority, ssl.TLSVersion.TLSv1_3)) as web:
+        port = int(web.url.rpartition(":")[2])
+        found = await refused.unheard_refusal(web.url, "127.0.0.1", port, broken)
+        assert f"{web.url} refuses the client certificate {stranger.certificate} " in str(found)
+        assert await taken.unheard_refusal(web.url, "127.0.0.1", port, broken) is None
+        assert await refused.unheard_refusal(web.url, "127.0.0.1", port, TimeoutError()) is None
+    gone = await refused.unheard_refusal(web.url, "127.0.0.1", port, ConnectionResetError(errno.ECONNRESET, "reset"))
+    assert gone is None
+
+
+async def test_http_when_closed_after_a_request_was_given_up_then_leaves_no_connection(authority: Authority) -> None:
+    """Over TLS the goodbye of the connection waits for an answer of the server."""
+    files = Certificate(authority.directory / "app.pem", authority.directory / "app.key")
+    (credentials, tls), *_ = both_ways(files)
+    with StubWeb(server_context(authority, ssl.TLSVersion.TLSv1_3)) as web:
+        web.say_nothing("GET", "/x")
+        port = int(web.url.rpartition(":")[2])
+        async with HttpSession(web.url, credentials=credentials, tls=tls) as http:
+            asking = asyncio.create_task(http.get("/x", kind="topic"))
+            while not web.asked:  # noqa: ASYNC110  # another thread acts
+                await asyncio.sleep(0.01)
+            asking.cancel()
+            await asyncio.wait([asking])
+        left = [each for each in psutil.Process().net_connections("tcp") if each.raddr and each.raddr.port == port]
+        assert [each.status for each in left if each.fd != -1] == []
 
 
 async def test_http_when_the_certificate_is_replaced_then_the_new_one_is_shown(

@@ -88,9 +88,8 @@ class Connection(asyncio.Protocol):
                 raise NotConnected(f"{address} did not answer within {config.connect_timeout_ms} ms") from None
             refusal = config.encryption.refusal(str(address), error)
             if refusal is None and address.tls:
-                refusal = await config.encryption.unheard_refusal(
-                    str(address), address.host, address.port, connection._broken or error
-                )
+                broken = connection._broken if isinstance(error, NotConnected) else error
+                refusal = await config.encryption.unheard_refusal(str(address), address.host, address.port, broken)
             if refusal is not None:
                 raise refusal from error
             if isinstance(error, OSError):

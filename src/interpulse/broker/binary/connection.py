@@ -282,12 +282,12 @@ class ClientConnection(asyncio.Protocol):
             _logger.warning("connection dropped address=%s reason=%s", self.address, reason)
             self.close()
 
-    def close(self) -> None:
-        """Write what is waiting, then close the socket."""
+    def close(self, patience: float = _CLOSING_SECONDS_MAX) -> None:
+        """Write what is waiting, then close the socket; what is not read in that many seconds is dropped."""
         self.lost = True
         self.output.flush()
         self._transport.close()
-        self.loop.call_later(_CLOSING_SECONDS_MAX, self._transport.abort)
+        self.loop.call_later(patience, self._transport.abort)
 
     async def tasks_done(self) -> None:
         """Wait until no request is being worked on; what takes long, as another cluster may, is given up."""

@@ -23,6 +23,8 @@ _logger = logging.getLogger(__name__)
 # Pulsar's clients show the version and some read numbers from it; the name in front tells who we are.
 _SERVER_VERSION: Final = f"Pulsar Server interpulse-{__version__}"
 _BACKLOG: Final = 1024
+# The broker has to end soon, so clients have less time to read what is on its way to them.
+_GOODBYE_SECONDS: Final = 1.0
 
 
 class BinaryServer:
@@ -63,7 +65,7 @@ class BinaryServer:
         self._closed = True
         connections = list(self._connections)
         for connection in connections:
-            connection.close()
+            connection.close(_GOODBYE_SECONDS)
         await asyncio.gather(*(connection.tasks_done() for connection in connections))
         await self._nobody_in.wait()
 
@@ -81,7 +83,7 @@ class BinaryServer:
         self._connections.add(connection)
         self._nobody_in.clear()
         if self._closed:  # it was accepted just before
-            connection.close()
+            connection.close(_GOODBYE_SECONDS)
 
     def _left(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)

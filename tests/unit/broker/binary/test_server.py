@@ -69,7 +69,7 @@ async def test_server_when_it_stops_accepting_then_those_inside_stay(rooms: Any)
 async def test_server_when_closed_then_nobody_is_left_who_does_not_read(
     rooms: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.broker.binary.connection._CLOSING_SECONDS_MAX", 0.1)
+    monkeypatch.setattr("interpulse.broker.binary.server._GOODBYE_SECONDS", 0.1)
     bound = bound_socket()
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     address = bound.getsockname()

@@ -85,7 +85,7 @@ def statuses_of_path(web_url: str, path: str) -> list[int]:
     assert address.hostname is not None
     statuses = []
     for method, suffix in (("GET", "/partitions"), ("GET", "/partitions?checkAllowAutoCreation=true"), ("PUT", "")):
-        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=10)
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
         connection.request(method, f"/admin/v2/{path}{suffix}")
         statuses.append(connection.getresponse().status)
         connection.close()

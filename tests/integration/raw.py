@@ -11,7 +11,7 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, FrameDecoder, build_entry
 
-SECONDS_MAX = 10
+SECONDS_MAX = 60
 
 
 class RawClient:

@@ -38,7 +38,7 @@ async def call(web_url: str, method: str, path: str, body: Any = None) -> Reply:
 def _call(web_url: str, method: str, path: str, body: Any) -> Reply:
     address = urlsplit(web_url)
     assert address.hostname is not None
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=10)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     try:
         sent = body if isinstance(body, bytes | None) else json.dumps(body)
         connection.request(method, path if path.startswith("/") else f"/admin/v2/{path}", body=sent)

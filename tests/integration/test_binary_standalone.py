@@ -54,9 +54,9 @@ def test_standalone_when_told_to_stop_then_ends_cleanly_and_keeps_what_it_has(
 def test_standalone_when_ready_then_health_and_default_namespace_answer(tmp_path: Path) -> None:
     with StandaloneProcess(tmp_path / "data", "--cluster-name", "east") as broker:
         for path in ("brokers/health", "namespaces/public/default", "namespaces/pulsar/system"):
-            with urllib.request.urlopen(f"{broker.web_url}/admin/v2/{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"{broker.web_url}/admin/v2/{path}", timeout=60) as answer:
                 assert answer.status == 200
-        with urllib.request.urlopen(f"{broker.web_url}/admin/v2/clusters/east", timeout=10) as answer:
+        with urllib.request.urlopen(f"{broker.web_url}/admin/v2/clusters/east", timeout=60) as answer:
             assert json.load(answer)["brokerServiceUrl"] == broker.service_url
 
 
@@ -100,7 +100,7 @@ def test_standalone_when_data_directory_is_of_another_cluster_then_refused_and_n
     assert f"data directory {tmp_path / 'data'} cannot be served: it belongs to cluster east, not to west" in line
     with (
         InProcessBroker(tmp_path / "data", east) as broker,
-        urllib.request.urlopen(f"{broker.web_url}/admin/v2/clusters", timeout=10) as answer,
+        urllib.request.urlopen(f"{broker.web_url}/admin/v2/clusters", timeout=60) as answer,
     ):
         assert json.load(answer) == ["east"]
 

@@ -155,7 +155,7 @@ async def test_topic_when_a_peer_cluster_has_its_namespace_then_redirect(
 
 
 def get_with_header(web_url: str, path: str, header: str) -> int:
-    connection = http.client.HTTPConnection(urlsplit(web_url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(web_url).netloc, timeout=60)
     try:
         connection.request("GET", path, headers={"x-pulsar-listenername": header})
         return connection.getresponse().status

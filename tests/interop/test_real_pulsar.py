@@ -39,7 +39,7 @@ def test_shared_cluster_when_asked_then_serves_both_doors(real_pulsar: Address) 
     topic = f"public/default/{uuid.uuid4()}"
     publish(real_pulsar.service_url, topic, [b"a", b"b"])
     assert read(real_pulsar.service_url, topic, 2) == [b"a", b"b"]
-    with urllib.request.urlopen(f"{real_pulsar.web_url}/admin/v2/persistent/{topic}/stats", timeout=10) as answer:
+    with urllib.request.urlopen(f"{real_pulsar.web_url}/admin/v2/persistent/{topic}/stats", timeout=60) as answer:
         assert answer.status == 200
 
 
@@ -84,13 +84,13 @@ def test_metadata_of_a_stopped_cluster_when_altered_then_the_broker_sees_it(
     assert cluster.get_metadata(f"{partitioned}/orphan") == b'{"partitions":3}'
     cluster.start()
     url = f"{cluster.web_url}/admin/v2/persistent/public/default/orphan/partitions"
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         assert b'"partitions":3' in answer.read()
     cluster.stop()
     cluster.delete_metadata(f"{partitioned}/orphan")
     cluster.start()
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(url, timeout=10)
+        urllib.request.urlopen(url, timeout=60)
 
 
 def test_metadata_of_many_keys_when_set_at_once_then_is_read_back(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class Job:
     def stop(self):
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(10)
+            self.process.wait(60)
 
 
 def publish(broker, values, **options):

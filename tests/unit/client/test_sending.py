@@ -232,7 +232,7 @@ async def test_open_when_the_name_is_taken_then_waits_as_long_as_allowed(
         await open_lane(session, name="n")
     assert broker.count(pb.BaseCommand.PRODUCER) == 1
     with pytest.raises(ProducerBusy):
-        await open_lane(session, name="n", busy_timeout_ms=30)
+        await open_lane(session, name="n", busy_timeout_ms=1000)
     assert broker.count(pb.BaseCommand.PRODUCER) > 2
     answer_once(broker, pb.BaseCommand.PRODUCER, busy)
     lane = await open_lane(session, name="n", busy_timeout_ms=5000)

@@ -81,7 +81,7 @@ WORDS: Mapping[str, str] = {
     "nonsense": "no broker does",
     "limit": "Exceed maximum number of topics",
     "hang-up": "failed",
-    "never": "did not answer within 100 ms",
+    "never": "did not answer within 1000 ms",
 }
 REMEDIES: Mapping[str, str] = {"401": "renew the token", "limit": "end on west what the reason names"}
 STEPS: Mapping[str, Sequence[str]] = {
@@ -93,7 +93,7 @@ STEPS: Mapping[str, Sequence[str]] = {
 
 def be_impatient(east: RestBroker) -> None:
     """As if the ten seconds for an answer were over sooner."""
-    east.rooms.links._connect = partial(connect, timeout_ms=100)
+    east.rooms.links._connect = partial(connect, timeout_ms=1000)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,8 @@ async def test_creation_whose_answer_never_comes_is_not_done_twice(east: RestBro
         await record_with(east, TOPIC, "it is there")
         await east.rooms.remote_topics.stop()
         await east.rooms.links.close()
-        assert [asked.method for asked in web.asked] == ["GET", "PUT", "GET"]
+        methods = [asked.method for asked in web.asked]
+        assert (methods[:2], set(methods[2:])) == (["GET", "PUT"], {"GET"})
 
 
 PARTITIONED = "persistent/demo/a/p"

@@ -83,7 +83,7 @@ public class Access {
                 Consumer<byte[]> consumer = client.newConsumer().topic(TOPIC).subscriptionName("java-reads").subscribe();
                 Producer<byte[]> producer = client.newProducer().topic(TOPIC).create()) {
             producer.send("hello".getBytes());
-            Message<byte[]> message = consumer.receive(10, TimeUnit.SECONDS);
+            Message<byte[]> message = consumer.receive(60, TimeUnit.SECONDS);
             check(message != null && new String(message.getData()).equals("hello"), message);
         }
     }

@@ -69,7 +69,7 @@ public class BrokerConversation {
             producer.flush();
             int sum = 0;
             for (int i = 0; i < 500; i++) {
-                Message<byte[]> message = consumer.receive(10, TimeUnit.SECONDS);
+                Message<byte[]> message = consumer.receive(60, TimeUnit.SECONDS);
                 sum += Integer.parseInt(new String(message.getData()));
                 consumer.acknowledge(message);
             }
@@ -92,7 +92,7 @@ public class BrokerConversation {
             flight.carrier = "UA";
             flight.delay = -3;
             producer.send(flight);
-            Flight received = consumer.receive(10, TimeUnit.SECONDS).getValue();
+            Flight received = consumer.receive(60, TimeUnit.SECONDS).getValue();
             return received.carrier + " " + received.delay;
         }
     }
@@ -100,7 +100,7 @@ public class BrokerConversation {
     private static Object autoConsume(PulsarClient client) throws Exception {
         try (Reader<?> reader = client.newReader(Schema.AUTO_CONSUME()).topic("avro")
                 .startMessageId(MessageId.earliest).create()) {
-            Object value = reader.readNext(10, TimeUnit.SECONDS).getValue();
+            Object value = reader.readNext(60, TimeUnit.SECONDS).getValue();
             return ((org.apache.pulsar.client.api.schema.GenericRecord) value).getField("carrier");
         }
     }
@@ -110,7 +110,7 @@ public class BrokerConversation {
         try (Reader<byte[]> reader = client.newReader().topic("b-Exclusive").startMessageId(MessageId.earliest)
                 .create()) {
             while (reader.hasMessageAvailable()) {
-                reader.readNext(10, TimeUnit.SECONDS);
+                reader.readNext(60, TimeUnit.SECONDS);
                 count++;
             }
         }
@@ -122,12 +122,12 @@ public class BrokerConversation {
                 .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
             Message<byte[]> tenth = null;
             for (int i = 0; i < 10; i++) {
-                tenth = consumer.receive(10, TimeUnit.SECONDS);
+                tenth = consumer.receive(60, TimeUnit.SECONDS);
             }
             consumer.seek(tenth.getMessageId());
-            String next = new String(consumer.receive(10, TimeUnit.SECONDS).getData());
+            String next = new String(consumer.receive(60, TimeUnit.SECONDS).getData());
             consumer.seek(0);
-            return next + " " + new String(consumer.receive(10, TimeUnit.SECONDS).getData());
+            return next + " " + new String(consumer.receive(60, TimeUnit.SECONDS).getData());
         }
     }
 
@@ -151,7 +151,7 @@ public class BrokerConversation {
             Thread.sleep(200);
             boolean early = waiting.isDone();
             holder.close();
-            try (Producer<byte[]> next = waiting.get(10, TimeUnit.SECONDS)) {
+            try (Producer<byte[]> next = waiting.get(60, TimeUnit.SECONDS)) {
                 next.send(new byte[] {1});
                 return early ? "too early" : "in turn";
             }
@@ -162,7 +162,7 @@ public class BrokerConversation {
         try (Consumer<byte[]> consumer = client.newConsumer().topic("u-Shared").subscriptionName("receipt")
                 .subscriptionType(SubscriptionType.Shared).isAckReceiptEnabled(true)
                 .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
-            consumer.acknowledge(consumer.receive(10, TimeUnit.SECONDS));
+            consumer.acknowledge(consumer.receive(60, TimeUnit.SECONDS));
             return "yes";
         }
     }

@@ -37,7 +37,7 @@ public class Consuming {
                 producer.newMessage().value("late".getBytes()).deliverAfter(2500, TimeUnit.MILLISECONDS).send();
                 producer.newMessage().value("prompt".getBytes()).send();
                 List<String> got = new ArrayList<>();
-                for (int number = 0; number < 2; number++) got.add(text(consumer.receive(10, TimeUnit.SECONDS)));
+                for (int number = 0; number < 2; number++) got.add(text(consumer.receive(60, TimeUnit.SECONDS)));
                 boolean waited = System.currentTimeMillis() - begin >= 1500;
                 say("delay " + type, got + " " + (waited ? "waited" : "at once"));
             }
@@ -105,10 +105,10 @@ public class Consuming {
         };
         try (Consumer<byte[]> first = consumer(topic, SubscriptionType.Failover).consumerName("a").priorityLevel(2)
                 .consumerEventListener(listener).subscribe()) {
-            boolean active = taken.await(10, TimeUnit.SECONDS);
+            boolean active = taken.await(60, TimeUnit.SECONDS);
             try (Consumer<byte[]> second = consumer(topic, SubscriptionType.Failover).consumerName("b").priorityLevel(1)
                     .subscribe()) {
-                say("failover", active + " " + lost.await(10, TimeUnit.SECONDS));
+                say("failover", active + " " + lost.await(60, TimeUnit.SECONDS));
             }
         }
     }
@@ -125,7 +125,7 @@ public class Consuming {
             last.get();
             Map<String, Message<byte[]>> got = new LinkedHashMap<>();
             for (int number = 0; number < 4; number++) {
-                Message<byte[]> message = consumer.receive(10, TimeUnit.SECONDS);
+                Message<byte[]> message = consumer.receive(60, TimeUnit.SECONDS);
                 got.put(text(message), message);
             }
             consumer.acknowledge(got.get("1"));

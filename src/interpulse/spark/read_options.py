@@ -70,7 +70,11 @@ class ReadOptions:
         "replication job",
     )
     topics_exclude: str | None = option(
-        "topicsExclude", parse_pattern, None, purpose=Purpose.READ, text="regular expression, applied after inclusion"
+        "topicsExclude",
+        parse_pattern,
+        None,
+        purpose=Purpose.READ,
+        text="regular expression, applied after inclusion; not with `topicsFile`",
     )
     include_system_topics: bool = option(
         "includeSystemTopics", parse_flag, False, purpose=Purpose.READ, text="whether a pattern may match system topics"
@@ -162,7 +166,7 @@ class ReadOptions:
         parse_duration_ms,
         30_000,
         purpose=Purpose.STREAM_READ,
-        text="how often to look for new partitions and topics; 0 or less: never",
+        text="how often to look for new partitions and topics; 0 or less: never. Not with `topicsFile`",
     )
     poll_timeout_ms: int = option(
         "pollTimeoutMs",
@@ -201,10 +205,29 @@ def parse_read_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.RE
     return build_options(ReadOptions, values, problems)
 
 
+_SELECTING = {"topics": "topics", "topics_pattern": "topicsPattern", "topics_file": "topicsFile"}
+_IDLE_WITH = {
+    "topics": {"includeSystemTopics": "include_system_topics"},
+    "topics_pattern": {},
+    "topics_file": {
+        "includeSystemTopics": "include_system_topics",
+        "partitionDiscoveryIntervalMs": "discovery_interval_ms",
+        "topicsExclude": "topics_exclude",
+    },
+}
+"""What would do nothing beside each way to name topics is refused: who gives it believes in something."""
+
+
 def _check_selection(values: Mapping[str, Any], problems: list[str]) -> None:
-    chosen = [key for key in ("topics", "topics_pattern", "topics_file") if values.get(key)]
+    chosen = [key for key in _SELECTING if values.get(key)]
     if len(chosen) != 1:
         problems.append("exactly one of topics, topicsPattern (and in the replication job topicsFile) is needed")
+        return
+    problems.extend(
+        f"{name} does nothing with {_SELECTING[chosen[0]]}"
+        for name, key in _IDLE_WITH[chosen[0]].items()
+        if key in values
+    )
 
 
 def _check_starting(values: Mapping[str, Any], purpose: Purpose, problems: list[str]) -> None:

@@ -138,7 +138,7 @@ class WriteOptions:
         parse_flag,
         False,
         purpose=Purpose.WRITE,
-        text="exactly-once without `admin.url`: you know that the topics written to de-duplicate",
+        text="exactly-once, instead of `admin.url`: you know that the topics written to de-duplicate",
     )
     takeover_timeout_ms: int = option(
         "producerTakeoverTimeoutMs",
@@ -198,6 +198,7 @@ _ONLY_EXACTLY_ONCE = {
     "target_cluster": "targetCluster",
 }
 _ONLY_ENTRIES = {"schema_source_access": "access to schemaSource", "schema_source_url": "schemaSourceUrl"}
+_ONLY_WITH_SCHEMA_SOURCE = {"schema_source_access": "access to schemaSource"}
 _ONLY_MESSAGES = {
     "batching_max_bytes": "batchingMaxBytes",
     "batching_max_messages": "batchingMaxMessages",
@@ -211,5 +212,9 @@ def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
     if values["dedup"] != "position":
         idle.append((_ONLY_EXACTLY_ONCE, "deliveryGuarantee=exactly-once"))
     idle.append((_ONLY_MESSAGES, "mode=message") if values.get("mode") == "entry" else (_ONLY_ENTRIES, "mode=entry"))
+    if "schema_source_url" not in values:
+        idle.append((_ONLY_WITH_SCHEMA_SOURCE, "schemaSourceUrl"))
     for names, needed in idle:
         problems.extend(f"{name} only counts with {needed}" for key, name in names.items() if key in values)
+    if values.get("admin_url") and values.get("assume_deduplication"):
+        problems.append("admin.url is not asked with assumeDeduplication=true: give one of them")

@@ -82,6 +82,24 @@ def test_selection_must_be_one_and_valid(extra, problem):
         parse_read_options({**URL, **extra})
 
 
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"topic": "x", "includeSystemTopics": "true"}, "includeSystemTopics does nothing with topics"),
+        ({"topicsFile": "x", "topicsExclude": "a"}, "topicsExclude does nothing with topicsFile"),
+        ({"topicsFile": "x", "partitionDiscoveryIntervalMs": "1"}, "partitionDiscoveryIntervalMs does nothing with"),
+    ],
+)
+def test_read_options_that_would_do_nothing_are_refused(given, problem):
+    with pytest.raises(OptionError, match=problem):
+        parse_read_options({**URL, **given}, Purpose.STREAM_READ)
+
+
+def test_read_options_that_do_something_are_taken():
+    parse_read_options({**URL, "topic": "x", "topicsExclude": "a"})
+    parse_read_options({**URL, "topicsPattern": "t/n/.*", "includeSystemTopics": "true", "topicsExclude": "a"})
+
+
 def test_exactly_once_asks_for_what_it_needs():
     with pytest.raises(OptionError) as caught:
         parse_write_options({**URL, "deliveryGuarantee": "exactly-once"})
@@ -108,6 +126,8 @@ def test_write_options_have_sober_defaults():
         ({"mode": "entry", "compressionType": "zstd"}, "compressionType only counts with mode=message"),
         ({"schemaSourceUrl": "pulsar://b:1"}, "schemaSourceUrl only counts with mode=entry"),
         ({"schemaSourceAuthToken": "t"}, "access to schemaSource only counts with mode=entry"),
+        ({"mode": "entry", "schemaSourceAuthToken": "t"}, "access to schemaSource only counts with schemaSourceUrl"),
+        ({"admin.url": "http://b:1", "assumeDeduplication": "true"}, "admin.url is not asked with assumeDeduplication"),
     ],
 )
 def test_write_options_that_would_do_nothing_are_refused(given, problem):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from interpulse.client.config import ServiceUrl
+from interpulse.client.http import parse_web_urls
 from interpulse.model.names import TopicName
 
 __all__ = [
@@ -91,15 +93,16 @@ def parse_positive_duration_ms(text: str) -> int:
 
 def parse_service_url(text: str) -> str:
     """``pulsar://host:6650`` or ``pulsar+ssl://...``."""
-    if not re.match(r"pulsar(\+ssl)?://[^/\s]+$", text.strip()):
+    if not re.match(r"pulsar(\+ssl)?://[^/\s]+/?$", text.strip()):
         raise ValueError(f"{text!r} does not look like pulsar://host:6650")
-    return text.strip()
+    return ServiceUrl.parse(text).text
 
 
 def parse_web_url(text: str) -> str:
     """``http://host:8080`` or ``https://...``, without a slash at the end."""
     if not re.match(r"https?://[^/\s]+/?$", text.strip()):
         raise ValueError(f"{text!r} does not look like http://host:8080")
+    parse_web_urls(text.strip())
     return text.strip().rstrip("/")
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from interpulse.client.admin import AdminClient
+from interpulse.client.http import parse_web_urls
 from interpulse.model.clusters import shown_address
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.access import Access
-from interpulse.spark.option_values import parse_duration_ms, parse_size
+from interpulse.spark.option_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size
 
 __all__ = [
     "ClusterAddress",
@@ -146,7 +147,14 @@ def load_pipeline_config(path: str) -> PipelineConfig:
         raise PipelineConfigError(f"{path}: {error}") from None
 
 
-_PIPELINE_KEYS = ("name", "state", "start", "as_replicator", "lane_epoch", "copy_schemas")
+_PIPELINE_KINDS: Final = {
+    "name": "str",
+    "state": "str",
+    "start": "str",
+    "as_replicator": "bool",
+    "lane_epoch": "int",
+    "copy_schemas": "bool",
+}
 
 
 def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
@@ -162,49 +170,41 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
     }
     _refuse_unknown(body, {"pipeline", *tables}, "table", problems)
     pipeline = _table(body, "pipeline", problems)
-    _refuse_unknown(pipeline, set(_PIPELINE_KEYS), "key of [pipeline]", problems)
-    name = _pipeline_name(pipeline, problems)
-    state = pipeline.get("state")
-    if not isinstance(state, str) or not state:
-        problems.append("[pipeline] state is required: the directory of checkpoint and lane files")
-    start = pipeline.get("start", "subscription")
-    if start not in START_WORDS:
-        problems.append(f"[pipeline] start = {start!r} is not one of {', '.join(START_WORDS)}")
+    own = _values(_PIPELINE_KINDS, pipeline, "pipeline", problems)
+    _check_pipeline(pipeline, problems)
     source = _section(ClusterAddress, body, "source", problems, required=True)
     target = _section(ClusterAddress, body, "target", problems) if "target" in body else None
     select = _section(Selection, body, "select", problems, required=True)
     provision = _section(ProvisionRules, body, "provision", problems)
     limits = _section(Limits, body, "limits", problems)
     spark = _section(SparkSettings, body, "spark", problems)
-    _check_selection(select, target, problems)
+    _check_selection(select, problems, has_target="target" in body)
     _check_loop(source, target, problems)
     _check_certificate("source", source, problems)
     _check_certificate("target", target, problems)
     if problems:
         raise PipelineConfigError("; ".join(problems))
     return PipelineConfig(
-        name=name,
-        state=Path(str(state)),
         source=source,
         target=target,
         select=select,
         provision=provision,
         limits=limits,
         spark=spark,
-        start=start,
-        as_replicator=bool(pipeline.get("as_replicator", False)),
-        lane_epoch=int(pipeline.get("lane_epoch", 0)),
-        copy_schemas=bool(pipeline.get("copy_schemas", True)),
+        **(own | {"state": Path(own["state"])}),
     )
 
 
-def _pipeline_name(pipeline: Mapping[str, Any], problems: list[str]) -> str:
-    name = pipeline.get("name")
+def _check_pipeline(pipeline: Mapping[str, Any], problems: list[str]) -> None:
+    name, start = pipeline.get("name"), pipeline.get("start", "subscription")
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         problems.append(
             "[pipeline] name is required: letters, digits and _.- ; it is part of producer and cursor names"
         )
-    return str(name)
+    if not pipeline.get("state"):
+        problems.append("[pipeline] state is required: the directory of checkpoint and lane files")
+    if start not in START_WORDS:
+        problems.append(f"[pipeline] start = {start!r} is not one of {', '.join(START_WORDS)}")
 
 
 def _table(body: Mapping[str, Any], name: str, problems: list[str]) -> Mapping[str, Any]:
@@ -220,21 +220,32 @@ def _section(cls: type[Any], body: Mapping[str, Any], name: str, problems: list[
         problems.append(f"table [{name}] is required")
         return None
     table = _table(body, name, problems)
-    known = {item.name: item for item in fields(cls)}
-    _refuse_unknown(table, set(known), f"key of [{name}]", problems)
-    values: dict[str, Any] = {}
-    for key, value in table.items():
-        if key in known:
-            try:
-                values[key] = _value(str(known[key].type), key, value)
-            except ValueError as error:
-                problems.append(f"[{name}] {key}: {error}")
-    try:
-        return cls(**values)
-    except TypeError:
-        absent = [key for key in known if key not in values]
+    values = _values({item.name: str(item.type) for item in fields(cls)}, table, name, problems)
+    needed = [item.name for item in fields(cls) if item.default is MISSING and item.default_factory is MISSING]
+    absent = [key for key in needed if key not in table]
+    if absent:
         problems.append(f"[{name}] needs {', '.join(absent)}")
-        return None
+    return cls(**values) if set(needed) <= set(values) else None
+
+
+def _values(kinds: Mapping[str, str], table: Mapping[str, Any], name: str, problems: list[str]) -> dict[str, Any]:
+    """The values of a table that can be used; ``kinds`` are the annotations of the fields they are for."""
+    _refuse_unknown(table, set(kinds), f"key of [{name}]", problems)
+    values: dict[str, Any] = {}
+    for key in filter(kinds.__contains__, table):
+        try:
+            values[key] = _value(kinds[key], key, table[key])
+        except ValueError as error:
+            problems.append(f"[{name}] {key}: {error}")
+    return values
+
+
+_CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
+    "admin_url": parse_web_urls,
+    "exclude": parse_pattern,
+    "service_url": parse_service_url,
+}
+"""What reads texts that are used as they are written, and refuses those that cannot be used."""
 
 
 def _value(kind: str, key: str, value: Any) -> Any:
@@ -255,15 +266,19 @@ def _value(kind: str, key: str, value: Any) -> Any:
         return {name: str(item) for name, item in value.items()}
     if not isinstance(value, str) or not value:
         raise ValueError("must be a text")
-    if key == "exclude":
-        re.compile(value)
+    check = _CHECKS.get(key)
+    if check is not None:
+        check(value)
     return value
+
+
+_MAY_BE_ZERO: Final = ("lane_epoch", "trigger_ms")
 
 
 def _number(key: str, value: Any) -> int:
     if isinstance(value, str):
         value = parse_duration_ms(value) if key.endswith("_ms") else parse_size(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < (0 if key == "trigger_ms" else 1):
+    if not isinstance(value, int) or isinstance(value, bool) or value < (0 if key in _MAY_BE_ZERO else 1):
         raise ValueError(f"{value!r} is not a positive number")
     return value
 
@@ -284,12 +299,12 @@ def _refuse_unknown(table: Mapping[str, Any], known: set[str], what: str, proble
             problems.append(f"unknown {what} {key!r}{hint}")
 
 
-def _check_selection(select: Selection | None, target: ClusterAddress | None, problems: list[str]) -> None:
+def _check_selection(select: Selection | None, problems: list[str], *, has_target: bool) -> None:
     if select is None:
         return
     if not select.from_policies and not (select.namespaces or select.topics):
         problems.append("[select] needs from_policies = true, or namespaces, or topics")
-    if not select.from_policies and target is None:
+    if not select.from_policies and not has_target:
         problems.append("[target] is required unless [select] from_policies = true")
 
 

@@ -52,11 +52,29 @@ def test_sizes_and_durations_may_have_units():
         ({"select": {"topics": "x"}}, "must be a list"),
         ({"limits": {"tasks": 0}}, "not a positive number"),
         ({"provision": {"create": "yes"}}, "neither true nor false"),
+        ({"pipeline": {"name": "p", "state": "/x", "as_replicator": "no"}}, "as_replicator: 'no' is neither true nor"),
+        ({"pipeline": {"name": "p", "state": "/x", "lane_epoch": -1}}, "lane_epoch: -1 is not a positive number"),
+        (
+            {"source": {**EAST, "service_url": "127.0.0.1:6650"}},
+            r"\[source\] service_url: '127.0.0.1:6650' does not look",
+        ),
+        (
+            {"target": {**WEST, "service_url": "pulsar://a:b"}},
+            r"\[target\] service_url: not a broker URL: 'pulsar://a:b'",
+        ),
+        ({"target": {**WEST, "admin_url": "http://a:b"}}, r"\[target\] admin_url: not a web service URL: 'http://a:b'"),
+        ({"select": {"topics": ["x"], "exclude": "("}}, r"\[select\] exclude: '\(' is not a regular expression"),
     ],
 )
 def test_problems_are_named(change, problem):
     with pytest.raises(PipelineConfigError, match=problem):
         parse_pipeline_config({**GOOD, **change})
+
+
+def test_one_mistake_is_one_problem():
+    with pytest.raises(PipelineConfigError) as caught:
+        parse_pipeline_config({**GOOD, "target": {**WEST, "admin_url": "west"}})
+    assert ";" not in str(caught.value)
 
 
 def test_all_problems_are_reported_together():

@@ -166,7 +166,7 @@ class ScriptedBroker:
 
     async def heard(self, kind: int, count: int = 1) -> None:
         """Return when that many commands of this type have come."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while self.count(kind) < count:
                 self.news.clear()
                 await self.news.wait()

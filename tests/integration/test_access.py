@@ -79,7 +79,7 @@ async def test_client_when_its_token_ends_then_brings_a_new_one_and_stays(
 ) -> None:
     """The broker asks over the connection that is open; the client reads its token file again."""
     path = tmp_path / "token"
-    path.write_text(token("nprod", expires_in_seconds=2))
+    path.write_text(token("nprod", expires_in_seconds=5))
     async with Client(broker.service_url, credentials=Credentials.token(path.as_uri())) as client:
         producer = await client.create_producer(TOPIC)
         path.write_text(token("nprod"))
@@ -100,7 +100,7 @@ async def wait_for_login(broker: InProcessBroker, role: str) -> None:
     def successes() -> int:
         return broker.app.access.authentication.meter.successes["AuthenticationProviderToken", "token"]  # type: ignore[union-attr]
 
-    before, deadline = successes(), time.monotonic() + 20
+    before, deadline = successes(), time.monotonic() + 60
     while successes() == before:
         assert time.monotonic() < deadline, f"{role} brought no new credentials"
         await asyncio.sleep(0.05)

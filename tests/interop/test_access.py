@@ -75,7 +75,7 @@ def test_official_client_when_its_token_ends_then_brings_a_new_one_over_the_same
     handed_out: list[str] = []
 
     def supplier() -> str:
-        handed_out.append(token("nprod") if handed_out else token("nprod", expires_in_seconds=2))
+        handed_out.append(token("nprod") if handed_out else token("nprod", expires_in_seconds=5))
         return handed_out[-1]
 
     client = official(broker.service_url, supplier)

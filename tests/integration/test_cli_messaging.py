@@ -78,3 +78,9 @@ def test_consume_when_topic_may_not_be_created_then_says_so(cluster: CliCluster)
     cluster.run("namespaces set-auto-topic-creation public/default -d")
     with pytest.raises(AssertionError, match="Error: "):
         cluster.consume("absent", "-s", "s", "--timeout", "2")
+
+
+def test_listener_when_unknown_to_the_broker_then_says_so(cluster: CliCluster) -> None:
+    cluster.produce("listened", "-m", "x")
+    with pytest.raises(AssertionError, match=r"Error: .*outside"):
+        cluster.produce("listened", "-m", "x", "--listener-name", "outside")

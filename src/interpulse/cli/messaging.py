@@ -30,21 +30,25 @@ def messaging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Seconds to wait for the cluster.",
     )
-    return url(timeout(connection_options(command)))
+    listener = click.option("--listener-name", help="Which of their advertised listeners the brokers are reached by.")
+    return url(listener(timeout(connection_options(command))))
 
 
 def run_with_client(flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
     """Run ``call`` with an open client; its failures become one line and an exit code."""
-    timeout_ms = int(flags.pop("timeout_seconds") * 1000)
+    timeout_ms, listener_name = int(flags.pop("timeout_seconds") * 1000), flags.pop("listener_name")
     settings = ConnectionSettings.resolve(flags)
     try:
-        asyncio.run(_with_client(settings, timeout_ms, call))
+        asyncio.run(_with_client(settings, timeout_ms, listener_name, call))
     except PulsarError as error:
         raise failure(error) from error
 
 
 async def _with_client(
-    settings: ConnectionSettings, timeout_ms: int, call: Callable[[Client], Coroutine[Any, Any, None]]
+    settings: ConnectionSettings,
+    timeout_ms: int,
+    listener_name: str | None,
+    call: Callable[[Client], Coroutine[Any, Any, None]],
 ) -> None:
     from interpulse.client.client import Client
 
@@ -55,6 +59,7 @@ async def _with_client(
             tls=settings.tls(),
             operation_timeout_ms=timeout_ms,
             lookup_timeout_ms=timeout_ms,
+            listener_name=listener_name,
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error

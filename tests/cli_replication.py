@@ -90,7 +90,7 @@ def refused(cluster: CliCluster, line: str, status: int) -> None:
     assert (code, f"HTTP {status} " in error) == (1, True), f"{line}: {code} {error}"
 
 
-def until(condition: Callable[[], bool], seconds: float = 30) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
     """A real broker stores the policies of a topic after it has answered."""
     deadline = time.monotonic() + seconds
     while not condition():

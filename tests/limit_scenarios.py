@@ -25,7 +25,7 @@ from tests.interop.official import connected
 __all__ = ["LONG_SCENARIOS", "QUOTA_SCENARIOS", "QUOTA_SETTINGS", "SCENARIOS", "Scenario"]
 
 QUOTA_SETTINGS: Mapping[str, str] = {"backlogQuotaCheckIntervalInSeconds": "1"}
-SECONDS_MAX = 15
+SECONDS_MAX = 60
 RATES_SECONDS_MAX = 100
 """A real Pulsar computes the rates of producers once a minute."""
 

@@ -60,7 +60,7 @@ class Job:
         return first
 
     async def until(self, partitions: int, state: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 record = await self.turn(partitions)
                 if state(record):
@@ -75,7 +75,7 @@ class Job:
 
     async def until_connected(self) -> None:
         """Until it is connected to both."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 if await self.connected() == 2:
                     return

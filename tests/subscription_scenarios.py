@@ -20,7 +20,7 @@ from tests.integration.raw import RawClient, entry
 
 __all__ = ["SCENARIOS", "Addresses", "Scenario"]
 
-SECONDS_MAX = 10
+SECONDS_MAX = 60
 SETTLED_SECONDS = 0.3
 """A real Pulsar has told statistics and sent what it will send by then."""
 
@@ -272,7 +272,7 @@ def delayed_messages_wait_on_shared_types_only(broker: Addresses) -> None:
         with room(broker) as topic:
             member = topic.member()
             member.subscribe(kind=kind)
-            due_ms = now_ms() + 2500
+            due_ms = now_ms() + 5000
             [late] = topic.publish(deliver_at_time=due_ms, partition_key="k")
             [prompt] = topic.publish(partition_key="k")
             [later] = topic.publish(deliver_at_time=due_ms + 1, partition_key="k")
@@ -290,7 +290,7 @@ def delayed_messages_wait_on_shared_types_only(broker: Addresses) -> None:
 def delayed_messages_survive_unloading(broker: Addresses) -> None:
     with room(broker) as topic:
         topic.member().subscribe()
-        due_ms = now_ms() + 3000
+        due_ms = now_ms() + 8000
         late = topic.publish(3, deliver_at_time=due_ms)
         topic.await_stats(msgDelayed=3)
         topic.unload()
@@ -327,10 +327,13 @@ def a_key_drains_before_another_consumer_gets_it(broker: Addresses) -> None:
         assert ids(first.take(30)) == held
         second.subscribe("second", KEY_SHARED)
         again = [topic.publish(partition_key=key)[0] for key in keys]
-        kept, moved = ids(first.take()), ids(second.take())
-        assert not moved
+        kept = ids(first.take())
+        deadline = time.monotonic() + SECONDS_MAX
+        while (draining := topic.stats()["msgInReplay"]) + len(kept) != 30:
+            assert time.monotonic() < deadline, (draining, len(kept))
+            kept += ids(first.take())
+        assert not second.take()
         assert 0 < len(kept) < 30
-        draining = 30 - len(kept)
         topic.await_stats(drainingHashesCount=draining, drainingHashesUnackedMessages=draining, msgInReplay=draining)
         shown = {each["consumerName"]: each for each in topic.stats()["consumers"]}
         assert [each["unackMsgs"] for each in shown["first"]["drainingHashes"]] == [1] * draining

@@ -54,7 +54,7 @@ def table_of(client: pulsar.Client, *, compacted: bool) -> tuple[Table, int]:
 
 
 def ended(web_url: str) -> str:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (status := admin(web_url, "GET", f"{PATH}/compaction")["status"]) == "RUNNING":
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -34,7 +34,7 @@ def test_pattern_when_given_then_all_its_topics_are_consumed(cluster: CliCluster
 
 async def publish_when_consumed(cluster: CliCluster, consumed: str, topic: str) -> None:
     async with AdminClient(cluster.web_url) as admin, Client(cluster.service_url) as client:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (await admin.topics.stats(consumed))["subscriptions"]:  # noqa: ASYNC110  # the command acts
                 await asyncio.sleep(0.02)
         async with await client.create_producer(topic) as producer:

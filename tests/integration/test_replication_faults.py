@@ -43,7 +43,7 @@ async def west() -> AsyncIterator[RestBroker]:
 async def record_with(east: RestBroker, topic: str, *words: str) -> dict[str, Any]:
     """The status of the topic as soon as its reason has these words."""
     found: list[dict[str, Any]] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not found or not all(word in (found[0]["reason"] or "") for word in words):
             await asyncio.sleep(0.02)
             found = (await done(east, "GET", f"{topic}/replication/status")).json

@@ -87,7 +87,7 @@ def test_threshold_when_exceeded_then_the_broker_compacts_by_itself(tmp_path: Pa
 
 def awaited(broker: InProcessBroker, condition: Any) -> Any:
     """The statistics as soon as they are so."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition(stats := admin(broker.web_url, "GET", f"{BASE}/stats")):
         assert time.monotonic() < deadline, json.dumps(stats)
         time.sleep(0.05)

@@ -19,7 +19,7 @@ from tests.interop.real_pulsar import Address
 from tests.interop.replicated_pairs import Cluster, Pair, until
 from tests.spark.replication_job import stored_entries
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 SETTINGS = {"allowAutoTopicCreation": "false", "brokerDeleteInactiveTopicsEnabled": "false"}
 FIRST = {"type": "record", "name": "P", "fields": [{"name": "a", "type": "int"}]}

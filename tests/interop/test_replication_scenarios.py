@@ -24,7 +24,7 @@ from tests.pipeline_turns import is_ready
 
 pytestmark = [pytest.mark.interop]
 
-REAL = [pytest.mark.slow, pytest.mark.timeout(300)]
+REAL = [pytest.mark.slow, pytest.mark.timeout(600)]
 PAIRS = [
     pytest.param("ours-ours"),
     pytest.param("ours-real", marks=REAL),
@@ -130,11 +130,12 @@ def publish(cluster: Cluster, topic: str, value: bytes) -> None:
 
 
 def until_received(cluster: Cluster, topic: str, value: bytes) -> None:
-    """With the official client, which fails if nothing comes any more."""
+    """With the official client, which fails if nothing comes any more, once the topic is there."""
+    until(lambda: cluster.attempt(f"topics stats {topic}")[0], 0)
     client = pulsar.Client(cluster.service_url)
     try:
         reader = client.create_reader(topic, pulsar.MessageId.earliest)
-        while reader.read_next(20_000).data() != value:
+        while reader.read_next(60_000).data() != value:
             continue
     finally:
         client.close()

@@ -15,7 +15,7 @@ from tests.interop.conftest import RealPulsarFactory
 from tests.interop.test_remote_credentials import certificate
 from tests.pipeline_turns import TOPIC, Job, schemas_come_while_they_are_wanted
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 async def test_job_writes_to_a_real_pulsar_that_wants_schemas(

@@ -138,6 +138,6 @@ async def test_connection_when_the_broker_falls_silent_then_is_closed_by_keep_al
     async with ScriptedBroker() as broker:
         connection = await open_connection(broker, keep_alive_interval_ms=20)
         broker.peers[0].data_received = lambda data: None  # type: ignore[method-assign]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await connection.closed()
         assert not connection.is_open

@@ -77,7 +77,7 @@ def session_for(broker: ScriptedBroker, sessions: list[Session]) -> Session:
 
 
 async def rest_of(reader: EntryReader) -> list[Position]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return [entry.position async for entry in reader]
 
 

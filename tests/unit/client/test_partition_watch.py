@@ -37,7 +37,7 @@ class Looking:
             raise failure
 
     async def called(self, count: int) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while self.count < count:
                 self._called.clear()
                 await self._called.wait()

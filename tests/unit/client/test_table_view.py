@@ -55,7 +55,7 @@ Story = Callable[[Feeder, Client], Awaitable[None]]
 
 async def play(story: Story) -> None:
     async with ScriptedBroker() as broker, Client(broker.url) as client:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await story(Feeder(broker), client)
 
 

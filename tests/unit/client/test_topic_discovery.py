@@ -90,7 +90,7 @@ async def opened(town: Town, **options: object) -> tuple[Client, Consumer]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110  # several tasks of the client have to run
             await asyncio.sleep(0.001)
 

@@ -177,7 +177,7 @@ async def test_end_of_the_status_reports_ends_the_job_only_when_it_is_a_failure(
     monkeypatch.setattr(job, "_report_status", report)
     monkeypatch.setattr(job, "_start_spark", start_spark)
     monkeypatch.setattr("interpulse.spark.replicate.end_java", lambda: None)  # other tests share one with this process
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         if failure is None:
             assert await job.run() == 0
             assert len(selections) == 3
@@ -199,7 +199,7 @@ async def test_idle_query_is_told_to_its_pipeline(tmp_path):
         listeners[0].onQueryIdle(QueryIdleEvent.fromJson(run))
 
     await asyncio.to_thread(as_spark_does)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await told.wait()
 
 

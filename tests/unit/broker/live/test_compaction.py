@@ -25,7 +25,7 @@ FIRST = MessageId(*EARLIEST)
 
 async def true(condition: Callable[[], bool]) -> None:
     """Threads take part in a compaction, so that turns of the event loop cannot be counted."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110  # sinks have no event to wait for
             await asyncio.sleep(0)
 

@@ -37,7 +37,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 
 __all__ = ["SCENARIOS", "Cluster", "Scenario", "administered", "connected", "new_topic", "scenario", "take"]
 
-WAIT_MS = 10_000
+WAIT_MS = 60_000
 
 
 class Cluster(NamedTuple):

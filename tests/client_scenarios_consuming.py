@@ -318,8 +318,8 @@ async def messages_wait_for_their_time(cluster: Cluster) -> None:
         alone = await client.subscribe(topic, "alone")
         async with await client.create_producer(topic) as producer:
             begun_ms = time.time() * 1000
-            await producer.send(b"after", deliver_after_ms=1500)
-            await producer.send(b"at", deliver_at_ms=int(begun_ms) + 1500)
+            await producer.send(b"after", deliver_after_ms=6000)
+            await producer.send(b"at", deliver_at_ms=int(begun_ms) + 6000)
             await producer.send(b"now")
         assert await contents_of(alone, 3) == [b"after", b"at", b"now"]
         assert await contents_of(shared, 1) == [b"now"]

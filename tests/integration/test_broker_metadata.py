@@ -28,7 +28,7 @@ def publish_and_read(broker: InProcessBroker, *contents: bytes) -> list[tuple[by
             producer.flush()
         with client.create_reader(TOPIC) as reader:
             while reader.has_message_available():
-                message = reader.read_next(10_000)
+                message = reader.read_next(60_000)
                 noted = message.broker_publish_time_ms
                 assert noted is None or 0 <= time.time() * 1000 - noted < 60_000
                 found.append((message.content, message.index, noted is not None))

@@ -64,7 +64,7 @@ def test_messages_when_produced_then_the_official_client_reads_them(cluster: Cli
     client = pulsar.Client(cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     try:
         reader = client.create_reader("mixed", pulsar.MessageId.earliest)
-        message = reader.read_next(10_000)
+        message = reader.read_next(60_000)
         assert (message.data(), message.partition_key(), message.properties()) == (b"hello", "key", {"a": "b"})
         producer = client.create_producer("mixed")
         producer.send(b"back", partition_key="k2")

@@ -57,7 +57,7 @@ async def test_producer_and_consumer_when_the_broker_restarts_then_every_message
         assert all(future.result().ledger >= 0 for future in futures)
         seen: list[bytes | None] = []
         while not seen or seen[-1] != b"299":
-            message = await consumer.receive(10_000)
+            message = await consumer.receive(60_000)
             consumer.acknowledge(message)
             if message.content not in seen:
                 seen.append(message.content)

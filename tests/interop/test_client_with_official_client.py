@@ -82,8 +82,8 @@ def test_chunked_messages_go_both_ways(clients) -> None:  # type: ignore[no-unty
         with ours.create_producer(TOPIC, chunking_enabled=True, batching_enabled=False) as our_producer:
             our_producer.send(content)
         for _ in range(2):
-            assert our_consumer.receive(10_000).content == content
-            assert their_consumer.receive(10_000).data() == content
+            assert our_consumer.receive(60_000).content == content
+            assert their_consumer.receive(60_000).data() == content
         their_producer.close()
 
 
@@ -99,12 +99,12 @@ def test_serialized_message_ids_go_both_ways(clients) -> None:  # type: ignore[n
             sent = [future.result() for future in futures]
         with ours.create_producer(TOPIC, chunking_enabled=True, batching_enabled=False) as producer:
             sent += [producer.send(content) for content in (b"single", large, b"last")]
-        received = [their_consumer.receive(10_000).message_id() for _ in sent]
+        received = [their_consumer.receive(60_000).message_id() for _ in sent]
         for our_id, their_id in zip(sent, received, strict=True):
             assert pulsar.MessageId.deserialize(serialize_message_id(our_id)) == their_id
             read = deserialize_message_id(their_id.serialize())
             assert (read, read.first_chunk) == (our_id, our_id.first_chunk)
         our_consumer.seek(deserialize_message_id(received[3].serialize()))
-        assert [our_consumer.receive(10_000).content for _ in range(2)] == [large, b"last"]
+        assert [our_consumer.receive(60_000).content for _ in range(2)] == [large, b"last"]
         their_reader.seek(pulsar.MessageId.deserialize(serialize_message_id(sent[3])))
-        assert [their_reader.read_next(10_000).data() for _ in range(2)] == [large, b"last"]
+        assert [their_reader.read_next(60_000).data() for _ in range(2)] == [large, b"last"]

@@ -75,7 +75,7 @@ def received(service_url: str, topic: str, count: int) -> list[str]:
     client = pulsar.Client(service_url, logger=QUIET)
     try:
         consumer = client.subscribe(topic, "waiting")
-        return sorted(consumer.receive(20_000).data().decode() for _ in range(count))
+        return sorted(consumer.receive(60_000).data().decode() for _ in range(count))
     finally:
         client.close()
 

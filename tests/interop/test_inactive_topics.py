@@ -245,7 +245,7 @@ def test_partition_when_it_went_then_the_official_client_gets_it_back_by_sending
             producer.send(payload)  # in turn to each partition
         assert go_round(broker) == ["p-partition-0", "p-partition-1"]
         reader = client.create_reader("p", pulsar.MessageId.earliest)
-        assert sorted(reader.read_next(10_000).data() for _ in range(2)) == [b"0", b"1"]
+        assert sorted(reader.read_next(60_000).data() for _ in range(2)) == [b"0", b"1"]
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ async def use(address: Address, topic: str) -> None:
         consumer = await client.subscribe(topic, "s")
         async with await client.create_producer(topic) as producer:
             await producer.send(b"x", key="k")
-        await consumer.receive(10_000)
+        await consumer.receive(60_000)
         await compact(admin, topic)
 
 

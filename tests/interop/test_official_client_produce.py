@@ -27,7 +27,7 @@ def test_messages_when_sent_one_by_one_then_received_with_every_field(pulsar_bro
             event_timestamp=1234,
             sequence_id=77,
         )
-        message = consumer.receive(10_000)
+        message = consumer.receive(60_000)
         assert message.data() == b"payload"
         assert message.properties() == {"a": "b", "umlaut": "ü"}
         assert (message.partition_key(), message.ordering_key(), message.event_timestamp()) == ("key", "order", 1234)
@@ -88,7 +88,7 @@ def test_message_when_chunked_then_put_together_again(pulsar_broker: InProcessBr
         consumer = client.subscribe("t", "s")
         producer = client.create_producer("t", chunking_enabled=True)
         producer.send(content)
-        assert consumer.receive(20_000).data() == content
+        assert consumer.receive(60_000).data() == content
 
 
 def test_message_when_too_large_then_client_refuses_and_goes_on(pulsar_broker: InProcessBroker) -> None:
@@ -98,7 +98,7 @@ def test_message_when_too_large_then_client_refuses_and_goes_on(pulsar_broker: I
         with pytest.raises(pulsar.MessageTooBig):
             producer.send(bytes(6 * 1024 * 1024))
         producer.send(bytes(5 * 1024 * 1024 - 1000))
-        assert len(consumer.receive(10_000).data()) == 5 * 1024 * 1024 - 1000
+        assert len(consumer.receive(60_000).data()) == 5 * 1024 * 1024 - 1000
 
 
 def test_producer_when_name_is_taken_then_busy_until_the_holder_closes(pulsar_broker: InProcessBroker) -> None:
@@ -169,7 +169,7 @@ def test_topic_when_not_persistent_then_live_messages_pass(pulsar_broker: InProc
         consumer = client.subscribe("non-persistent://public/default/t", "s")
         producer = client.create_producer("non-persistent://public/default/t")
         producer.send(b"now")
-        assert consumer.receive(10_000).data() == b"now"
+        assert consumer.receive(60_000).data() == b"now"
 
 
 def test_messages_when_sequence_ids_repeat_then_stored_once(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_records_when_typed_then_values_come_back(pulsar_broker: InProcessBroker
         consumer = client.subscribe("t", "s", schema=kind(Flight))
         producer = client.create_producer("t", schema=kind(Flight))
         producer.send(Flight(carrier="UA", delay=-3))
-        message = consumer.receive(10_000)
+        message = consumer.receive(60_000)
         value = message.value()
         assert (value.carrier, value.delay) == ("UA", -3)
         assert message.schema_version() is not None
@@ -51,7 +51,7 @@ def test_schema_when_registered_again_then_same_version(pulsar_broker: InProcess
             kind = schema.AvroSchema(record)
             producer = client.create_producer("t", schema=kind)
             producer.send(record(carrier="UA", delay=1))
-        versions = [consumer.receive(10_000).schema_version() for _ in range(3)]
+        versions = [consumer.receive(60_000).schema_version() for _ in range(3)]
     assert versions[0] == versions[2] != versions[1]
 
 

@@ -30,7 +30,7 @@ def read(service_url: str, topic: str, count: int) -> list[bytes]:
     client = pulsar.Client(service_url, logger=QUIET)
     try:
         reader = client.create_reader(topic, pulsar.MessageId.earliest)
-        return [reader.read_next(20_000).data() for _ in range(count)]
+        return [reader.read_next(60_000).data() for _ in range(count)]
     finally:
         client.close()
 

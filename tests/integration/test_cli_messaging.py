@@ -83,4 +83,4 @@ def test_consume_when_topic_may_not_be_created_then_says_so(cluster: CliCluster)
 def test_listener_when_unknown_to_the_broker_then_says_so(cluster: CliCluster) -> None:
     cluster.produce("listened", "-m", "x")
     with pytest.raises(AssertionError, match=r"Error: .*outside"):
-        cluster.produce("listened", "-m", "x", "--listener-name", "outside")
+        cluster.produce("listened", "-m", "x", "--listener-name", "outside", "--timeout", "1")

@@ -147,30 +147,17 @@ def load_pipeline_config(path: str) -> PipelineConfig:
         raise PipelineConfigError(f"{path}: {error}") from None
 
 
-_PIPELINE_KINDS: Final = {
-    "name": "str",
-    "state": "str",
-    "start": "str",
-    "as_replicator": "bool",
-    "lane_epoch": "int",
-    "copy_schemas": "bool",
-}
+_TABLES: Final = frozenset({"source", "target", "select", "provision", "limits", "spark"})
+"""The fields of PipelineConfig with a table of their own; the others are keys of ``[pipeline]``."""
 
 
 def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
     """Check the parsed file; raises PipelineConfigError that lists every problem."""
     problems: list[str] = []
-    tables = {item.name for item in fields(PipelineConfig)} & {
-        "source",
-        "target",
-        "select",
-        "provision",
-        "limits",
-        "spark",
-    }
-    _refuse_unknown(body, {"pipeline", *tables}, "table", problems)
+    _refuse_unknown(body, {"pipeline", *_TABLES}, "table", problems)
     pipeline = _table(body, "pipeline", problems)
-    own = _values(_PIPELINE_KINDS, pipeline, "pipeline", problems)
+    own = {item.name: str(item.type) for item in fields(PipelineConfig) if item.name not in _TABLES}
+    values = _values(own, pipeline, "pipeline", problems)
     _check_pipeline(pipeline, problems)
     source = _section(ClusterAddress, body, "source", problems, required=True)
     target = _section(ClusterAddress, body, "target", problems) if "target" in body else None
@@ -191,7 +178,7 @@ def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
         provision=provision,
         limits=limits,
         spark=spark,
-        **(own | {"state": Path(own["state"])}),
+        **(values | {"state": Path(values["state"])}),
     )
 
 

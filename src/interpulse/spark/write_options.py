@@ -198,7 +198,6 @@ _ONLY_EXACTLY_ONCE = {
     "target_cluster": "targetCluster",
 }
 _ONLY_ENTRIES = {"schema_source_access": "access to schemaSource", "schema_source_url": "schemaSourceUrl"}
-_ONLY_WITH_SCHEMA_SOURCE = {"schema_source_access": "access to schemaSource"}
 _ONLY_MESSAGES = {
     "batching_max_bytes": "batchingMaxBytes",
     "batching_max_messages": "batchingMaxMessages",
@@ -212,9 +211,9 @@ def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
     if values["dedup"] != "position":
         idle.append((_ONLY_EXACTLY_ONCE, "deliveryGuarantee=exactly-once"))
     idle.append((_ONLY_MESSAGES, "mode=message") if values.get("mode") == "entry" else (_ONLY_ENTRIES, "mode=entry"))
-    if "schema_source_url" not in values:
-        idle.append((_ONLY_WITH_SCHEMA_SOURCE, "schemaSourceUrl"))
     for names, needed in idle:
         problems.extend(f"{name} only counts with {needed}" for key, name in names.items() if key in values)
+    if "schema_source_access" in values and "schema_source_url" not in values:
+        problems.append("access to schemaSource only counts with schemaSourceUrl")
     if values.get("admin_url") and values.get("assume_deduplication"):
         problems.append("admin.url is not asked with assumeDeduplication=true: give one of them")

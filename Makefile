@@ -1,6 +1,6 @@
 # Every target first makes sure that the environment is complete; that takes no time when it is.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all fmt check bench soak clean
+.PHONY: help setup run test test-all test-asyncio fmt check bench soak clean
 
 BIN := .venv/bin
 # Spark takes the Java that setup found, which need not be the one on PATH.
@@ -14,6 +14,7 @@ help:
 	@echo '               INPUT=file.ndjson|file.csv KEY=column MESSAGES=n ONCE=1'
 	@echo 'make test      the test suite without what takes long'
 	@echo 'make test-all  everything, also against a real Pulsar (needs Maven and a JDK)'
+	@echo 'make test-asyncio  unit tests of broker and client in the debug mode of asyncio'
 	@echo 'make check     lint, format, types, import contracts'
 	@echo 'make fmt       format and fix what can be fixed'
 	@echo 'make bench     figures beside a real Pulsar on this machine'
@@ -26,12 +27,19 @@ setup:
 run: setup
 	@$(WITH_JAVA) $(BIN)/python demo/two_clusters.py
 
-test: setup
-	$(WITH_JAVA) $(BIN)/pytest -q -m 'not slow' $(ARGS)
+# Every worker has its own Spark session and its own real Pulsar; the tests of one file share them.
+WORKERS ?= 2
+PARALLEL := -n $(WORKERS) --dist loadfile
 
-# With asyncio's own checks, which make every task several times as expensive.
+test: setup
+	$(WITH_JAVA) $(BIN)/pytest -q -m 'not slow' $(PARALLEL) $(ARGS)
+
 test-all: setup
-	$(WITH_JAVA) $(BIN)/pytest -q -o asyncio_debug=true $(ARGS)
+	$(WITH_JAVA) $(BIN)/pytest -q $(PARALLEL) $(ARGS)
+
+# The checks of this mode make every task several times as expensive: they run where the asynchronous code is.
+test-asyncio: setup
+	$(BIN)/pytest -q -m 'not slow' -o asyncio_debug=true $(PARALLEL) tests/unit/broker tests/unit/client $(ARGS)
 
 fmt: setup
 	$(BIN)/ruff check --fix-only -q

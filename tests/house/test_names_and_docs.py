@@ -2,9 +2,8 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.house.sources import ROOT, modules, public_definitions, tracked_files
 
@@ -15,28 +14,30 @@ NAMED_BY_THE_PROTOCOL = ("interpulse.wire.commands", "interpulse.broker.binary",
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
-@pytest.mark.parametrize("module", sorted(modules()))
-def test_module_when_read_then_says_what_it_is_for(module: str) -> None:
-    assert ast.get_docstring(modules()[module])
+def test_modules_when_read_then_say_what_they_are_for() -> None:
+    assert not [module for module, tree in modules().items() if not ast.get_docstring(tree)]
 
 
-@pytest.mark.parametrize("module", sorted(modules()))
-def test_public_classes_and_functions_when_read_then_say_what_they_are_for(module: str) -> None:
+def test_public_classes_and_functions_when_read_then_say_what_they_are_for() -> None:
     """Methods are left out where their name and types say it all; the reader decides that, not a checker."""
+    assert not [f"{module}.{name}" for module in modules() for name in _unexplained(module)]
+
+
+def _unexplained(module: str) -> Iterator[str]:
     named_by_protocol = module.startswith(NAMED_BY_THE_PROTOCOL)
-    silent = [
-        name
-        for name, node in public_definitions(modules()[module])
-        if "." not in name
-        and not ast.get_docstring(node)
-        and not (named_by_protocol and not isinstance(node, ast.ClassDef))
+    for name, node in public_definitions(modules()[module]):
+        explained = ast.get_docstring(node) or (named_by_protocol and not isinstance(node, ast.ClassDef))
+        if "." not in name and not explained:
+            yield name
+
+
+def test_classes_when_named_then_avoid_empty_words() -> None:
+    classes = [
+        f"{module}.{node.name}"
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
     ]
-    assert not silent, f"{module} has public names without a docstring: {silent}"
-
-
-@pytest.mark.parametrize("module", sorted(modules()))
-def test_classes_when_named_then_avoid_empty_words(module: str) -> None:
-    classes = [node.name for node in ast.walk(modules()[module]) if isinstance(node, ast.ClassDef)]
     assert not [name for name in classes if name.endswith(EMPTY_ENDINGS)]
 
 
@@ -46,10 +47,12 @@ def test_map_of_what_is_loaded_when_read_then_names_every_module() -> None:
     assert set(re.findall(r"`(\w+)`", ast.get_docstring(modules()[room]) or "")) == there
 
 
-@pytest.mark.parametrize(
-    "page", [p for p in tracked_files() if p.suffix == ".md"], ids=lambda p: str(p.relative_to(ROOT))
-)
-def test_links_between_pages_when_followed_then_exist(page: Path) -> None:
+def test_links_between_pages_when_followed_then_exist() -> None:
+    pages = [path for path in tracked_files() if path.suffix == ".md"]
+    assert not [f"{page.relative_to(ROOT)}: {target}" for page in pages for target in _dead_links(page)]
+
+
+def _dead_links(page: Path) -> list[str]:
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     targets = [target.split("#")[0] for target in LINK.findall(text) if "://" not in target]
-    assert not [target for target in targets if target and not (page.parent / target).exists()]
+    return [target for target in targets if target and not (page.parent / target).exists()]

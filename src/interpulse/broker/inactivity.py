@@ -78,7 +78,7 @@ class InactiveTopics:
             await asyncio.gather(*map(self._loaded, created[first : first + _AT_ONCE]))
 
     async def _loaded(self, topic: TopicName) -> None:
-        with _logged(f"created topic not loaded topic={topic}"), contextlib.suppress(TopicNotFound):
+        with _logged("load created topic", topic), contextlib.suppress(TopicNotFound):
             await self._registry.open(topic, by=Requester.ADMIN, create=False)
 
     async def _idle(self) -> list[AnyTopic]:
@@ -98,7 +98,7 @@ class InactiveTopics:
             if found is not topic or not _expendable(topic):
                 raise PreconditionFailed(f"Topic {topic.name} is active again")
 
-        with _logged(f"inactive topic not deleted topic={topic.name}"):
+        with _logged("delete inactive topic", topic.name):
             await self._deletion.inactive_topic(topic.name, check)
             log.info("inactive topic deleted topic=%s", topic.name)
             return True
@@ -106,7 +106,7 @@ class InactiveTopics:
 
     async def _delete_deserted(self, bases: Iterable[TopicName]) -> None:
         for base in sorted(bases, key=str):
-            with _logged(f"deserted partitioned topic not deleted topic={base}"):
+            with _logged("delete deserted partitioned topic", base):
                 if await self._deletion.deserted_partitioned_topic(base):
                     log.info("inactive partitioned topic deleted topic=%s", base)
 
@@ -143,11 +143,11 @@ def _activity(topic: AnyTopic) -> TopicActivity:
 
 
 @contextlib.contextmanager
-def _logged(event: str) -> Iterator[None]:
+def _logged(what: str, topic: TopicName) -> Iterator[None]:
     """A topic that cannot be deleted now is looked at again in the next round."""
     try:
         yield
     except PreconditionFailed as refusal:
-        log.debug("%s reason=%s", event, refusal)
+        log.debug("nothing done for now what=%s topic=%s reason=%s", what, topic, refusal)
     except PulsarError as error:
-        log.warning("%s error=%s", event, error)
+        log.warning("round failed for a topic what=%s topic=%s error=%s", what, topic, error)

@@ -227,7 +227,7 @@ class ReplicationSupervisor:
         if (state, problem) != (self._view.state, self._view.last_error):
             self._note(state, last_error=problem, pid=None)
             if problem is not None:
-                log.error("replication cannot run: %s", problem)
+                log.error("replication cannot run reason=%s", problem)
             else:
                 log.info("replication job not running state=%s", state)
         return False
@@ -317,7 +317,7 @@ class ReplicationSupervisor:
             try:
                 line = json.loads(raw)
             except ValueError:
-                log.info("replication job: %s", raw.decode(errors="replace").rstrip())
+                log.info("replication job says line=%s", raw.decode(errors="replace").rstrip())
                 continue
             if isinstance(line, dict):
                 self._take_line(line)
@@ -329,7 +329,7 @@ class ReplicationSupervisor:
             self._view = replace(self._view, last_error=str(line.get("error")))
             log.warning("replication job cluster=%s error=%s", line.get("cluster"), line.get("error"))
         else:
-            log.info("replication job %s", json.dumps(line))
+            log.info("replication job says line=%s", json.dumps(line))
 
     async def _end_process(self) -> None:
         """Ask, then kill; in any case nothing of its process group survives."""

@@ -1,28 +1,90 @@
-"""How a program of ours shows its log: lines for people, or JSON for collectors, on standard error."""
+"""How a program of ours shows its log: lines for people, or JSON for collectors, on standard error.
+
+Both come from the one form of our log calls: the event first, then ``key=%s`` for each field. The line for people is
+that text filled in; the JSON object has the event and the fields apart, because the form tells them, not the values.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Literal
+from functools import cache
+from importlib.util import find_spec
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-__all__ = ["LogFormat", "configure_logging"]
+import click
+
+if TYPE_CHECKING:
+    import structlog
+
+__all__ = ["LogFormat", "configure_logging", "event_and_fields", "log_options"]
 
 LogFormat = Literal["console", "json"]
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 
-def configure_logging(level: str, log_format: LogFormat) -> None:
-    """Send everything from ``level`` on to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+_FORM: Final = re.compile(r"(?P<event>[^%]+?)(?P<fields>(?: \w+=%[-+.\d]*[sdf])+)")
+_FIELD: Final = re.compile(r" (\w+)=(%\S+)")
+
+
+def log_options(command: Command) -> Command:
+    """The options ``--log-level`` and ``--log-format``, for `configure_logging`."""
+    level = click.Choice(_LEVELS, case_sensitive=False)
+    lowest = click.option("--log-level", type=level, default="INFO", show_default=True, help="Least level to show.")
+    shape = click.option(
+        "--log-format",
+        type=click.Choice(("console", "json")),
+        default="console",
+        show_default=True,
+        help="Lines for people, or one JSON object per line with a field for each value.",
+    )
+    return lowest(shape(command))
+
+
+def configure_logging(level: str = "WARNING", log_format: LogFormat = "console") -> None:
+    """Send everything from ``level`` on to standard error. Raises UsageError if what JSON needs is not installed."""
     colors = sys.stderr.isatty()
-    plain = log_format == "console" and not colors
+    installed = find_spec("structlog") is not None
+    if log_format == "json" and not installed:
+        raise click.UsageError("--log-format json needs structlog: pip install 'interpulse[broker]'")
+    plain = log_format == "console" and not (colors and installed)
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_PlainFormatter() if plain else _LateFormatter(log_format, colors=colors))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(level.upper())
     logging.captureWarnings(True)
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # not shown, so not to be found out
+
+
+def event_and_fields(text: str, values: tuple[Any, ...]) -> tuple[str, dict[str, Any]] | None:
+    """What a log call says happened, and its values by name; None if the call has another form, as libraries' have.
+
+    Numbers, booleans and None stay what they are; everything else is the text that people see.
+    """
+    form = _form(text)
+    if form is None or len(form[1]) != len(values):
+        return None
+    event, fields = form
+    return event, {key: _value(shape, value) for (key, shape), value in zip(fields, values, strict=True)}
+
+
+@cache  # the texts of log calls are few
+def _form(text: str) -> tuple[str, list[tuple[str, str]]] | None:
+    found = _FORM.fullmatch(text)
+    return None if found is None else (found["event"], _FIELD.findall(found["fields"]))
+
+
+def _value(shape: str, value: Any) -> Any:
+    shown = shape % (value,)
+    if isinstance(value, float):
+        return float(shown) if isfinite(value) else shown
+    return value if value is None or type(value) in (bool, int) else shown
 
 
 class _PlainFormatter(logging.Formatter):
@@ -64,12 +126,22 @@ def _renderer(log_format: LogFormat, *, colors: bool) -> logging.Formatter:
     ]
     last: structlog.typing.Processor
     if log_format == "json":
-        shared.append(structlog.processors.format_exc_info)
+        shared += [_with_fields, structlog.processors.format_exc_info]
         last = structlog.processors.JSONRenderer()
     else:
         plain = structlog.dev.plain_traceback
         last = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared,
+        pass_foreign_args=log_format == "json",
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, last],
     )
+
+
+def _with_fields(_logger: Any, _method: str, shown: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    given = shown.pop("positional_args")
+    found = event_and_fields(str(shown["_record"].msg), given if isinstance(given, tuple) else (given,))
+    if found is None:
+        return shown
+    event, fields = found
+    return {**shown, "event": event, **fields}

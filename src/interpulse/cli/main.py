@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 import click
 
 from interpulse import __version__
 from interpulse.cli.lazy import LazyCommand, LazyGroup
+from interpulse.cli.logs import configure_logging
 
 __all__ = ["admin_main", "main"]
 
@@ -24,10 +27,18 @@ _COMMANDS = {
 @click.version_option(__version__, message="%(version)s")
 def main() -> None:
     """The topic plane of Apache Pulsar: broker, client, administration, geo-replication on Spark."""
+    _show_log()
 
 
 def admin_main() -> None:
     """Run ``interpulse-admin``."""
     from interpulse.cli.admin import admin
 
+    _show_log()
     admin(prog_name="interpulse-admin")
+
+
+def _show_log() -> None:
+    """Show warnings of the client on standard error, unless whoever runs this in his program shows the log himself."""
+    if not logging.getLogger().handlers:
+        configure_logging()

@@ -7,19 +7,23 @@ import sys
 
 import click
 
+from interpulse.cli.logs import LogFormat, configure_logging, log_options
+
 __all__ = ["command"]
 
 
 @click.command("replicate")
 @click.option("--config", "config_path", required=True, metavar="FILE", help="TOML file of the pipeline.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done and change nothing.")
-def command(config_path: str, dry_run: bool) -> None:
+@log_options
+def command(config_path: str, dry_run: bool, log_level: str, log_format: LogFormat) -> None:
     """Copy topics to other clusters, continuously and exactly once, as a Spark job.
 
     Prints one JSON object per micro-batch. Ends on Ctrl-C or SIGTERM and goes on where it was when started again.
     """
     from interpulse.spark.launch import replicate
 
+    configure_logging(log_level, log_format)
     code = replicate(config_path, dry_run=dry_run)
     sys.stdout.flush()
     sys.stderr.flush()

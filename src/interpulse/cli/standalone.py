@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.logs import LogFormat, configure_logging
+from interpulse.cli.logs import LogFormat, configure_logging, log_options
 
 if TYPE_CHECKING:
     from interpulse.broker.app import BrokerApp
@@ -28,7 +28,6 @@ _logger = logging.getLogger(__name__)
 
 _EXIT_CANNOT_START: Final = 2
 _BROKER_PACKAGES: Final = ("prometheus_client", "structlog")
-_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 class CannotStart(click.ClickException):
@@ -45,8 +44,7 @@ class CannotStart(click.ClickException):
 @click.option("--data-dir", help="Directory for everything durable; created if missing.  [default: ./data]")
 @click.option("--config", "config_file", metavar="FILE", help="A broker.conf: key=value lines with Pulsar's keys.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
-@click.option("--log-level", type=click.Choice(_LEVELS, case_sensitive=False), default="INFO", show_default=True)
-@click.option("--log-format", type=click.Choice(("console", "json")), default="console", show_default=True)
+@log_options
 def standalone(
     cluster_name: str | None,
     port: int | None,
@@ -73,9 +71,9 @@ def standalone(
     options = {key: str(value) for key, value in given.items() if value is not None}
     _check_broker_extra()
     loaded = _load(config_file, settings, options)
-    configure_logging(log_level.upper(), log_format)
+    configure_logging(log_level, log_format)
     for warning in loaded.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        _logger.warning("setting has no effect reason=%s", warning)
     _run(_serve(loaded.config))
 
 

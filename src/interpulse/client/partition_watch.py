@@ -40,9 +40,9 @@ class PartitionWatch:
             try:
                 await self._update()
             except TopicNotFound as gone:
-                _log.debug("no partitions to look for %s reason=%s", self._what, gone)
+                _log.debug("no partitions to look for what=%s reason=%s", self._what, gone)
             except PulsarError as error:
-                _log.warning("could not look for new partitions, trying again %s error=%s", self._what, error)
+                _log.warning("could not look for new partitions, trying again what=%s error=%s", self._what, error)
 
     async def stop(self) -> None:
         """Return when nothing of it runs any more."""

@@ -101,7 +101,7 @@ class Session:
             await attach(next(urls, None))
 
         def tell(failure: PulsarError, pause: float) -> None:
-            _log.info("%s cannot come back yet pause_s=%.1f error=%s", what, pause, failure)
+            _log.info("cannot come back to the broker yet what=%s pause_s=%.1f error=%s", what, pause, failure)
 
         await asyncio.sleep(backoff.pause_after(held_s))
         await retry(

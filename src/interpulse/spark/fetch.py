@@ -171,4 +171,4 @@ def _check_complete(options: ReadOptions, item: TopicRange, count: int) -> None:
 def _lost(options: ReadOptions, text: str) -> None:
     if options.fail_on_data_loss:
         raise DataLoss(f"{text}. Start anew from earliest, or set failOnDataLoss=false to go on without them")
-    log.warning("data loss: %s", text)
+    log.warning("data loss reason=%s", text)

@@ -106,7 +106,8 @@ class RouteQuery:
         )
         limit = _UNREACHABLE_MAX_S if any(word in text for word in _PASSING) else _BACKOFF_MAX_S
         self._pause = min(self._pause * 2, limit)
-        log.warning("replication to %s failed: %s", self._route.remote, text.partition("=== Streaming Query ===")[0])
+        reason = text.partition("=== Streaming Query ===")[0]
+        log.warning("replication failed cluster=%s error=%s", self._route.remote, reason)
         self._emit(
             {
                 "event": "error",

@@ -92,7 +92,7 @@ def check_write_schema(options: WriteOptions, schema: StructType) -> None:
     if problems:
         raise OptionError("; ".join(problems))
     if options.mode == "message" and (given := sorted(_READ_ONLY & set(types))):
-        log.warning("columns are not written, brokers give them anew: %s", ", ".join(given))
+        log.warning("columns are not written, brokers give them anew columns=%s", ", ".join(given))
 
 
 def _same_type(kind: Any, allowed: Any) -> bool:

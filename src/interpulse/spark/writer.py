@@ -68,7 +68,7 @@ class PulsarBatchWriter(DataSourceArrowWriter):
         return WrittenMessage(write_rows(self._options, iterator, {}))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        log.info("written %s", _summary(_written(messages)))
+        log.info("written summary=%s", _summary(_written(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         _log_abort(messages)
@@ -116,7 +116,7 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
             held = {item.topic: (item.after, item.held) for item in written if item.held is not None}
             files.hold(held, released=[item.topic for item in done], now_ms=time.time_ns() // 1_000_000)
             files.write_summary({"batchId": batchId, **_summary(written)})
-        log.info("written batch=%d %s", batchId, _summary(written))
+        log.info("written batch=%d summary=%s", batchId, _summary(written))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         _log_abort(messages)

@@ -87,6 +87,6 @@ class TopicRounds:
                 if isinstance(topic, Topic):
                     await work(topic)
             except PulsarError as error:
-                log.warning("%s failed topic=%s error=%s", what, topic.name, error)
+                log.warning("round failed for a topic what=%s topic=%s error=%s", what, topic.name, error)
             except Exception:  # a fault of ours
-                log.exception("%s failed topic=%s", what, topic.name)
+                log.exception("round failed for a topic what=%s topic=%s", what, topic.name)

@@ -164,7 +164,7 @@ class SegmentJournal:
     def _fail_group(self, group: _Group, error: Exception) -> None:
         """Nobody knows what of the group is on the disk: fence its logs, leave the segment, go on in a new one."""
         assert self._active is not None
-        _log.error("log write failed, segment=%s error=%s", self._active.path, error)
+        _log.error("log write failed segment=%s error=%s", self._active.path, error)
         self.statistics.failed_groups += 1
         self._active.sealed = True
         self._active = None
@@ -335,7 +335,7 @@ async def _take_dead_segments(directory: Path, metadata: MetadataStore, segments
     for ledger_id, name in owners.items():
         for segment, rows in segments.parts(ledger_id):
             if rows.damaged_at is not None:
-                _log.error("log is damaged, log=%s segment=%s offset=%d", name, segment.path, rows.damaged_at)
+                _log.error("log is damaged log=%s segment=%s offset=%d", name, segment.path, rows.damaged_at)
     dead = segments.forget([each for each in segments.ledger_ids if each not in owners])
     return dead + segments.remove_empty()
 

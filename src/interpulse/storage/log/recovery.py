@@ -76,7 +76,7 @@ def _recover(directory: Path, files: Files, number: int) -> Segment:
     try:
         segment.size = _size_of(path, files)
     except FileNotFoundError:
-        _log.error("log segment is missing, segment=%s", path)
+        _log.error("log segment is missing segment=%s", path)
     _add_indexed(segment, index)
     begin = max(index.covered, SEGMENT_HEAD)
     if not index.sealed and segment.size >= begin:
@@ -106,7 +106,7 @@ def _size_of(path: Path, files: Files) -> int:
     if version is not None and version > VERSION:
         raise DataDirectoryUnusable(str(path.parent), f"{path.name} has format {version}, this program knows {VERSION}")
     if version is None and size >= SEGMENT_HEAD:
-        _log.error("log segment has a damaged head, segment=%s", path)
+        _log.error("log segment has a damaged head segment=%s", path)
     return size
 
 
@@ -140,7 +140,7 @@ def _complete(directory: Path, files: Files, segment: Segment, index: IndexConte
     segment.mysterious = bool(scan.lost)
     _suspect(segment, scan.lost)
     if scan.end < segment.size:
-        _log.info("torn tail cut, segment=%s offset=%d bytes=%d", segment.path, scan.end, segment.size - scan.end)
+        _log.info("torn tail cut segment=%s offset=%d bytes=%d", segment.path, scan.end, segment.size - scan.end)
     if content:
         files.rewrite(segment.path, begin, content[: scan.end - begin])
     segment.size = scan.end
@@ -151,7 +151,7 @@ def _complete(directory: Path, files: Files, segment: Segment, index: IndexConte
 def _suspect(segment: Segment, lost: list[int]) -> None:
     """Records of unknown ledgers are lost: only a later record without a gap proves a ledger innocent."""
     for offset in lost:
-        _log.error("log records of unknown ledgers are lost, segment=%s offset=%d", segment.path, offset)
+        _log.error("log records of unknown ledgers are lost segment=%s offset=%d", segment.path, offset)
         for rows in segment.ledgers.values():
             if rows.offsets[-1] < offset and rows.damaged_at is None:
                 rows.damaged_at = offset
@@ -171,7 +171,7 @@ def _write_index(directory: Path, files: Files, segment: Segment, rows: list[Row
         files.sync_directory(directory)
     except OSError as error:
         # A full disk must not keep the broker from starting; the next start reads this segment again.
-        _log.warning("log index not rebuilt, segment=%s error=%s", segment.path, error)
+        _log.warning("log index not rebuilt segment=%s error=%s", segment.path, error)
 
 
 def _scan(content: bytes, number: int, begin: int) -> _Scan:

@@ -107,7 +107,7 @@ class LogWriter:
             self._index.write(chunk)
         except OSError as error:
             # The segment has everything; without its index the next start reads the segment itself.
-            _log.warning("log index not written, error=%s", error)
+            _log.warning("log index not written error=%s", error)
             self._close(self._index)
             self._index = None
 
@@ -117,7 +117,7 @@ class LogWriter:
                 self._index.write(encode_chunk([], self._covered, sealed=True))
                 self._index.sync()
             except OSError as error:
-                _log.warning("log index not sealed, error=%s", error)
+                _log.warning("log index not sealed error=%s", error)
         self._abandon()
 
     def _abandon(self) -> None:
@@ -130,7 +130,7 @@ class LogWriter:
         try:
             file.close()
         except OSError as error:
-            _log.warning("log file not closed cleanly, error=%s", error)
+            _log.warning("log file not closed cleanly error=%s", error)
 
     def _unlink(self, numbers: Sequence[int]) -> None:
         if not numbers:
@@ -142,4 +142,4 @@ class LogWriter:
             self._files.sync_directory(self._directory)
         except OSError as error:
             # The room is given back at the next start, which finds the segment without a living ledger.
-            _log.warning("log segment not removed, error=%s", error)
+            _log.warning("log segment not removed error=%s", error)

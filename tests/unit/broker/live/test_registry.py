@@ -309,7 +309,7 @@ async def test_round_when_one_topic_fails_in_an_unforeseen_way_then_the_others_a
         monkeypatch.setattr(getattr(topic, owner), method, lambda: 1 / 0)
     await getattr(bench.registry.rounds, round_)()
     assert [record.getMessage() for record in caplog.records if record.exc_info] == [
-        f"{what} failed topic={topic.name}" for topic in topics
+        f"round failed for a topic what={what} topic={topic.name}" for topic in topics
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.model.messaging_policies import BacklogQuota, PublishRate
+from interpulse.model.messaging_policies import BacklogQuota, DispatchRate, PublishRate
 from interpulse.model.names import TopicName
 from tests.integration.rest_broker import RestBroker
 from tests.integration.rest_client import call
@@ -155,3 +155,19 @@ async def test_refusal_of_a_policy_names_it_and_its_value(broker: RestBroker) ->
         broker.web_url, "POST", f"{DEFAULT}/dispatchRate", {"dispatchThrottlingRateInMsg": 5, "ratePeriodInSecond": 0}
     )
     assert (reply.status, reply.reason) == (400, "ratePeriodInSecond must be 1 or more, not 0")
+
+
+async def test_replication_job_reads_every_rate_with_one_question(broker: RestBroker) -> None:
+    async def rates() -> Any:
+        return (await done(broker, "GET", f"{DEFAULT}/replication/dispatchRates")).json
+
+    by_broker, by_namespace, by_topic = (DispatchRate(count).to_json() for count in (0, 10, 5))
+    assert await rates() == {"default": by_broker | {"dispatchThrottlingRateInByte": 0}, "topics": {}}
+    await done(broker, "POST", f"{DEFAULT}/replicatorDispatchRate", by_namespace)
+    await done(broker, "PUT", "persistent/public/default/x/partitions", 2)
+    await done(broker, "POST", "persistent/public/default/x/replicatorDispatchRate", by_topic)
+    assert await rates() == {"default": by_namespace, "topics": {"persistent://public/default/x": by_topic}}
+    await done(broker, "DELETE", f"{DEFAULT}/replicatorDispatchRate")
+    await done(broker, "DELETE", "persistent/public/default/x/replicatorDispatchRate")
+    await done(broker, "POST", "brokers/configuration/dispatchThrottlingRatePerReplicatorInMsg/7")
+    assert (await rates())["default"]["dispatchThrottlingRateInMsg"] == 7

@@ -152,6 +152,12 @@ class BrokerConfig:
     dispatch_throttling_rate_relative_to_publish_rate: bool = _setting(
         False, "These four are what may be handed out above what is being published.", dynamic=True
     )
+    dispatch_throttling_rate_per_replicator_in_msg: int = _setting(
+        0, "Messages of a topic copied to another cluster per second; 0 = no limit.", dynamic=True, least=0
+    )
+    dispatch_throttling_rate_per_replicator_in_byte: int = _setting(
+        0, "Bytes of a topic copied to another cluster per second; 0 = no limit.", dynamic=True, least=0, most=LONG_MAX
+    )
     subscribe_throttling_rate_per_consumer: int = _setting(
         0, "How often a consumer may subscribe in a period; 0 = no limit.", dynamic=True, least=0
     )

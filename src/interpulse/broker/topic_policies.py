@@ -8,6 +8,7 @@ from interpulse.broker import keys
 from interpulse.broker.commits import until_unchanged
 from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.model.errors import PreconditionFailed, TopicNotFound
+from interpulse.model.messaging_policies import DispatchRate
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.model.topics import TopicKind
@@ -46,6 +47,13 @@ class TopicPolicyRecords:
             name: topic_level(record).replication_clusters for name, record in (await self._all(namespace)).items()
         }
         return {name: each for name, each in clusters.items() if each}
+
+    async def replicator_dispatch_rates(self, namespace: NamespaceName) -> dict[TopicName, DispatchRate]:
+        """The persistent topics of a namespace that have a rate of replication of their own."""
+        rates = {
+            name: topic_level(record).replicator_dispatch_rate for name, record in (await self._all(namespace)).items()
+        }
+        return {name: each for name, each in rates.items() if each}
 
     async def set_everywhere(self, namespace: NamespaceName) -> dict[TopicName, TopicPolicies]:
         """The persistent topics of a namespace with policies for all their clusters, and these."""

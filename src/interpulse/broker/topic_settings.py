@@ -54,6 +54,10 @@ def broker_level(config: BrokerConfig) -> TopicPolicies:
         subscribe_rate=SubscribeRate(
             config.subscribe_throttling_rate_per_consumer, config.subscribe_rate_period_per_consumer_in_second
         ),
+        replicator_dispatch_rate=DispatchRate(
+            config.dispatch_throttling_rate_per_replicator_in_msg,
+            config.dispatch_throttling_rate_per_replicator_in_byte,
+        ),
         max_producers=config.max_producers_per_topic,
         max_consumers=config.max_consumers_per_topic,
         max_consumers_per_subscription=config.max_consumers_per_subscription,

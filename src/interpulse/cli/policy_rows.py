@@ -39,6 +39,12 @@ def shared_rows(topic: str, subscription: str) -> tuple[PolicyRow, ...]:
         ),
         PolicyRow("subscribe-rate", "subscribe_rate", SUBSCRIBE_RATE, "how often a consumer may subscribe"),
         PolicyRow(
+            "replicator-dispatch-rate",
+            "replicator_dispatch_rate",
+            DISPATCH_RATE,
+            f"the rate at which {topic} is copied to each other cluster",
+        ),
+        PolicyRow(
             "max-consumers-per-subscription",
             "max_consumers_per_subscription",
             count("-c", "--max-consumers-per-subscription", "Most consumers"),

@@ -12,7 +12,7 @@ from interpulse.client.admin_clusters import part_of_path
 from interpulse.client.admin_policies import NAMESPACE_POLICIES, QuotaType, quotas_from_json
 from interpulse.client.http import HttpSession
 from interpulse.model.errors import InvalidRequest
-from interpulse.model.messaging_policies import BacklogQuota
+from interpulse.model.messaging_policies import BacklogQuota, DispatchRate
 from interpulse.model.names import NamespaceName, encode_local_name
 from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
 from interpulse.model.topic_policies import TopicPolicies
@@ -161,6 +161,17 @@ class NamespacesAdmin:
         """The topics with policies for all clusters at once, and these. Ours only; others raise NotSupported."""
         found = await self._get(namespace, "replication/globalTopicPolicies")
         return {topic: TopicPolicies.from_json(body) for topic, body in found.items()}
+
+    async def replicator_dispatch_rates(
+        self, namespace: NamespaceName | str
+    ) -> tuple[DispatchRate, dict[str, DispatchRate]]:
+        """The rate of replication in force for the topics of a namespace, and the topics that have one of their own.
+
+        Ours only; others raise NotSupported.
+        """
+        found = await self._get(namespace, "replication/dispatchRates")
+        own = {topic: DispatchRate.from_json(body) for topic, body in found["topics"].items()}
+        return DispatchRate.from_json(found["default"]), own
 
     async def report_replication_status(self, namespace: NamespaceName | str, records: Records) -> None:
         """Replace the records of the topics and clusters named in them: what the replication job knows. Ours only."""

@@ -57,6 +57,7 @@ _RATES: Final = {
     "dispatch_rate": _record("dispatchRate", DispatchRate),
     "subscription_dispatch_rate": _record("subscriptionDispatchRate", DispatchRate),
     "subscribe_rate": _record("subscribeRate", SubscribeRate),
+    "replicator_dispatch_rate": _record("replicatorDispatchRate", DispatchRate),
 }
 _COMMON: Final = {
     **_RATES,

@@ -138,11 +138,12 @@ class NamespacePolicies:
     schema_validation_enforced: bool = False
     deleted: bool = False
     publish_rates: Mapping[str, PublishRate] = field(default_factory=dict)
-    """By cluster, as the three that follow: a replicated namespace may have other rates elsewhere."""
+    """By cluster, as the four that follow: a replicated namespace may have other rates elsewhere."""
 
     dispatch_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
     subscription_dispatch_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
     subscribe_rates: Mapping[str, SubscribeRate] = field(default_factory=dict)
+    replicator_dispatch_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
     backlog_quotas: Mapping[str, BacklogQuota] = field(default_factory=dict)
     """By type."""
 
@@ -247,6 +248,7 @@ _MESSAGING_FIELDS: Final = (
     one_each("topicDispatchRate", "dispatch_rates", DispatchRate),
     one_each("subscriptionDispatchRate", "subscription_dispatch_rates", DispatchRate),
     one_each("clusterSubscribeRate", "subscribe_rates", SubscribeRate),
+    one_each("replicatorDispatchRate", "replicator_dispatch_rates", DispatchRate),
     one_each("backlog_quota_map", "backlog_quotas", BacklogQuota),
     number("max_producers_per_topic", "max_producers"),
     number("max_consumers_per_topic", "max_consumers"),

@@ -54,6 +54,9 @@ class TopicPolicies:
     dispatch_rate: DispatchRate | None = None
     subscription_dispatch_rate: DispatchRate | None = None
     subscribe_rate: SubscribeRate | None = None
+    replicator_dispatch_rate: DispatchRate | None = None
+    """What the replication to each other cluster may copy of one topic, or of one partition."""
+
     max_producers: int | None = None
     max_consumers: int | None = None
     max_consumers_per_subscription: int | None = None
@@ -132,6 +135,7 @@ _FIELDS: Final = (
     record("dispatchRate", "dispatch_rate", DispatchRate),
     record("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
     record("subscribeRate", "subscribe_rate", SubscribeRate),
+    record("replicatorDispatchRate", "replicator_dispatch_rate", DispatchRate),
     number("maxProducerPerTopic", "max_producers"),
     number("maxConsumerPerTopic", "max_consumers"),
     number("maxConsumersPerSubscription", "max_consumers_per_subscription"),

@@ -60,6 +60,7 @@ def namespace_level(policies: NamespacePolicies | None, *, cluster: str) -> Topi
         dispatch_rate=policies.dispatch_rates.get(cluster),
         subscription_dispatch_rate=policies.subscription_dispatch_rates.get(cluster),
         subscribe_rate=policies.subscribe_rates.get(cluster),
+        replicator_dispatch_rate=policies.replicator_dispatch_rates.get(cluster),
         schema_compatibility_strategy=effective_schema_strategy(policies, "") or None,
         schema_validation_enforced=policies.schema_validation_enforced or None,
     )

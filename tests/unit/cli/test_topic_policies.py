@@ -128,6 +128,7 @@ OF_BOTH = [
     ("set-deduplication t/ns/a -e", "POST", "deduplicationEnabled", True),
     ("set-dispatch-rate t/ns/a -md 5", "POST", "dispatchRate", DISPATCH),
     ("set-subscription-dispatch-rate t/ns/a -md 5", "POST", "subscriptionDispatchRate", DISPATCH),
+    ("set-replicator-dispatch-rate t/ns/a -md 5", "POST", "replicatorDispatchRate", DISPATCH),
     ("set-max-producers t/ns/a -p 5", "POST", "maxProducers", 5),
     ("set-max-consumers t/ns/a -c 5", "POST", "maxConsumers", 5),
     ("set-max-consumers-per-subscription t/ns/a -c 5", "POST", "maxConsumersPerSubscription", 5),

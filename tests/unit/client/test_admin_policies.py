@@ -26,6 +26,7 @@ VALUES: dict[str, Any] = {
     "dispatch_rate": DispatchRate(1, 2, True, 3),
     "subscription_dispatch_rate": DispatchRate(1),
     "subscribe_rate": SubscribeRate(1, 2),
+    "replicator_dispatch_rate": DispatchRate(3, 4),
     "inactive_topics": InactiveTopicPolicies(),
     "retention": RetentionPolicies(1, 2),
     "delayed_delivery": DelayedDelivery(True, 5, 6),

@@ -23,6 +23,8 @@ WRITTEN_BY_PULSAR = """{"auth_policies": {"namespace_auth": {"app": ["consume", 
   "dispatchThrottlingRateInMsg": 5, "dispatchThrottlingRateInByte": -1, "relativeToPublishRate": true,
   "ratePeriodInSecond": 2}},
  "clusterSubscribeRate": {"west": {"subscribeThrottlingRatePerConsumer": 3, "ratePeriodInSecond": 30}},
+ "replicatorDispatchRate": {"west": {"dispatchThrottlingRateInMsg": -1, "dispatchThrottlingRateInByte": 9,
+  "relativeToPublishRate": false, "ratePeriodInSecond": 1}},
  "publishMaxMessageRate": {"west": {"publishThrottlingRateInMsg": 5, "publishThrottlingRateInByte": 3000000000}},
  "delayed_delivery_policies": {"tickTime": 1000, "active": true, "maxDeliveryDelayInMillis": 3000},
  "max_producers_per_topic": 1, "max_consumers_per_topic": 2, "max_consumers_per_subscription": 3,
@@ -55,6 +57,7 @@ def test_policies_when_read_then_have_what_was_set() -> None:
     assert policies.schema_validation_enforced
     assert policies.dispatch_rates == {"west": DispatchRate(5, -1, True, 2)}
     assert policies.subscribe_rates == {"west": SubscribeRate(3)}
+    assert policies.replicator_dispatch_rates == {"west": DispatchRate(-1, 9)}
     assert policies.publish_rates == {"west": PublishRate(5, 3_000_000_000)}
     assert policies.backlog_quotas == {"message_age": BacklogQuota(-1, 60, "producer_exception")}
     assert policies.delayed_delivery == DelayedDelivery(True, 1000, 3000)

@@ -51,6 +51,7 @@ def test_policies_when_every_one_is_set_then_all_are_read_back() -> None:
         DispatchRate(6, 7, True, 8),
         DispatchRate(9),
         SubscribeRate(10, 11),
+        DispatchRate(11),
         *range(12, 19),
         DelayedDelivery(True, 19, 20),
         True,

@@ -31,6 +31,7 @@ LEVELS: list[tuple[str, Any, Any, Any]] = [
     ("dispatch_rate", DispatchRate(1), DispatchRate(2), DispatchRate()),
     ("subscription_dispatch_rate", DispatchRate(1), DispatchRate(2), DispatchRate()),
     ("subscribe_rate", SubscribeRate(1), SubscribeRate(2), SubscribeRate()),
+    ("replicator_dispatch_rate", DispatchRate(1), DispatchRate(2), DispatchRate()),
     ("max_producers", 1, 2, 0),
     ("max_consumers", 1, 2, 0),
     ("max_consumers_per_subscription", 1, 2, 0),
@@ -137,12 +138,14 @@ def test_namespace_level_when_rates_stand_by_cluster_then_those_of_this_one_coun
         dispatch_rates={"there": DispatchRate(2)},
         subscription_dispatch_rates={"here": DispatchRate(3)},
         subscribe_rates={"here": SubscribeRate(4)},
+        replicator_dispatch_rates={"here": DispatchRate(5), "there": DispatchRate(6)},
     )
     level = namespace_level(policies, cluster="here")
     assert level.publish_rate == PublishRate(1)
     assert level.dispatch_rate is None
     assert level.subscription_dispatch_rate == DispatchRate(3)
     assert level.subscribe_rate == SubscribeRate(4)
+    assert level.replicator_dispatch_rate == DispatchRate(5)
 
 
 def test_namespace_level_when_every_policy_is_set_then_none_is_lost() -> None:
@@ -159,6 +162,7 @@ def test_namespace_level_when_every_policy_is_set_then_none_is_lost() -> None:
         dispatch_rates={"here": DispatchRate()},
         subscription_dispatch_rates={"here": DispatchRate()},
         subscribe_rates={"here": SubscribeRate()},
+        replicator_dispatch_rates={"here": DispatchRate()},
         backlog_quotas={"message_age": BacklogQuota()},
         max_producers=0,
         max_consumers=0,

@@ -88,6 +88,7 @@ ROUTES: Final = (
     *_rate_routes("dispatchRate", "dispatch_rates", check_dispatch_rate),
     *_rate_routes("subscriptionDispatchRate", "subscription_dispatch_rates", check_dispatch_rate),
     *_rate_routes("subscribeRate", "subscribe_rates", check_subscribe_rate),
+    *_rate_routes("replicatorDispatchRate", "replicator_dispatch_rates", check_dispatch_rate),
     Route("GET", f"{_NAMESPACE}/backlogQuotaMap", get_backlog_quotas),
     Route("POST", f"{_NAMESPACE}/backlogQuota", set_backlog_quota),
     Route("DELETE", f"{_NAMESPACE}/backlogQuota", remove_backlog_quota),

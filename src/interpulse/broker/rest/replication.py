@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.topic_settings import policies_in_force
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.topic_policies import TopicPolicies
 
 __all__ = ["ROUTES"]
 
@@ -32,6 +34,16 @@ async def get_global_policies(call: Call) -> Answer:
     return answer_json({str(topic): found[topic].to_json() for topic in sorted(found, key=str)})
 
 
+async def get_dispatch_rates(call: Call) -> Answer:
+    """How fast a replication job may copy each topic: the rate in force for all of them, and those of single topics."""
+    namespace = await call.rooms.namespaces.get_policies(call.namespace)
+    in_force = policies_in_force(TopicPolicies(), namespace, call.rooms.dynamic.config).replicator_dispatch_rate
+    assert in_force is not None  # the broker has a word on everything
+    own = await call.rooms.topic_policies.replicator_dispatch_rates(call.namespace)
+    topics = {str(topic): own[topic].to_json() for topic in sorted(own, key=str)}
+    return answer_json({"default": in_force.to_json(), "topics": topics})
+
+
 async def report_status(call: Call) -> Answer:
     records = call.json()
     if not isinstance(records, list):
@@ -40,13 +52,15 @@ async def report_status(call: Call) -> Answer:
     return DONE
 
 
-_NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}/replication/status"
+_REPLICATION: Final = "/admin/v2/namespaces/{tenant}/{namespace}/replication"
+_NAMESPACE: Final = f"{_REPLICATION}/status"
 _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/replication/status"
 
 ROUTES: Final = (
     Route("GET", _NAMESPACE, get_namespace_status),
-    Route("GET", "/admin/v2/namespaces/{tenant}/{namespace}/replication/topics", get_topics_with_clusters),
-    Route("GET", "/admin/v2/namespaces/{tenant}/{namespace}/replication/globalTopicPolicies", get_global_policies),
+    Route("GET", f"{_REPLICATION}/topics", get_topics_with_clusters),
+    Route("GET", f"{_REPLICATION}/globalTopicPolicies", get_global_policies),
+    Route("GET", f"{_REPLICATION}/dispatchRates", get_dispatch_rates),
     Route("POST", _NAMESPACE, report_status),
     Route("GET", _TOPIC, get_topic_status),
     Route("POST", _TOPIC, report_status),

@@ -77,6 +77,7 @@ _POLICIES: Final = (
     _checked("dispatchRate", "dispatch_rate", check_dispatch_rate),
     _checked("subscriptionDispatchRate", "subscription_dispatch_rate", check_dispatch_rate),
     _checked("subscribeRate", "subscribe_rate", check_subscribe_rate),
+    _checked("replicatorDispatchRate", "replicator_dispatch_rate", check_dispatch_rate),
     _count("maxProducers", "max_producers"),
     _count("maxConsumers", "max_consumers"),
     _count("maxConsumersPerSubscription", "max_consumers_per_subscription"),

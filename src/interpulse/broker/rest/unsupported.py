@@ -16,7 +16,6 @@ _NO_TIERS: Final = "messages are not moved to another storage"
 _IDLE: Final = "subscriptions do not go by themselves; delete them, or let the topic go with inactiveTopicPolicies"
 _NO_PAUSE: Final = "what is acknowledged is always stored, so there is nothing to pause for"
 _NO_FILTERS: Final = "entry filters are Java classes"
-_REPLICATION: Final = "the replication job has limits of its own; see its options"
 _ONE_BROKER: Final = "one broker serves everything"
 _OF_CLUSTERS: Final = {
     "migrate": "",
@@ -36,7 +35,6 @@ _OF_NAMESPACES: Final = {
     "persistence": _ONE_DISK,
     "properties": "",
     "removeOffloadPolicies": _NO_TIERS,
-    "replicatorDispatchRate": _REPLICATION,
     "resourcegroup": "",
     "subscriptionExpirationTime": _IDLE,
 }
@@ -48,7 +46,6 @@ _OF_TOPICS: Final = {
     "offload": _NO_TIERS,
     "offloadPolicies": _NO_TIERS,
     "persistence": _ONE_DISK,
-    "replicatorDispatchRate": _REPLICATION,
     "shadowTopics": "",
     "subscriptionExpirationTime": _IDLE,
     "{subscription}/dispatchRate": "all subscriptions of a topic have the same; set subscriptionDispatchRate",

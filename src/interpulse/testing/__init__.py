@@ -1,18 +1,36 @@
-"""A broker for tests: in this process, in a pytest fixture. Importing this starts nothing."""
+"""Brokers for tests: in this process, as pytest fixtures, and made to fail. Importing this starts nothing.
+
+Needs the ``[broker]`` extra, which is missed when a name is first used. The fixtures are in ``pytest_plugin``.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from interpulse.broker.config_values import ConfigError
     from interpulse.testing.broker import InProcessBroker
+    from interpulse.testing.broker_factory import BrokerFactory
+    from interpulse.testing.settings import IgnoredSettingWarning, Setting
 
-__all__ = ["InProcessBroker"]
+__all__ = ["BrokerFactory", "ConfigError", "IgnoredSettingWarning", "InProcessBroker", "Setting"]
+
+_MODULES: Final = {
+    "BrokerFactory": "interpulse.testing.broker_factory",
+    "ConfigError": "interpulse.broker.config_values",
+    "IgnoredSettingWarning": "interpulse.testing.settings",
+    "InProcessBroker": "interpulse.testing.broker",
+    "Setting": "interpulse.testing.settings",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "InProcessBroker":
-        from interpulse.testing.broker import InProcessBroker
-
-        return InProcessBroker
-    raise AttributeError(name)
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    try:
+        return getattr(import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "interpulse":
+            raise
+        raise ImportError(f"a broker needs {error.name} as well: pip install 'interpulse[broker]'") from error

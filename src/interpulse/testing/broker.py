@@ -6,12 +6,13 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 from interpulse.broker.app import BrokerApp
-from interpulse.broker.config_sources import load_config
+from interpulse.testing.settings import Setting, broker_config
 
 __all__ = ["InProcessBroker"]
 
@@ -21,19 +22,20 @@ T = TypeVar("T")
 class InProcessBroker:
     """Starts and stops a broker around blocking code, for example an official client.
 
-    ``settings`` are keys of ``broker.conf``. The same directory may be served again by a later one: what was
-    acknowledged is there.
+    ``settings`` are keys of ``broker.conf`` with values of Python: ``{"allowAutoTopicCreation": False}``. An unknown
+    key or a value that cannot be is a ConfigError, a key of Pulsar that has no effect here an IgnoredSettingWarning.
+    The same directory may be served again by a later one: what was acknowledged is there.
     """
 
-    def __init__(self, data_dir: Path, settings: Mapping[str, str] | None = None) -> None:
-        options = {
+    def __init__(self, data_dir: Path, settings: Mapping[str, Setting] | None = None) -> None:
+        defaults = {
             "dataDir": str(data_dir),
             "bindAddress": "127.0.0.1",
             "brokerServicePort": "0",
             "webServicePort": "0",
-            **(settings or {}),
         }
-        self._app = BrokerApp(load_config(options=options).config)
+        self._config = broker_config(settings or {}, defaults, stacklevel=2)
+        self._app = BrokerApp(self._config)
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._stopping: asyncio.Event
@@ -55,10 +57,17 @@ class InProcessBroker:
 
     def start(self) -> Self:
         """Return when clients can publish; raises what kept the broker from starting."""
+        assert self._thread is None, "the broker runs already"
         started: Future[None] = Future()
-        self._thread = threading.Thread(target=self._serve, args=(started,), name="broker", daemon=True)
-        self._thread.start()
-        started.result()
+        self._app = BrokerApp(self._config)
+        thread = threading.Thread(target=self._serve, args=(started,), name="broker", daemon=True)
+        thread.start()
+        try:
+            started.result()
+        except BaseException:
+            thread.join()
+            raise
+        self._thread = thread
         return self
 
     def stop(self) -> None:
@@ -67,6 +76,16 @@ class InProcessBroker:
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
             self._thread = None
+
+    def restart(self) -> None:
+        """Stop and start again on the same ports with the same data; clients connect again by themselves.
+
+        In a coroutine: ``await asyncio.to_thread(broker.restart)``, so that clients of that event loop can go on.
+        """
+        ports = [int(url.rpartition(":")[2]) for url in (self.service_url, self.web_url)]
+        self.stop()
+        self._config = replace(self._config, broker_service_port=ports[0], web_service_port=ports[1])
+        self.start()
 
     def call(self, work: Callable[[BrokerApp], Awaitable[T]]) -> T:
         """Run ``await work(app)`` in the broker's event loop and give its result."""

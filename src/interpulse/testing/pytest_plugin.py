@@ -1,32 +1,108 @@
-"""The pytest fixture ``pulsar_broker``: a broker for one test, with its data in the test's temporary directory."""
+"""The pytest fixtures: brokers that begin and end with a test, a session, or a call.
+
+pytest loads this module in every run of an environment that has the package: it imports nothing of the broker, which
+comes with the first fixture that is used.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from interpulse.testing.broker import InProcessBroker
+    from interpulse.testing import BrokerFactory, InProcessBroker, Setting
 
-__all__ = ["pulsar_broker"]
+__all__ = ["pulsar_broker", "pulsar_broker_factory", "pulsar_broker_session", "pulsar_broker_session_settings"]
+
+_MARKER = "pulsar_settings"
+_TAKE_SETTINGS = {"pulsar_broker"}
+_TAKE_NONE = {"pulsar_broker_session", "pulsar_broker_factory"}
 
 
 @pytest.fixture
 def pulsar_broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[InProcessBroker]:
-    """A running broker; ``service_url`` and ``web_url`` say where.
+    """A running broker for one test, with its data in the test's temporary directory; ``service_url`` and ``web_url``
+    say where.
 
-    Keys of ``broker.conf`` come with a marker: ``@pytest.mark.pulsar_settings(brokerDeduplicationEnabled="true")``.
+    Keys of ``broker.conf`` come with a marker: ``@pytest.mark.pulsar_settings(allowAutoTopicCreation=False)``.
     """
-    from interpulse.testing.broker import InProcessBroker
+    with _told_in_one_sentence():
+        from interpulse.testing import InProcessBroker
 
-    marker = request.node.get_closest_marker("pulsar_settings")
-    with InProcessBroker(tmp_path / "pulsar", marker.kwargs if marker else None) as broker:
+        broker = InProcessBroker(tmp_path / "pulsar", _marked_settings(request.node))
+    with broker:
+        yield broker
+
+
+@pytest.fixture
+def pulsar_broker_factory(tmp_path: Path) -> Iterator[BrokerFactory]:
+    """Call it for every broker a test needs: ``east = pulsar_broker_factory(clusterName="east")``. All of them are
+    stopped at the end of the test."""
+    with _told_in_one_sentence():
+        from interpulse.testing import BrokerFactory
+    factory = BrokerFactory(tmp_path)
+    yield factory
+    factory.close()
+
+
+@pytest.fixture(scope="session")
+def pulsar_broker_session_settings() -> Mapping[str, Setting]:
+    """Keys of ``broker.conf`` for ``pulsar_broker_session``: none; write a fixture of this name in ``conftest.py``."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def pulsar_broker_session(
+    tmp_path_factory: pytest.TempPathFactory, pulsar_broker_session_settings: Mapping[str, Setting]
+) -> Iterator[InProcessBroker]:
+    """A running broker for the whole session, or for one worker of pytest-xdist. Tests share it: let each take topics
+    of its own."""
+    with _told_in_one_sentence():
+        from interpulse.testing import InProcessBroker
+
+        broker = InProcessBroker(tmp_path_factory.mktemp("pulsar"), pulsar_broker_session_settings)
+    with broker:
         yield broker
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
-    config.addinivalue_line("markers", "pulsar_settings(**keys): keys of broker.conf for the fixture pulsar_broker")
+    config.addinivalue_line("markers", f"{_MARKER}(**keys): keys of broker.conf for the fixture pulsar_broker")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse settings that would have no effect."""
+    if item.get_closest_marker(_MARKER) is None:
+        return
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if fixtures & _TAKE_NONE and not fixtures & _TAKE_SETTINGS:
+        used = " and ".join(sorted(fixtures & _TAKE_NONE))
+        pytest.fail(
+            f"the marker {_MARKER} has no effect on {used}: give settings to the call of pulsar_broker_factory,"
+            " or write the fixture pulsar_broker_session_settings",
+            pytrace=False,
+        )
+
+
+def _marked_settings(item: pytest.Item) -> dict[str, Setting]:
+    """The keys of all markers of a test; one of the test itself is stronger than one of its class or module."""
+    markers = list(item.iter_markers(_MARKER))
+    for marker in markers:
+        if marker.args:
+            pytest.fail(f"{_MARKER} takes keys=values, not {marker.args[0]!r}", pytrace=False)
+    return {key: value for marker in reversed(markers) for key, value in marker.kwargs.items()}
+
+
+@contextmanager
+def _told_in_one_sentence() -> Iterator[None]:
+    """What a user can mend is told without our code around it."""
+    from interpulse.testing import ConfigError
+
+    try:
+        yield
+    except (ImportError, ConfigError) as error:
+        pytest.fail(str(error), pytrace=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from interpulse import sync
 from interpulse.broker.app import BrokerApp, CannotServe
 from interpulse.broker.config import ConfigError
 from interpulse.testing import InProcessBroker
@@ -46,6 +47,25 @@ def test_broker_when_a_setting_is_unknown_then_refused_before_it_starts(tmp_path
         InProcessBroker(tmp_path, {"noSuchKey": "1"})
 
 
-@pytest.mark.pulsar_settings(clusterName="west")
-def test_fixture_when_marked_with_settings_then_they_hold(pulsar_broker: InProcessBroker) -> None:
-    assert pulsar_broker.app.config.cluster_name == "west"
+def test_broker_when_it_could_not_start_then_stopping_it_is_nothing(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        broker = InProcessBroker(tmp_path, {"webServicePort": holder.getsockname()[1]})
+        with pytest.raises(CannotServe):
+            broker.start()
+        broker.stop()
+    broker.start()
+    broker.stop()
+
+
+def test_broker_when_restarted_then_has_its_addresses_and_its_data(tmp_path: Path) -> None:
+    with InProcessBroker(tmp_path, {"clusterName": "east"}) as broker:
+        addresses = broker.service_url, broker.web_url
+        before = broker.app
+        with sync.Client(broker.service_url) as client, client.create_producer("orders") as producer:
+            sent = producer.send(b"one")
+            broker.restart()
+            assert producer.send(b"two").ledger > sent.ledger
+            assert [client.create_reader("orders").read_next(60_000).content] == [b"one"]
+        assert (broker.service_url, broker.web_url) == addresses
+        assert broker.app is not before
+        assert broker.app.config.cluster_name == "east"

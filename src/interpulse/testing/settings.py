@@ -1,0 +1,43 @@
+"""Settings as a test writes them: keys of ``broker.conf`` with values of Python."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from interpulse.broker.config import BrokerConfig
+from interpulse.broker.config_sources import load_config
+from interpulse.broker.config_values import ConfigError, as_text
+
+__all__ = ["IgnoredSettingWarning", "Setting", "broker_config"]
+
+Setting: TypeAlias = bool | int | str
+
+
+class IgnoredSettingWarning(UserWarning):
+    """A test sets a key that Pulsar knows and that has no effect on this broker."""
+
+
+def broker_config(settings: Mapping[str, Setting], defaults: Mapping[str, str], *, stacklevel: int = 1) -> BrokerConfig:
+    """The configuration of a broker with these settings, and with ``defaults`` for keys that are not among them.
+
+    Raises ConfigError with every key that is unknown, the nearest known one beside it, and every value that cannot be.
+    Warns with IgnoredSettingWarning of each key without effect; ``stacklevel`` counts from the caller.
+    """
+    problems = [
+        f"{key}={value!r}: must be a bool, an int or a str, and is a {type(value).__name__}"
+        for key, value in settings.items()
+        if not isinstance(value, Setting)
+    ]
+    texts = {key: as_text(value) for key, value in settings.items() if isinstance(value, Setting)}
+    unset = {key: text for key, text in defaults.items() if not texts.get(key)}
+    try:
+        loaded = load_config(options=texts | unset)
+    except ConfigError as error:
+        raise ConfigError(*problems, *error.problems) from None
+    if problems:
+        raise ConfigError(*problems)
+    for told in loaded.warnings:
+        warnings.warn(told, IgnoredSettingWarning, stacklevel=stacklevel + 1)
+    return loaded.config

@@ -98,6 +98,10 @@ async def test_entry_sender_when_the_broker_restarts_then_nothing_is_lost(broker
         positions = [future.result().position for future in futures]
         assert positions == sorted(set(positions))
         await sender.close()
+        reader = await client.create_entry_reader(TOPIC, after=EARLIEST, upto=positions[-1])
+        stored = [(entry.position, entry.parsed.metadata.sequence_id) async for entry in reader]
+        await reader.close()
+        assert stored == list(zip(positions, range(400), strict=True))
 
 
 async def test_client_when_the_broker_is_down_then_waits_for_it_when_opening(broker: Restartable) -> None:

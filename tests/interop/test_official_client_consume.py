@@ -245,7 +245,7 @@ def test_seek_when_to_ids_and_times_then_continues_there(pulsar_broker: InProces
         publish(client, "t", 5, first=50)
         receive(consumer, 5)
         consumer.seek(messages[20].message_id())
-        assert numbers(receive(consumer, 1))[0] in (20, 21)
+        assert numbers(receive(consumer, 1)) == [21]
         consumer.seek(pulsar.MessageId.earliest)
         assert numbers(receive(consumer, 55)) == list(range(55))
         consumer.seek(between_ms)

@@ -56,6 +56,17 @@ async def test_reader_inside_a_batch_when_asked_for_the_end_then_counts_its_mess
         assert not await reader.has_message_available()
 
 
+async def test_messages_that_were_read_are_acknowledged() -> None:
+    async with ScriptedBroker() as broker, Client(broker.url) as client:
+        reader = await client.create_reader(TOPIC)
+        consumer_id = broker.all_of(pb.BaseCommand.SUBSCRIBE)[0].subscribe.consumer_id
+        broker.peers[0].say(commands.message(consumer_id, Position(1, 0), single(b"x")))
+        await reader.read_next(60_000)
+        await broker.heard(pb.BaseCommand.ACK)
+        (ack,) = [command.ack for command in broker.all_of(pb.BaseCommand.ACK)]
+        assert (ack.ack_type, ack.consumer_id, ack.message_id[0].entryId) == (pb.CommandAck.Cumulative, consumer_id, 0)
+
+
 async def test_reader_when_closed_then_iteration_ends() -> None:
     async with ScriptedBroker() as broker, Client(broker.url) as client:
         reader = await client.create_reader(TOPIC)

@@ -197,6 +197,23 @@ async def test_repeats_after_a_lost_connection_are_checked_against_the_target():
     assert report.replays == 2
 
 
+async def test_repeats_that_the_target_does_not_hold_are_holes_and_end_the_lane():
+    class Dropping(FakeSender):
+        async def send(self, sequence_id, num_messages, entry, *, is_chunk):
+            if sequence_id == ids(1)[0]:
+                self.refused.append(sequence_id)  # the broker knows the number, the topic does not have the entry
+            else:
+                await super().send(sequence_id, num_messages, entry, is_chunk=is_chunk)
+
+    class Target(FakeTarget):
+        async def open_lane(self, topic, producer_name, *, is_new):
+            return Dropping(self, producer_name)
+
+    target = Target()
+    with pytest.raises(HolesFound, match=r"entries 5:1 \(1 in all\)"):
+        await write(target, rows(0, 1, 2))
+
+
 async def test_entries_of_other_clusters_are_skipped_and_counted():
     target = FakeTarget()
     report = await write(target, rows(0, 1, replicated_from="north"))

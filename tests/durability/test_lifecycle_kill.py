@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import math
 import random
 import threading
 import time
@@ -33,8 +34,8 @@ async def ask(broker: StandaloneProcess, method: str, path: str, body: object = 
     return await call(broker.web_url, method, path, body)
 
 
-def killed_while(broker: StandaloneProcess, method: str, path: str, body: bytes, delay: float) -> None:
-    """Send one request, and kill the broker so many seconds later, whatever has become of it."""
+def killed_while(broker: StandaloneProcess, method: str, path: str, body: bytes, delay: float = math.inf) -> float:
+    """Send one request, and kill the broker so many seconds later or after its answer; the seconds that took."""
 
     def send() -> None:
         host = broker.web_url.removeprefix("http://")
@@ -48,10 +49,13 @@ def killed_while(broker: StandaloneProcess, method: str, path: str, body: bytes,
             connection.close()
 
     sender = threading.Thread(target=send)
+    begun = time.monotonic()
     sender.start()
-    time.sleep(delay)
+    sender.join(min(delay, SECONDS_MAX))
+    passed = time.monotonic() - begun
     broker.kill()
     sender.join()
+    return passed
 
 
 async def stored(data_dir: Path) -> tuple[PartitionedTopicMetadata | None, int, list[str]]:
@@ -67,30 +71,38 @@ async def stored(data_dir: Path) -> tuple[PartitionedTopicMetadata | None, int, 
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "outcomes"),
+    ("method", "path", "body", "before", "after"),
     [
-        pytest.param("PUT", "persistent/public/doomed/x/partitions", b"3000", {0, 3000}, id="create"),
-        pytest.param("POST", "persistent/public/doomed/x/partitions", b"3000", {1000, 3000}, id="expand"),
-        pytest.param("DELETE", "persistent/public/doomed/x/partitions", b"", {1000, 0}, id="delete"),
+        pytest.param("PUT", "persistent/public/doomed/x/partitions", b"3000", 0, 3000, id="create"),
+        pytest.param("POST", "persistent/public/doomed/x/partitions", b"3000", 1000, 3000, id="expand"),
+        pytest.param("DELETE", "persistent/public/doomed/x/partitions", b"", 1000, 0, id="delete"),
     ],
 )
 async def test_partitioned_topic_when_the_broker_is_killed_then_whole_or_not_there(
-    tmp_path: Path, method: str, path: str, body: bytes, outcomes: set[int]
+    tmp_path: Path, method: str, path: str, body: bytes, before: int, after: int
 ) -> None:
-    dice, seen = random.Random(SEED), set()
+    """The first kill comes at once, the second after the answer, and each other one between the nearest two whose
+    outcomes differ."""
+    seen = set()
+    delay, latest_before, earliest_after = 0.0, 0.0, math.inf
     for attempt in range(6):
         data_dir = tmp_path / str(attempt)
         broker = StandaloneProcess(data_dir, *ARGUMENTS)
         assert (await ask(broker, "PUT", f"namespaces/{NAMESPACE}")).status == 204
         if method != "PUT":
             assert (await ask(broker, "PUT", path, 1000)).status == 204
-        killed_while(broker, method, path, body, dice.uniform(0, 0.15))
+        passed = killed_while(broker, method, path, body, delay)
         metadata, partitions, wrong = await stored(data_dir)
         assert wrong == []
         assert (metadata.partitions if metadata else 0) == partitions
-        assert partitions in outcomes
+        assert partitions == after if attempt == 1 else partitions in (before, after)
         seen.add(partitions)
-    assert seen <= outcomes
+        if partitions == before:
+            latest_before = max(latest_before, passed)
+        else:
+            earliest_after = min(earliest_after, passed)
+        delay = math.inf if attempt == 0 else (latest_before + earliest_after) / 2
+    assert seen == {before, after}
 
 
 async def test_namespace_when_the_broker_is_killed_while_deleting_it_then_the_next_start_finishes(

@@ -22,6 +22,7 @@ from interpulse.spark.lanes import (
     Opening,
     decide_opening,
     is_overrun,
+    pack_sequence,
     unpack_sequence,
 )
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -165,8 +166,8 @@ class LaneWriter:
             if reason is not None:
                 report.skipped[reason] += 1
                 continue
-            sequence_id = ledger << 32 | entry
             try:
+                sequence_id = pack_sequence(ledger, entry)
                 if lane is None:
                     lane = await self._open(report, sequence_id)
                 await self._write_one(lane, (ledger, entry), sequence_id, raw, metadata, payload)

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import EARLIEST, Position
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "UNTOUCHED",
     "LaneState",
     "Opening",
+    "PositionTooLarge",
     "decide_opening",
     "dump_lanes",
     "is_overrun",
@@ -39,12 +41,19 @@ _LEDGER_MAX = 2**31
 _ENTRY_MAX = 2**32
 
 
-def pack_sequence(position: Position) -> int:
-    """The sequence id of a source position: rises strictly along a topic, because its ledger ids only grow."""
-    ledger, entry = position
+class PositionTooLarge(NotAllowed):
+    """A source position that makes no sequence id of its own."""
+
+
+def pack_sequence(ledger: int, entry: int) -> int:
+    """The sequence id of a source position: rises strictly along a topic, because its ledger ids only grow.
+
+    Raises PositionTooLarge where it would be the id of another position.
+    """
     if not (0 <= ledger < _LEDGER_MAX and 0 <= entry < _ENTRY_MAX):
-        raise ValueError(
-            f"position {position} does not fit a sequence id: ledger below 2^31 and entry below 2^32 needed"
+        raise PositionTooLarge(
+            f"source position {ledger}:{entry} does not fit a sequence id, which takes ledgers below {_LEDGER_MAX} and "
+            f"entries below {_ENTRY_MAX}: it cannot be written exactly once"
         )
     return ledger << 32 | entry
 

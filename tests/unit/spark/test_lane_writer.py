@@ -5,7 +5,7 @@ import pytest
 from interpulse.model.errors import IncompatibleSchema, NotConnected, PersistenceError, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.lane_writer import EntryRows, HolesFound, LaneInUse, LaneWriter
-from interpulse.spark.lanes import NO_SEQUENCE, LaneState, pack_sequence
+from interpulse.spark.lanes import NO_SEQUENCE, LaneState, PositionTooLarge, pack_sequence
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import parse_entry
 
@@ -97,7 +97,7 @@ async def write(target, batch, state=None):
 
 
 def ids(*entries, ledger=5):
-    return [pack_sequence(Position(ledger, entry)) for entry in entries]
+    return [pack_sequence(ledger, entry) for entry in entries]
 
 
 async def test_batch_is_written_in_order_with_marks():
@@ -314,3 +314,19 @@ async def test_schema_that_the_target_refuses_holds_its_lane_in_order_until_it_i
     target.versions[second] = second
     report = (await write_isolated(target, batches, {TOPIC: held.state}))[TOPIC]
     assert (report.held, target.ids) == (None, ids(0, 1, 2))
+
+
+async def test_last_position_that_fits_is_written_and_the_next_ledger_refused():
+    target = FakeTarget()
+    await write(target, rows(2**32 - 1, ledger=2**31 - 1))
+    assert target.ids == [2**63 - 1]
+    with pytest.raises(PositionTooLarge, match=f"{2**31}:0 does not fit"):
+        await write(target, rows(0, ledger=2**31), LaneState(2**63 - 1, Position(1, 0)))
+    assert target.ids == [2**63 - 1]
+
+
+async def test_position_that_does_not_fit_holds_its_topic_where_topics_are_isolated():
+    target = FakeTarget()
+    report = (await write_isolated(target, [rows(0, ledger=2**31)]))[TOPIC]
+    assert "does not fit a sequence id" in str(report.held)
+    assert target.stored == []

@@ -9,6 +9,7 @@ from interpulse.spark.lanes import (
     NO_SEQUENCE,
     LaneState,
     Opening,
+    PositionTooLarge,
     decide_opening,
     dump_lanes,
     is_overrun,
@@ -25,15 +26,19 @@ positions = st.builds(Position, st.integers(0, 2**31 - 1), st.integers(0, 2**32 
 
 @given(positions, positions)
 def test_sequence_ids_rise_as_positions_do(one, other):
-    assert (pack_sequence(one) < pack_sequence(other)) == (one < other)
-    assert unpack_sequence(pack_sequence(one)) == one
-    assert pack_sequence(one) < 2**63
+    assert (pack_sequence(*one) < pack_sequence(*other)) == (one < other)
+    assert unpack_sequence(pack_sequence(*one)) == one
+    assert pack_sequence(*one) < 2**63
 
 
 @pytest.mark.parametrize("position", [Position(2**31, 0), Position(0, 2**32), Position(-1, -1), Position(3, -1)])
 def test_sequence_id_of_a_position_that_does_not_fit_is_refused(position):
-    with pytest.raises(ValueError, match="does not fit"):
-        pack_sequence(position)
+    with pytest.raises(PositionTooLarge, match=f"{position} does not fit"):
+        pack_sequence(*position)
+
+
+def test_sequence_id_of_the_last_position_that_fits():
+    assert pack_sequence(2**31 - 1, 2**32 - 1) == 2**63 - 1
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from interpulse.client.admin import AdminClient
 from interpulse.client.client import Client
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest, NotAllowed, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType, version_from_bytes, version_to_bytes
 from interpulse.spark.sink import write_rows
 from interpulse.spark.write_options import parse_write_options
@@ -28,6 +29,7 @@ __all__ = [
     "write_entries_only_to_topics_that_are_there",
     "write_entries_with_schemas_of_their_source",
     "write_messages_with_the_schema_of_their_topic",
+    "write_to_topics_that_are_not_there",
 ]
 
 RECORD = b"\x02\x02a"
@@ -120,6 +122,43 @@ async def write_entries_only_to_topics_that_are_there(cluster: Cluster) -> None:
         assert [str(name) for name in await admin.topics.list(namespace)] == [
             f"persistent://{namespace}/there-partition-0"
         ]
+
+
+async def write_to_topics_that_are_not_there(cluster: Cluster) -> None:
+    namespace = await prepared(cluster, {})
+    plain, split, asked = (f"persistent://{namespace}/{name}" for name in ("plain", "split", "asked"))
+    rows = {"value": [b"0", b"1", b"2", b"3"], "__partition": pa.array([0, 1, 0, 1], pa.int32())}
+    async with AdminClient(cluster.web_url) as admin:
+        write(cluster, {"value": [b"a", b"b"]}, topic=plain)
+        assert await shape_and_contents(cluster, plain) == (0, [[b"a", b"b"]])
+        with pytest.raises(TopicNotFound, match="split does not exist"):
+            write(cluster, rows, topic=split, createTopics="false")
+        two = AutoTopicCreation(allowed=True, topic_type="partitioned", default_partitions=2)
+        await admin.namespaces.set_auto_topic_creation(namespace, two)
+        write(cluster, rows, topic=split)
+        assert await shape_and_contents(cluster, split) == (2, [[b"0", b"2"], [b"1", b"3"]])
+        await admin.namespaces.set_auto_topic_creation(namespace, AutoTopicCreation(allowed=False))
+        with pytest.raises(TopicNotFound, match=r"asked does not exist.*createTopics"):
+            write(cluster, rows, topic=asked)
+        for _ in range(2):
+            write(cluster, rows, topic=asked, createTopics="3", **{"admin.url": cluster.web_url})
+        assert await shape_and_contents(cluster, asked) == (3, [[b"0", b"2"] * 2, [b"1", b"3"] * 2, []])
+        alone = asked + "-alone"
+        write(cluster, {"value": [b"a"]}, topic=alone, createTopics="0", **{"admin.url": cluster.web_url})
+        assert await shape_and_contents(cluster, alone) == (0, [[b"a"]])
+
+
+async def shape_and_contents(cluster: Cluster, topic: str) -> tuple[int, list[list[bytes | None]]]:
+    """The partition count, and what each partition holds."""
+    found: list[list[bytes | None]] = []
+    async with Client(cluster.service_url) as client:
+        names = await client.get_partitions_for_topic(topic, create=False)
+        for name in names:
+            reader = await client.create_reader(name)
+            found.append([])
+            while await reader.has_message_available():
+                found[-1].append((await reader.read_next()).content)
+    return (0 if names == [topic] else len(names)), found
 
 
 def entries(topic: str, *described: Mapping[str, Any]) -> dict[str, list[Any]]:

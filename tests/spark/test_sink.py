@@ -10,6 +10,7 @@ from tests.sink_scenarios import (
     write_entries_only_to_topics_that_are_there,
     write_entries_with_schemas_of_their_source,
     write_messages_with_the_schema_of_their_topic,
+    write_to_topics_that_are_not_there,
 )
 
 
@@ -29,6 +30,10 @@ async def test_entries_are_written_with_schemas_of_their_source(cluster, tmp_pat
 
 async def test_entries_are_written_only_to_topics_that_are_there(cluster):
     await write_entries_only_to_topics_that_are_there(cluster)
+
+
+async def test_topics_that_are_not_there_come_into_being_as_the_policy_or_the_option_says(cluster):
+    await write_to_topics_that_are_not_there(cluster)
 
 
 async def test_what_is_too_large_is_refused_and_the_rest_goes_on(cluster):

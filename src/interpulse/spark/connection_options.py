@@ -7,10 +7,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from interpulse.spark.access import Access
-from interpulse.spark.option_values import parse_flag, parse_positive_duration_ms, parse_service_url
+from interpulse.spark.option_values import parse_flag, parse_positive_duration_ms, parse_service_url, parse_web_url
 from interpulse.spark.options import Option, Purpose, option, option_group
 
-__all__ = ["access_as_options", "access_options", "operation_timeout_option", "service_url_option"]
+__all__ = [
+    "access_as_options",
+    "access_options",
+    "admin_url_option",
+    "operation_timeout_option",
+    "service_url_option",
+]
 
 _ACCESS: Final[Mapping[str, Option]] = {
     "token": Option(
@@ -67,6 +73,19 @@ def service_url_option() -> Any:
         parse_service_url,
         aliases=("serviceUrl", "pulsar.client.serviceUrl"),
         text="binary service URL, for example `pulsar://127.0.0.1:6650`; required",
+    )
+
+
+def admin_url_option() -> Any:
+    """A field for the address of the admin API. It is taken everywhere, also where nothing has to be asked there:
+    configurations that are used for several queries, or come from other connectors, have it."""
+    return option(
+        "admin.url",
+        parse_web_url,
+        None,
+        aliases=("adminUrl", "pulsar.admin.serviceUrl"),
+        text="REST URL, for example `http://127.0.0.1:8080`. `createTopics=N` creates topics there, exactly-once asks "
+        "there whether they de-duplicate; everything else does without",
     )
 
 

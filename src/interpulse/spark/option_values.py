@@ -11,6 +11,7 @@ from interpulse.model.names import TopicName
 
 __all__ = [
     "one_of",
+    "parse_creation",
     "parse_duration_ms",
     "parse_flag",
     "parse_names",
@@ -73,6 +74,16 @@ def parse_whole(text: str) -> int:
     if not text.strip().isdigit():
         raise ValueError(f"{text!r} is not a whole number")
     return int(text)
+
+
+def parse_creation(text: str) -> str | int:
+    """``auto``, ``false``, or how many partitions a topic is created with."""
+    word = text.strip().lower()
+    if word in ("auto", "false"):
+        return word
+    if not word.isdigit():
+        raise ValueError(f"{text!r} is neither auto nor false nor a number of partitions")
+    return int(word)
 
 
 def parse_positive_size(text: str) -> int:

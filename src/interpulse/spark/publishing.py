@@ -23,7 +23,7 @@ from interpulse.replication.copy import SKIP_MARKER, renumber
 from interpulse.spark.lane_writer import EntryRows
 from interpulse.spark.sink_rows import OutgoingMessage, build_messages, entry_rows, outgoing_messages
 from interpulse.spark.target_schemas import TargetSchemas
-from interpulse.spark.target_topics import check_takes_entries
+from interpulse.spark.target_topics import TargetTopics, check_takes_entries
 from interpulse.spark.write_options import WriteOptions
 from interpulse.spark.written import TopicWritten
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -63,14 +63,14 @@ class _Publisher:
 class PublishingWriter:
     """At least once: messages packed into batches, or entries published anew as they are."""
 
-    def __init__(self, options: WriteOptions, session: Session, schemas: TargetSchemas) -> None:
+    def __init__(self, options: WriteOptions, session: Session, schemas: TargetSchemas, topics: TargetTopics) -> None:
         self._options = options
         self._session = session
         self._schemas = schemas
+        self._topics = topics
         self._codec = pb.CompressionType.Value(options.compression_type.upper())
         self._prefix = f"{options.producer_name or 'spark-interpulse'}-{secrets.token_hex(5)}"
         self._publishers: dict[str, _Publisher] = {}
-        self._partitions: dict[str, int] = {}
         self._turn = itertools.count(secrets.randbelow(1 << 16))
 
     async def write(self, batch: pa.RecordBatch) -> None:
@@ -82,7 +82,7 @@ class PublishingWriter:
     async def _write_entries(self, rows: EntryRows) -> None:
         for topic, raw, payload in zip(rows.topics, rows.metadata, rows.payloads, strict=True):
             if topic not in self._publishers:
-                await check_takes_entries(self._session, topic)
+                await check_takes_entries(self._topics, topic)
             publisher = await self._publisher(topic)
             metadata = pb.MessageMetadata.FromString(raw)
             if metadata.HasField("marker_type"):
@@ -137,11 +137,7 @@ class PublishingWriter:
 
     async def _partition_of(self, message: OutgoingMessage, turn: int) -> str:
         """The topic-partition of a row: as it says, by key, else in turn."""
-        count = self._partitions.get(message.topic)
-        if count is None:
-            name = TopicName.parse(message.topic)
-            count = 0 if name.is_partition else await self._session.lookup.partitions(name, create=False)
-            self._partitions[message.topic] = count
+        count = await self._topics.partitions(message.topic)
         if count == 0:
             return message.topic
         if message.partition is not None:

@@ -8,7 +8,12 @@ from typing import Any
 
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.access import Access
-from interpulse.spark.connection_options import access_options, operation_timeout_option, service_url_option
+from interpulse.spark.connection_options import (
+    access_options,
+    admin_url_option,
+    operation_timeout_option,
+    service_url_option,
+)
 from interpulse.spark.offsets import parse_offsets
 from interpulse.spark.option_values import (
     one_of,
@@ -42,6 +47,7 @@ class ReadOptions:
     """What a batch or stream read was asked to do."""
 
     service_url: str = service_url_option()
+    admin_url: str | None = admin_url_option()
     operation_timeout_ms: int = operation_timeout_option()
     access: Access = access_options()  # noqa: RUF009 - a dataclass field
     topics: tuple[str, ...] = option(

@@ -12,6 +12,7 @@ from interpulse.spark.portal import portal, relaxed_collector, session_for
 from interpulse.spark.publishing import PublishingWriter
 from interpulse.spark.sink_rows import entry_rows
 from interpulse.spark.target_schemas import TargetSchemas
+from interpulse.spark.target_topics import TargetTopics
 from interpulse.spark.target_view import BrokerTarget
 from interpulse.spark.write_options import WriteOptions
 from interpulse.spark.written import TopicWritten
@@ -52,17 +53,18 @@ async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState]) -
         source = await session_for(
             options.schema_source_url, options.operation_timeout_ms, options.schema_source_access
         )
-    if not options.exactly_once:
-        return PublishingWriter(options, session, TargetSchemas(session, source))
     admin = None
-    if options.admin_url is not None and not options.assume_deduplication:
+    if options.admin_url is not None:  # opens nothing until it is asked
         admin = AdminClient(options.admin_url, credentials=options.access.credentials, tls=options.access.tls)
+    if not options.exactly_once:
+        topics = TargetTopics(session, options.create_topics, admin)
+        return _Closing(PublishingWriter(options, session, TargetSchemas(session, source), topics), admin)
     target = BrokerTarget(
         session,
         window_bytes=options.max_pending_bytes,
         takeover_timeout_ms=options.takeover_timeout_ms,
         source=source,
-        admin=admin,
+        admin=None if options.assume_deduplication else admin,
     )
     assert options.producer_name
     assert options.source_cluster
@@ -75,14 +77,30 @@ async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState]) -
         states=states,
         isolate=options.isolate,
     )
-    return _LaneRows(lanes, options.topic, admin)
+    return _Closing(_LaneRows(lanes, options.topic), admin)
+
+
+class _Closing:
+    """A writer and the client of the admin API that it asks: both end together."""
+
+    def __init__(self, writer: _Writer, admin: AdminClient | None) -> None:
+        self._admin = admin
+        self._writer = writer
+        self.write = writer.write
+        self.finish = writer.finish
+
+    async def close(self) -> None:
+        try:
+            await self._writer.close()
+        finally:
+            if self._admin is not None:
+                await self._admin.close()
 
 
 class _LaneRows:
     """Exactly once: rows of entry mode through lanes."""
 
-    def __init__(self, lanes: LaneWriter, topic: str | None, admin: AdminClient | None) -> None:
-        self._admin = admin
+    def __init__(self, lanes: LaneWriter, topic: str | None) -> None:
         self._lanes = lanes
         self._topic = topic
 
@@ -94,8 +112,6 @@ class _LaneRows:
 
     async def close(self) -> None:
         await self._lanes.close()
-        if self._admin is not None:
-            await self._admin.close()
 
 
 def _lane_written(report: LaneReport) -> TopicWritten:

@@ -1,17 +1,26 @@
-"""What must hold on the target before the first entry of a topic is sent: it is there, and de-duplicates."""
+"""What must hold on the target before the first row of a topic is sent: it is there, and for exactly-once it
+de-duplicates."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Final
 
 from interpulse.client.admin import AdminClient
 from interpulse.client.session import Session
-from interpulse.model.errors import AuthorizationError, InvalidRequest, NamespaceNotFound, NotFound
+from interpulse.model.errors import (
+    AlreadyExists,
+    AuthorizationError,
+    InvalidRequest,
+    NamespaceNotFound,
+    NotFound,
+    TopicNotFound,
+)
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.replication.provision import TopicHeld
 
-__all__ = ["check_deduplicating", "check_takes_entries", "ensure_deduplication", "is_deduplicating"]
+__all__ = ["TargetTopics", "check_deduplicating", "check_takes_entries", "ensure_deduplication", "is_deduplicating"]
 
 _DEDUPLICATING: Final = (None, "enabled", "initialized", "recovering")
 
@@ -76,13 +85,54 @@ async def _deduplication_status(target: AdminClient, name: str) -> str | None:
     return None if status is None else str(status).lower()
 
 
-async def check_takes_entries(session: Session, topic: str) -> None:
-    """Producers create what is not there: entries go to a topic that is, and for a partitioned one to its partitions.
+class TargetTopics:
+    """The topics of a write: how many partitions they have, created if they may be.
+
+    ``create`` is the option ``createTopics``; ``admin`` is needed where it is a number.
+    """
+
+    def __init__(self, session: Session, create: str | int = "false", admin: AdminClient | None = None) -> None:
+        self._session = session
+        self._create = create
+        self._admin = admin
+        self._counts: dict[str, int] = {}
+
+    async def partitions(self, topic: str) -> int:
+        """0 for a topic that is not partitioned, and for a partition. Raises TopicNotFound, and what the broker refuses
+        to create."""
+        count = self._counts.get(topic)
+        if count is None:
+            name = TopicName.parse(topic)
+            count = self._counts[topic] = 0 if name.is_partition else await self._found(name)
+        return count
+
+    async def _found(self, name: TopicName) -> int:
+        lookup = self._session.lookup
+        try:
+            return await lookup.partitions(name, create=self._create == "auto")
+        except TopicNotFound:
+            if self._create == "auto":
+                raise TopicNotFound(
+                    f"{name} does not exist, and its cluster does not let producers create it: create it, or set "
+                    f"createTopics to a number of partitions and admin.url"
+                ) from None
+            if not isinstance(self._create, int):
+                raise
+        await self._created(name, self._create)
+        return await lookup.partitions(name, create=False)
+
+    async def _created(self, name: TopicName, count: int) -> None:
+        """Another task may be faster: what it made is as good."""
+        assert self._admin is not None, "parse_write_options has seen to it"
+        with contextlib.suppress(AlreadyExists):
+            await (self._admin.topics.create_partitioned(name, count) if count else self._admin.topics.create(name))
+
+
+async def check_takes_entries(topics: TargetTopics, topic: str) -> None:
+    """Entries go to a topic that is there, and for a partitioned one to its partitions.
 
     (Those of a partition that is not there brokers refuse themselves.) Raises TopicNotFound or InvalidRequest.
     """
-    name = TopicName.parse(topic)
-    if not name.is_partition and await session.lookup.partitions(name, create=False):
-        raise InvalidRequest(
-            f"{topic} is partitioned: entries go to one of its partitions, such as {name.partition(0)}"
-        )
+    if await topics.partitions(topic):
+        partition = TopicName.parse(topic).partition(0)
+        raise InvalidRequest(f"{topic} is partitioned: entries go to one of its partitions, such as {partition}")

@@ -15,7 +15,7 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.model.names import TopicName
 from interpulse.spark.lanes import LaneState, starting_lane
 from interpulse.spark.target_schemas import TargetSchemas
-from interpulse.spark.target_topics import check_takes_entries, is_deduplicating
+from interpulse.spark.target_topics import TargetTopics, check_takes_entries, is_deduplicating
 from interpulse.wire.ids import signed
 
 __all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]
@@ -84,7 +84,7 @@ class BrokerTarget:
     async def open_lane(self, topic: str, producer_name: str, *, is_new: bool) -> SenderLane:
         self._producer_name = producer_name
         if is_new:
-            await check_takes_entries(self._session, topic)
+            await check_takes_entries(TargetTopics(self._session), topic)
         async with AsyncExitStack() as refused:  # a sender that stays open keeps the producer's name
             sender = await refused.enter_async_context(
                 EntrySender(

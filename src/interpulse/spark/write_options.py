@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from interpulse.spark.access import Access
-from interpulse.spark.connection_options import access_options, operation_timeout_option, service_url_option
+from interpulse.spark.connection_options import (
+    access_options,
+    admin_url_option,
+    operation_timeout_option,
+    service_url_option,
+)
 from interpulse.spark.option_values import (
     one_of,
+    parse_creation,
     parse_flag,
     parse_positive,
     parse_positive_size,
     parse_service_url,
     parse_topic,
-    parse_web_url,
     parse_whole,
 )
 from interpulse.spark.options import OptionError, Purpose, build_options, option, read_values
@@ -28,18 +33,20 @@ class WriteOptions:
     """What a batch or stream write was asked to do."""
 
     service_url: str = service_url_option()
-    admin_url: str | None = option(
-        "admin.url",
-        parse_web_url,
-        None,
-        aliases=("adminUrl", "pulsar.admin.serviceUrl"),
-        purpose=Purpose.WRITE,
-        text="REST URL; exactly-once asks there whether the topics de-duplicate",
-    )
+    admin_url: str | None = admin_url_option()
     operation_timeout_ms: int = operation_timeout_option()
     access: Access = access_options()  # noqa: RUF009 - a dataclass field
     topic: str | None = option(
         "topic", parse_topic, None, purpose=Purpose.WRITE, text="target of all rows; wins over a `__topic` column"
+    )
+    create_topics: str | int = option(
+        "createTopics",
+        parse_creation,
+        "auto",
+        purpose=Purpose.WRITE,
+        text="what becomes of topics that are not there: `auto` lets the policy of the broker decide, as it does for "
+        "any producer; `false` refuses them; a number creates them with that many partitions (0: not partitioned) "
+        "through `admin.url`. With `mode=entry` the default is `false`",
     )
     mode: str = option(
         "mode", one_of("message", "entry"), "message", text="`entry` writes rows of entry mode as they are"
@@ -138,7 +145,7 @@ class WriteOptions:
         parse_flag,
         False,
         purpose=Purpose.WRITE,
-        text="exactly-once, instead of `admin.url`: you know that the topics written to de-duplicate",
+        text="exactly-once: you know that the topics written to de-duplicate, `admin.url` is not asked",
     )
     takeover_timeout_ms: int = option(
         "producerTakeoverTimeoutMs",
@@ -159,11 +166,21 @@ def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.W
     values = read_values(WriteOptions, mapping, purpose, problems)
     guarantee = values.get("delivery_guarantee", "at-least-once")
     values["dedup"] = values.get("dedup") or ("position" if guarantee == "exactly-once" else "none")
+    _check_creation(values, problems)
     if values["dedup"] == "position" and purpose == Purpose.BATCH_WRITE:
         raise OptionError("exactly-once is for streams: a batch write has no checkpoint to continue from")
     _check_guarantee(values, guarantee, problems)
     _check_effect(values, problems)
     return build_options(WriteOptions, values, problems)
+
+
+def _check_creation(values: dict[str, Any], problems: list[str]) -> None:
+    """Entries are copied to topics that somebody made to fit, so there creation has to be asked for."""
+    creation = values.setdefault("create_topics", "false" if values.get("mode") == "entry" else "auto")
+    if creation != "false" and values["dedup"] == "position":
+        problems.append("exactly-once writes to topics that are there and de-duplicate: leave createTopics out")
+    elif isinstance(creation, int) and not values.get("admin_url"):
+        problems.append(f"createTopics={creation} needs admin.url, where the topics are created")
 
 
 def _check_guarantee(values: Mapping[str, Any], guarantee: str, problems: list[str]) -> None:
@@ -189,7 +206,6 @@ def _check_guarantee(values: Mapping[str, Any], guarantee: str, problems: list[s
 
 
 _ONLY_EXACTLY_ONCE = {
-    "admin_url": "admin.url",
     "assume_deduplication": "assumeDeduplication",
     "isolate": "isolate",
     "source_cluster": "replicatedFrom",
@@ -215,5 +231,3 @@ def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
         problems.extend(f"{name} only counts with {needed}" for key, name in names.items() if key in values)
     if "schema_source_access" in values and "schema_source_url" not in values:
         problems.append("access to schemaSource only counts with schemaSourceUrl")
-    if values.get("admin_url") and values.get("assume_deduplication"):
-        problems.append("admin.url is not asked with assumeDeduplication=true: give one of them")

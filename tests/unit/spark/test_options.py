@@ -127,12 +127,36 @@ def test_write_options_have_sober_defaults():
         ({"schemaSourceUrl": "pulsar://b:1"}, "schemaSourceUrl only counts with mode=entry"),
         ({"schemaSourceAuthToken": "t"}, "access to schemaSource only counts with mode=entry"),
         ({"mode": "entry", "schemaSourceAuthToken": "t"}, "access to schemaSource only counts with schemaSourceUrl"),
-        ({"admin.url": "http://b:1", "assumeDeduplication": "true"}, "admin.url is not asked with assumeDeduplication"),
+        ({"createTopics": "4"}, r"createTopics=4 needs admin\.url"),
+        ({"createTopics": "many"}, "'many' is neither auto nor false nor a number of partitions"),
+        ({"mode": "entry", "dedup": "position", "createTopics": "auto"}, "leave createTopics out"),
     ],
 )
 def test_write_options_that_would_do_nothing_are_refused(given, problem):
     with pytest.raises(OptionError, match=problem):
         parse_write_options({**URL, "topic": "x", **given})
+
+
+def test_admin_url_is_taken_by_every_read_and_write():
+    admin = {"pulsar.admin.serviceUrl": "http://b:1", "topic": "x"}
+    for purpose in (Purpose.BATCH_READ, Purpose.STREAM_READ):
+        assert parse_read_options({**URL, **admin}, purpose).admin_url == "http://b:1"
+    for purpose in (Purpose.BATCH_WRITE, Purpose.STREAM_WRITE):
+        assert parse_write_options({**URL, **admin}, purpose).admin_url == "http://b:1"
+    lane = {"mode": "entry", "dedup": "position", "producerName": "l", "replicatedFrom": "a", "targetCluster": "b"}
+    parse_write_options({**URL, **admin, **lane, "assumeDeduplication": "true"})
+
+
+@pytest.mark.parametrize(
+    ("given", "creation"),
+    [({}, "auto"), ({"mode": "entry"}, "false"), ({"mode": "entry", "createTopics": "AUTO"}, "auto")],
+)
+def test_messages_go_to_topics_as_any_producer_opens_them_and_entries_to_those_that_are_there(given, creation):
+    assert parse_write_options({**URL, "topic": "x", **given}).create_topics == creation
+
+
+def test_topics_are_created_with_a_number_of_partitions_through_the_admin_api():
+    assert parse_write_options({**URL, "topic": "x", "createTopics": "4", "admin.url": "http://b:1"}).create_topics == 4
 
 
 @pytest.mark.parametrize(

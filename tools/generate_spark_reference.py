@@ -78,7 +78,10 @@ _JOB = """
 
 A broker whose policies ask for replication runs it by itself (`replicationJob=embedded`). By hand:
 `interpulse replicate --config FILE`, or `spark-submit ... interpulse/spark/__main__.py replicate --config FILE`;
-`--dry-run` prints what would be done. It prints one JSON object per micro-batch and ends within five seconds of SIGTERM.
+`--dry-run` prints what would be done; it ends with 0 when everything would be replicated, with 1 when topics would be held, with 5
+when a cluster gives no answer. The job prints one JSON object per micro-batch and ends within five seconds of SIGTERM.
+A `cluster` that the cluster there does not call itself by is refused with code 2: messages would carry a wrong origin, and loops go
+unnoticed. A real Pulsar tells its name to super-users alone; to others the names of the clusters it knows, and it is one of them.
 Without Java or the spark extra it says so and ends with code 2.
 
 ```toml

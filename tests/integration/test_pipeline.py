@@ -44,6 +44,19 @@ async def test_topic_that_grows_at_home_alone_is_held_until_both_are_equal(job: 
     assert ready["state"] == "PROVISIONING"
 
 
+async def test_topics_are_held_while_the_target_calls_itself_by_another_name(job: Job) -> None:
+    """East would be asked to replicate to a name that messages of the target do not carry: loops are not noticed."""
+    job.clusters["west"] = replace(job.clusters["west"], cluster="best")
+    job.pipeline = job.selecting(BY_POLICIES, "pulsar.repl.best")
+    held = await job.turn(2)
+    assert (held["state"], held["reason"]) == (
+        "HELD",
+        f"the cluster at {job.clusters['west'].admin_url} calls itself west, not best",
+    )
+    assert "clusters create" in held["remedy"]
+    assert await job.west.topics.list("public/default") == []
+
+
 async def test_held_topic_that_grows_is_looked_at_at_once(job: Job) -> None:
     """Whoever followed the remedy is not told to follow it until the pause is over."""
     await job.west.topics.create_partitioned(TOPIC, 4)

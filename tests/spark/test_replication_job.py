@@ -149,3 +149,10 @@ def test_nothing_comes_back_when_both_directions_run(tmp_path, east, west):
     finally:
         there.stop()
         back.stop()
+
+
+def test_job_refuses_a_cluster_by_a_name_that_is_not_its_own(tmp_path, east, west):
+    misnamed = Job(tmp_path, east, west, source="best")
+    assert misnamed.start().process.wait(60) == 2
+    told = misnamed.output.with_suffix(".err").read_text()
+    assert f"[source] cluster: the cluster at {east.web_url} calls itself east, not best" in told

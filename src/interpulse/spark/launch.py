@@ -7,7 +7,7 @@ import logging
 import sys
 from typing import Final
 
-from interpulse.spark.pipeline_config import PipelineConfigError, load_pipeline_config
+from interpulse.spark.pipeline_config import PipelineConfig, PipelineConfigError, load_pipeline_config
 from interpulse.spark.session import SparkMissing, check_spark_installed
 
 __all__ = ["EXIT_CANNOT_RUN", "replicate"]
@@ -24,9 +24,13 @@ def replicate(config_path: str, *, dry_run: bool = False, supervised: bool = Fal
         config = load_pipeline_config(config_path)
         if not dry_run:
             check_spark_installed()
+        return _run(config, dry_run=dry_run, supervised=supervised)
     except (PipelineConfigError, SparkMissing) as problem:
         print(f"interpulse replicate: {problem}", file=sys.stderr)  # noqa: T201 - a program's last words
         return EXIT_CANNOT_RUN
+
+
+def _run(config: PipelineConfig, *, dry_run: bool, supervised: bool) -> int:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     if dry_run:

@@ -17,6 +17,7 @@ from interpulse.client.admin import AdminClient
 from interpulse.client.http import parse_web_urls
 from interpulse.model.clusters import shown_address
 from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.naming import misnamed
 from interpulse.spark.access import Access
 from interpulse.spark.option_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size
 
@@ -28,6 +29,7 @@ __all__ = [
     "ProvisionRules",
     "Selection",
     "SparkSettings",
+    "check_cluster_name",
     "load_pipeline_config",
     "parse_pipeline_config",
 ]
@@ -145,6 +147,14 @@ def load_pipeline_config(path: str) -> PipelineConfig:
         return parse_pipeline_config(body)
     except PipelineConfigError as error:
         raise PipelineConfigError(f"{path}: {error}") from None
+
+
+async def check_cluster_name(table: str, address: ClusterAddress, admin: AdminClient) -> None:
+    """Raises PipelineConfigError when the cluster calls itself by another name than the file does, and what a cluster
+    raises that gives no answer."""
+    problem = await misnamed(admin, address.cluster, address.admin_url)
+    if problem is not None:
+        raise PipelineConfigError(f"[{table}] cluster: {problem}")
 
 
 _TABLES: Final = frozenset({"source", "target", "select", "provision", "limits", "spark"})

@@ -24,7 +24,7 @@ from interpulse.model.clusters import shown_address
 from interpulse.model.errors import AuthorizationError, NotFound, PulsarError
 from interpulse.spark.left_out import LeftOut
 from interpulse.spark.pipeline import Pipeline
-from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig
+from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, check_cluster_name
 from interpulse.spark.progress import BatchProgress
 from interpulse.spark.selection import RemoteSelection, select
 from interpulse.spark.session import start_session
@@ -61,9 +61,14 @@ class ReplicationJob:
         self._spark: SparkSession | None = None
         self._left_out: dict[str, LeftOut] = {}
         self._source_error = ""
+        self._names_checked: set[str] = set()
 
     async def run(self) -> int:
-        """Until told to stop. Raises nothing that a cluster does, other failures loudly; returns the exit code."""
+        """Until told to stop; returns the exit code.
+
+        Raises PipelineConfigError when a cluster calls itself by another name than the file does, nothing else that a
+        cluster does, other failures loudly.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
@@ -154,6 +159,11 @@ class ReplicationJob:
         Each by itself: a cluster that does not answer is waited for by no other, nor by the next turn.
         """
         self._take_ended()
+        await self._check_name("source", self._config.source, admin)
+        if self._config.target is not None and "target" not in self._names_checked:
+            with contextlib.suppress(PulsarError):  # not there yet; its topics are told so, and it is asked again
+                async with self._config.target.admin() as target:
+                    await self._check_name("target", self._config.target, target)
         selected = await select(self._config, admin)
         self._note_left_out(selected)
         for remote in [name for name in self._pipelines if name not in selected and name not in self._updates]:
@@ -173,6 +183,12 @@ class ReplicationJob:
         if self._updates:
             await asyncio.wait(self._updates.values(), timeout=_TURN_S)
         self._take_ended()
+
+    async def _check_name(self, side: str, address: ClusterAddress, admin: AdminClient) -> None:
+        """Once: clusters keep their names. Those that policies name are checked with their topics."""
+        if side not in self._names_checked:
+            await check_cluster_name(side, address, admin)
+            self._names_checked.add(side)
 
     def _take_ended(self) -> None:
         """What an update failed with concerns its own cluster: told when it changes, and tried again next turn."""

@@ -25,7 +25,8 @@ from interpulse.model.errors import AlreadyExists, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
-from interpulse.replication.provision import TopicProvisioner, copy_schemas, obstacle_of, topic_shape
+from interpulse.replication.naming import misnamed
+from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, obstacle_of, topic_shape
 from interpulse.spark.global_policies import GlobalPolicies
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.route import Emit, Route
@@ -75,6 +76,7 @@ class RouteTopics:
         self._listed = ""
         self._names_anchored: set[str] | None = None
         self._is_under_way = False
+        self._is_named = False
         self._presence = TargetPresence(route.lane_name)
         other_direction_waits = route.config.source.cluster < route.remote
         self._policies = GlobalPolicies(source, route.policies_file, patience_s=30 if other_direction_waits else 90)
@@ -117,10 +119,11 @@ class RouteTopics:
         now = time.monotonic()
         due = [topic for topic, count in topics.items() if self._is_due(topic, count, now)]
         slots = asyncio.Semaphore(_PREPARED_AT_A_TIME)
+        obstacle = await self._name_problem() if due else None
 
         async def prepare(topic: TopicName) -> None:
             async with slots:
-                await self._prepare(topic, topics[topic])
+                await self._prepare(topic, topics[topic], obstacle)
 
         await asyncio.gather(*(prepare(topic) for topic in due))
         self._list_topics()
@@ -131,12 +134,29 @@ class RouteTopics:
         state = self.states.get(topic)
         return state is None or state.retry_at <= now or state.counted != count
 
-    async def _prepare(self, topic: TopicName, count: int) -> None:
-        """Everything a topic needs before its first entry is planned."""
+    async def _name_problem(self) -> PulsarError | None:
+        """Why nothing is written to the cluster at all: another name than its own would be stamped, or it is away."""
+        if self._is_named:
+            return None
+        remote, target = self._route.remote, self._route.target
+        try:
+            problem = await misnamed(self._admin, remote, target.admin_url)
+        except PulsarError as error:
+            return error
+        if problem is not None:
+            remedy = f"register it under its own name (clusters create ...), and replicate to that instead of {remote}"
+            return TopicHeld(remote, problem, remedy)
+        self._is_named = True
+        return None
+
+    async def _prepare(self, topic: TopicName, count: int, obstacle: PulsarError | None) -> None:
+        """Everything a topic needs before its first entry is planned; ``obstacle`` is what holds every topic."""
         # Also a topic that was never ready is listed by its partitions: the stream may have been reading them before.
         known = self.states.get(topic, TopicState(since_ms=_now_ms(), partitions=count))
         before = replace(known, counted=count)
         try:
+            if obstacle is not None:
+                raise obstacle
             count, provisioned = await self._provision(topic, before)
             names = partitions_of(topic, count)
             if not before.is_ready or before.partitions != count:

@@ -3,6 +3,7 @@
 import pytest
 
 from interpulse.spark import launch, session
+from interpulse.spark.dry_run import Finding
 
 
 @pytest.fixture
@@ -47,5 +48,5 @@ def test_pyspark_that_is_missing_is_asked_for(config, capsys, monkeypatch):
 
 def test_dry_run_needs_no_spark_and_says_when_the_source_is_away(config, capsys, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    assert launch.replicate(config, dry_run=True) == 1
+    assert launch.replicate(config, dry_run=True) == Finding.UNREACHABLE == 5
     assert "source cannot be asked" in capsys.readouterr().out

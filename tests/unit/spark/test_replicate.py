@@ -11,9 +11,17 @@ from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent
 
 from interpulse.model.errors import AuthorizationError, NotConnected, PulsarError
 from interpulse.model.names import TopicName
-from interpulse.spark.pipeline_config import ClusterAddress, Limits, PipelineConfig, Selection
+from interpulse.spark.pipeline_config import ClusterAddress, Limits, PipelineConfig, PipelineConfigError, Selection
 from interpulse.spark.replicate import ReplicationJob, is_interpulse
 from interpulse.spark.selection import RemoteSelection
+
+
+@pytest.fixture(autouse=True)
+def clusters_are_called_what_the_file_says(monkeypatch):
+    async def misnamed(admin, given, address):
+        return None
+
+    monkeypatch.setattr("interpulse.spark.pipeline_config.misnamed", misnamed)
 
 
 class Admin:
@@ -201,6 +209,31 @@ async def test_idle_query_is_told_to_its_pipeline(tmp_path):
     await asyncio.to_thread(as_spark_does)
     async with asyncio.timeout(60):
         await told.wait()
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+async def test_job_ends_when_a_cluster_calls_itself_by_another_name(tmp_path, monkeypatch, side):
+    at = {
+        name: ClusterAddress(cluster=name, service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
+        for name in ("source", "target")
+    }
+    config = PipelineConfig(
+        name="t", state=tmp_path, source=at["source"], target=at["target"], select=Selection(topics=("x",))
+    )
+    job = ReplicationJob(config, supervised=False)
+
+    async def misnamed(admin, given, address):
+        return "the cluster there calls itself beast" if given == side else None
+
+    async def start_spark():
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("interpulse.spark.pipeline_config.misnamed", misnamed)
+    monkeypatch.setattr(job, "_start_spark", start_spark)
+    monkeypatch.setattr("interpulse.spark.replicate.end_java", lambda: None)  # other tests share one with this process
+    async with asyncio.timeout(60):
+        with pytest.raises(PipelineConfigError, match=rf"\[{side}\] cluster: the cluster there calls itself beast"):
+            await job.run()
 
 
 async def test_cluster_whose_record_cannot_be_used_is_told_once_and_its_topics_are_held(tmp_path, monkeypatch, capsys):

@@ -1,0 +1,104 @@
+"""``interpulse replicate --dry-run`` between two brokers of ours: what it prints, and its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from interpulse.cli.replicate import command
+from interpulse.client.admin import AdminClient
+from interpulse.model.names import TopicName
+from interpulse.testing import InProcessBroker
+
+TOPIC = TopicName.parse("persistent://public/default/flights")
+DryRun = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, InProcessBroker]]:
+    """East has a topic of two partitions."""
+    home = tmp_path_factory.mktemp("clusters")
+    with (
+        InProcessBroker(home / "east", {"clusterName": "east", "replicationJob": "external"}) as east,
+        InProcessBroker(home / "west", {"clusterName": "west"}) as west,
+    ):
+        clusters = {"east": east, "west": west}
+        asyncio.run(create(east, 2))
+        yield clusters
+
+
+async def create(cluster: InProcessBroker, partitions: int) -> None:
+    async with AdminClient(cluster.web_url) as admin:
+        await admin.topics.create_partitioned(TOPIC, partitions)
+
+
+@pytest.fixture
+def dry_run(tmp_path: Path, clusters: dict[str, InProcessBroker], monkeypatch: pytest.MonkeyPatch) -> DryRun:
+    monkeypatch.setattr("os._exit", ended)
+
+    def run(source: str = "east", target: str = "west", target_url: str = "") -> Result:
+        path = tmp_path / "job.toml"
+        path.write_text(
+            f"""
+            [pipeline]
+            name = "p"
+            state = "{tmp_path}"
+            [source]
+            cluster = "{source}"
+            service_url = "{clusters["east"].service_url}"
+            admin_url = "{clusters["east"].web_url}"
+            [target]
+            cluster = "{target}"
+            service_url = "{clusters["west"].service_url}"
+            admin_url = "{target_url or clusters["west"].web_url}"
+            [select]
+            topics = ["{TOPIC}"]
+            """
+        )
+        return CliRunner().invoke(command, ["--config", str(path), "--dry-run"])
+
+    return run
+
+
+def ended(code: int) -> None:
+    raise SystemExit(code)
+
+
+def test_topics_that_can_be_replicated_end_with_0(dry_run: DryRun) -> None:
+    told = dry_run()
+    assert told.exit_code == 0, told.output
+    assert f"{TOPIC}: create a partitioned topic, 2 partitions; replicate" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "own"),
+    [
+        ({"source": "best"}, "[source] cluster: the cluster at {east} calls itself east, not best"),
+        ({"target": "best"}, "[target] cluster: the cluster at {west} calls itself west, not best"),
+    ],
+)
+def test_cluster_with_another_name_of_its_own_ends_with_2(
+    dry_run: DryRun, clusters: dict[str, InProcessBroker], given: dict[str, str], own: str
+) -> None:
+    told = dry_run(**given)
+    assert told.exit_code == 2
+    assert own.format(**{name: cluster.web_url for name, cluster in clusters.items()}) in told.stderr
+
+
+def test_target_that_cannot_be_reached_ends_with_5(dry_run: DryRun) -> None:
+    told = dry_run(target_url="http://127.0.0.1:1")
+    assert told.exit_code == 5
+    assert "west cannot be reached" in told.stdout
+
+
+def test_topics_that_would_be_held_end_with_1(
+    dry_run: DryRun, clusters: dict[str, InProcessBroker], tmp_path: Path
+) -> None:
+    asyncio.run(create(clusters["west"], 3))
+    told = dry_run()
+    assert told.exit_code == 1
+    assert f"{TOPIC}: held: " in told.stdout

@@ -45,6 +45,11 @@ class BrokerConfig:
     advertised_address: str = _setting("", "Host name clients are told to connect to; empty = the bind address.")
     broker_service_port: int = _setting(6650, "Port of the binary protocol; 0 = a free one.", least=0, most=_PORT_MAX)
     web_service_port: int = _setting(8080, "Port of REST and metrics; 0 = a free one.", least=0, most=_PORT_MAX)
+    web_service_allowed_hosts: str = _setting(
+        "",
+        "Further names by which REST may be called while authentication is off, with commas between them; "
+        ".example.com = everything below it, * = any.",
+    )
 
     # --- creation of topics and subscriptions
     allow_auto_topic_creation: bool = _setting(True, "Asking for a missing topic may create it.", dynamic=True)

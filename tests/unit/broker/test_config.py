@@ -20,6 +20,7 @@ OURS = {
     "replicatorRoles",
     "supportsBatchLookup",
     "supportsReplicationPreview",
+    "webServiceAllowedHosts",
 }
 
 

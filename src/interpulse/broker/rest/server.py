@@ -40,6 +40,7 @@ from interpulse.broker.rest.call import Answer, Call, Route
 from interpulse.broker.rest.guard import Guard
 from interpulse.broker.rest.rooms import RestRooms
 from interpulse.broker.rest.routing import MethodNotAllowed, Router
+from interpulse.broker.rest.web_pages import KnownHosts
 from interpulse.model.errors import PulsarError
 
 __all__ = ["ROUTES", "RestServer"]
@@ -95,7 +96,9 @@ class RestServer:
         self._rooms = rooms
         self._bound = bound
         self._router = Router(ROUTES)
-        self._guard = Guard(rooms.access, ROUTES)
+        config = rooms.dynamic.config
+        anybody_let_in = rooms.access is None or bool(config.anonymous_user_role)
+        self._guard = Guard(rooms.access, ROUTES, KnownHosts.of(config) if anybody_let_in else None)
         self._connections = _Connections(self._serve, access_log=None, max_line_size=_LINE_BYTES_READ)
         self._runner = web.ServerRunner(self._connections, shutdown_timeout=_STOP_SECONDS)
 
@@ -112,6 +115,7 @@ class RestServer:
     async def _serve(self, request: web.BaseRequest) -> web.Response:
         answer = await self._answer(request)
         headers = [(name, value) for name, values in answer.headers.items() for value in _each(values)]
+        headers.append(("X-Content-Type-Options", "nosniff"))
         if answer.body:
             headers.append(("Content-Type", answer.content_type))
         return web.Response(status=answer.status, body=answer.body, headers=headers)

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
     "page",
     [
         {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site", "Content-Type": "application/json"},
-        {"Host": "evil.example:8080"},
+        {"Host": "evil.example:8080", "Content-Type": "application/json"},
     ],
     ids=["foreign origin", "rebound name"],
 )

@@ -17,6 +17,8 @@ from typing import Final
 
 from interpulse.broker import keys
 from interpulse.broker.access.setup import Access, build_access, is_loopback
+from interpulse.broker.binary.connection import Handlers
+from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
 from interpulse.broker.binary.server import BinaryServer
@@ -49,6 +51,7 @@ from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
 from interpulse.storage.api import LogStore, MetadataStore
 from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.log.files import DiskFiles, Files
 from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.sqlite import SqliteMetadataStore
 from interpulse.storage.topic_log_store import LogConfig, TopicLogStore
@@ -68,7 +71,15 @@ class CannotServe(Exception):
 class BrokerApp:
     """One broker: every object of it, started and stopped in order."""
 
-    def __init__(self, config: BrokerConfig, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        handlers: Handlers = HANDLERS,
+        files: Files | None = None,
+    ) -> None:
+        """``handlers`` of the binary protocol and ``files`` of the log are others in tests of faults."""
         self.config = config
         self.data_dir = Path(config.data_dir)
         self.service_url = ""
@@ -76,6 +87,8 @@ class BrokerApp:
         self.ready = False
         """True from the moment clients can publish until the broker begins to stop."""
         self._clock = clock or SystemClock()
+        self._handlers = handlers
+        self._files = files or DiskFiles()
         self._opened = AsyncExitStack()
 
     async def start(self) -> None:
@@ -114,7 +127,7 @@ class BrokerApp:
         metadata, logs = await self._open_storage(opened)
         await self._build_rooms(metadata, logs)
         self.access = self._build_access(metadata)
-        binary_door = self._build_binary_door(metadata)
+        self.binary_door = binary_door = self._build_binary_door(metadata)
         opened.push_async_callback(binary_door.close)
         await self._start_registry(opened, metadata, binary_door)
         with binary_address.listening():
@@ -147,7 +160,7 @@ class BrokerApp:
         opened.callback(lock.release)
         metadata = await SqliteMetadataStore.open(self.data_dir / "metadata.sqlite")
         opened.push_async_callback(metadata.close)
-        logs = await open_log_store(self.data_dir / "log", metadata, config=_log_config(self.config))
+        logs = await open_log_store(self.data_dir / "log", metadata, config=_log_config(self.config), files=self._files)
         opened.push_async_callback(logs.close)
         cluster = ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
         try:
@@ -248,7 +261,7 @@ class BrokerApp:
             topic_watchers_allowed=config.enable_broker_topic_list_watcher,
             stamps_exposed=config.exposing_broker_entry_metadata_to_client_enabled,
         )
-        return BinaryServer(rooms, limits)
+        return BinaryServer(rooms, limits, self._handlers)
 
     def _instruments(self, logs: TopicLogStore, binary_door: BinaryServer) -> Instruments:
         return Instruments(

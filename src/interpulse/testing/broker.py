@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from interpulse.broker.app import BrokerApp
+from interpulse.testing.faults import Faults
 from interpulse.testing.settings import Setting, broker_config
 
 __all__ = ["InProcessBroker"]
@@ -35,7 +36,8 @@ class InProcessBroker:
             "webServicePort": "0",
         }
         self._config = broker_config(settings or {}, defaults, stacklevel=2)
-        self._app = BrokerApp(self._config)
+        self._faults = Faults(self._in_loop)
+        self._app = self._faults.build(self._config)
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._stopping: asyncio.Event
@@ -55,11 +57,16 @@ class InProcessBroker:
         """The broker itself; touch it only through :meth:`call`."""
         return self._app
 
+    @property
+    def faults(self) -> Faults:
+        """What this broker can be made to do wrong."""
+        return self._faults
+
     def start(self) -> Self:
         """Return when clients can publish; raises what kept the broker from starting."""
         assert self._thread is None, "the broker runs already"
         started: Future[None] = Future()
-        self._app = BrokerApp(self._config)
+        self._app = self._faults.build(self._config)
         thread = threading.Thread(target=self._serve, args=(started,), name="broker", daemon=True)
         thread.start()
         try:
@@ -92,6 +99,16 @@ class InProcessBroker:
 
         async def run() -> T:
             return await work(self._app)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    def _in_loop(self, work: Callable[[], T]) -> T:
+        """Call ``work`` where the broker's state may be touched: in its loop, or right here if it does not run."""
+        if self._thread is None or threading.current_thread() is self._thread:
+            return work()
+
+        async def run() -> T:
+            return work()
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 

@@ -57,7 +57,7 @@ class OutletConnection(Protocol):
 class ProducerOutlet:
     """Turns the answers to one producer into frames. The answers come in the order of the sends."""
 
-    __slots__ = ("_abandoned", "_connection", "_drained", "_encode", "_request_id", "_send", "sizes")
+    __slots__ = ("_abandoned", "_connection", "_drained", "_request_id", "_send", "encode_receipts", "sizes")
 
     def __init__(self, connection: OutletConnection, request: pb.CommandProducer, partition: int) -> None:
         self.sizes: deque[int] = deque()
@@ -65,7 +65,9 @@ class ProducerOutlet:
         self._connection = connection
         self._request_id = request.request_id
         self._send = connection.output.send
-        self._encode = commands.ReceiptEncoder(request.producer_id, partition).encode_all
+        self.encode_receipts: Callable[[Sequence[tuple[int, int, int, int]]], bytes]
+        """The frames of receipts; see `ReceiptEncoder`. Tests put one in its place that loses some."""
+        self.encode_receipts = commands.ReceiptEncoder(request.producer_id, partition).encode_all
         self._drained: asyncio.Future[None] | None = None
         self._abandoned = False
 
@@ -83,7 +85,7 @@ class ProducerOutlet:
     def receipts(self, producer_id: int, receipts: Sequence[tuple[int, int, int, int]]) -> None:
         if self._abandoned:
             return
-        frames = self._encode(receipts)
+        frames = self.encode_receipts(receipts)
         self._connection.output.send_pieces((frames,), len(frames))
         self._release(len(receipts))
 

@@ -8,7 +8,7 @@ import socket
 from typing import Final
 
 from interpulse import __version__
-from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.connection import ClientConnection, Handlers
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
 from interpulse.broker.instruments import ConnectionCounts
@@ -30,9 +30,10 @@ _GOODBYE_SECONDS: Final = 1.0
 class BinaryServer:
     """Accepts clients of Pulsar's binary protocol on one socket."""
 
-    def __init__(self, rooms: Rooms, limits: ConnectionLimits) -> None:
+    def __init__(self, rooms: Rooms, limits: ConnectionLimits, handlers: Handlers = HANDLERS) -> None:
         self._rooms = rooms
         self._limits = limits
+        self._handlers = handlers
         self._connections: set[ClientConnection] = set()
         self._nobody_in = asyncio.Event()
         self._nobody_in.set()
@@ -69,6 +70,13 @@ class BinaryServer:
         await asyncio.gather(*(connection.tasks_done() for connection in connections))
         await self._nobody_in.wait()
 
+    def drop_all(self, reason: str) -> int:
+        """Hang up on everybody who is in, and say how many that were; they may come back at once."""
+        connections = [each for each in self._connections if not each.lost]
+        for connection in connections:
+            connection.drop(reason)
+        return len(connections)
+
     async def permissions_changed(self, namespace: NamespaceName) -> None:
         """Close what clients have open in this namespace and may not any more."""
         for connection in list(self._connections):
@@ -77,7 +85,9 @@ class BinaryServer:
 
     def _new_connection(self) -> ClientConnection:
         self._created += 1
-        return ClientConnection(self._rooms, self._limits, HANDLERS, self._new_protocol, self._came_in, self._left)
+        return ClientConnection(
+            self._rooms, self._limits, self._handlers, self._new_protocol, self._came_in, self._left
+        )
 
     def _came_in(self, connection: ClientConnection) -> None:
         self._connections.add(connection)

@@ -1,0 +1,72 @@
+"""One fault of a broker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+__all__ = ["Fault"]
+
+
+class Fault:
+    """A fault that is on: until it has acted ``times`` times, until :meth:`end`, or until its ``with`` block ends."""
+
+    def __init__(self, name: str, times: int | None, on_end: Callable[[bool], object]) -> None:
+        """``on_end`` is called once, in any thread; True: somebody ended it, False: it acted for the last time."""
+        if times is not None and times < 1:
+            raise ValueError(f"times={times}: a fault acts at least once; leave it out for one that stays")
+        self._name = name
+        self._times = times
+        self._on_end = on_end
+        self._count = 0
+        self._ended = False
+        self._changed = threading.Condition()
+
+    @property
+    def count(self) -> int:
+        """How often it has acted."""
+        return self._count
+
+    @property
+    def active(self) -> bool:
+        """Whether it will act again."""
+        return not self._ended
+
+    def end(self) -> None:
+        """From now on it does not act, and what it delays goes on; what it has refused or lost stays so."""
+        with self._changed:
+            ended, self._ended = self._ended, True
+        if not ended:
+            self._on_end(True)
+
+    def wait(self, seconds: float = 60.0) -> None:
+        """Return when it has acted ``times`` times, or once if it has no number. Raises TimeoutError after so long."""
+        wanted = self._times or 1
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._count >= wanted, seconds):
+                raise TimeoutError(f"{self._name} has acted {self._count} of {wanted} times after {seconds} s")
+
+    def act(self) -> bool:
+        """The broker asks whether to fail now; that counts."""
+        with self._changed:
+            if self._ended:
+                return False
+            self._count += 1
+            last = self._ended = self._count == self._times
+            self._changed.notify_all()
+        if last:
+            self._on_end(False)
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def __repr__(self) -> str:
+        return f"<{self._name}, {'on' if self.active else 'over'}, acted {self._count} times>"

@@ -1,0 +1,65 @@
+"""`Files` of a log whose disk can be full."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from interpulse.storage.log.files import AppendFile, Files, ReadFile
+from interpulse.testing.fault import Fault
+
+__all__ = ["FaultyFiles"]
+
+
+class FaultyFiles:
+    """The files of another `Files`, to which nothing can be added while a fault is on. Reading and removing go on."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self.full: Fault | None = None
+        """Counts the groups of entries that it refuses."""
+
+    def create(self, path: Path) -> AppendFile:
+        self._refuse(path, counted=True)
+        return _FaultyAppendFile(self, path, self._files.create(path))
+
+    def open(self, path: Path) -> ReadFile:
+        return self._files.open(path)
+
+    def names(self, directory: Path) -> list[str]:
+        return self._files.names(directory)
+
+    def rewrite(self, path: Path, offset: int, content: bytes) -> None:
+        self._files.rewrite(path, offset, content)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._files.rename(source, target)
+
+    def unlink(self, path: Path) -> None:
+        self._files.unlink(path)
+
+    def sync_directory(self, directory: Path) -> None:
+        self._files.sync_directory(directory)
+
+    def _refuse(self, path: Path, *, counted: bool) -> None:
+        full = self.full
+        if full is not None and (full.act() if counted else full.active):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+class _FaultyAppendFile:
+    def __init__(self, owner: FaultyFiles, path: Path, file: AppendFile) -> None:
+        self._owner = owner
+        self._path = path
+        self._file = file
+        self.sync = file.sync
+        self.close = file.close
+
+    def write(self, content: bytes) -> None:
+        self._owner._refuse(self._path, counted=False)  # the index, which a group of entries can do without
+        self._file.write(content)
+
+    def write_durably(self, content: bytes) -> None:
+        self._owner._refuse(self._path, counted=True)
+        self._file.write_durably(content)

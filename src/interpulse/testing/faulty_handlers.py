@@ -1,0 +1,261 @@
+"""Handlers of the binary protocol that refuse or delay some commands, and lose receipts of messages.
+
+The table of a broker's connections is ours and is changed while they use it: a command that no fault concerns goes
+straight to its ordinary handler. Everything here runs in the event loop of the broker. Commands without waiting (SEND,
+ACK, FLOW, ...) of one connection keep their order when they are delayed, and what closes their producer or consumer
+waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
+
+from interpulse.broker.binary.connection import ClientConnection, Handlers
+from interpulse.broker.binary.handlers import AWAITING, INLINE, work_on
+from interpulse.broker.binary.open import OpenConsumer, OpenProducer
+from interpulse.model.errors import PulsarError
+from interpulse.model.names import TopicName
+from interpulse.model.received_errors import error_for_wire_code
+from interpulse.testing.fault import Fault
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import Frame
+
+__all__ = ["COMMANDS", "REFUSABLE", "CommandFault", "FaultyHandlers", "command_name", "names_topic"]
+
+_TYPES: Final = pb.BaseCommand
+
+_INLINE_FIELDS: Final[dict[int, str]] = {
+    _TYPES.CONNECT: "connect",
+    _TYPES.SEND: "send",
+    _TYPES.ACK: "ack",
+    _TYPES.FLOW: "flow",
+    _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES: "redeliverUnacknowledgedMessages",
+}
+COMMANDS: Final[dict[int, str]] = _INLINE_FIELDS | {kind: name for kind, (name, _) in AWAITING.items()}
+"""What clients send and faults can concern, with the field that holds it."""
+REFUSABLE: Final = COMMANDS.keys() - {_TYPES.FLOW, _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES}
+"""The others have no answer that could tell."""
+_CLOSED_BY: Final[dict[int, int]] = {_TYPES.CLOSE_PRODUCER: _TYPES.SEND, _TYPES.CLOSE_CONSUMER: _TYPES.ACK}
+
+Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFault:
+    """What a fault does about a command: delay it, refuse it, or lose the receipt of what it sent."""
+
+    fault: Fault
+    topic: TopicName | None = None
+    """Of a partitioned topic it concerns every partition; None: every topic."""
+    delay_seconds: float = 0.0
+    error_code: int | None = None
+    error_message: str = ""
+    loses_receipts: bool = False
+
+    def concerns(self, topic: TopicName | None) -> bool:
+        """Whether it is about this topic."""
+        return self.topic is None or (topic is not None and self.topic in (topic, topic.base))
+
+    def error(self) -> PulsarError | None:
+        """A new one each time, as it is raised."""
+        return None if self.error_code is None else error_for_wire_code(self.error_code, self.error_message)
+
+
+class _Waiting(NamedTuple):
+    frame: Frame
+    refusal: PulsarError | None
+    timer: asyncio.TimerHandle
+
+
+_Lane: TypeAlias = "WeakKeyDictionary[ClientConnection, deque[_Waiting]]"
+
+
+class FaultyHandlers:
+    """Give ``handlers`` to the broker, and add faults to it while it runs."""
+
+    def __init__(self) -> None:
+        self._inline = dict(INLINE)
+        self._faults: dict[int, list[CommandFault]] = {}
+        self._lanes: dict[int, _Lane] = {kind: WeakKeyDictionary() for kind in _INLINE_FIELDS}
+        self._pauses: dict[int, set[asyncio.Event]] = {kind: set() for kind in COMMANDS}
+        self.handlers = Handlers(self._inline, self._work_on)
+
+    def add(self, kind: int, fault: CommandFault) -> None:
+        """From now on commands of this type are asked for this fault too."""
+        self._faults.setdefault(kind, []).append(fault)
+        if kind in _INLINE_FIELDS:
+            self._inline[kind] = self._on_inline
+
+    def remove(self, kind: int, fault: CommandFault, *, released: bool) -> None:
+        """The fault is over. What is delayed comes when it is due, or if ``released`` at once."""
+        left = self._faults.get(kind, [])
+        if fault in left:
+            left.remove(fault)
+        if not left:
+            self._faults.pop(kind, None)
+            self._restore(kind)
+        if released and not any(each.delay_seconds for each in left):
+            self._release(kind)
+
+    def _restore(self, kind: int) -> None:
+        if kind in _INLINE_FIELDS and kind not in self._faults and not any(self._lanes[kind].values()):
+            self._inline[kind] = INLINE[kind]
+
+    def _release(self, kind: int) -> None:
+        for connection, waiting in list(self._lanes.get(kind, {}).items()):
+            while waiting:
+                waiting[0].timer.cancel()
+                self._handle_first(connection, kind)
+        for over in self._pauses[kind]:
+            over.set()
+
+    # commands that do not wait
+
+    def _on_inline(self, connection: ClientConnection, frame: Frame) -> None:
+        kind = frame.command.type
+        if kind == _TYPES.SEND:
+            self._watch_receipts(connection, frame.command.send.producer_id)
+        delay, refusal = self._verdict(connection, frame.command)
+        waiting = self._lanes[kind].setdefault(connection, deque())
+        if not delay and not waiting:
+            self._handle(connection, frame, refusal)
+            return
+        due = connection.loop.time() + delay
+        if waiting:
+            due = max(due, waiting[-1].timer.when())
+        timer = connection.loop.call_at(due, self._handle_first, connection, kind)
+        waiting.append(_Waiting(frame, refusal, timer))
+        self._inline[kind] = self._on_inline  # though this may have been the last time: nothing may overtake the frame
+
+    def _handle_first(self, connection: ClientConnection, kind: int) -> None:
+        waiting = self._lanes[kind][connection]
+        frame, refusal, _ = waiting.popleft()
+        if not waiting:
+            self._restore(kind)
+        if connection.lost:
+            return
+        try:
+            self._handle(connection, frame, refusal)
+        except RemoteProtocolError as error:
+            connection.drop(str(error))
+
+    def _handle(self, connection: ClientConnection, frame: Frame, refusal: PulsarError | None) -> None:
+        if refusal is None:
+            INLINE[frame.command.type](connection, frame)
+        else:
+            _refuse_inline(connection, frame.command, refusal)
+
+    # commands that are answered by a task
+
+    def _work_on(self, connection: ClientConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
+        if command.type in self._faults or self._frames_before(connection, command.type):
+            return self._work_late(connection, command)
+        return work_on(connection, command)
+
+    async def _work_late(self, connection: ClientConnection, command: pb.BaseCommand) -> None:
+        delay, refusal = self._verdict(connection, command)
+        if delay:
+            await self._pause(connection, command.type, delay)
+        while waiting := self._frames_before(connection, command.type):
+            await self._pause(connection, _CLOSED_BY[command.type], waiting[-1].timer.when() - connection.loop.time())
+        if refusal is not None:
+            raise refusal
+        await work_on(connection, command)
+
+    async def _pause(self, connection: ClientConnection, kind: int, seconds: float) -> None:
+        """Wait, if the faults that delay this command do not end before. Needs no task: a LOOKUP has none."""
+        over = asyncio.Event()
+        timer = connection.loop.call_later(seconds, over.set)
+        self._pauses[kind].add(over)
+        try:
+            await over.wait()
+        finally:
+            timer.cancel()
+            self._pauses[kind].discard(over)
+
+    def _frames_before(self, connection: ClientConnection, kind: int) -> deque[_Waiting] | None:
+        """The delayed frames that the end of their producer or consumer must not overtake."""
+        closed = _CLOSED_BY.get(kind)
+        return None if closed is None else self._lanes[closed].get(connection)
+
+    def _verdict(self, connection: ClientConnection, command: pb.BaseCommand) -> tuple[float, PulsarError | None]:
+        """How long a command waits, the longest of all delays, and the first error it is refused with."""
+        delay, refusal = 0.0, None
+        topic = _topic_of(connection, command)
+        for each in tuple(self._faults.get(command.type, ())):
+            if each.loses_receipts or not each.concerns(topic):
+                continue
+            if each.error_code is None:
+                delay = max(delay, each.delay_seconds) if each.fault.act() else delay
+            elif refusal is None and each.fault.act():
+                refusal = each.error()
+        return delay, refusal
+
+    # receipts
+
+    def _watch_receipts(self, connection: ClientConnection, producer_id: int) -> None:
+        opened = connection.producers.get(producer_id)
+        if opened is None or isinstance(opened.outlet.encode_receipts, _WatchedReceipts):
+            return
+        if any(each.loses_receipts for each in self._faults.get(_TYPES.SEND, ())):
+            topic = opened.topic.name
+            opened.outlet.encode_receipts = _WatchedReceipts(
+                opened.outlet.encode_receipts, lambda: self._receipt_lost(topic)
+            )
+
+    def _receipt_lost(self, topic: TopicName) -> bool:
+        faults = tuple(self._faults.get(_TYPES.SEND, ()))
+        return any(each.loses_receipts and each.concerns(topic) and each.fault.act() for each in faults)
+
+
+@dataclass(slots=True)
+class _WatchedReceipts:
+    """Encodes the receipts of one producer, without those that are lost."""
+
+    encode: Callable[[Receipts], bytes]
+    lost: Callable[[], bool]
+
+    def __call__(self, receipts: Receipts) -> bytes:
+        return self.encode([each for each in receipts if not self.lost()])
+
+
+def command_name(kind: int) -> str:
+    """The name of a command in the protocol."""
+    return _TYPES.DESCRIPTOR.enum_types_by_name["Type"].values_by_number[kind].name
+
+
+def names_topic(kind: int) -> bool:
+    """Whether a command says which topic it is about, by name or by its producer or consumer."""
+    content = getattr(pb.BaseCommand(), COMMANDS[kind])
+    return any(hasattr(content, name) for name in ("topic", "producer_id", "consumer_id"))
+
+
+def _topic_of(connection: ClientConnection, command: pb.BaseCommand) -> TopicName | None:
+    content = getattr(command, COMMANDS[command.type])
+    if hasattr(content, "topic"):
+        return TopicName.parse(content.topic)
+    opened: OpenProducer | OpenConsumer | None = None
+    if hasattr(content, "producer_id"):
+        opened = connection.producers.get(content.producer_id)
+    elif hasattr(content, "consumer_id"):
+        opened = connection.consumers.get(content.consumer_id)
+    return None if opened is None else opened.topic.name
+
+
+def _refuse_inline(connection: ClientConnection, command: pb.BaseCommand, error: PulsarError) -> None:
+    """Answer in the form the client knows; an ACK that asks for no answer is lost."""
+    if command.type == _TYPES.CONNECT:
+        connection.refuse(error, "refused by a fault of the test")
+    elif command.type == _TYPES.SEND:
+        send = command.send
+        sequence_id = max(send.sequence_id, send.highest_sequence_id)
+        connection.output.send(commands.send_error(send.producer_id, sequence_id, error.wire_code, str(error)))
+    elif command.ack.HasField("request_id"):
+        connection.output.send(commands.ack_response(command.ack.consumer_id, command.ack.request_id, error))

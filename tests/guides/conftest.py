@@ -23,7 +23,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reader(tmp_path: Path, wheel: Path) -> WalkFactory:
     """Makes somebody who follows a page; the ports that everybody knows are free ones here."""
 
-    def make(replaced: Mapping[str, str] | None = None) -> Walk:
+    def make(installed: str | None = None, replaced: Mapping[str, str] | None = None) -> Walk:
         binary, web = free_port(), free_port()
         environment = {
             "brokerServicePort": binary,
@@ -32,6 +32,7 @@ def reader(tmp_path: Path, wheel: Path) -> WalkFactory:
             "webServiceUrl": f"http://localhost:{web}",
         }
         ports = {"localhost:6650": f"localhost:{binary}", "localhost:8080": f"localhost:{web}"}
-        return Walk(tmp_path, wheel, replaced={**(replaced or {}), **ports}, environment=environment)
+        all_replaced = {**(replaced or {}), **ports}
+        return Walk(tmp_path, wheel, installed=installed, replaced=all_replaced, environment=environment)
 
     return make

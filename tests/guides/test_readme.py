@@ -49,6 +49,6 @@ def test_command_line_walk_when_the_cluster_is_a_real_pulsar_then_works(
         "pulsar://pulsar.example:6650": real_pulsar.service_url,
         "http://pulsar.example:8080": real_pulsar.web_url,
     }
-    outputs = reader(hosts).follow(sections(TRY_IT, REAL))
+    outputs = reader(replaced=hosts).follow(sections(TRY_IT, REAL))
     assert said(outputs, REAL).count("content:hello") == 10
     assert '"msgInCounter" : 10' in said(outputs, REAL) or '"msgInCounter": 10' in said(outputs, REAL)

@@ -26,6 +26,7 @@ _PRIVATE = re.compile(
 class Walk:
     """One reader with an empty directory, a shell, and the package as a wheel instead of a checkout.
 
+    ``installed``: the extras that he has installed already, in an environment that is activated; None: he has nothing.
     ``replaced``: texts of the page that are other ones here, for example addresses. ``environment``: what the reader's
     shell has set.
     """
@@ -35,6 +36,7 @@ class Walk:
         directory: Path,
         wheel: Path,
         *,
+        installed: str | None = None,
         replaced: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -43,6 +45,7 @@ class Walk:
         self.directory.mkdir()
         self.logs.mkdir()
         self._wheel = wheel
+        self._first = "" if installed is None else _installation(f"{wheel}[{installed}]")
         self._replaced = replaced or {}
         python = Path(getattr(sys, "_base_executable", sys.executable)).parent
         self._environment = {
@@ -57,7 +60,7 @@ class Walk:
 
     def follow(self, blocks: Iterable[Block]) -> dict[str, str]:
         """Do what the blocks say; standard output by the place of the block that made it."""
-        script = "\n".join([f". {SUPPORT}", *map(self._part, blocks)])
+        script = "\n".join([f". {SUPPORT}", self._first, *map(self._part, blocks)])
         (self.logs / "script.sh").write_text(script)
         with (self.logs / "errors.log").open("w+") as errors:
             process = subprocess.Popen(
@@ -90,6 +93,10 @@ class Walk:
         else:
             assert block.language == "sh", f"{block.place} is neither a command nor a file"
         return f"echo '{_MARK}{block.place}'\n{text}"
+
+
+def _installation(package: str) -> str:
+    return f"""\"$WALK_UV\" -q venv ../venv && . ../venv/bin/activate && pip install -q '{package}'"""
 
 
 def build_wheel(directory: Path) -> Path:

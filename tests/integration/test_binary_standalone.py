@@ -66,7 +66,7 @@ def test_standalone_when_settings_are_given_then_they_hold(tmp_path: Path) -> No
     arguments = ("--config", str(config), "--set", "allowAutoTopicCreation=true", "--set", "zookeeperServers=x")
     with StandaloneProcess(tmp_path / "data", *arguments) as broker, RawClient(broker.service_url) as client:
         assert client.ask(commands.producer(1, 1, TOPIC)).request_id == 1
-    warnings = [line for line in (tmp_path / "data.log").read_text().splitlines() if "setting has no effect" in line]
+    warnings = [line for line in (tmp_path / "data.log").read_text().splitlines() if "settings without effect" in line]
     assert len(warnings) == 1
     assert "zookeeperServers" in warnings[0]
 

@@ -2,14 +2,16 @@
 
 `BROKER_KEYS` are those that a broker of Apache Pulsar 5.0.0-M1 lists in its runtime configuration. `BOOKIE_KEYS` are
 those of the storage nodes, which share ``standalone.conf`` with the broker, `AUTHENTICATION_KEYS` those of the
-providers of authentication, which read them past the broker.
+providers of authentication, which read them past the broker. `FILE_KEYS` are not among these, but stand in the
+``broker.conf`` and ``standalone.conf`` of some release, which have to be usable here as they are. `TLS_KEYS` ask for an
+encrypted connection.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["AUTHENTICATION_KEYS", "BOOKIE_KEYS", "BROKER_KEYS", "PULSAR_KEYS"]
+__all__ = ["AUTHENTICATION_KEYS", "BOOKIE_KEYS", "BROKER_KEYS", "FILE_KEYS", "PULSAR_KEYS", "TLS_KEYS"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -314,4 +316,31 @@ tokenAudience tokenAudienceClaim tokenAuthClaim tokenPublicAlg tokenPublicKey to
 """
 )
 
-PULSAR_KEYS: Final = BROKER_KEYS | BOOKIE_KEYS | AUTHENTICATION_KEYS
+FILE_KEYS: Final = _words(
+    """
+athenzDomainNames bookkeeperClientMinAvailableBookiesInIsolationGroups bookkeeperGetBookieInfoIntervalSeconds
+bookkeeperGetBookieInfoRetryIntervalSeconds clientLibraryVersionCheckAllowUnversioned
+dbStorage_readAheadCacheBatchSize dbStorage_readAheadCacheMaxSizeMb dbStorage_rocksDB_blockCacheSize
+dbStorage_rocksDB_blockSize dbStorage_rocksDB_bloomFilterBitsPerKey dbStorage_rocksDB_maxSizeInLevel1MB
+dbStorage_rocksDB_numFilesInLevel0 dbStorage_rocksDB_numLevels dbStorage_rocksDB_sstSizeInMB
+dbStorage_rocksDB_writeBufferSizeMB dbStorage_writeCacheMaxSizeMb fileSystemProfilePath fileSystemURI
+gcsManagedLedgerOffloadBucket gcsManagedLedgerOffloadMaxBlockSizeInBytes gcsManagedLedgerOffloadReadBufferSizeInBytes
+gcsManagedLedgerOffloadRegion gcsManagedLedgerOffloadServiceAccountKeyFile
+loadBalancerNamespaceBundleSplitIntervalMinutes managedLedgerNumWorkerThreads maxMessageSizeCheckIntervalInSeconds
+maxPendingPublishdRequestsPerConnection messagePublishBufferCheckIntervalInMillis preciseTopicPublishRateLimiterEnable
+replicatioPolicyCheckDurationSeconds s3ManagedLedgerOffloadBucket s3ManagedLedgerOffloadMaxBlockSizeInBytes
+s3ManagedLedgerOffloadReadBufferSizeInBytes s3ManagedLedgerOffloadRegion s3ManagedLedgerOffloadServiceEndpoint
+saslJaasBrokerSectionName
+"""
+)
+
+TLS_KEYS: Final = _words(
+    """
+brokerClientTlsEnabled brokerClientTlsEnabledWithKeyStore brokerServicePortTls replicationTlsEnabled
+tlsCertificateFilePath tlsEnabled tlsEnabledWithKeyStore tlsKeyFilePath tlsKeyStore
+tlsRequireTrustedClientCertOnConnect tlsTrustCertsFilePath tlsTrustStore webServicePortTls
+"""
+)
+"""Empty and false in Pulsar's own files; the other keys about TLS say how, these say that."""
+
+PULSAR_KEYS: Final = BROKER_KEYS | BOOKIE_KEYS | AUTHENTICATION_KEYS | FILE_KEYS

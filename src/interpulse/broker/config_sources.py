@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.broker.config import BrokerConfig, parsed, settings_by_key
-from interpulse.broker.config_keys import PULSAR_KEYS
+from interpulse.broker.config_keys import PULSAR_KEYS, TLS_KEYS
 from interpulse.broker.config_values import ConfigError
 
 __all__ = ["LoadedConfig", "load_config"]
 
 _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _FIELDS: Final = settings_by_key()
+_ADDRESS_KEYS: Final = ("advertisedListeners", "bindAddresses")
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """Usable settings, and one sentence for each that Pulsar knows but this broker does not act on."""
+    """Usable settings; for each source a sentence with those that Pulsar knows but this broker does not act on."""
 
     config: BrokerConfig
     warnings: tuple[str, ...] = ()
@@ -48,12 +49,32 @@ def load_config(
         ("", list((options or {}).items())),
     )
     values: dict[str, Any] = {}
+    encryption: dict[str, str] = {}
     for origin, given in sources:
         supported = list(_supported(given, origin, problems, warnings))
         values.update(parsed(supported, origin, problems))
+        for key, value in given:
+            encryption[key] = f"{origin}{key}={value}" if _asks_for_encryption(key, value) else ""
+    problems += _refused_encryption([asked for asked in encryption.values() if asked])
     if problems:
         raise ConfigError(*problems)
-    return LoadedConfig(BrokerConfig(**values), tuple(dict.fromkeys(warnings)))
+    return LoadedConfig(BrokerConfig(**values), tuple(warnings))
+
+
+def _asks_for_encryption(key: str, value: str) -> bool:
+    if key in TLS_KEYS:
+        return value.lower() not in ("", "false")
+    return key in _ADDRESS_KEYS and any(scheme in value.lower() for scheme in ("pulsar+ssl://", "https://"))
+
+
+def _refused_encryption(asked: list[str]) -> list[str]:
+    """Who asks for TLS must not get a broker that everybody on the way can listen to."""
+    if not asked:
+        return []
+    return [
+        f"{', '.join(asked)}: this broker does not offer TLS, and would serve in the clear what is to be encrypted "
+        "here. Take them out, and put a proxy that ends TLS in front of the broker"
+    ]
 
 
 def _file_settings(text: str, file_name: str, problems: list[str]) -> list[tuple[str, str]]:
@@ -95,15 +116,19 @@ def _supported(
     given: Iterable[tuple[str, str]], origin: str, problems: list[str], warnings: list[str]
 ) -> Iterator[tuple[str, str]]:
     """The settings of one source that we act on. A value left empty means the default, as in Pulsar's own files."""
+    idle: list[str] = []
     for key, value in given:
         if key in _FIELDS:
             if value:
                 yield key, value
         elif key in PULSAR_KEYS:
-            if value:
-                warnings.append(f"{origin}{key} is a setting of Pulsar that is not supported here; it has no effect")
+            if value and key not in idle:
+                idle.append(key)
         else:
             problems.append(f"{origin}{key} is not a known setting{_nearest(key)}")
+    if idle:
+        told = "is a setting of Pulsar that is" if len(idle) == 1 else "are settings of Pulsar that are"
+        warnings.append(f"{origin}{', '.join(idle)} {told} not supported here; there is no effect")
 
 
 def _nearest(key: str) -> str:

@@ -73,7 +73,7 @@ def standalone(
     loaded = _load(config_file, settings, options)
     configure_logging(log_level, log_format)
     for warning in loaded.warnings:
-        _logger.warning("setting has no effect reason=%s", warning)
+        _logger.warning("settings without effect reason=%s", warning)
     _run(_serve(loaded.config))
 
 

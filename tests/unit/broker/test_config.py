@@ -87,9 +87,102 @@ def test_key_of_pulsar_that_is_not_supported_gives_one_warning() -> None:
         file_text="zookeeperServers=a:2181\nzookeeperServers=a:2181\nmetadataStoreUrl=\njournalSyncData=true"
     )
     assert loaded.warnings == (
-        "broker.conf: zookeeperServers is a setting of Pulsar that is not supported here; it has no effect",
-        "broker.conf: journalSyncData is a setting of Pulsar that is not supported here; it has no effect",
+        "broker.conf: zookeeperServers, journalSyncData are settings of Pulsar that are not supported here; "
+        "there is no effect",
     )
+    assert load_config(settings=["journalSyncData=true"]).warnings == (
+        "journalSyncData is a setting of Pulsar that is not supported here; there is no effect",
+    )
+
+
+STOCK = """
+# As in the standalone.conf and the broker.conf of Apache Pulsar: what they say about encryption, and keys that no
+# running broker of it lists.
+brokerServicePortTls=
+webServicePortTls=
+tlsEnabled=false
+tlsCertRefreshCheckDurationSec=300
+tlsCertificateFilePath=
+tlsKeyFilePath=
+tlsTrustCertsFilePath=
+tlsAllowInsecureConnection=false
+tlsProtocols=
+tlsCiphers=
+tlsRequireTrustedClientCertOnConnect=false
+tlsProvider=
+webServiceTlsProvider=Conscrypt
+tlsEnabledWithKeyStore=false
+tlsKeyStoreType=JKS
+tlsKeyStore=
+tlsKeyStorePassword=
+tlsTrustStoreType=JKS
+tlsTrustStore=
+tlsTrustStorePassword=
+brokerClientTlsEnabled=false
+brokerClientTlsEnabledWithKeyStore=false
+brokerClientSslProvider=
+brokerClientTlsKeyStoreType=JKS
+brokerClientTlsTrustStoreType=JKS
+bookkeeperTLSProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory
+bookkeeperTLSClientAuthentication=false
+bookkeeperTLSKeyFileType=PEM
+replicationTlsEnabled=false
+athenzDomainNames=
+dbStorage_writeCacheMaxSizeMb=
+dbStorage_rocksDB_numLevels=-1
+preciseTopicPublishRateLimiterEnable=false
+fileSystemProfilePath=../conf/filesystem_offload_core_site.xml
+"""
+
+
+def test_stock_file_when_nothing_was_changed_in_it_then_starts() -> None:
+    assert load_config(file_text=STOCK).config == BrokerConfig()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "brokerServicePortTls=6651",
+        "webServicePortTls=8443",
+        "tlsEnabled=true",
+        "tlsEnabled=TRUE",
+        "tlsCertificateFilePath=/etc/broker.cert.pem",
+        "tlsKeyFilePath=/etc/broker.key.pem",
+        "tlsTrustCertsFilePath=/etc/ca.cert.pem",
+        "tlsEnabledWithKeyStore=true",
+        "tlsKeyStore=/etc/broker.jks",
+        "tlsTrustStore=/etc/ca.jks",
+        "tlsRequireTrustedClientCertOnConnect=true",
+        "brokerClientTlsEnabled=true",
+        "brokerClientTlsEnabledWithKeyStore=true",
+        "replicationTlsEnabled=true",
+        "bindAddresses=external:pulsar+ssl://0.0.0.0:6651",
+        "advertisedListeners=internal:pulsar://a:6650,external:https://b:8443",
+    ],
+)
+def test_encryption_when_asked_for_in_a_stock_file_then_is_refused_by_key(line: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load_config(file_text=f"{STOCK}{line}\n", file_name="my.conf")
+    (problem,) = refusal.value.problems
+    assert problem.startswith(f"my.conf: {line}: this broker does not offer TLS")
+
+
+def test_encryption_when_asked_for_in_several_places_then_one_problem_names_all() -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load_config(
+            file_text="tlsEnabled=true\ntlsKeyFilePath=/k\ntlsCertificateFilePath=/c",
+            environment={"PULSAR_PREFIX_brokerServicePortTls": "6651"},
+            settings=["webServicePortTls=8443", "tlsEnabled=false"],
+        )
+    (problem,) = refusal.value.problems
+    assert problem.startswith(
+        "broker.conf: tlsKeyFilePath=/k, broker.conf: tlsCertificateFilePath=/c, "
+        "environment: brokerServicePortTls=6651, webServicePortTls=8443: this broker does not offer TLS"
+    )
+
+
+def test_encryption_when_a_stronger_source_takes_it_back_then_starts() -> None:
+    load_config(file_text="tlsEnabled=true\ntlsKeyFilePath=/k", settings=["tlsEnabled=false", "tlsKeyFilePath="])
 
 
 def test_secret_when_settings_are_shown_then_is_hidden() -> None:

@@ -19,7 +19,7 @@ Written by `tools/generate_config_reference.py`; do not edit.
 Settings come from a `broker.conf` file (`interpulse standalone --config FILE`), from environment variables named like
 the key (or `PULSAR_PREFIX_<key>`), and from `--set key=value`, each stronger than the one before. *Dynamic* settings
 can be changed while the broker runs (`interpulse admin brokers update-dynamic-config`). A key of Apache Pulsar that is
-not listed here is accepted with a warning and has no effect, so its own `broker.conf` and `standalone.conf` can be used.
+not listed here is accepted with a warning and has no effect, so its own files can be used.
 One that asks for TLS is refused, as is any other key.
 
 | key | default | allowed | dynamic | meaning |

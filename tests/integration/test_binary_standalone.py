@@ -71,6 +71,16 @@ def test_standalone_when_settings_are_given_then_they_hold(tmp_path: Path) -> No
     assert "zookeeperServers" in warnings[0]
 
 
+def test_standalone_when_an_address_is_advertised_then_clients_are_sent_there(tmp_path: Path) -> None:
+    arguments = ("--bind", "0.0.0.0", "--advertised-address", "localhost.localdomain")
+    with StandaloneProcess(tmp_path / "data", *arguments) as broker:
+        port, web_port = broker.service_url.rpartition(":")[2], broker.web_url.rpartition(":")[2]
+        assert broker.service_url == f"pulsar://localhost.localdomain:{port}"
+        lookup = f"http://127.0.0.1:{web_port}/lookup/v2/topic/persistent/public/default/t"
+        with urllib.request.urlopen(lookup, timeout=60) as answer:
+            assert json.load(answer)["brokerUrl"] == broker.service_url
+
+
 def test_standalone_when_a_port_is_in_use_then_says_which(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = str(holder.getsockname()[1])

@@ -28,7 +28,7 @@ from interpulse.broker.config import BrokerConfig
 from interpulse.broker.dynamic_config import DynamicConfig
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.lifecycle import TopicLifecycle
-from interpulse.broker.listening import CannotListen, ServiceAddress, host_in_url
+from interpulse.broker.listening import CannotListen, ServiceAddress, host_in_url, is_every_address
 from interpulse.broker.live.registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings as LiveSettings
 from interpulse.broker.live.stamps import Stamping
@@ -119,7 +119,7 @@ class BrokerApp:
         web_address = ServiceAddress("web service", config.bind_address, config.web_service_port)
         binary_socket = opened.enter_context(binary_address.bind())
         web_socket = opened.enter_context(web_address.bind())
-        host = host_in_url(config.advertised_host)
+        host = self._told_host()
         self.service_url = f"pulsar://{host}:{binary_socket.getsockname()[1]}"
         self.web_url = f"http://{host}:{web_socket.getsockname()[1]}"
         self.this_broker = this_broker(self.service_url, self.web_url)
@@ -140,6 +140,24 @@ class BrokerApp:
             await rest_door.start()
         opened.push_async_callback(rest_door.stop)
         await self._start_upkeep(opened, rest_rooms, supervisor)
+
+    def _told_host(self) -> str:
+        """The host in the addresses that clients are told."""
+        config = self.config
+        try:
+            host = host_in_url(config.advertised_host)
+        except ValueError:
+            raise CannotServe(
+                f"advertisedAddress={config.advertised_host}: must be a host name or address, without scheme and port"
+            ) from None
+        if is_every_address(config.advertised_host):
+            _logger.warning(
+                "clients on other machines are sent to themselves told=%s listening=%s remedy=%s",
+                host,
+                config.bind_address,
+                "advertisedAddress=NAME (--advertised-address), a name or address by which they reach this machine",
+            )
+        return host
 
     async def _start_upkeep(
         self, opened: AsyncExitStack, rest_rooms: RestRooms, supervisor: ReplicationSupervisor

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-__all__ = ["CannotListen", "ServiceAddress", "host_in_url"]
+__all__ = ["CannotListen", "ServiceAddress", "host_in_url", "is_every_address"]
 
 
 class CannotListen(Exception):
@@ -48,8 +49,20 @@ class ServiceAddress:
             raise CannotListen(f"{self.service}: cannot listen on {self.host} port {self.port}: {reason}") from error
 
 
+def is_every_address(host: str) -> bool:
+    """Whether what listens there listens on all addresses of this machine."""
+    return host in ("0.0.0.0", "::")
+
+
 def host_in_url(host: str) -> str:
-    """A host as it stands in a URL. "Every address" is none to connect to, so it becomes ``localhost`` as in Pulsar."""
-    if host in ("0.0.0.0", "::"):
+    """A host as it stands in a URL. "Every address" is none to connect to, so it becomes ``localhost`` as in Pulsar.
+
+    Raises ValueError for what is neither a name nor an address, such as one with a port.
+    """
+    if is_every_address(host):
         return "localhost"
-    return f"[{host}]" if ":" in host else host
+    if ":" in host:
+        return f"[{ipaddress.IPv6Address(host)}]"
+    if "/" in host:
+        raise ValueError(f"{host} has a slash")
+    return host

@@ -40,7 +40,17 @@ class CannotStart(click.ClickException):
 @click.option("--cluster-name", help="Name of the cluster this broker is.  [default: standalone]")
 @click.option("--port", type=int, help="Port of the binary protocol, 0 = a free one.  [default: 6650]")
 @click.option("--http-port", type=int, help="Port of the admin API, 0 = a free one.  [default: 8080]")
-@click.option("--bind", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option(
+    "--bind",
+    help="Address to listen on; 0.0.0.0 = all of this machine. Clients elsewhere then need --advertised-address.  "
+    "[default: 127.0.0.1]",
+)
+@click.option(
+    "-a",
+    "--advertised-address",
+    metavar="HOST",
+    help="Host name or address that clients are told to connect to.  [default: that of --bind, localhost for 0.0.0.0]",
+)
 @click.option("--data-dir", help="Directory for everything durable; created if missing.  [default: ./data]")
 @click.option("--config", "config_file", metavar="FILE", help="A broker.conf: key=value lines with Pulsar's keys.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
@@ -50,6 +60,7 @@ def standalone(
     port: int | None,
     http_port: int | None,
     bind: str | None,
+    advertised_address: str | None,
     data_dir: str | None,
     config_file: str | None,
     settings: tuple[str, ...],
@@ -66,6 +77,7 @@ def standalone(
         "brokerServicePort": port,
         "webServicePort": http_port,
         "bindAddress": bind,
+        "advertisedAddress": advertised_address,
         "dataDir": data_dir,
     }
     options = {key: str(value) for key, value in given.items() if value is not None}

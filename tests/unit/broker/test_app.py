@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.app import BrokerApp
+from interpulse.broker.app import BrokerApp, CannotServe
 from interpulse.broker.config import BrokerConfig
 from interpulse.broker.live.topic import Topic
 from interpulse.client.admin import AdminClient
@@ -24,7 +24,7 @@ from interpulse.model.names import PUBLIC_DEFAULT, TopicName
     ],
 )
 async def test_start_when_addresses_are_given_then_clients_are_told_one_they_can_reach(
-    tmp_path: Path, bind: str, advertised: str, host: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, bind: str, advertised: str, host: str
 ) -> None:
     app = BrokerApp(
         BrokerConfig(
@@ -41,9 +41,19 @@ async def test_start_when_addresses_are_given_then_clients_are_told_one_they_can
         assert app.ready
         assert app.service_url.rpartition(":")[0] == f"pulsar://{host}"
         assert app.web_url.rpartition(":")[0] == f"http://{host}"
+        sent_home = "clients on other machines are sent to themselves told=localhost listening=0.0.0.0"
+        assert (sent_home in caplog.text) is (host == "localhost")
     finally:
         await app.stop()
     assert not app.ready
+
+
+async def test_start_when_the_advertised_address_has_a_port_then_says_what_it_may_be(tmp_path: Path) -> None:
+    config = BrokerConfig(
+        data_dir=str(tmp_path), advertised_address="pulsar:6650", broker_service_port=0, web_service_port=0
+    )
+    with pytest.raises(CannotServe, match="advertisedAddress=pulsar:6650: must be a host name or address, without"):
+        await BrokerApp(config).start()
 
 
 async def test_policies_that_are_stored_over_rest_are_applied_once_to_loaded_topics(

@@ -21,6 +21,12 @@ def test_host_when_in_a_url_then_can_be_connected_to(host: str, expected: str) -
     assert host_in_url(host) == expected
 
 
+@pytest.mark.parametrize("host", ["pulsar:6650", "pulsar://pulsar", "10.0.0.1:6650", "[fd00::1]", "a/b"])
+def test_host_when_it_has_a_scheme_or_a_port_then_is_none(host: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        host_in_url(host)
+
+
 def test_address_when_taken_before_it_is_listened_on_then_has_its_port() -> None:
     with ServiceAddress("web service", "127.0.0.1", 0).bind() as bound:
         port = bound.getsockname()[1]

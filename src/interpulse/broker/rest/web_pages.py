@@ -22,13 +22,13 @@ from urllib.parse import urlsplit
 
 from interpulse.broker.access.setup import words
 from interpulse.broker.config import BrokerConfig
+from interpulse.broker.listening import is_every_address
 from interpulse.model.errors import Forbidden
 
 __all__ = ["KnownHosts", "check_origin"]
 
 _ALLOWED_HOSTS: Final = "webServiceAllowedHosts"
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
-_EVERY_ADDRESS: Final = ("0.0.0.0", "::")
 _SHOWN_MAX: Final = 100
 
 
@@ -44,7 +44,7 @@ class KnownHosts:
     @classmethod
     def of(cls, config: BrokerConfig) -> KnownHosts:
         """What the broker listens on and advertises, and what the operator adds."""
-        bound = socket.gethostname() if config.bind_address in _EVERY_ADDRESS else config.bind_address
+        bound = socket.gethostname() if is_every_address(config.bind_address) else config.bind_address
         given = words(config.web_service_allowed_hosts.lower())
         domains = tuple(name for name in given if name.startswith("."))
         names = {"localhost", bound.lower(), config.advertised_address.lower(), *given}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from interpulse.model.clusters import ClusterData, TenantInfo
-from interpulse.model.messaging_policies import BacklogQuota
+from interpulse.model.messaging_policies import BacklogQuota, DispatchRate
 from interpulse.spark.pipeline_config import Selection
 from interpulse.testing import InProcessBroker
 from tests.pipeline_turns import BY_HAND, BY_POLICIES, TOPIC, Job, avro, is_ready, schemas_come_while_they_are_wanted
@@ -42,6 +43,23 @@ async def test_topic_that_grows_at_home_alone_is_held_until_both_are_equal(job: 
     await job.west.topics.expand(TOPIC, 4)
     ready = await job.until(4, is_ready)
     assert ready["state"] == "PROVISIONING"
+
+
+async def test_stream_is_told_the_rate_of_each_topic(job: Job) -> None:
+    """Of the topic, else of the namespace, else of the broker; those without a limit are not listed."""
+
+    async def rates() -> dict[str, list[Any]]:
+        await job.until(2, is_ready)
+        return dict(json.loads(job.pipeline.route.topics_file.read_text())["rates"])
+
+    assert await rates() == {}
+    await job.east.namespaces.set_policy(
+        "public/default", "replicator_dispatch_rate", DispatchRate(-1, 500, period_seconds=2)
+    )
+    names = [str(TOPIC.partition(index)) for index in range(2)]
+    assert await rates() == {name: [-1, 500, 2, False] for name in names}
+    await job.east.topic_policies.set(TOPIC, "replicator_dispatch_rate", DispatchRate(5))
+    assert await rates() == {name: [5, -1, 1, False] for name in names}
 
 
 async def test_topics_are_held_while_the_target_calls_itself_by_another_name(job: Job) -> None:

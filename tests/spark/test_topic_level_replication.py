@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
 
 from interpulse.client.sync import Client
@@ -47,7 +50,24 @@ def arrived(cluster, topic):
     return found
 
 
-def test_topics_are_replicated_as_long_as_their_own_policies_say(east, west):
+def keep_to_the_rate(east, west, topics_file):
+    """Of 60 entries at 4 a second: never more than came in the time, besides what gathers in one period."""
+    east.run(f"topics set-replicator-dispatch-rate {NAMESPACE}/z -md 4")
+    rates = {f"persistent://{NAMESPACE}/z": [4, -1, 1, False]}
+    wait_until(lambda: json.loads(topics_file.read_text())["rates"] == rates)
+    before, started = stored_entries(west, f"{NAMESPACE}/z"), time.monotonic()
+    publish(east, "z", *map(str, range(60)))
+    publish(east, "x", *map(str, range(60)))
+    wait_for(west, x=stored_entries(east, f"{NAMESPACE}/x") - 1)
+    while (copied := stored_entries(west, f"{NAMESPACE}/z") - before) < 20:
+        assert copied <= 4 * (time.monotonic() - started) + 2 * 4
+        assert time.monotonic() - started < 60
+    assert time.monotonic() - started > 3
+    east.run(f"topics remove-replicator-dispatch-rate {NAMESPACE}/z")
+    wait_for(west, z=before + 60)
+
+
+def test_topics_are_replicated_as_long_as_their_own_policies_say(east, west, tmp_path):
     for here, there, name in ((east, west, "west"), (west, east, "east")):
         here.run(f"clusters create {name} --url {there.web_url} --broker-url {there.service_url}")
         here.run("tenants update public -c east,west")
@@ -72,4 +92,5 @@ def test_topics_are_replicated_as_long_as_their_own_policies_say(east, west):
     wait_for(west, z=3)
     assert arrived(west, "x") == ["one", "three"]
     assert arrived(west, "z") == ["one", "two", "three"]
+    keep_to_the_rate(east, west, tmp_path / "east" / "replication" / "west" / "topics.json")
     assert west.run(f"topics list {NAMESPACE}").splitlines() == [f"persistent://{NAMESPACE}/{name}" for name in "xz"]

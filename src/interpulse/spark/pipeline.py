@@ -69,7 +69,7 @@ class Pipeline:
         written = self.route.files.summary()
         line = progress.to_json()
         if written is not None and written.get("batchId") == progress.batch_id:
-            line["written"] = {key: value for key, value in written.items() if key != "batchId"}
+            line["written"] = {key: value for key, value in written.items() if key not in ("batchId", "topics")}
         self._emit(line)
 
     def take_idle(self) -> None:

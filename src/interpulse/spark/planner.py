@@ -22,8 +22,9 @@ from interpulse.model.errors import (
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, check_points_named, entries_between, plan_end, point_of, share_limit
 from interpulse.spark.read_options import SUBSCRIPTION, ReadOptions
+from interpulse.spark.throttle import Rate, Throttle
 
-__all__ = ["Following", "HeldBack", "SourceView", "StreamPlanner", "TopicEnd"]
+__all__ = ["Following", "HeldBack", "SourceView", "StreamPlanner", "TopicEnd", "WrittenBatch"]
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,13 @@ class HeldBack(NamedTuple):
     is_due: bool
 
 
+class WrittenBatch(NamedTuple):
+    """What the sink wrote last: entries and bytes by topic-partition."""
+
+    batch: int
+    topics: Mapping[str, tuple[int, int]]
+
+
 class SourceView(Protocol):
     """The source cluster as the driver sees it. Calls block; they raise classes of ``model.errors``."""
 
@@ -68,6 +76,12 @@ class SourceView(Protocol):
 
     def held(self) -> Mapping[str, HeldBack]:
         """What the sink was refused and wants to have again."""
+
+    def rates(self) -> Mapping[str, Rate]:
+        """How fast topic-partitions may be copied; those that have no limit are left out. As of the last discovery."""
+
+    def written(self) -> WrittenBatch | None:
+        """What the newest committed batch wrote, as far as the sink tells us."""
 
     def acknowledge(self, positions: Mapping[str, Position]) -> None:
         """Advance the durable subscription, if the options name one."""
@@ -108,6 +122,8 @@ class StreamPlanner:
         self._followings: dict[str, tuple[Position, Following]] = {}
         self._turn = 0
         self._trouble = ""
+        self._throttle = Throttle()
+        self._charged: int | None = None
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -143,12 +159,19 @@ class StreamPlanner:
         """The end of the next batch; equal to ``start`` when there is nothing to do."""
         if start.initial:
             return start.anchored()
+        self._charge()
         held = self._view.held()
         self._done = _written_up_to(start.positions, held)
         self._refresh(now)
         self._advance_cursor(start.positions, now)
         ends = self._target if self._target is not None else self._ends
-        ends = {topic: end for topic, end in ends.items() if topic not in held or held[topic].is_due}
+        self._throttle.set_rates(self._view.rates(), now)
+        room = self._throttle.room(now)
+        ends = {
+            topic: end
+            for topic, end in ends.items()
+            if (topic not in held or held[topic].is_due) and room.get(topic) != 0
+        }
         begins = {topic: self._begin_of(topic, end) for topic, end in ends.items() if topic not in start.positions}
         begins |= self._moved_on(start.positions, ends)
         again = {topic: item for topic, item in held.items() if topic in ends}
@@ -157,13 +180,21 @@ class StreamPlanner:
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
         self._check_backwards({topic: place for topic, place in after.items() if topic not in begins}, ends)
         last = {topic: max(end.last, after[topic]) for topic, end in ends.items()}
-        positions = self._limited(after, last, entries_max, bytes_max)
+        positions = self._limited(after, last, room, entries_max, bytes_max)
         positions |= self._kept(start, ends)
         begins = {topic: place for topic, place in begins.items() if place != EARLIEST or topic in again}
         if positions == start.positions and not again:
             return start
         attempt = sum(item.attempts for item in again.values())
         return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt)
+
+    def _charge(self) -> None:
+        """What the last batch wrote counts against the rates of its topics."""
+        written = self._view.written()
+        if written is not None and self._charged not in (None, written.batch):
+            for topic, (entries, size) in written.topics.items():
+                self._throttle.charge(topic, entries, size)
+        self._charged = -1 if written is None else written.batch  # what an earlier run wrote is not charged to this one
 
     def _begin_of(self, topic: str, end: TopicEnd) -> Position:
         """Topics found later begin at the subscription if there is one, else at their earliest entry."""
@@ -203,9 +234,11 @@ class StreamPlanner:
         self,
         after: Mapping[str, Position],
         last: Mapping[str, Position],
+        room: Mapping[str, int],
         entries_max: int | None,
         bytes_max: int | None,
     ) -> dict[str, Position]:
+        """The ends of the ranges; rates (``room``) are for streams that have limits, as those of the job."""
         if entries_max is None and bytes_max is None:
             return dict(last)
         sized = bytes_max is not None
@@ -220,6 +253,7 @@ class StreamPlanner:
             for topic, item in nexts.items()
             if item is not None
         }
+        available = {topic: min(count, room.get(topic, count)) for topic, count in available.items()}
         shares = share_limit(available, limit, self._turn)
         self._turn += 1
         ended = dict(after)
@@ -272,10 +306,12 @@ class StreamPlanner:
         grown = any(end.last != self._ends.get(topic, TopicEnd(EARLIEST)).last for topic, end in ends.items())
         many = len(ends) >= _FEW_TOPICS
         self._idle_stretch = min(self._idle_stretch * 2, _IDLE_STRETCH_MAX) if many and not grown else 1
-        self._ends = ends
+        before, self._ends = self._ends, ends
         self._polled_at = now
         for topic, end in ends.items():
             self._seen.setdefault(topic, _Seen()).record(end.last, now)
+            if topic in before:
+                self._throttle.note_published(topic, entries_between(before[topic].last, end.last))
 
     def _discover(self, now: float) -> None:
         interval = self._options.discovery_interval_ms / 1000

@@ -27,6 +27,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.naming import misnamed
 from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, obstacle_of, topic_shape
+from interpulse.spark.dispatch_rates import DispatchRates
 from interpulse.spark.global_policies import GlobalPolicies
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.route import Emit, Route
@@ -35,6 +36,7 @@ from interpulse.spark.state_files import write_atomically
 from interpulse.spark.target_presence import TargetPresence
 from interpulse.spark.target_topics import check_deduplicating, ensure_deduplication
 from interpulse.spark.target_view import lane_start
+from interpulse.spark.throttle import Rate
 
 __all__ = ["RouteTopics", "TopicState"]
 
@@ -80,6 +82,7 @@ class RouteTopics:
         self._presence = TargetPresence(route.lane_name)
         other_direction_waits = route.config.source.cluster < route.remote
         self._policies = GlobalPolicies(source, route.policies_file, patience_s=30 if other_direction_waits else 90)
+        self._rates = DispatchRates(source)
         self._target_admin: AdminClient | None = None
         self._target_session: Session | None = None
 
@@ -126,6 +129,8 @@ class RouteTopics:
                 await self._prepare(topic, topics[topic], obstacle)
 
         await asyncio.gather(*(prepare(topic) for topic in due))
+        if self._route.config.select.from_policies:
+            await self._rates.refresh(topics)
         self._list_topics()
         if self._route.config.select.from_policies:
             await self._carry_policies()
@@ -284,12 +289,15 @@ class RouteTopics:
         return self._names_anchored
 
     def _list_topics(self) -> None:
-        """Tell the source, through its topics file, what to read and what to keep in place."""
+        """Tell the source, through its topics file, what to read, what to keep in place, and how fast to go."""
         active: list[str] = []
         held: list[str] = []
+        rates: dict[str, Rate] = {}
         for topic, state in self.states.items():
-            (active if state.is_ready else held).extend(partitions_of(topic, state.partitions))
-        text = json.dumps({"topics": sorted(active), "held": sorted(held)})
+            names, rate = partitions_of(topic, state.partitions), self._rates.of(topic)
+            (active if state.is_ready else held).extend(names)
+            rates |= dict.fromkeys(names, rate) if rate is not None else {}
+        text = json.dumps({"topics": sorted(active), "held": sorted(held), "rates": rates}, sort_keys=True)
         if text != self._listed:
             write_atomically(self._route.topics_file, text)
             self._listed = text

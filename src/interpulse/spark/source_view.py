@@ -26,10 +26,11 @@ from interpulse.model.errors import ConsumerBusy, OperationTimeout, PulsarError,
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.options import OptionError
-from interpulse.spark.planner import Following, HeldBack, TopicEnd
+from interpulse.spark.planner import Following, HeldBack, TopicEnd, WrittenBatch
 from interpulse.spark.portal import portal, session_for
 from interpulse.spark.read_options import SUBSCRIPTION, ReadOptions
-from interpulse.spark.state_files import HELD_FILE, HeldRange, load_held
+from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held
+from interpulse.spark.throttle import Rate
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ids import message_id_to_wire, position_from_wire
@@ -145,6 +146,9 @@ class BrokerSourceView:
         self._unanswered: dict[str, str] = {}
         self._held_seen: tuple[int, int] | None = None
         self._held_ranges: dict[str, HeldRange] = {}
+        self._rates: dict[str, Rate] = {}
+        self._written_seen: tuple[int, int] | None = None
+        self._written: WrittenBatch | None = None
 
     # ---- Which topics
 
@@ -164,6 +168,7 @@ class BrokerSourceView:
             body = json.loads(path.read_text(encoding="utf-8"))
             self._held = frozenset(body["held"])
             self._file_topics = (*body["topics"], *body["held"])
+            self._rates = {topic: Rate(*rate) for topic, rate in body.get("rates", {}).items()}
             self._file_seen = seen
         return self._file_topics
 
@@ -301,6 +306,27 @@ class BrokerSourceView:
             topic: HeldBack(item.after, item.attempts, item.retry_at_ms <= now_ms)
             for topic, item in self._held_ranges.items()
         }
+
+    # ---- How fast they may be copied
+
+    def rates(self) -> Mapping[str, Rate]:
+        return self._rates
+
+    def written(self) -> WrittenBatch | None:
+        """The job's sink writes it down beside the list of topics; nobody reads it where nothing has a rate."""
+        if not self._rates or self._options.topics_file is None:
+            return None
+        path = Path(self._options.topics_file).with_name(LAST_COMMIT_FILE)
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            return None
+        seen = (found.st_mtime_ns, found.st_ino)
+        if seen != self._written_seen:
+            body = json.loads(path.read_text(encoding="utf-8"))
+            topics = {name: (entries, size) for name, (entries, _, size) in body.get("topics", {}).items()}
+            self._written, self._written_seen = WrittenBatch(int(body["batchId"]), topics), seen
+        return self._written
 
     # ---- The durable subscription
 

@@ -15,9 +15,10 @@ from typing import Any, Final, NamedTuple
 from interpulse.model.ids import Position
 from interpulse.spark.lanes import LaneState, dump_lanes, load_lanes
 
-__all__ = ["HELD_FILE", "HeldRange", "LaneFiles", "load_held", "write_atomically"]
+__all__ = ["HELD_FILE", "LAST_COMMIT_FILE", "HeldRange", "LaneFiles", "load_held", "write_atomically"]
 
 HELD_FILE: Final = "held.json"
+LAST_COMMIT_FILE: Final = "last_commit.json"
 _KEPT = 100
 _PAUSE_FIRST_MS = 2_000
 _PAUSE_MAX_MS = 60_000
@@ -109,11 +110,11 @@ class LaneFiles:
         (self._root / HELD_FILE).unlink(missing_ok=True)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """What the last batch wrote, for whoever reports progress."""
-        write_atomically(self._root / "last_commit.json", json.dumps(summary), durable=False)
+        """What the last batch wrote, for whoever reports progress or plans the next one."""
+        write_atomically(self._root / LAST_COMMIT_FILE, json.dumps(summary), durable=False)
 
     def summary(self) -> dict[str, Any] | None:
-        path = self._root / "last_commit.json"
+        path = self._root / LAST_COMMIT_FILE
         if not path.exists():
             return None
         body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

@@ -115,7 +115,8 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
             files.commit(batchId, {item.topic: item.lane_state for item in touched})
             held = {item.topic: (item.after, item.held) for item in written if item.held is not None}
             files.hold(held, released=[item.topic for item in done], now_ms=time.time_ns() // 1_000_000)
-            files.write_summary({"batchId": batchId, **_summary(written)})
+            topics = {item.topic: (item.entries, item.messages, item.bytes) for item in written if item.entries}
+            files.write_summary({"batchId": batchId, **_summary(written), "topics": topics})
         log.info("written batch=%d summary=%s", batchId, _summary(written))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

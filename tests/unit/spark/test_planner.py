@@ -6,8 +6,9 @@ from interpulse.model.errors import NotConnected, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.spark.offsets import StreamOffset, ranges_between
 from interpulse.spark.options import Purpose
-from interpulse.spark.planner import Following, HeldBack, StreamPlanner, TopicEnd
+from interpulse.spark.planner import Following, HeldBack, StreamPlanner, TopicEnd, WrittenBatch
 from interpulse.spark.read_options import parse_read_options
+from interpulse.spark.throttle import Rate
 
 A, B = "persistent://t/ns/a", "persistent://t/ns/b"
 
@@ -21,6 +22,8 @@ class Source:
         self.asked = 0
         self.failure = None
         self.refused = {}
+        self.limits = {}
+        self.newest = None
 
     def discover(self):
         return tuple(self.topics)
@@ -42,6 +45,12 @@ class Source:
 
     def held(self):
         return self.refused
+
+    def rates(self):
+        return self.limits
+
+    def written(self):
+        return self.newest
 
     def acknowledge(self, positions):
         self.acknowledged.update(positions)
@@ -333,3 +342,69 @@ def test_topic_whose_cursor_was_closed_keeps_its_place_and_the_stream_waits():
     source.failure, source.topics[A], source.acknowledged[A] = None, {3: 9}, Position(3, 6)
     end = plan.latest_offset(start, 2)
     assert [(item.after, item.upto) for item in ranges_between(start, end)] == [(Position(3, 6), Position(3, 8))]
+
+
+def copied(source, stream, seconds, size=100):
+    """What a job copies that makes a micro-batch every tenth of a second: the entries of each topic, by second."""
+    offset, counts = StreamOffset({topic: Position(3, -1) for topic in source.topics}), []
+    source.newest = WrittenBatch(7_000, {A: (1_000, 1_000_000)})  # of an earlier run
+    for number in range(seconds * 10):
+        end = stream.latest_offset(offset, number / 10, entries_max=1000, bytes_max=1 << 20)
+        batch = {item.topic: item.upto.entry - item.after.entry for item in ranges_between(offset, end)}
+        source.newest = WrittenBatch(number, {topic: (count, count * size) for topic, count in batch.items()})
+        if number % 10 == 0:
+            counts.append(dict.fromkeys(source.topics, 0))
+        for topic, count in batch.items():
+            counts[-1][topic] += count
+        offset = end
+    return counts
+
+
+def test_topic_with_a_rate_is_copied_no_faster_and_others_as_fast_as_they_can():
+    source = Source(a={3: 1000}, b={3: 1000})
+    source.limits = {A: Rate(20, 0)}
+    counts = copied(source, planner(source), 5)
+    assert counts[0][B] == 1000
+    assert counts[0][A] <= 40, "what gathered in one period, and what came in it"
+    assert all(second[A] in (19, 20, 21) for second in counts[1:])
+
+
+def test_rate_in_bytes_is_kept_by_the_size_of_what_was_written():
+    source = Source(a={3: 1000})
+    source.limits = {A: Rate(0, 1_000)}
+    counts = copied(source, planner(source), 10, size=300)
+    assert 9_000 <= sum(second[A] for second in counts) * 300 <= 11_300
+
+
+def test_entry_above_the_rate_is_copied_and_waited_for_afterwards():
+    source = Source(a={3: 10})
+    source.limits = {A: Rate(0, 1_000)}
+    assert sum(second[A] for second in copied(source, planner(source), 9, size=3_000)) == 4
+
+
+def test_rate_counts_over_its_period():
+    source = Source(a={3: 1000})
+    source.limits = {A: Rate(10, 0, 5)}
+    assert sum(second[A] for second in copied(source, planner(source), 20)) in (48, 49)
+
+
+def test_rate_that_is_taken_away_holds_nothing_back_any_more():
+    source = Source(a={3: 1000})
+    source.limits = {A: Rate(1, 0)}
+    stream = planner(source)
+    start = StreamOffset({A: Position(3, -1)})
+    assert stream.latest_offset(start, 0, entries_max=1000).positions == {A: Position(3, 0)}
+    source.limits = {}
+    assert stream.latest_offset(start, 0, entries_max=1000).positions == {A: Position(3, 999)}
+
+
+def test_relative_rate_is_what_is_copied_besides_what_is_published():
+    source = Source(a={3: 100})
+    source.limits = {A: Rate(10, 0, 1, relative=True)}
+    stream, offset, copies = planner(source), StreamOffset({A: Position(3, -1)}), []
+    for second in range(4):
+        source.topics[A][3] = 100 + 50 * second
+        end = stream.latest_offset(offset, float(second), entries_max=1000)
+        copies.append(end.positions[A].entry - offset.positions[A].entry)
+        source.newest, offset = WrittenBatch(second, {A: (copies[-1], 100)}), end
+    assert copies == [10, 60, 60, 60]

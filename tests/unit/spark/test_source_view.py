@@ -1,6 +1,7 @@
 """The source as the driver sees it: a topic that gives no answer keeps its place and holds nobody up."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -8,8 +9,10 @@ from interpulse.model.errors import NotConnected, PersistenceError, TopicNotFoun
 from interpulse.model.ids import Position
 from interpulse.spark import source_view
 from interpulse.spark.options import Purpose
-from interpulse.spark.planner import TopicEnd
+from interpulse.spark.planner import TopicEnd, WrittenBatch
 from interpulse.spark.read_options import parse_read_options
+from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.throttle import Rate
 
 A, B = "persistent://t/ns/a", "persistent://t/ns/b"
 END = TopicEnd(Position(3, 4))
@@ -84,3 +87,14 @@ async def test_source_that_cannot_be_reached_at_all_is_an_error(answers):
     await answers.ends(a=END, b=END)
     with pytest.raises(NotConnected):
         await answers.ends(a=NotConnected("no route"), b=NotConnected("no route"))
+
+
+def test_rates_and_what_was_written_are_read_from_the_files_of_the_job(tmp_path):
+    listed = {"topics": [A, B], "held": [], "rates": {A: [10, -1, 1, False]}}
+    (tmp_path / "topics.json").write_text(json.dumps(listed))
+    given = {"service.url": "pulsar://x:1", "topicsFile": str(tmp_path / "topics.json")}
+    view = source_view.BrokerSourceView(parse_read_options(given, Purpose.STREAM_READ))
+    assert (view.discover(), view.rates(), view.written()) == ((A, B), {A: Rate(10, -1)}, None)
+    for batch in (4, 5):
+        LaneFiles(str(tmp_path)).write_summary({"batchId": batch, "topics": {A: (batch, 20, 300)}})
+        assert view.written() == WrittenBatch(batch, {A: (batch, 300)})

@@ -202,6 +202,7 @@ class BrokerApp:
             replicator_prefix=config.replicator_prefix,
             upkeep_seconds=config.retention_check_interval_in_seconds,
             compaction_seconds=config.broker_service_compaction_monitor_interval_in_seconds,
+            subscription_expiry_seconds=config.subscription_expiry_check_interval_in_minutes * 60,
             quota_check_seconds=config.backlog_quota_check_interval_in_seconds
             if config.backlog_quota_check_enabled
             else None,

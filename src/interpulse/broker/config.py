@@ -69,6 +69,12 @@ class BrokerConfig:
         0, "Most topics a namespace may have; 0 = no limit.", dynamic=True, least=0
     )
     allow_auto_subscription_creation: bool = _setting(True, "SUBSCRIBE may create its subscription.", dynamic=True)
+    subscription_expiration_time_minutes: int = _setting(
+        0, "Durable subscriptions are deleted that had no consumer for so long, in minutes; 0 = never.", least=0
+    )
+    subscription_expiry_check_interval_in_minutes: int = _setting(
+        5, "How often subscriptions are looked at for that, in minutes.", least=1
+    )
     force_delete_namespace_allowed: bool = _setting(
         False, "Namespaces may be deleted together with their topics.", dynamic=True
     )

@@ -36,6 +36,7 @@ def broker_level(config: BrokerConfig) -> TopicPolicies:
         replication_clusters=(),
         retention=config.retention,
         message_ttl_seconds=config.ttl_duration_default_in_seconds,
+        subscription_expiration_minutes=config.subscription_expiration_time_minutes,
         backlog_quotas={
             each: BacklogQuota(*quota, config.backlog_quota_default_retention_policy)
             for each in (DESTINATION_STORAGE, MESSAGE_AGE)
@@ -106,6 +107,7 @@ def topic_settings(
         deduplication_snapshot_seconds=policies.deduplication_snapshot_seconds or 0,
         retention=policies.retention,
         message_ttl_seconds=policies.message_ttl_seconds or 0,
+        subscription_expiration_minutes=policies.subscription_expiration_minutes or 0,
         auto_subscription_creation_allowed=bool(policies.auto_subscription_creation_allowed),
         remote_clusters=remote_clusters(config.cluster_name, policies.replication_clusters or ()),
         replication_cursors_opened=is_copied_by_default(name, topic),

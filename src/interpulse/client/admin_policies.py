@@ -65,6 +65,7 @@ _COMMON: Final = {
     "retention": _record("retention", RetentionPolicies),
     "delayed_delivery": _record("delayedDelivery", DelayedDelivery),
     "subscription_types_enabled": _types("subscriptionTypesEnabled"),
+    "subscription_expiration_minutes": PolicyCall("subscriptionExpirationTime"),
     "max_consumers_per_subscription": PolicyCall("maxConsumersPerSubscription"),
     "max_subscriptions": PolicyCall("maxSubscriptionsPerTopic"),
     "schema_validation_enforced": PolicyCall("schemaValidationEnforced"),

@@ -24,6 +24,7 @@ from interpulse.model.policy_fields import (
     flag,
     number,
     one_each,
+    pairs,
     read_fields,
     record,
     text,
@@ -131,6 +132,10 @@ class NamespacePolicies:
     inactive_topics: InactiveTopicPolicies | None = None
     retention: RetentionPolicies | None = None
     message_ttl_seconds: int | None = None
+    subscription_expiration_minutes: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """What operators noted; it means nothing to the broker."""
+
     max_topics_per_namespace: int | None = None
     schema_compatibility_strategy: str = "UNDEFINED"
     allow_auto_update_schema: bool | None = None
@@ -257,6 +262,8 @@ _MESSAGING_FIELDS: Final = (
     number("max_unacked_messages_per_consumer", "max_unacked_per_consumer"),
     number("max_unacked_messages_per_subscription", "max_unacked_per_subscription"),
     record("delayed_delivery_policies", "delayed_delivery", DelayedDelivery),
+    number("subscription_expiration_time_minutes", "subscription_expiration_minutes"),
+    pairs("properties", "properties"),
     number("deduplicationSnapshotIntervalSeconds", "deduplication_snapshot_seconds"),
     number("compaction_threshold", "compaction_threshold_bytes", most=LONG_MAX),
     flag("encryption_required", "encryption_required"),

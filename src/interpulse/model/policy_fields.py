@@ -12,7 +12,18 @@ from typing import Any, Protocol, Self
 
 from interpulse.model.numbers import INT_MAX, is_whole_number
 
-__all__ = ["PolicyField", "flag", "number", "one_each", "read_fields", "record", "text", "texts", "write_fields"]
+__all__ = [
+    "PolicyField",
+    "flag",
+    "number",
+    "one_each",
+    "pairs",
+    "read_fields",
+    "record",
+    "text",
+    "texts",
+    "write_fields",
+]
 
 
 class _Record(Protocol):
@@ -80,6 +91,11 @@ def texts(key: str, attribute: str) -> PolicyField:
     return PolicyField(key, attribute, _texts, sorted)
 
 
+def pairs(key: str, attribute: str) -> PolicyField:
+    """An object of texts."""
+    return PolicyField(key, attribute, _pairs, dict)
+
+
 def record(key: str, attribute: str, kind: type[_Record]) -> PolicyField:
     """An object."""
     return PolicyField(key, attribute, lambda name, value: kind.from_json(_object(name, value)), _record_json)
@@ -118,6 +134,13 @@ def _texts(name: str, value: Any) -> frozenset[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise ValueError(f"{name} must be an array of texts, not {_shown(value)}")
     return frozenset(value)
+
+
+def _pairs(name: str, value: Any) -> dict[str, str]:
+    found = _object(name, value)
+    if not all(isinstance(each, str) for each in found.values()):
+        raise ValueError(f"{name} must be an object of texts, not {_shown(value)}")
+    return found
 
 
 def _object(name: str, value: Any) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class TopicPolicies:
 
     retention: RetentionPolicies | None = None
     message_ttl_seconds: int | None = None
+    subscription_expiration_minutes: int | None = None
     backlog_quotas: Mapping[str, BacklogQuota] | None = None
     """By type."""
 
@@ -130,6 +131,7 @@ _FIELDS: Final = (
     record("inactiveTopicPolicies", "inactive_topics", InactiveTopicPolicies),
     record("retentionPolicies", "retention", RetentionPolicies),
     number("messageTTLInSeconds", "message_ttl_seconds"),
+    number("subscriptionExpirationTimeInMinutes", "subscription_expiration_minutes"),
     one_each("backLogQuotaMap", "backlog_quotas", BacklogQuota),
     record("publishRate", "publish_rate", PublishRate),
     record("dispatchRate", "dispatch_rate", DispatchRate),

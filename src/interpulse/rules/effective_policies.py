@@ -24,6 +24,7 @@ _SAME_NAMES: Final = (
     "inactive_topics",
     "retention",
     "message_ttl_seconds",
+    "subscription_expiration_minutes",
     "backlog_quotas",
     "max_producers",
     "max_consumers",

@@ -88,6 +88,7 @@ def test_settings_when_a_topic_sets_everything_then_all_of_it_arrives() -> None:
     own = TopicPolicies(
         retention=RetentionPolicies(1, 2),
         message_ttl_seconds=3,
+        subscription_expiration_minutes=4,
         backlog_quotas={"destination_storage": QUOTA},
         publish_rate=PublishRate(4),
         dispatch_rate=DispatchRate(5),
@@ -110,7 +111,7 @@ def test_settings_when_a_topic_sets_everything_then_all_of_it_arrives() -> None:
     )
     settings = settings_of(own)
     assert settings.retention == RetentionPolicies(1, 2)
-    assert settings.message_ttl_seconds == 3
+    assert (settings.message_ttl_seconds, settings.subscription_expiration_minutes) == (3, 4)
     assert settings.backlog_quotas == {"destination_storage": QUOTA}
     assert (settings.publish_rate, settings.dispatch_rate) == (PublishRate(4), DispatchRate(5))
     assert (settings.subscription_dispatch_rate, settings.subscribe_rate) == (DispatchRate(6), SubscribeRate(7))

@@ -30,7 +30,9 @@ WRITTEN_BY_PULSAR = """{"auth_policies": {"namespace_auth": {"app": ["consume", 
  "max_producers_per_topic": 1, "max_consumers_per_topic": 2, "max_consumers_per_subscription": 3,
  "max_subscriptions_per_topic": 4, "max_unacked_messages_per_consumer": 5,
  "max_unacked_messages_per_subscription": 6, "compaction_threshold": 3000000000,
- "deduplicationSnapshotIntervalSeconds": 7, "subscription_types_enabled": ["Exclusive", "Shared"],
+ "deduplicationSnapshotIntervalSeconds": 7,
+ "subscription_expiration_time_minutes": 8, "properties": {"team": "air"},
+ "subscription_types_enabled": ["Exclusive", "Shared"],
  "latency_stats_sample_rate": {}, "deleted": false, "encryption_required": false,
  "autoTopicCreationOverride": {
   "allowAutoTopicCreation": true, "topicType": "partitioned", "defaultNumPartitions": 3},
@@ -58,6 +60,7 @@ def test_policies_when_read_then_have_what_was_set() -> None:
     assert policies.dispatch_rates == {"west": DispatchRate(5, -1, True, 2)}
     assert policies.subscribe_rates == {"west": SubscribeRate(3)}
     assert policies.replicator_dispatch_rates == {"west": DispatchRate(-1, 9)}
+    assert (policies.subscription_expiration_minutes, policies.properties) == (8, {"team": "air"})
     assert policies.publish_rates == {"west": PublishRate(5, 3_000_000_000)}
     assert policies.backlog_quotas == {"message_age": BacklogQuota(-1, 60, "producer_exception")}
     assert policies.delayed_delivery == DelayedDelivery(True, 1000, 3000)
@@ -76,6 +79,7 @@ def test_policies_when_read_then_have_what_was_set() -> None:
         ("subscription_types_enabled", "Shared"),
         ("backlog_quota_map", {"destination_storage": {"policy": "unheard of"}}),
         ("topicDispatchRate", {"west": 5}),
+        ("properties", {"team": 5}),
         ("delayed_delivery_policies", {"active": "yes"}),
     ],
 )

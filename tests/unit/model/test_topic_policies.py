@@ -46,6 +46,7 @@ def test_policies_when_every_one_is_set_then_all_are_read_back() -> None:
         ("east",),
         RetentionPolicies(1, 2),
         3,
+        4,
         {"destination_storage": BacklogQuota(4, -1, "consumer_backlog_eviction")},
         PublishRate(5, 3_000_000_000),
         DispatchRate(6, 7, True, 8),

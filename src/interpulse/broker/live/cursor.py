@@ -106,6 +106,8 @@ class CursorRecord:
     replicate_state: bool = False
     by_policy: bool = False
     """Of a replication cursor: policies opened it, and it goes when they list its cluster no more."""
+    last_active_ms: int | None = None
+    """Since when it had no consumer; None = it had one."""
 
     def dump(self) -> bytes:
         body: dict[str, Any] = {"markDeletePosition": str(self.mark_delete)}
@@ -119,6 +121,8 @@ class CursorRecord:
             body["replicated"] = True
         if self.by_policy:
             body["openedByPolicy"] = True
+        if self.last_active_ms is not None:
+            body["lastActive"] = self.last_active_ms
         return json.dumps(body, separators=(",", ":")).encode()
 
     @classmethod
@@ -135,6 +139,7 @@ class CursorRecord:
             properties=dict(body.get("cursorProperties") or {}),
             replicate_state=bool(body.get("replicated", False)),
             by_policy=bool(body.get("openedByPolicy", False)),
+            last_active_ms=int(body["lastActive"]) if "lastActive" in body else None,
         )
 
     def of_new_partition(self, mark_delete: Position) -> CursorRecord:
@@ -191,7 +196,12 @@ class Cursor:
         return cursor
 
     def record(
-        self, properties: Mapping[str, str], *, replicate_state: bool = False, by_policy: bool = False
+        self,
+        properties: Mapping[str, str],
+        *,
+        replicate_state: bool = False,
+        by_policy: bool = False,
+        last_active_ms: int | None = None,
     ) -> CursorRecord:
         return CursorRecord(
             self.mark_delete,
@@ -200,6 +210,7 @@ class Cursor:
             properties,
             replicate_state,
             by_policy,
+            last_active_ms,
         )
 
     # --- questions

@@ -60,6 +60,7 @@ class TopicRegistry:
         rates_seconds: float = 10.0,
         upkeep_seconds: float = 60.0,
         compaction_seconds: float = 60.0,
+        subscription_expiry_seconds: float = 300.0,
         quota_check_seconds: float | None = 60.0,
         stamping: Stamping | None = None,
         read_bytes_max: int = 64 * 1024 * 1024,
@@ -86,6 +87,7 @@ class TopicRegistry:
             rates_seconds=rates_seconds,
             upkeep_seconds=upkeep_seconds,
             compaction_seconds=compaction_seconds,
+            subscription_expiry_seconds=subscription_expiry_seconds,
             quota_check_seconds=quota_check_seconds,
         )
         self._working = NameWork()

@@ -31,6 +31,9 @@ class TopicSettings:
 
     retention: RetentionPolicies = field(default_factory=RetentionPolicies)
     message_ttl_seconds: int = 0
+    subscription_expiration_minutes: int = 0
+    """A durable subscription goes when it had no consumer for so long; 0 = never."""
+
     auto_subscription_creation_allowed: bool = True
     deduplication_inactivity_minutes: int = 360
     remote_clusters: tuple[str, ...] = ()

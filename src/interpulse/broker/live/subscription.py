@@ -89,7 +89,7 @@ class Subscription:
         self.stored = False
         self.deleted = False
         self.idle_since_ms = owner.now_ms()
-        """Since when it has had no consumer."""
+        """Since when it has had no consumer; while there are some, since when it had none before."""
         self.dispatch: Dispatch | None = None
         """None until the first consumer came."""
         self.out, self.redelivered, self.acknowledged = TrafficMeter(), TrafficMeter(), TrafficMeter()
@@ -130,6 +130,7 @@ class Subscription:
         consumer = Consumer(self, request, sink)
         consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
         self.dispatch.add(consumer)
+        self._use_changed()
         return consumer
 
     def _check_room(self) -> None:
@@ -175,8 +176,15 @@ class Subscription:
         self.acknowledged.absorb(consumer.acknowledged)
         if not self.consumers:
             self.idle_since_ms = self.now_ms()
+            self._use_changed()
             if not self.durable and not self.changing.locked():
                 self._owner.forget_subscription(self)
+
+    def _use_changed(self) -> None:
+        """Where subscriptions expire, a restart has to know since when nobody uses this one, or that somebody does."""
+        if self.durable and self._owner.limits.settings.subscription_expiration_minutes:
+            self.cursor.changes += 1
+            self._owner.cursor_changed(self)
 
     def close_consumers(self) -> None:
         """The broker closes all consumers; their clients come back."""
@@ -322,6 +330,14 @@ class Subscription:
             self.close_consumers()
             await self._owner.drop_subscription(self)
 
+    async def delete_if_idle(self, limit_ms: int) -> bool:
+        """Delete the subscription if it has had no consumer for longer than that; whether it is gone now."""
+        async with self.changing:
+            idle = not self.deleted and not self.consumers and self.now_ms() - self.idle_since_ms > limit_ms
+            if idle:
+                await self._owner.drop_subscription(self)
+            return idle
+
     # --- durable form
 
     @property
@@ -331,7 +347,12 @@ class Subscription:
 
     def take_record(self) -> tuple[CursorRecord, int]:
         """What to store, and what to tell `stored_as` when it is."""
-        record = self.cursor.record(self.properties, replicate_state=self.replicate_state, by_policy=self.by_policy)
+        record = self.cursor.record(
+            self.properties,
+            replicate_state=self.replicate_state,
+            by_policy=self.by_policy,
+            last_active_ms=None if self.consumers else self.idle_since_ms,
+        )
         return record, self.cursor.changes
 
     def stored_as(self, changes: int) -> None:

@@ -67,6 +67,8 @@ class SubscriptionSet:
             self._owner, name, cursor, properties=record.properties, replicate_state=record.replicate_state
         )
         subscription.by_policy = record.by_policy
+        if record.last_active_ms is not None:
+            subscription.idle_since_ms = min(record.last_active_ms, subscription.idle_since_ms)
         subscription.stored_as(cursor.changes)
         self.by_name[name] = subscription
 
@@ -173,8 +175,15 @@ class SubscriptionSet:
         """Raises NotAllowed if there are as many subscriptions as there may be."""
         limit = self._owner.limits.settings.max_subscriptions
         if limit:
-            count = sum(name not in _INTERNAL_CURSORS and self.remote_of(name) is None for name in self.by_name)
-            check_subscriptions(str(self._owner.name), count, limit)
+            check_subscriptions(str(self._owner.name), len(self.of_clients()), limit)
+
+    def of_clients(self) -> list[Subscription]:
+        """All but the cursors that the broker keeps for itself and for replication."""
+        return [
+            each
+            for name, each in self.by_name.items()
+            if name not in _INTERNAL_CURSORS and self.remote_of(name) is None
+        ]
 
     @property
     def consumer_count(self) -> int:

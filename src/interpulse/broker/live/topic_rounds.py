@@ -43,6 +43,7 @@ class TopicRounds:
         rates_seconds: float,
         upkeep_seconds: float,
         compaction_seconds: float,
+        subscription_expiry_seconds: float,
         quota_check_seconds: float | None,
     ) -> None:
         """``topics`` are those that are loaded, a live view."""
@@ -50,6 +51,7 @@ class TopicRounds:
         self._rates_seconds = rates_seconds
         self._upkeep_seconds = upkeep_seconds
         self._compaction_seconds = compaction_seconds
+        self._subscription_expiry_seconds = subscription_expiry_seconds
         self._quota_check_seconds = quota_check_seconds
 
     def begin(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
@@ -57,12 +59,17 @@ class TopicRounds:
         spawn(regularly("rates", lambda: self._rates_seconds, self._tick))
         spawn(regularly("upkeep", lambda: self._upkeep_seconds, self.maintain))
         spawn(regularly("compaction", lambda: self._compaction_seconds, self.compact_due))
+        spawn(regularly("subscription expiry", lambda: self._subscription_expiry_seconds, self.expire_subscriptions))
         if (seconds := self._quota_check_seconds) is not None:
             spawn(regularly("backlog quotas", lambda: seconds, self.check_backlogs))
 
     async def maintain(self) -> None:
         """Expire and trim every topic."""
         await self._look_after("upkeep", upkeep.maintain)
+
+    async def expire_subscriptions(self) -> None:
+        """Delete the subscriptions that had no consumer for as long as policies say."""
+        await self._look_after("subscription expiry", upkeep.expire_subscriptions)
 
     async def compact_due(self) -> None:
         """Begin to compact every topic whose policies want it now."""

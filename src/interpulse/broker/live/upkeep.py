@@ -8,7 +8,7 @@ from interpulse.broker.live.retention import trim_before
 from interpulse.broker.live.topic import Topic
 from interpulse.model.ids import LATEST
 
-__all__ = ["expire", "maintain", "trim"]
+__all__ = ["expire", "expire_subscriptions", "maintain", "trim"]
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,25 @@ async def expire(topic: Topic, subscription: str, older_than_seconds: int) -> in
     found = topic.subscription(subscription)
     position = await topic.places.before_time(topic.now_ms() - older_than_seconds * 1000)
     return found.expire_upto(position)
+
+
+async def expire_subscriptions(topic: Topic) -> None:
+    """Delete the durable subscriptions that had no consumer for as long as the policies say.
+
+    Those that replicate their state stay, as in Pulsar: somebody may read on another cluster. So do the broker's own.
+    """
+    limit_ms = topic.settings.subscription_expiration_minutes * 60_000
+    if limit_ms <= 0:
+        return
+    for each in topic.subscription_set.of_clients():
+        if each.durable and not each.replicate_state and await each.delete_if_idle(limit_ms):
+            log.info(
+                "subscription expired topic=%s subscription=%s idle_seconds=%d subscriptionExpirationTime=%d",
+                topic.name,
+                each.name,
+                (topic.now_ms() - each.idle_since_ms) // 1000,
+                topic.settings.subscription_expiration_minutes,
+            )
 
 
 async def trim(topic: Topic) -> None:

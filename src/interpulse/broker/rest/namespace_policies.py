@@ -162,6 +162,7 @@ _POLICIES: Final = (
         ),
     ),
     _count("messageTTL", "message_ttl_seconds"),
+    _count("subscriptionExpirationTime", "subscription_expiration_minutes"),
     _count("maxProducersPerTopic", "max_producers"),
     _count("maxConsumersPerTopic", "max_consumers"),
     _count("maxConsumersPerSubscription", "max_consumers_per_subscription"),

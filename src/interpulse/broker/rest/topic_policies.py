@@ -73,6 +73,7 @@ _POLICIES: Final = (
     _record("inactiveTopicPolicies", "inactive_topics", inactive_topics),
     _record("retention", "retention", retention),
     _Policy("messageTTL", "message_ttl_seconds", lambda call: count_in_query(call, "messageTTL")),
+    _count("subscriptionExpirationTime", "subscription_expiration_minutes"),
     _checked("publishRate", "publish_rate", check_publish_rate),
     _checked("dispatchRate", "dispatch_rate", check_dispatch_rate),
     _checked("subscriptionDispatchRate", "subscription_dispatch_rate", check_dispatch_rate),

@@ -13,7 +13,6 @@ __all__ = ["ROUTES"]
 _METHODS: Final = ("GET", "PUT", "POST", "DELETE")
 _ONE_DISK: Final = "messages lie on the one disk of this broker, not on bookies"
 _NO_TIERS: Final = "messages are not moved to another storage"
-_IDLE: Final = "subscriptions do not go by themselves; delete them, or let the topic go with inactiveTopicPolicies"
 _NO_PAUSE: Final = "what is acknowledged is always stored, so there is nothing to pause for"
 _NO_FILTERS: Final = "entry filters are Java classes"
 _ONE_BROKER: Final = "one broker serves everything"
@@ -36,7 +35,6 @@ _OF_NAMESPACES: Final = {
     "properties": "",
     "removeOffloadPolicies": _NO_TIERS,
     "resourcegroup": "",
-    "subscriptionExpirationTime": _IDLE,
 }
 _OF_TOPICS: Final = {
     "backlog": "",
@@ -47,7 +45,6 @@ _OF_TOPICS: Final = {
     "offloadPolicies": _NO_TIERS,
     "persistence": _ONE_DISK,
     "shadowTopics": "",
-    "subscriptionExpirationTime": _IDLE,
     "{subscription}/dispatchRate": "all subscriptions of a topic have the same; set subscriptionDispatchRate",
 }
 """By the end of the path: why, where there is more to say."""

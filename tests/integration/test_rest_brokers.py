@@ -84,3 +84,19 @@ async def test_dynamic_settings_survive_a_restart_and_go_back_to_the_start_when_
         assert (await call(broker.web_url, "GET", question)).json == {"partitions": 5, "deleted": False}
         await call(broker.web_url, "DELETE", f"{path}/maxNumPartitionsPerPartitionedTopic")
         assert (await call(broker.web_url, "GET", f"{path}/runtime")).json["defaultNumPartitions"] == "8"
+
+
+async def test_bundles_that_are_owned_are_those_of_every_namespace_that_has_this_cluster(broker: RestBroker) -> None:
+    await call(broker.web_url, "PUT", "namespaces/public/two", {"bundles": {"numBundles": 2}})
+    (this,) = (await call(broker.web_url, "GET", "brokers")).json
+    owned = (await call(broker.web_url, "GET", f"brokers/standalone/{this}/ownedNamespaces")).json
+    assert owned["public/two/0x80000000_0xffffffff"] == {
+        "broker_assignment": "shared",
+        "is_controlled": False,
+        "is_active": True,
+    }
+    assert [name for name in owned if name.startswith("public/two/")] == [
+        "public/two/0x00000000_0x80000000",
+        "public/two/0x80000000_0xffffffff",
+    ]
+    assert (await call(broker.web_url, "GET", f"brokers/elsewhere/{this}/ownedNamespaces")).status == 404

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from typing import Final
 
 from interpulse.broker.lifecycle import TopicLifecycle
@@ -42,6 +43,13 @@ class Bundles:
         self._lifecycle = lifecycle
         self._registry = registry
         self._replicator_prefix = replicator_prefix
+
+    async def served(self, namespace: NamespaceName) -> list[str]:
+        """The bundles of a namespace that this broker serves: all of them, or none of one that is on other clusters."""
+        policies = await self._namespaces.get_policies(namespace)
+        if self._namespaces.local_cluster not in policies.replication_clusters:
+            return []
+        return [f"{lower}_{upper}" for lower, upper in pairwise(boundaries_of(policies))]
 
     async def unload(self, namespace: NamespaceName, bundle: str | None = None) -> None:
         """Close every loaded topic; clients come back and load what they need."""

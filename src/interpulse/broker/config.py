@@ -245,6 +245,14 @@ class BrokerConfig:
         "", "Its credentials, for example file:///path/to/token.", secret=True
     )
 
+    # --- limits of what operators ask
+    subscription_backlog_scan_max_entries: int = _setting(
+        10_000, "Most entries that are read when a backlog is analyzed.", least=1, most=LONG_MAX
+    )
+    subscription_backlog_scan_max_time_ms: int = _setting(
+        120_000, "Longest time that is read then, in milliseconds.", least=1, most=LONG_MAX
+    )
+
     # --- limits of connections
     keep_alive_interval_seconds: int = _setting(30, "Silent connections are pinged after this many seconds.", least=1)
     connection_liveness_check_timeout_millis: int = _setting(

@@ -3,16 +3,66 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from interpulse.broker.live.backlog import after_skipping, nth_waiting
+from interpulse.broker.live.entries import metadata_of
+from interpulse.broker.live.timeline import bytes_after
 from interpulse.broker.live.topic import Topic
 from interpulse.model.errors import NotFound
-from interpulse.model.ids import LATEST, Position
+from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.storage.api import LogEntry
 
-__all__ = ["clear", "peek", "skip", "truncate"]
+__all__ = ["analyze", "bytes_behind", "clear", "peek", "skip", "truncate"]
 
 log = logging.getLogger(__name__)
+
+_SCANNED_AT_ONCE: Final = 100
+_SCANNED_BYTES: Final = 2**20
+
+
+class ScanLimits(NamedTuple):
+    """How much of a backlog is read for one question."""
+
+    entries_max: int
+    time_ms_max: int
+
+
+@dataclass(slots=True)
+class BacklogAnalysis:
+    """What a subscription waits for. ``aborted``: there is more than was looked at."""
+
+    entries: int = 0
+    messages: int = 0
+    markers: int = 0
+    first: Position | None = None
+    last: Position | None = None
+    aborted: bool = False
+
+    def count(self, entry: LogEntry) -> None:
+        """One more entry that waits; all messages of a batch count, also where some are acknowledged."""
+        metadata = metadata_of(entry.payload)
+        self.entries += 1
+        self.messages += metadata.num_messages_in_batch
+        self.markers += metadata.HasField("marker_type")
+        self.first, self.last = self.first or entry.position, entry.position
+
+    def to_json(self) -> dict[str, Any]:
+        """Pulsar's form; there are no entry filters here, so all of it counts as accepted by them."""
+        ends = {"firstMessageId": self.first, "lastMessageId": self.last}
+        return {
+            "entries": self.entries,
+            "messages": self.messages,
+            "markerMessages": self.markers,
+            "filterRejectedEntries": 0,
+            "filterAcceptedEntries": self.entries,
+            "filterRescheduledEntries": 0,
+            "filterRejectedMessages": 0,
+            "filterAcceptedMessages": self.messages,
+            "filterRescheduledMessages": 0,
+            "aborted": self.aborted,
+        } | {name: str(position) for name, position in ends.items() if position is not None}
 
 
 def skip(topic: Topic, subscription: str, entry_count: int) -> int:
@@ -24,6 +74,34 @@ def skip(topic: Topic, subscription: str, entry_count: int) -> int:
 def clear(topic: Topic, subscription: str) -> int:
     """Acknowledge everything; how many entries that were. Raises SubscriptionNotFound."""
     return topic.subscription(subscription).skip_to(topic.places.durable)
+
+
+def bytes_behind(topic: Topic, position: Position) -> int:
+    """About how many bytes the topic holds behind a message; everything, if its ledger is none of the topic's."""
+    ledgers = topic.log.ledgers
+    known = any(each.ledger_id == position.ledger for each in ledgers)
+    return bytes_after(ledgers, position if known else EARLIEST)
+
+
+async def analyze(topic: Topic, subscription: str, start: Position | None, limits: ScanLimits) -> BacklogAnalysis:
+    """Read what a subscription waits for, and count it; raises SubscriptionNotFound.
+
+    It begins with the entry at ``start`` whatever is acknowledged there: as in Pulsar only what is acknowledged behind
+    the mark-delete position is left out.
+    """
+    cursor = topic.subscription(subscription).cursor
+    begun_ms, analysis = topic.now_ms(), BacklogAnalysis()
+    after = cursor.mark_delete if start is None else Position(start.ledger, start.entry - 1)
+    while (following := topic.log.next_position(after)) is not None and following <= topic.places.durable:
+        for entry in await topic.log.read(following, entries_max=_SCANNED_AT_ONCE, bytes_max=_SCANNED_BYTES):
+            after = entry.position
+            if after > topic.places.durable or (after > cursor.mark_delete and cursor.is_acknowledged(after)):
+                continue
+            if analysis.entries >= limits.entries_max or topic.now_ms() - begun_ms > limits.time_ms_max:
+                analysis.aborted = True
+                return analysis
+            analysis.count(entry)
+    return analysis
 
 
 async def peek(topic: Topic, subscription: str, number: int) -> LogEntry:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 from interpulse import __version__
 from interpulse.broker.config import dynamic_keys
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json, answer_text
-from interpulse.model.errors import ClusterNotFound, ServiceNotReady
+from interpulse.model.errors import ClusterNotFound, NamespaceNotFound, NotFound, ServiceNotReady
+from interpulse.model.names import NamespaceName
 
 __all__ = ["ROUTES"]
 
 _VERSION: Final = f"5.0.0+interpulse-{__version__}"
 """The line of Apache Pulsar whose REST API this is, and our own version."""
+
+_OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
+"""No isolation policy says who may own a bundle."""
 
 
 async def list_brokers(call: Call) -> Answer:
@@ -29,6 +34,27 @@ async def list_brokers_of_cluster(call: Call) -> Answer:
 async def get_leader(call: Call) -> Answer:
     broker = call.rooms.this_broker
     return answer_json({"serviceUrl": broker.web_url, "brokerId": broker.broker_id})
+
+
+async def get_owned(call: Call) -> Answer:
+    """Every bundle of every namespace that has the local cluster: there is no other broker to own one."""
+    await list_brokers_of_cluster(call)
+    broker = call.rooms.this_broker.broker_id
+    if call.param("broker") != broker:
+        raise NotFound(f"Broker id '{call.param('broker')}' not found in available brokers: there is {broker}")
+    owned: dict[str, dict[str, Any]] = {}
+    for tenant in await call.rooms.tenants.list():
+        for name in await call.rooms.namespaces.list(tenant):
+            with suppress(NamespaceNotFound):  # it went meanwhile
+                bundles = await call.rooms.bundles.served(NamespaceName.parse(name))
+                owned |= {f"{name}/{bundle}": _OWNED for bundle in bundles}
+    return answer_json(owned)
+
+
+async def check_backlog_quotas(call: Call) -> Answer:
+    """Do now what is done every backlogQuotaCheckIntervalInSeconds."""
+    await call.rooms.registry.rounds.check_backlogs()
+    return DONE
 
 
 async def check_health(call: Call) -> Answer:
@@ -77,6 +103,8 @@ _CONFIGURATION: Final = f"{_BROKERS}/configuration"
 ROUTES: Final = (
     Route("GET", _BROKERS, list_brokers),
     Route("GET", f"{_BROKERS}/{{cluster}}", list_brokers_of_cluster),
+    Route("GET", f"{_BROKERS}/{{cluster}}/{{broker}}/ownedNamespaces", get_owned),
+    Route("GET", f"{_BROKERS}/backlog-quota-check", check_backlog_quotas),
     Route("GET", f"{_BROKERS}/leaderBroker", get_leader),
     Route("GET", f"{_BROKERS}/health", check_health),
     Route("GET", f"{_BROKERS}/ready", check_health),

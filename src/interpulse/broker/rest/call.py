@@ -18,7 +18,7 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.numbers import LONG_MAX, is_whole_number
 from interpulse.model.permissions import Principal
 
-__all__ = ["DONE", "Answer", "Call", "Handler", "Route", "answer_json", "answer_text", "whole_number"]
+__all__ = ["DONE", "UNSET", "Answer", "Call", "Handler", "Route", "answer_json", "answer_text", "whole_number"]
 
 T = TypeVar("T")
 
@@ -41,9 +41,13 @@ DONE: Final = Answer(204)
 """It is done, and there is nothing to say."""
 
 
+UNSET: Final = Answer(200)
+"""There is nothing to say, since nothing was ever set."""
+
+
 def answer_json(value: Any, *, status: int = 200) -> Answer:
     """A JSON document. None, a policy that is not set, is an empty answer; Pulsar's clients take it for null."""
-    return DONE if value is None else Answer(status, json.dumps(value).encode())
+    return UNSET if value is None else Answer(status, json.dumps(value).encode())
 
 
 def answer_text(text: str, *, content_type: str = "text/plain") -> Answer:

@@ -162,7 +162,11 @@ _POLICIES: Final = (
         ),
     ),
     _count("messageTTL", "message_ttl_seconds"),
-    _count("subscriptionExpirationTime", "subscription_expiration_minutes"),
+    _single(
+        "subscriptionExpirationTime",
+        "subscription_expiration_minutes",
+        lambda call: count(call, "subscription expiration time"),
+    ),
     _count("maxProducersPerTopic", "max_producers"),
     _count("maxConsumersPerTopic", "max_consumers"),
     _count("maxConsumersPerSubscription", "max_consumers_per_subscription"),
@@ -238,7 +242,8 @@ async def change_policies(call: Call, change: Callable[[NamespacePolicies], Name
 
 
 async def get_legacy_strategy(call: Call) -> Answer:
-    return answer_json((await call.rooms.namespaces.get_policies(call.namespace)).other.get(_LEGACY_FIELD))
+    strategy = (await call.rooms.namespaces.get_policies(call.namespace)).other.get(_LEGACY_FIELD)
+    return DONE if strategy is None else answer_json(strategy)
 
 
 async def set_legacy_strategy(call: Call) -> Answer:

@@ -121,6 +121,9 @@ _NAMESPACE_NEEDS: Final[Mapping[str, Need]] = {
     f"PUT {_NAMESPACE}": tenant_admin,
     f"DELETE {_NAMESPACE}": tenant_admin,
     f"GET {_NAMESPACE}/topics": on_namespace(_N.GET_TOPICS),
+    f"GET {_ADMIN}/non-persistent/{{tenant}}/{{namespace}}/{{bundle}}": on_namespace(_N.GET_BUNDLE),
+    f"GET {_NAMESPACE}/{{bundle}}/topicHashPositions": on_namespace(_N.GET_BUNDLE),
+    f"DELETE {_NAMESPACE}/{{bundle}}": tenant_admin,
     f"GET {_NAMESPACE}/bundles": on_namespace(_N.GET_BUNDLE),
     f"PUT {_NAMESPACE}/unload": super_user,
     f"PUT {_NAMESPACE}/{{bundle}}/unload": super_user,
@@ -189,6 +192,9 @@ _MESSAGE_NEEDS: Final[Mapping[str, Need]] = {
     f"GET {_TOPIC}/ledger/{{ledger}}/entry/{{entry}}": on_topic(_T.PEEK_MESSAGES),
     f"GET {_TOPIC}/messageid/{{time}}": on_topic(_T.PEEK_MESSAGES),
     f"GET {_TOPIC}/lastMessageId": on_topic(_T.PEEK_MESSAGES),
+    f"POST {_TOPIC}": on_topic(_T.PRODUCE),
+    f"POST {_TOPIC}/partitions/{{partition}}": on_topic(_T.PRODUCE),
+    f"GET {_TOPIC}/getMessageIdByIndex": on_topic(_T.PEEK_MESSAGES),
     f"PUT {_TOPIC}/backlogSize": on_topic(_T.GET_BACKLOG_SIZE),
 }
 _OTHER_NEEDS: Final[Mapping[str, Need]] = {
@@ -214,7 +220,22 @@ NEEDS: Final[Mapping[str, Need]] = {
 }
 """By method and path."""
 
-_SUPER_USERS: Final = (f"{_ADMIN}/clusters/", f"{_ADMIN}/brokers")
+_SUPER_USERS: Final = tuple(
+    f"{_ADMIN}/{each}"
+    for each in (
+        "bookies/",
+        "broker-stats/",
+        "brokers",
+        "clusters/",
+        "metadata/",
+        "namespaces/grantPermissionsOnTopics",
+        "namespaces/revokePermissionsOnTopics",
+        "namespaces/{cluster}/antiAffinity/",
+        "resource-quotas",
+        "resourcegroups",
+        "scalable/",
+    )
+)
 """What else is below these paths is for super users, and says so by being there."""
 
 

@@ -115,6 +115,32 @@ async def expire_all_by_time(call: Call) -> Answer:
     return DONE
 
 
+async def analyze_backlog(call: Call) -> Answer:
+    """Of one topic only; from the next message on, or from the one in the body."""
+    start = None if call.json_or_none() is None else _position(call.object()).position
+    topic = await open_single(call, "Analyze backlog")
+    config = call.rooms.dynamic.config
+    limits = backlog_operations.ScanLimits(
+        config.subscription_backlog_scan_max_entries, config.subscription_backlog_scan_max_time_ms
+    )
+    return answer_json((await backlog_operations.analyze(topic, call.subscription, start, limits)).to_json())
+
+
+async def get_backlog_size(call: Call) -> Answer:
+    """The bytes behind the message in the body."""
+    position = _position(call.object()).position
+    return answer_json(backlog_operations.bytes_behind(await open_single(call, "Calculate backlog size"), position))
+
+
+async def get_replicated_status(call: Call) -> Answer:
+    """Whether a subscription was made to replicate its state, for each topic that has it."""
+    states = {}
+    async for topic in open_each(call):
+        found = (await open_persistent(call, topic.name)).subscription(call.subscription)
+        states[str(topic.name)] = found.replicate_state
+    return answer_json(states)
+
+
 async def get_properties(call: Call) -> Answer:
     """Of a partitioned topic: what its partitions have, taken together."""
     properties: dict[str, str] = {}
@@ -161,6 +187,9 @@ ROUTES: Final = (
     Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", expire_by_time),
     Route("POST", f"{_SUBSCRIPTION}/expireMessages", expire_by_position),
     Route("POST", f"{_TOPIC}/all_subscription/expireMessages/{{seconds}}", expire_all_by_time),
+    Route("GET", f"{_SUBSCRIPTION}/replicatedSubscriptionStatus", get_replicated_status),
+    Route("POST", f"{_SUBSCRIPTION}/analyzeBacklog", analyze_backlog),
+    Route("PUT", f"{_TOPIC}/backlogSize", get_backlog_size),
     Route("GET", f"{_SUBSCRIPTION}/properties", get_properties),
     Route("PUT", f"{_SUBSCRIPTION}/properties", set_properties),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.broker.rest.call import DONE, Answer, Call, Handler, Route, answer_json
+from interpulse.broker.rest.call import DONE, UNSET, Answer, Call, Handler, Route, answer_json
 from interpulse.broker.rest.policy_bodies import (
     auto_subscription_creation,
     backlog_quota_type,
@@ -56,39 +56,47 @@ class _Policy:
     has_levels: bool = True
     """It can be set for all clusters of the topic (``isGlobal``)."""
 
-
-def _record(path: str, attribute: str, parse: Callable[[Call], Any]) -> _Policy:
-    return _Policy(path, attribute, parse, lambda value: value and value.to_json())
-
-
-def _checked(path: str, attribute: str, check: Callable[[Mapping[str, Any]], Any]) -> _Policy:
-    return _record(path, attribute, lambda call: record(call, check))
+    unset: Answer = UNSET
+    """What reading it answers when it is not set. Pulsar says it in two ways."""
 
 
-def _count(path: str, attribute: str, *, most: int = INT_MAX) -> _Policy:
-    return _Policy(path, attribute, lambda call: count(call, path, most=most))
+def _record(path: str, attribute: str, parse: Callable[[Call], Any], **more: Any) -> _Policy:
+    return _Policy(path, attribute, parse, lambda value: value and value.to_json(), **more)
+
+
+def _checked(path: str, attribute: str, check: Callable[[Mapping[str, Any]], Any], **more: Any) -> _Policy:
+    return _record(path, attribute, lambda call: record(call, check), **more)
+
+
+def _count(path: str, attribute: str, *, most: int = INT_MAX, **more: Any) -> _Policy:
+    return _Policy(path, attribute, lambda call: count(call, path, most=most), **more)
 
 
 _POLICIES: Final = (
     _record("inactiveTopicPolicies", "inactive_topics", inactive_topics),
     _record("retention", "retention", retention),
     _Policy("messageTTL", "message_ttl_seconds", lambda call: count_in_query(call, "messageTTL")),
-    _count("subscriptionExpirationTime", "subscription_expiration_minutes"),
-    _checked("publishRate", "publish_rate", check_publish_rate),
+    _Policy(
+        "subscriptionExpirationTime",
+        "subscription_expiration_minutes",
+        lambda call: count_or_none(call, "subscription expiration time"),
+    ),
+    _checked("publishRate", "publish_rate", check_publish_rate, unset=DONE),
     _checked("dispatchRate", "dispatch_rate", check_dispatch_rate),
     _checked("subscriptionDispatchRate", "subscription_dispatch_rate", check_dispatch_rate),
     _checked("subscribeRate", "subscribe_rate", check_subscribe_rate),
     _checked("replicatorDispatchRate", "replicator_dispatch_rate", check_dispatch_rate),
     _count("maxProducers", "max_producers"),
     _count("maxConsumers", "max_consumers"),
-    _count("maxConsumersPerSubscription", "max_consumers_per_subscription"),
-    _count("maxSubscriptionsPerTopic", "max_subscriptions"),
+    _count("maxConsumersPerSubscription", "max_consumers_per_subscription", unset=DONE),
+    _count("maxSubscriptionsPerTopic", "max_subscriptions", unset=DONE),
     _count("maxUnackedMessagesOnConsumer", "max_unacked_per_consumer"),
     _count("maxUnackedMessagesOnSubscription", "max_unacked_per_subscription"),
     _Policy(
         "maxMessageSize",
         "max_message_size",
         lambda call: check_max_message_size(call.integer(), broker_max=call.rooms.dynamic.config.max_message_size),
+        unset=DONE,
     ),
     _checked("delayedDelivery", "delayed_delivery", check_delayed_delivery),
     _Policy("deduplicationEnabled", "deduplication_enabled", lambda call: call.boolean()),
@@ -125,7 +133,8 @@ _POLICIES: Final = (
 def _shower(policy: _Policy) -> Handler:
     async def show(call: Call) -> Answer:
         found = await _policies(call, has_levels=policy.has_levels)
-        return answer_json(policy.show(getattr(found, policy.attribute)))
+        shown = policy.show(getattr(found, policy.attribute))
+        return policy.unset if shown is None else answer_json(shown)
 
     return show
 

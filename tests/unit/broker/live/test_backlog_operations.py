@@ -9,7 +9,7 @@ import pytest
 from interpulse.broker.live import backlog_operations
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotFound, SubscriptionNotFound
-from interpulse.model.ids import Position
+from interpulse.model.ids import EARLIEST, LATEST, Position
 
 
 async def test_peek_skip_and_clear_count_what_is_not_acknowledged(bench: Any) -> None:
@@ -27,6 +27,66 @@ async def test_peek_skip_and_clear_count_what_is_not_acknowledged(bench: Any) ->
     assert backlog_operations.clear(topic, "s") == 0
     with pytest.raises(SubscriptionNotFound):
         backlog_operations.clear(topic, "other")
+
+
+async def test_bytes_behind_a_message_are_counted_and_a_place_of_no_ledger_has_everything_behind_it(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, 0, 1, 2)
+    await topic.log.roll()
+    await bench.publish(topic, 3)
+    size = topic.log.ledgers[1].size
+    ledgers = [each.ledger_id for each in topic.log.ledgers]
+    behind = [backlog_operations.bytes_behind(topic, Position(ledgers[0], entry)) for entry in (-1, 0, 2, 99)]
+    assert behind == [4 * size, 3 * size, size, size]
+    assert backlog_operations.bytes_behind(topic, Position(ledgers[1], 0)) == 0
+    for unknown in (EARLIEST, Position(99, 0), LATEST):
+        assert backlog_operations.bytes_behind(topic, unknown) == 4 * size
+
+
+LIMITS = backlog_operations.ScanLimits(entries_max=10, time_ms_max=1000)
+
+
+async def test_analysis_counts_what_waits_from_the_next_message_on_or_from_a_given_one(
+    bench: Any, publish: Any
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    producer, _ = await bench.producer(topic)
+    await publish(producer, *range(4))
+    await publish(producer, 4, num_messages_in_batch=3)
+    await publish(producer, 5, marker_type=10)
+    cursor = topic.subscription("s").cursor
+    ledger = topic.places.durable.ledger
+    cursor.acknowledge(Position(ledger, 0))
+    cursor.acknowledge(Position(ledger, 2))
+    cursor.acknowledge_part(Position(ledger, 4), 0b110)
+    found = (await backlog_operations.analyze(topic, "s", None, LIMITS)).to_json()
+    assert (found["entries"], found["messages"], found["markerMessages"], found["aborted"]) == (4, 6, 1, False)
+    assert (found["firstMessageId"], found["lastMessageId"]) == (f"{ledger}:1", f"{ledger}:5")
+    assert (found["filterAcceptedEntries"], found["filterAcceptedMessages"]) == (4, 6)
+    from_the_first = await backlog_operations.analyze(topic, "s", EARLIEST, LIMITS)
+    assert (from_the_first.entries, from_the_first.first) == (5, Position(ledger, 0))
+    from_a_later_one = await backlog_operations.analyze(topic, "s", Position(ledger, 4), LIMITS)
+    assert (from_a_later_one.entries, from_a_later_one.messages) == (2, 4)
+    for behind in (LATEST, Position(99, 0)):
+        assert "firstMessageId" not in (await backlog_operations.analyze(topic, "s", behind, LIMITS)).to_json()
+    with pytest.raises(SubscriptionNotFound):
+        await backlog_operations.analyze(topic, "other", None, LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("limits", "entries", "aborted"),
+    [((3, 1000), 3, True), ((4, 1000), 4, False), ((10, -1), 0, True)],
+    ids=["too-many", "just-as-many", "too-long"],
+)
+async def test_analysis_ends_at_its_limits_and_says_so(
+    bench: Any, limits: tuple[int, int], entries: int, aborted: bool
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, *range(4))
+    found = await backlog_operations.analyze(topic, "s", None, backlog_operations.ScanLimits(*limits))
+    assert (found.entries, found.aborted) == (entries, aborted)
 
 
 async def test_truncate_then_every_entry_is_gone_and_subscriptions_stand_at_the_end(bench: Any) -> None:

@@ -30,3 +30,11 @@ def test_spark_page_when_followed_then_shows_what_it_says(reader: WalkFactory) -
     for said, printed in shown("use-spark.md", outputs):
         assert said == printed
     assert outputs[steps("use-spark.md")[-1].place].count("content:too hot: 3") == 2
+
+
+def test_container_page_when_followed_then_clients_are_told_the_advertised_address(reader: WalkFactory) -> None:
+    here = {"broker.example.com": "localhost"}
+    outputs = reader("broker", replaced=here).follow(steps("run-in-containers.md"))
+    addresses = [printed for said, printed in shown("run-in-containers.md", outputs) if said.startswith("pulsar://")]
+    assert len(addresses) == 1
+    assert addresses[0].startswith("pulsar://localhost:")

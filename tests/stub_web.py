@@ -121,6 +121,7 @@ class StubWeb:
 
         class Request(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # or the body waits 40 ms for the client's word that it has the headers
             timeout = 2
 
             def serve(self) -> None:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from interpulse.cli.client_conf import VARIABLE, read_client_conf
 
 if TYPE_CHECKING:
     from interpulse.client.auth import Credentials
     from interpulse.client.tls import TlsOptions
 
-__all__ = ["ConnectionSettings", "read_client_conf"]
+__all__ = ["ConnectionSettings"]
 
-_CONF_VARIABLE = "PULSAR_CLIENT_CONF"
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -27,8 +27,9 @@ _TRUTHS = {"true": True, "false": False}
 class ConnectionSettings:
     """What every command that talks to a cluster needs to know."""
 
-    admin_url: str
-    service_url: str
+    given_admin_url: str | None
+    given_service_url: str | None
+    conf_path: str | None
     auth_plugin: str | None
     auth_params: str | None
     request_timeout_ms: int
@@ -46,9 +47,10 @@ class ConnectionSettings:
     ) -> ConnectionSettings:
         """Put the sources together; ``flags`` holds Pulsar's key names, None where a flag was not given.
 
-        Raises click.UsageError for a configuration file that cannot be read.
+        Raises click.UsageError for a configuration file that cannot be used.
         """
-        conf = read_client_conf(environment.get(_CONF_VARIABLE))
+        conf_path = environment.get(VARIABLE)
+        conf = read_client_conf(conf_path)
 
         def text(key: str, default: str | None = None) -> str | None:
             for value in (flags.get(key), environment.get(key), conf.get(key)):
@@ -65,8 +67,9 @@ class ConnectionSettings:
             return _TRUTHS[value.lower()]
 
         return cls(
-            admin_url=text("webServiceUrl") or text("serviceUrl") or "http://localhost:8080",
-            service_url=text("brokerServiceUrl") or "pulsar://localhost:6650",
+            given_admin_url=text("webServiceUrl") or text("serviceUrl"),
+            given_service_url=text("brokerServiceUrl"),
+            conf_path=conf_path,
             auth_plugin=text("authPlugin"),
             auth_params=text("authParams"),
             request_timeout_ms=_seconds(text("requestTimeoutSeconds", "300")) * 1000,
@@ -76,6 +79,22 @@ class ConnectionSettings:
             tls_certificate_path=text("tlsCertificateFilePath"),
             tls_key_path=text("tlsKeyFilePath"),
         )
+
+    @property
+    def admin_url(self) -> str:
+        """Raises click.UsageError if there is a configuration file, and nothing names the address."""
+        return self.given_admin_url or self._default("webServiceUrl", "--admin-url", "http://localhost:8080")
+
+    @property
+    def service_url(self) -> str:
+        """Raises click.UsageError if there is a configuration file, and nothing names the address."""
+        return self.given_service_url or self._default("brokerServiceUrl", "--url", "pulsar://localhost:6650")
+
+    def _default(self, key: str, flag: str, url: str) -> str:
+        """A user who names a file means the cluster in it, not the one of this machine."""
+        if self.conf_path is not None:
+            raise click.UsageError(f"{VARIABLE}={self.conf_path} has no {key}: add it there, or give {flag}")
+        return url
 
     def credentials(self) -> Credentials | None:
         """Raises click.UsageError for a plug-in that is not supported."""
@@ -102,25 +121,3 @@ def _seconds(text: str | None) -> int:
     if text is None or not (text.isascii() and text.isdigit() and int(text) > 0):
         raise click.UsageError(f"requestTimeoutSeconds must be a whole number above 0, not {text!r}")
     return int(text)
-
-
-def read_client_conf(path: str | None) -> dict[str, str]:
-    """The ``key=value`` lines of a file of Pulsar's client tools; nothing if ``path`` is None.
-
-    Raises click.UsageError for a file that cannot be read, and for a line of another form.
-    """
-    if path is None:
-        return {}
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise click.UsageError(f"{_CONF_VARIABLE}={path} cannot be read: {error.strerror}") from error
-    settings = {}
-    for number, line in enumerate(lines, start=1):
-        key, separator, value = line.strip().partition("=")
-        if not key or key.startswith(("#", "!")):
-            continue
-        if not separator:
-            raise click.UsageError(f"{_CONF_VARIABLE}={path}, line {number}: expected key=value, found {key!r}")
-        settings[key.strip()] = value.strip()
-    return settings

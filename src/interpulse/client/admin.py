@@ -22,6 +22,7 @@ from interpulse.client.admin_topics import TopicsAdmin
 from interpulse.client.auth import Credentials
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.http import HttpSession
+from interpulse.client.shapes import ignored
 from interpulse.client.tls import TlsOptions
 from interpulse.model.adjustments import AdminRequest
 from interpulse.model.clusters import shown_address
@@ -63,4 +64,4 @@ class AdminClient(AsyncCloses):
 
     async def send(self, request: AdminRequest) -> None:
         """Make a call that was planned, such as a change of an adjustment."""
-        await self._http.request(request.method, request.path, kind="namespace", body=request.body)
+        await self._http.request(request.method, request.path, kind="namespace", read=ignored, body=request.body)

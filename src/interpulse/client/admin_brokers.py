@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from interpulse.client.http import HttpSession
 from interpulse.client.http_lookup import lookup_over_http
+from interpulse.client.shapes import names, record, word
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 
@@ -27,23 +28,23 @@ class BrokersAdmin:
     async def list(self, cluster: str | None = None) -> Names:
         """The active brokers, of ``cluster`` or of the cluster that is asked."""
         path = "/admin/v2/brokers" if cluster is None else f"/admin/v2/brokers/{quote(cluster, safe='')}"
-        return list(await self._http.get(path, kind="cluster"))
+        return await self._http.get(path, kind="cluster", read=names)
 
     async def health(self) -> str:
         """``ok``, or an error saying what is wrong."""
-        return str(await self._http.get("/admin/v2/brokers/health", kind="broker"))
+        return await self._http.get("/admin/v2/brokers/health", kind="broker", read=word)
 
     async def runtime_configuration(self) -> dict[str, str]:
         """Every key with the value in force."""
-        return dict(await self._http.get(f"{_CONFIGURATION}/runtime", kind="broker"))
+        return await self._http.get(f"{_CONFIGURATION}/runtime", kind="broker", read=record)
 
     async def dynamic_configuration_names(self) -> Names:
         """The keys that can be changed while the broker runs."""
-        return list(await self._http.get(_CONFIGURATION, kind="broker"))
+        return await self._http.get(_CONFIGURATION, kind="broker", read=names)
 
     async def dynamic_configuration(self) -> dict[str, str]:
         """The keys that were changed at run time."""
-        return dict(await self._http.get(f"{_CONFIGURATION}/values", kind="broker"))
+        return await self._http.get(f"{_CONFIGURATION}/values", kind="broker", read=record)
 
     async def set_dynamic_configuration(self, name: str, value: str) -> None:
         """Raises PreconditionFailed for a key that is unknown or cannot be changed at run time."""
@@ -63,17 +64,17 @@ class LookupAdmin:
     async def topic(self, topic: TopicName | str) -> dict[str, Any]:
         """The addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and their kin. Raises TopicNotFound."""
         name = TopicName.parse(str(topic))
-        return dict(await self._http.get(f"/lookup/v2/topic/{name.rest_path}", kind="topic"))
+        return await self._http.get(f"/lookup/v2/topic/{name.rest_path}", kind="topic", read=record)
 
     async def topics(self, topics: Iterable[TopicName | str]) -> dict[TopicName, dict[str, Any] | PulsarError]:
         """The same for many topics with few questions (PIP-35), or one by one where the broker does not offer that.
 
         Every topic has addresses or its own failure; the topics need not exist.
         """
-        names = [TopicName.parse(str(topic)) for topic in topics]
-        return await lookup_over_http(self._http, names, self.topic)
+        wanted = [TopicName.parse(str(topic)) for topic in topics]
+        return await lookup_over_http(self._http, wanted, self.topic)
 
     async def bundle_range(self, topic: TopicName | str) -> str:
         """The hash range of the topic's bundle, such as ``0x40000000_0x80000000``."""
         name = TopicName.parse(str(topic))
-        return str(await self._http.get(f"/lookup/v2/topic/{name.rest_path}/bundle", kind="topic"))
+        return await self._http.get(f"/lookup/v2/topic/{name.rest_path}/bundle", kind="topic", read=word)

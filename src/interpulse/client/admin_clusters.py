@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from interpulse.client.http import HttpSession
+from interpulse.client.shapes import each, made_by, names, optional, record
 from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.errors import InvalidRequest
 
@@ -22,14 +23,14 @@ class ClustersAdmin:
         self._http = http
 
     async def list(self) -> Names:
-        return list(await self._http.get("/admin/v2/clusters", kind="cluster"))
+        return await self._http.get("/admin/v2/clusters", kind="cluster", read=names)
 
     async def get(self, name: str) -> ClusterData:
-        return ClusterData.from_json(await self.get_json(name))
+        return await self._http.get(_cluster(name), kind="cluster", read=made_by(ClusterData.from_json))
 
     async def get_json(self, name: str) -> dict[str, Any]:
         """As :meth:`get`, with every field as the broker sent it."""
-        return dict(await self._http.get(_cluster(name), kind="cluster"))
+        return await self._http.get(_cluster(name), kind="cluster", read=record)
 
     async def create(self, name: str, cluster: ClusterData) -> None:
         """Raises AlreadyExists."""
@@ -45,8 +46,7 @@ class ClustersAdmin:
 
     async def peers(self, name: str) -> Names | None:
         """The peer clusters; None if nothing was said about them."""
-        answer = await self._http.get(f"{_cluster(name)}/peers", kind="cluster")
-        return None if answer is None else list(answer)
+        return await self._http.get(f"{_cluster(name)}/peers", kind="cluster", read=optional(names))
 
     async def set_peers(self, name: str, peers: Iterable[str] | None) -> None:
         """Clusters that no namespace may be on together with this one. Raises PreconditionFailed for unknown ones."""
@@ -55,12 +55,12 @@ class ClustersAdmin:
     # Failure domains
 
     async def failure_domains(self, name: str) -> dict[str, FailureDomain]:
-        found = await self._http.get(f"{_cluster(name)}/failureDomains", kind="cluster")
-        return {domain: FailureDomain.from_json(body) for domain, body in found.items()}
+        read = each(made_by(FailureDomain.from_json))
+        return await self._http.get(f"{_cluster(name)}/failureDomains", kind="cluster", read=read)
 
     async def failure_domain(self, name: str, domain: str) -> FailureDomain:
         """Raises NotFound."""
-        return FailureDomain.from_json(await self._http.get(_domain(name, domain), kind="cluster"))
+        return await self._http.get(_domain(name, domain), kind="cluster", read=made_by(FailureDomain.from_json))
 
     async def set_failure_domain(self, name: str, domain: str, value: FailureDomain) -> None:
         """Create or replace it. Raises Conflict if one of the brokers is in another domain."""
@@ -77,10 +77,10 @@ class TenantsAdmin:
         self._http = http
 
     async def list(self) -> Names:
-        return list(await self._http.get("/admin/v2/tenants", kind="tenant"))
+        return await self._http.get("/admin/v2/tenants", kind="tenant", read=names)
 
     async def get(self, name: str) -> TenantInfo:
-        return TenantInfo.from_json(await self._http.get(_tenant(name), kind="tenant"))
+        return await self._http.get(_tenant(name), kind="tenant", read=made_by(TenantInfo.from_json))
 
     async def create(self, name: str, tenant: TenantInfo) -> None:
         """Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered."""

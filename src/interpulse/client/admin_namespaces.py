@@ -6,11 +6,24 @@ Reading a policy that is not set answers None, whichever way the broker says it:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from interpulse.client.admin_clusters import part_of_path
-from interpulse.client.admin_policies import NAMESPACE_POLICIES, QuotaType, quotas_from_json
+from interpulse.client.admin_policies import NAMESPACE_POLICIES, QUOTAS, QuotaType
 from interpulse.client.http import HttpSession
+from interpulse.client.shapes import (
+    Read,
+    each,
+    ignored,
+    made_by,
+    names,
+    number,
+    optional,
+    record,
+    records,
+    truth,
+    word,
+)
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.messaging_policies import BacklogQuota, DispatchRate
 from interpulse.model.names import NamespaceName, encode_local_name
@@ -19,6 +32,7 @@ from interpulse.model.topic_policies import TopicPolicies
 
 __all__ = ["NamespacesAdmin", "TopicMode"]
 
+T = TypeVar("T")
 Names = list[str]
 Records = list[dict[str, Any]]
 
@@ -33,13 +47,14 @@ class NamespacesAdmin:
 
     async def list(self, tenant: str) -> Names:
         """Complete names. Raises TenantNotFound."""
-        return list(await self._http.get(f"/admin/v2/namespaces/{part_of_path('tenant', tenant)}", kind="tenant"))
+        path = f"/admin/v2/namespaces/{part_of_path('tenant', tenant)}"
+        return await self._http.get(path, kind="tenant", read=names)
 
     async def topics(
         self, namespace: NamespaceName | str, *, mode: TopicMode = "ALL", system_included: bool = False
     ) -> Names:
         query = {"mode": mode, "includeSystemTopic": system_included}
-        return list(await self._http.get(_path(namespace, "topics"), kind="namespace", query=query))
+        return await self._http.get(_path(namespace, "topics"), kind="namespace", read=names, query=query)
 
     async def create(
         self,
@@ -73,7 +88,7 @@ class NamespacesAdmin:
 
     async def bundles(self, namespace: NamespaceName | str) -> dict[str, Any]:
         """``boundaries``, the ends of its hash ranges, and ``numBundles``."""
-        return dict(await self._get(namespace, "bundles"))
+        return await self._get(namespace, "bundles", record)
 
     async def split_bundle(
         self,
@@ -102,16 +117,16 @@ class NamespacesAdmin:
         await self._http.post(_scoped(namespace, bundle, "unsubscribe", subscription), kind="namespace")
 
     async def policies(self, namespace: NamespaceName | str) -> NamespacePolicies:
-        return NamespacePolicies.from_json(await self.policies_json(namespace))
+        return await self._http.get(_path(namespace), kind="namespace", read=made_by(NamespacePolicies.from_json))
 
     async def policies_json(self, namespace: NamespaceName | str) -> dict[str, Any]:
         """As :meth:`policies`, with every field as the broker sent it."""
-        return dict(await self._http.get(_path(namespace), kind="namespace"))
+        return await self._http.get(_path(namespace), kind="namespace", read=record)
 
     # Replication
 
     async def replication_clusters(self, namespace: NamespaceName | str) -> Names:
-        return list(await self._get(namespace, "replication"))
+        return await self._get(namespace, "replication", names)
 
     async def set_replication_clusters(
         self,
@@ -144,23 +159,22 @@ class NamespacesAdmin:
         )
 
     async def allowed_clusters(self, namespace: NamespaceName | str) -> Names:
-        return list(await self._get(namespace, "allowedClusters"))
+        return await self._get(namespace, "allowedClusters", names)
 
     async def set_allowed_clusters(self, namespace: NamespaceName | str, clusters: Iterable[str]) -> None:
         await self._post(namespace, "allowedClusters", list(clusters))
 
     async def replication_status(self, namespace: NamespaceName | str) -> Records:
         """One record per topic and remote cluster. Raises NotSupported if the broker is not ours."""
-        return list(await self._get(namespace, "replication/status"))
+        return await self._get(namespace, "replication/status", records)
 
     async def topics_with_clusters(self, namespace: NamespaceName | str) -> dict[str, Names]:
         """The topics that have replication clusters of their own, with these. Ours only; others raise NotSupported."""
-        return dict(await self._get(namespace, "replication/topics"))
+        return await self._get(namespace, "replication/topics", each(names))
 
     async def global_topic_policies(self, namespace: NamespaceName | str) -> dict[str, TopicPolicies]:
         """The topics with policies for all clusters at once, and these. Ours only; others raise NotSupported."""
-        found = await self._get(namespace, "replication/globalTopicPolicies")
-        return {topic: TopicPolicies.from_json(body) for topic, body in found.items()}
+        return await self._get(namespace, "replication/globalTopicPolicies", each(made_by(TopicPolicies.from_json)))
 
     async def replicator_dispatch_rates(
         self, namespace: NamespaceName | str
@@ -187,8 +201,8 @@ class NamespacesAdmin:
         With ``applied`` our broker answers what is in force; a real one ignores that and answers the override.
         """
         query = {"applied": True if applied else None}
-        body = await self._http.get(_path(namespace, "autoTopicCreation"), kind="namespace", query=query)
-        return None if body is None else AutoTopicCreation.from_json(body)
+        path, read = _path(namespace, "autoTopicCreation"), optional(made_by(AutoTopicCreation.from_json))
+        return await self._http.get(path, kind="namespace", read=read, query=query)
 
     async def set_auto_topic_creation(self, namespace: NamespaceName | str, policy: AutoTopicCreation) -> None:
         """Raises PreconditionFailed if type and count do not fit together."""
@@ -263,24 +277,23 @@ class NamespacesAdmin:
         Of the rates, which stand by cluster there, the one of the cluster that is asked: ``publish_rate``.
         """
         call = NAMESPACE_POLICIES[name]
-        body = await self._get(namespace, call.path)
-        return None if body is None else call.from_json(body)
+        return await self._get(namespace, call.path, optional(call.from_json))
 
     async def set_policy(self, namespace: NamespaceName | str, name: str, value: Any) -> None:
         """Raises InvalidRequest or PreconditionFailed for what a policy cannot be."""
         call = NAMESPACE_POLICIES[name]
         path = _path(namespace, call.path)
-        await self._http.request(call.method, path, kind="namespace", body=call.to_json(value))
+        await self._http.request(call.method, path, kind="namespace", read=ignored, body=call.to_json(value))
 
     async def remove_policy(self, namespace: NamespaceName | str, name: str) -> None:
         """Let the broker's setting apply again."""
         call = NAMESPACE_POLICIES[name]
         method = call.method if call.emptied_by_post else "DELETE"
-        await self._http.request(method, _path(namespace, call.path), kind="namespace")
+        await self._http.request(method, _path(namespace, call.path), kind="namespace", read=ignored)
 
     async def backlog_quotas(self, namespace: NamespaceName | str) -> dict[str, BacklogQuota]:
         """The quotas of the backlog by type; a type that is missing has the broker's."""
-        return quotas_from_json(await self._get(namespace, "backlogQuotaMap"))
+        return await self._get(namespace, "backlogQuotaMap", QUOTAS)
 
     async def set_backlog_quota(
         self, namespace: NamespaceName | str, quota: BacklogQuota, kind: QuotaType = "destination_storage"
@@ -298,8 +311,7 @@ class NamespacesAdmin:
 
     async def max_topics(self, namespace: NamespaceName | str) -> int | None:
         """How many topics the namespace may have; 0 = no limit, None = the broker decides."""
-        value = await self._get(namespace, "maxTopicsPerNamespace")
-        return None if value is None else int(value)
+        return await self._get(namespace, "maxTopicsPerNamespace", optional(number))
 
     async def set_max_topics(self, namespace: NamespaceName | str, count: int) -> None:
         await self._post(namespace, "maxTopicsPerNamespace", count)
@@ -311,7 +323,7 @@ class NamespacesAdmin:
 
     async def auto_update_schema_allowed(self, namespace: NamespaceName | str) -> bool:
         """Whether producers may bring new schemas; the broker's setting if the namespace has none."""
-        return bool(await self._get(namespace, "isAllowAutoUpdateSchema"))
+        return await self._get(namespace, "isAllowAutoUpdateSchema", truth)
 
     async def set_auto_update_schema_allowed(
         self, namespace: NamespaceName | str, allowed: bool, *, with_replicator: bool | None = None
@@ -322,15 +334,14 @@ class NamespacesAdmin:
 
     async def schema_compatibility_strategy(self, namespace: NamespaceName | str) -> str:
         """``UNDEFINED`` if the broker's strategy applies."""
-        return str(await self.policy(namespace, "schema_compatibility_strategy"))
+        return await self._get(namespace, NAMESPACE_POLICIES["schema_compatibility_strategy"].path, word)
 
     async def set_schema_compatibility_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
         await self.set_policy(namespace, "schema_compatibility_strategy", strategy)
 
     async def schema_auto_update_strategy(self, namespace: NamespaceName | str) -> str | None:
         """What older clusters know as compatibility, such as ``Full``; None if it was never set."""
-        answer = await self._get(namespace, "schemaAutoUpdateCompatibilityStrategy")
-        return None if answer is None else str(answer)
+        return await self._get(namespace, "schemaAutoUpdateCompatibilityStrategy", optional(word))
 
     async def set_schema_auto_update_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
         """``schema_compatibility_strategy`` goes before it, unless that is UNDEFINED."""
@@ -338,14 +349,14 @@ class NamespacesAdmin:
 
     async def schema_validation_enforced(self, namespace: NamespaceName | str, *, applied: bool = False) -> bool:
         """Whether producers need a schema on a topic that has one."""
-        query = {"applied": applied}
-        return bool(await self._http.get(_path(namespace, "schemaValidationEnforced"), kind="namespace", query=query))
+        path, query = _path(namespace, "schemaValidationEnforced"), {"applied": applied}
+        return await self._http.get(path, kind="namespace", read=truth, query=query)
 
     async def set_schema_validation_enforced(self, namespace: NamespaceName | str, enforced: bool) -> None:
         await self.set_policy(namespace, "schema_validation_enforced", enforced)
 
-    async def _get(self, namespace: NamespaceName | str, policy: str) -> Any:
-        return await self._http.get(_path(namespace, policy), kind="namespace")
+    async def _get(self, namespace: NamespaceName | str, policy: str, read: Read[T]) -> T:
+        return await self._http.get(_path(namespace, policy), kind="namespace", read=read)
 
     async def _post(self, namespace: NamespaceName | str, policy: str, value: object) -> None:
         await self._http.post(_path(namespace, policy), value, kind="namespace")

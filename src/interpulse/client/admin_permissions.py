@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from interpulse.client.http import HttpSession
+from interpulse.client.shapes import each, names, optional, word
 from interpulse.client.topic_requests import encoded_subscription, topic_path
 from interpulse.model.names import NamespaceName, TopicName
 
@@ -24,7 +25,7 @@ class PermissionsAdmin:
 
     async def of_namespace(self, namespace: NamespaceName | str) -> Grants:
         """What every role may do in the whole namespace."""
-        return _sorted(await self._http.get(_path(namespace), kind="namespace"))
+        return await self._http.get(_path(namespace), kind="namespace", read=_grants)
 
     async def grant(self, namespace: NamespaceName | str, role: str, actions: Iterable[str]) -> None:
         """Replaces what the role had in the whole namespace."""
@@ -35,7 +36,7 @@ class PermissionsAdmin:
 
     async def of_topic(self, topic: TopicName | str) -> Grants:
         """What every role may do with a topic, whichever level it is granted at. Raises TopicNotFound."""
-        return _sorted(await self._http.get(topic_path(topic, "permissions"), kind="topic"))
+        return await self._http.get(topic_path(topic, "permissions"), kind="topic", read=_grants)
 
     async def grant_on_topic(self, topic: TopicName | str, role: str, actions: Iterable[str]) -> None:
         """Replaces what the role had on this topic; holds for its partitions too."""
@@ -46,7 +47,7 @@ class PermissionsAdmin:
 
     async def of_subscriptions(self, namespace: NamespaceName | str) -> Grants:
         """Subscriptions that only some roles may use, with these roles."""
-        return _sorted(await self._http.get(_path(namespace, "subscription"), kind="namespace"))
+        return await self._http.get(_path(namespace, "subscription"), kind="namespace", read=_grants)
 
     async def grant_on_subscription(
         self, namespace: NamespaceName | str, subscription: str, roles: Iterable[str]
@@ -61,8 +62,7 @@ class PermissionsAdmin:
 
     async def subscription_auth_mode(self, namespace: NamespaceName | str) -> str | None:
         """``Prefix`` if the names of subscriptions have to begin with the role, else ``None``."""
-        mode: str | None = await self._http.get(_mode(namespace), kind="namespace")
-        return mode
+        return await self._http.get(_mode(namespace), kind="namespace", read=optional(word))
 
     async def set_subscription_auth_mode(self, namespace: NamespaceName | str, mode: str) -> None:
         await self._http.post(_mode(namespace), mode, kind="namespace")
@@ -85,5 +85,5 @@ def _quoted(role: str) -> str:
     return quote(role, safe="")
 
 
-def _sorted(answer: Any) -> Grants:
-    return {name: sorted(granted) for name, granted in sorted((answer or {}).items())}
+def _grants(body: Any) -> Grants:
+    return {name: sorted(granted) for name, granted in sorted(each(names)(body).items())}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from interpulse.client.shapes import Read, each, made_by, names, number, truth, word
 from interpulse.model.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
@@ -18,7 +19,7 @@ from interpulse.model.messaging_policies import (
 )
 from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
 
-__all__ = ["NAMESPACE_POLICIES", "TOPIC_POLICIES", "PolicyCall", "QuotaType", "quotas_from_json"]
+__all__ = ["NAMESPACE_POLICIES", "QUOTAS", "TOPIC_POLICIES", "PolicyCall", "QuotaType"]
 
 QuotaType = Literal["destination_storage", "message_age"]
 
@@ -35,7 +36,7 @@ class PolicyCall:
 
     path: str
     to_json: Callable[[Any], Any] = _same
-    from_json: Callable[[Any], Any] = _same
+    from_json: Read[Any] = _same
     method: str = "POST"
     emptied_by_post: bool = False
     """Setting nothing takes the policy away; there is no ``DELETE``."""
@@ -45,11 +46,19 @@ class PolicyCall:
 
 
 def _record(path: str, kind: Any) -> PolicyCall:
-    return PolicyCall(path, lambda value: value.to_json(), kind.from_json)
+    return PolicyCall(path, lambda value: value.to_json(), made_by(kind.from_json))
 
 
 def _types(path: str) -> PolicyCall:
-    return PolicyCall(path, sorted, frozenset)
+    return PolicyCall(path, sorted, lambda body: frozenset(names(body)))
+
+
+def _count(path: str, **form: Any) -> PolicyCall:
+    return PolicyCall(path, from_json=number, **form)
+
+
+def _switch(path: str) -> PolicyCall:
+    return PolicyCall(path, from_json=truth)
 
 
 _RATES: Final = {
@@ -65,44 +74,41 @@ _COMMON: Final = {
     "retention": _record("retention", RetentionPolicies),
     "delayed_delivery": _record("delayedDelivery", DelayedDelivery),
     "subscription_types_enabled": _types("subscriptionTypesEnabled"),
-    "subscription_expiration_minutes": PolicyCall("subscriptionExpirationTime"),
-    "max_consumers_per_subscription": PolicyCall("maxConsumersPerSubscription"),
-    "max_subscriptions": PolicyCall("maxSubscriptionsPerTopic"),
-    "schema_validation_enforced": PolicyCall("schemaValidationEnforced"),
+    "subscription_expiration_minutes": _count("subscriptionExpirationTime"),
+    "max_consumers_per_subscription": _count("maxConsumersPerSubscription"),
+    "max_subscriptions": _count("maxSubscriptionsPerTopic"),
+    "schema_validation_enforced": _switch("schemaValidationEnforced"),
     "auto_subscription_creation_allowed": PolicyCall(
         "autoSubscriptionCreation",
         lambda allowed: {_AUTO_SUBSCRIPTION: allowed},
-        lambda body: bool(body[_AUTO_SUBSCRIPTION]),
+        made_by(lambda body: bool(body[_AUTO_SUBSCRIPTION])),
     ),
-    "schema_compatibility_strategy": PolicyCall("schemaCompatibilityStrategy", method="PUT"),
+    "schema_compatibility_strategy": PolicyCall("schemaCompatibilityStrategy", from_json=word, method="PUT"),
 }
 NAMESPACE_POLICIES: Final[Mapping[str, PolicyCall]] = {
     **_COMMON,
-    "message_ttl_seconds": PolicyCall("messageTTL"),
-    "max_producers": PolicyCall("maxProducersPerTopic"),
-    "max_consumers": PolicyCall("maxConsumersPerTopic"),
-    "max_unacked_per_consumer": PolicyCall("maxUnackedMessagesPerConsumer"),
-    "max_unacked_per_subscription": PolicyCall("maxUnackedMessagesPerSubscription"),
-    "compaction_threshold_bytes": PolicyCall("compactionThreshold", method="PUT"),
-    "encryption_required": PolicyCall("encryptionRequired"),
-    "deduplication_enabled": PolicyCall("deduplication"),
-    "deduplication_snapshot_seconds": PolicyCall("deduplicationSnapshotInterval", emptied_by_post=True),
+    "message_ttl_seconds": _count("messageTTL"),
+    "max_producers": _count("maxProducersPerTopic"),
+    "max_consumers": _count("maxConsumersPerTopic"),
+    "max_unacked_per_consumer": _count("maxUnackedMessagesPerConsumer"),
+    "max_unacked_per_subscription": _count("maxUnackedMessagesPerSubscription"),
+    "compaction_threshold_bytes": _count("compactionThreshold", method="PUT"),
+    "encryption_required": _switch("encryptionRequired"),
+    "deduplication_enabled": _switch("deduplication"),
+    "deduplication_snapshot_seconds": _count("deduplicationSnapshotInterval", emptied_by_post=True),
 }
 TOPIC_POLICIES: Final[Mapping[str, PolicyCall]] = {
     **_COMMON,
-    "message_ttl_seconds": PolicyCall("messageTTL", in_query=True),
-    "max_producers": PolicyCall("maxProducers"),
-    "max_consumers": PolicyCall("maxConsumers"),
-    "max_unacked_per_consumer": PolicyCall("maxUnackedMessagesOnConsumer"),
-    "max_unacked_per_subscription": PolicyCall("maxUnackedMessagesOnSubscription"),
-    "max_message_size": PolicyCall("maxMessageSize"),
-    "compaction_threshold_bytes": PolicyCall("compactionThreshold"),
-    "deduplication_enabled": PolicyCall("deduplicationEnabled"),
-    "deduplication_snapshot_seconds": PolicyCall("deduplicationSnapshotInterval"),
-    "replication_clusters": PolicyCall("replication", list, list),
+    "message_ttl_seconds": _count("messageTTL", in_query=True),
+    "max_producers": _count("maxProducers"),
+    "max_consumers": _count("maxConsumers"),
+    "max_unacked_per_consumer": _count("maxUnackedMessagesOnConsumer"),
+    "max_unacked_per_subscription": _count("maxUnackedMessagesOnSubscription"),
+    "max_message_size": _count("maxMessageSize"),
+    "compaction_threshold_bytes": _count("compactionThreshold"),
+    "deduplication_enabled": _switch("deduplicationEnabled"),
+    "deduplication_snapshot_seconds": _count("deduplicationSnapshotInterval"),
+    "replication_clusters": PolicyCall("replication", list, names),
 }
-
-
-def quotas_from_json(body: Mapping[str, Any] | None) -> dict[str, BacklogQuota]:
-    """The quotas of a backlog, by type."""
-    return {kind: BacklogQuota.from_json(quota) for kind, quota in (body or {}).items()}
+QUOTAS: Final = each(made_by(BacklogQuota.from_json))
+"""The quotas of a backlog, by type."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from interpulse.client.http import HttpSession
+from interpulse.client.shapes import made_by, record, records, truth, word
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
 
@@ -34,35 +36,33 @@ class SchemasAdmin:
 
     async def get(self, topic: TopicName | str, version: int | None = None) -> SchemaVersion:
         """The newest schema, or the one of a version. Raises SchemaNotFound."""
-        return _schema_version(await self.get_json(topic, version))
+        return await self._http.get(_version_path(topic, version), kind="schema", read=made_by(_schema_version))
 
     async def get_json(self, topic: TopicName | str, version: int | None = None) -> dict[str, Any]:
         """As :meth:`get`, with every field as the broker sent it."""
-        path = _path(topic, "schema") + ("" if version is None else f"/{version}")
-        return dict(await self._http.get(path, kind="schema"))
+        return await self._http.get(_version_path(topic, version), kind="schema", read=record)
 
     async def history(self, topic: TopicName | str) -> list[SchemaVersion]:
         """All versions, oldest first. Raises SchemaNotFound if there never was one."""
-        body = await self._http.get(_path(topic, "schemas"), kind="schema")
-        return [_schema_version(item) for item in body["getSchemaResponses"]]
+        return await self._http.get(_path(topic, "schemas"), kind="schema", read=made_by(_history))
 
     async def upload(self, topic: TopicName | str, schema: SchemaInfo) -> int:
         """Register a schema and return its version; an equal one keeps its version. Raises IncompatibleSchema."""
-        answer = await self._http.post(_path(topic, "schema"), _body(schema), kind="schema")
-        return _version_number(answer["version"])
+        path, read = _path(topic, "schema"), made_by(_version_number)
+        return await self._http.request("POST", path, kind="schema", read=read, body=_body(schema))
 
     async def test_compatibility(self, topic: TopicName | str, schema: SchemaInfo) -> SchemaCompatibility:
         """Whether a schema could be registered now. Raises NamespaceNotFound, and Unprocessable for a wrong definition.
 
         Apache Pulsar answers an incompatible schema with status 500, which raises UnknownError with the reason.
         """
-        answer = await self._http.post(_path(topic, "compatibility"), _body(schema), kind="schema")
-        return SchemaCompatibility(answer["compatibility"], answer["schemaCompatibilityStrategy"])
+        path, read = _path(topic, "compatibility"), made_by(_compatibility)
+        return await self._http.request("POST", path, kind="schema", read=read, body=_body(schema))
 
     async def delete(self, topic: TopicName | str, *, force: bool = False) -> int:
         """Put a deletion marker and return its version; ``force`` erases the whole history."""
-        answer = await self._http.delete(_path(topic, "schema"), kind="schema", query={"force": force})
-        return _version_number(answer["version"])
+        path, read = _path(topic, "schema"), made_by(_version_number)
+        return await self._http.request("DELETE", path, kind="schema", read=read, query={"force": force})
 
 
 def _body(schema: SchemaInfo) -> dict[str, Any]:
@@ -74,12 +74,25 @@ def _path(topic: TopicName | str, last: str) -> str:
     return f"/admin/v2/schemas/{name.tenant}/{name.namespace}/{name.encoded}/{last}"
 
 
-def _version_number(value: int | dict[str, int]) -> int:
+def _version_path(topic: TopicName | str, version: int | None) -> str:
+    return _path(topic, "schema") + ("" if version is None else f"/{version}")
+
+
+def _version_number(body: Mapping[str, Any]) -> int:
     """Registering answers the number inside an object of the same name, deleting answers it bare."""
-    return value["version"] if isinstance(value, dict) else int(value)
+    value = body["version"]
+    return int(value["version"] if isinstance(value, dict) else value)
 
 
-def _schema_version(body: dict[str, Any]) -> SchemaVersion:
+def _compatibility(body: Mapping[str, Any]) -> SchemaCompatibility:
+    return SchemaCompatibility(truth(body["compatibility"]), word(body["schemaCompatibilityStrategy"]))
+
+
+def _history(body: Mapping[str, Any]) -> list[SchemaVersion]:
+    return [_schema_version(item) for item in records(body["getSchemaResponses"])]
+
+
+def _schema_version(body: Mapping[str, Any]) -> SchemaVersion:
     schema_type = SchemaType[body["type"]]
     definition = definition_from_text(schema_type, body.get("data") or "")
     schema = SchemaInfo(schema_type, definition, dict(body.get("properties") or {}))

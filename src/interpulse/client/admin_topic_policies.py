@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from interpulse.client.admin_policies import TOPIC_POLICIES, QuotaType, quotas_from_json
+from interpulse.client.admin_policies import QUOTAS, TOPIC_POLICIES, QuotaType
 from interpulse.client.http import HttpSession
+from interpulse.client.shapes import ignored, optional
 from interpulse.client.topic_requests import topic_path
 from interpulse.model.messaging_policies import BacklogQuota
 from interpulse.model.names import TopicName
@@ -26,8 +27,8 @@ class TopicPoliciesAdmin:
         """
         call = TOPIC_POLICIES[name]
         query = {"applied": applied, **_everywhere(everywhere)}
-        body = await self._http.get(topic_path(topic, call.path), kind="topic", query=query)
-        return None if body is None else call.from_json(body)
+        read = optional(call.from_json)
+        return await self._http.get(topic_path(topic, call.path), kind="topic", read=read, query=query)
 
     async def set(self, topic: TopicName | str, name: str, value: Any, *, everywhere: bool = False) -> None:
         """Raises InvalidRequest or PreconditionFailed for what a policy cannot be.
@@ -38,7 +39,8 @@ class TopicPoliciesAdmin:
         body = call.to_json(value)
         query = _everywhere(everywhere) | ({call.path: body} if call.in_query else {})
         path = topic_path(topic, call.path)
-        await self._http.request(call.method, path, kind="topic", query=query, body=None if call.in_query else body)
+        sent = None if call.in_query else body
+        await self._http.request(call.method, path, kind="topic", read=ignored, query=query, body=sent)
 
     async def remove(self, topic: TopicName | str, name: str, *, everywhere: bool = False) -> None:
         """Let the policy of the namespace apply again."""
@@ -54,7 +56,7 @@ class TopicPoliciesAdmin:
     ) -> dict[str, BacklogQuota]:
         """The quotas of the backlog by type; for a type that is missing the namespace decides."""
         query = {"applied": applied, **_everywhere(everywhere)}
-        return quotas_from_json(await self._http.get(topic_path(topic, "backlogQuotaMap"), kind="topic", query=query))
+        return await self._http.get(topic_path(topic, "backlogQuotaMap"), kind="topic", read=QUOTAS, query=query)
 
     async def set_backlog_quota(
         self,

@@ -10,6 +10,7 @@ from interpulse.client.admin_messages import is_committed, is_marker, messages_i
 from interpulse.client.admin_topic_policies import TopicPoliciesAdmin
 from interpulse.client.http import HttpSession
 from interpulse.client.messages import Message
+from interpulse.client.shapes import each, ignored, made_by, names, number, optional, record, records, word
 from interpulse.client.topic_requests import (
     LATEST_ID,
     begin_position,
@@ -82,9 +83,7 @@ class TopicsAdmin:
         counts: dict[str, int | None] = {}
         for domain in domains:
             path = f"/admin/v2/{domain}/{NamespaceName.parse(str(namespace))}/partitioned"
-            answer = await self._http.get(path, kind="namespace", query=query)
-            known = answer if isinstance(answer, dict) else dict.fromkeys(answer)
-            counts |= {name: None if count is None else int(count) for name, count in known.items()}
+            counts |= await self._http.get(path, kind="namespace", read=_partition_counts, query=query)
         return counts
 
     async def _list(
@@ -95,7 +94,7 @@ class TopicsAdmin:
         topics: Names = []
         for domain in domains:
             path = f"/admin/v2/{domain}/{name}{suffix}"
-            topics += await self._http.get(path, kind="namespace", query=query)
+            topics += await self._http.get(path, kind="namespace", read=names, query=query)
         return topics
 
     # Existence and shape
@@ -123,7 +122,9 @@ class TopicsAdmin:
             await self._http.put(path, partitions, kind="namespace", query=query)
             return
         body = {"partitions": partitions, "properties": dict(properties)}
-        await self._http.request("PUT", path, kind="namespace", query=query, body=body, content_type=_METADATA_JSON)
+        await self._http.request(
+            "PUT", path, kind="namespace", read=ignored, query=query, body=body, content_type=_METADATA_JSON
+        )
 
     async def expand(
         self, topic: TopicName | str, partitions: int, *, local_only: bool = False, force: bool = False
@@ -141,9 +142,8 @@ class TopicsAdmin:
 
         With ``create`` a missing topic is created where the policies of the cluster allow it (PIP-344).
         """
-        query = {"checkAllowAutoCreation": create}
-        body = await self._http.get(topic_path(topic, "partitions"), kind="topic", query=query)
-        return PartitionedTopicMetadata.from_json(body)
+        path, query = topic_path(topic, "partitions"), {"checkAllowAutoCreation": create}
+        return await self._http.get(path, kind="topic", read=made_by(PartitionedTopicMetadata.from_json), query=query)
 
     async def delete(self, topic: TopicName | str, *, force: bool = False, schema_deleted: bool = True) -> None:
         """Delete one topic or one partition. Raises PreconditionFailed if it is in use and not forced."""
@@ -171,18 +171,20 @@ class TopicsAdmin:
 
     async def terminate(self, topic: TopicName | str) -> MessageId:
         """Let the topic take no more messages; the answer is its last one."""
-        return message_id_of(await self._http.post(topic_path(topic, "terminate"), kind="topic"))
+        return await self._http.request(
+            "POST", topic_path(topic, "terminate"), kind="topic", read=made_by(message_id_of)
+        )
 
     async def terminate_partitioned(self, topic: TopicName | str) -> dict[int, MessageId]:
         """As :meth:`terminate` for every partition, by partition index."""
-        body = await self._http.post(topic_path(topic, "terminate/partitions"), kind="topic")
-        return {int(index): message_id_of(last) for index, last in body.items()}
+        path, read = topic_path(topic, "terminate/partitions"), made_by(_last_of_partitions)
+        return await self._http.request("POST", path, kind="topic", read=read)
 
     # Properties
 
     async def properties(self, topic: TopicName | str) -> dict[str, str]:
         """What was given to the topic at its creation or since. Raises TopicNotFound."""
-        return dict(await self._http.get(topic_path(topic, "properties"), kind="topic") or {})
+        return await self._http.get(topic_path(topic, "properties"), kind="topic", read=each(word))
 
     async def update_properties(self, topic: TopicName | str, properties: Mapping[str, str]) -> None:
         """Set these; others stay as they are."""
@@ -200,7 +202,7 @@ class TopicsAdmin:
 
     async def compaction_status(self, topic: TopicName | str) -> dict[str, Any]:
         """``status`` is NOT_RUN, RUNNING, SUCCESS or ERROR, ``lastError`` says why it failed; of one partition only."""
-        return dict(await self._http.get(topic_path(topic, "compaction"), kind="topic"))
+        return await self._http.get(topic_path(topic, "compaction"), kind="topic", read=record)
 
     # What is inside
 
@@ -213,7 +215,7 @@ class TopicsAdmin:
         earliest_time_in_backlog: bool = False,
     ) -> dict[str, Any]:
         query = stats_query(precise_backlog, backlog_size, earliest_time_in_backlog)
-        return dict(await self._http.get(topic_path(topic, "stats"), kind="topic", query=query))
+        return await self._http.get(topic_path(topic, "stats"), kind="topic", read=record, query=query)
 
     async def partitioned_stats(
         self,
@@ -225,27 +227,27 @@ class TopicsAdmin:
         earliest_time_in_backlog: bool = False,
     ) -> dict[str, Any]:
         query = stats_query(precise_backlog, backlog_size, earliest_time_in_backlog) | {"perPartition": per_partition}
-        return dict(await self._http.get(topic_path(topic, "partitioned-stats"), kind="topic", query=query))
+        return await self._http.get(topic_path(topic, "partitioned-stats"), kind="topic", read=record, query=query)
 
     async def internal_stats(self, topic: TopicName | str, *, metadata: bool = False) -> dict[str, Any]:
         """Ledgers and cursors."""
         query = {"metadata": metadata}
-        return dict(await self._http.get(topic_path(topic, "internalStats"), kind="topic", query=query))
+        return await self._http.get(topic_path(topic, "internalStats"), kind="topic", read=record, query=query)
 
     async def internal_info(self, topic: TopicName | str) -> dict[str, Any]:
         """Ledgers and cursors as they are recorded, without loading the topic: also of one that cannot be loaded."""
-        return dict(await self._http.get(topic_path(topic, "internal-info"), kind="topic"))
+        return await self._http.get(topic_path(topic, "internal-info"), kind="topic", read=record)
 
     async def partitioned_internal_stats(self, topic: TopicName | str) -> dict[str, Any]:
         """As :meth:`internal_stats` for every partition."""
-        return dict(await self._http.get(topic_path(topic, "partitioned-internalStats"), kind="topic"))
+        return await self._http.get(topic_path(topic, "partitioned-internalStats"), kind="topic", read=record)
 
     async def last_message_id(self, topic: TopicName | str) -> MessageId:
-        return message_id_of(await self.last_message_id_json(topic))
+        return await self._http.get(topic_path(topic, "lastMessageId"), kind="topic", read=made_by(message_id_of))
 
     async def last_message_id_json(self, topic: TopicName | str) -> dict[str, Any]:
         """As :meth:`last_message_id`, with every field as the broker sent it."""
-        return dict(await self._http.get(topic_path(topic, "lastMessageId"), kind="topic"))
+        return await self._http.get(topic_path(topic, "lastMessageId"), kind="topic", read=record)
 
     # Single messages
 
@@ -264,8 +266,8 @@ class TopicsAdmin:
         broker creates a subscription that is missing, at the beginning of the topic.
         """
         messages: Messages = []
-        for number in itertools.count(1):
-            path = f"subscription/{encoded_subscription(subscription)}/position/{number}"
+        for place in itertools.count(1):
+            path = f"subscription/{encoded_subscription(subscription)}/position/{place}"
             try:
                 headers, found = await self._messages(topic, path)
                 if (markers_shown or not is_marker(headers)) and (uncommitted_shown or is_committed(headers)):
@@ -296,12 +298,12 @@ class TopicsAdmin:
 
     async def message_id_at(self, topic: TopicName | str, time_ms: int) -> dict[str, Any]:
         """The position of the first message published at or after a time, or of the next one to come; as JSON."""
-        return dict(await self._http.get(topic_path(topic, f"messageid/{time_ms}"), kind="topic"))
+        return await self._http.get(topic_path(topic, f"messageid/{time_ms}"), kind="topic", read=record)
 
     # Subscriptions
 
     async def subscriptions(self, topic: TopicName | str) -> Names:
-        return list(await self._http.get(topic_path(topic, "subscriptions"), kind="topic"))
+        return await self._http.get(topic_path(topic, "subscriptions"), kind="topic", read=names)
 
     async def create_subscription(
         self,
@@ -359,9 +361,8 @@ class TopicsAdmin:
         await self._http.post(topic_path(topic, f"all_subscription/expireMessages/{older_than_seconds}"), kind="topic")
 
     async def subscription_properties(self, topic: TopicName | str, subscription: str) -> dict[str, str]:
-        return dict(
-            await self._http.get(subscription_path(topic, subscription, "properties"), kind="subscription") or {}
-        )
+        path = subscription_path(topic, subscription, "properties")
+        return await self._http.get(path, kind="subscription", read=each(word))
 
     async def set_subscription_properties(
         self, topic: TopicName | str, subscription: str, properties: Mapping[str, str]
@@ -400,4 +401,13 @@ class TopicsAdmin:
 
     async def replication_status(self, topic: TopicName | str) -> Records:
         """How far each remote cluster is, and why it is held. Raises NotSupported if the broker is not ours."""
-        return list(await self._http.get(topic_path(topic, "replication/status"), kind="topic"))
+        return await self._http.get(topic_path(topic, "replication/status"), kind="topic", read=records)
+
+
+def _partition_counts(body: Any) -> dict[str, int | None]:
+    """Names with counts, or names only."""
+    return each(optional(number))(body) if isinstance(body, dict) else dict.fromkeys(names(body))
+
+
+def _last_of_partitions(body: Mapping[str, Any]) -> dict[int, MessageId]:
+    return {int(index): message_id_of(last) for index, last in body.items()}

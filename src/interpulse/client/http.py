@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 from weakref import WeakSet
 
@@ -23,6 +23,7 @@ from yarl import URL
 from interpulse.client.auth import Credentials
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.http_errors import HttpAnswer, Kind, error_for_response
+from interpulse.client.shapes import Read, UnexpectedShape, ignored
 from interpulse.client.tls import TlsOptions
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import (
@@ -36,6 +37,8 @@ from interpulse.model.errors import (
 __all__ = ["HttpSession", "parse_web_urls"]
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 JSON: Final = "application/json"
 _REDIRECTS_MAX = 10
@@ -103,21 +106,21 @@ class HttpSession(AsyncCloses):
             await self._session.close()
             await self._hang_up()
 
-    async def get(self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None) -> Any:
-        return await self.request("GET", path, kind=kind, query=query)
+    async def get(self, path: str, *, kind: Kind, read: Read[T], query: Mapping[str, object] | None = None) -> T:
+        return await self.request("GET", path, kind=kind, read=read, query=query)
 
     async def put(
         self, path: str, body: object = None, *, kind: Kind, query: Mapping[str, object] | None = None
-    ) -> Any:
-        return await self.request("PUT", path, kind=kind, query=query, body=body)
+    ) -> None:
+        await self.request("PUT", path, kind=kind, read=ignored, query=query, body=body)
 
     async def post(
         self, path: str, body: object = None, *, kind: Kind, query: Mapping[str, object] | None = None
-    ) -> Any:
-        return await self.request("POST", path, kind=kind, query=query, body=body)
+    ) -> None:
+        await self.request("POST", path, kind=kind, read=ignored, query=query, body=body)
 
-    async def delete(self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None) -> Any:
-        return await self.request("DELETE", path, kind=kind, query=query)
+    async def delete(self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None) -> None:
+        await self.request("DELETE", path, kind=kind, read=ignored, query=query)
 
     async def request(
         self,
@@ -125,15 +128,16 @@ class HttpSession(AsyncCloses):
         path: str,
         *,
         kind: Kind,
+        read: Read[T],
         query: Mapping[str, object] | None = None,
         body: object = None,
         content_type: str = JSON,
-    ) -> Any:
-        """Send one request and return the decoded answer; None if it is empty.
+    ) -> T:
+        """Send one request and return what ``read`` makes of the decoded answer, which is None if it is empty.
 
         ``path`` is already encoded. ``query`` values that are None are left out. ``body`` is sent as JSON unless None.
         ``kind`` says what the request is about, see :func:`error_for_response`. Raises NotConnected naming the
-        address, OperationTimeout, or the error the broker answered.
+        address, OperationTimeout, the error the broker answered, or UnknownError for an answer that ``read`` refuses.
         """
         payload = None if body is None else json.dumps(body).encode()
         answer = await self._ask(method, path, kind, query, payload, content_type)
@@ -141,7 +145,11 @@ class HttpSession(AsyncCloses):
             raise UnknownError(
                 f"{method} {path} was answered with a web page: {_root(self._roots[self._preferred])} is no broker"
             )
-        return _decode(answer.text)
+        try:
+            return read(_decode(answer.text))
+        except UnexpectedShape as shape:
+            root = _root(self._roots[self._preferred])
+            raise UnknownError(f"{root} answered {method} {path} with something else than {shape}") from shape
 
     async def fetch(
         self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None

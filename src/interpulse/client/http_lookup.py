@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.batch_lookup import lookup_singly
+from interpulse.client.shapes import made_by
 from interpulse.model.errors import NotAllowed, NotFound, NotImplementedYet, NotSupported, PulsarError, RequestTooLarge
 from interpulse.model.names import TopicName
 from interpulse.model.received_errors import error_for_wire_code
@@ -53,13 +54,18 @@ async def _ask(http: HttpSession, topics: Sequence[TopicName], listener_name: st
     """One question, or two halves of it. Topics that another broker has to be asked about are left out."""
     names = {str(topic): topic for topic in topics}
     body = {"topics": list(names), "listenerName": listener_name}
+    read = made_by(lambda answer: _answers(answer, names))
     try:
-        answer = await http.post(_PATH, body, kind="topic")
+        return await http.request("POST", _PATH, kind="topic", read=read, body=body)
     except RequestTooLarge:
         if len(topics) < 2:
             raise
         half = len(topics) // 2
         return await _ask(http, topics[:half], listener_name) | await _ask(http, topics[half:], listener_name)
+
+
+def _answers(answer: Mapping[str, Any], names: Mapping[str, TopicName]) -> Answers:
+    """Of an answer to many names, by topic."""
     found: Answers = {}
     for group in answer["groups"]:
         if group["response"] == "Connect":

@@ -18,6 +18,7 @@ from interpulse.client.connection import Connection
 from interpulse.client.gathered_lookups import GatheredLookups
 from interpulse.client.http_lookup import Addresses, lookup_over_http
 from interpulse.client.pool import ConnectionPool
+from interpulse.client.shapes import made_by, names, record
 from interpulse.model.errors import (
     NotConnected,
     NotFound,
@@ -28,6 +29,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.schemas import SchemaInfo
+from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.schemas import schema_from_wire
@@ -44,6 +46,8 @@ __all__ = [
 ]
 
 Answer = TypeVar("Answer")
+
+_METADATA = made_by(PartitionedTopicMetadata.from_json)
 TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
 
 
@@ -235,10 +239,10 @@ class HttpLookup:
         path = f"/admin/v2/{topic.rest_path}/partitions"
         query = {"checkAllowAutoCreation": create}
         try:
-            body = await self._retried(lambda: self._http.get(path, kind="topic", query=query))
+            found = await self._retried(lambda: self._http.get(path, kind="topic", read=_METADATA, query=query))
         except NotFound as error:  # as over the binary protocol: a topic of a missing namespace is not there either
             raise TopicNotFound(str(error)) from error
-        return int(body["partitions"])
+        return found.partitions
 
     async def broker(self, topic: TopicName) -> BrokerAddress:
         return self._address(await self._addresses(topic))
@@ -264,7 +268,7 @@ class HttpLookup:
     async def _addresses(self, topic: TopicName) -> Addresses:
         query = {"listenerName": self._config.listener_name}
         path = f"/lookup/v2/topic/{topic.rest_path}"
-        return dict(await self._retried(lambda: self._http.get(path, kind="topic", query=query)))
+        return await self._retried(lambda: self._http.get(path, kind="topic", read=record, query=query))
 
     def _address_or_failure(self, found: Addresses | PulsarError) -> BrokerAddress | PulsarError:
         try:
@@ -285,7 +289,8 @@ class HttpLookup:
         """The web service knows no patterns."""
         path = f"/admin/v2/namespaces/{namespace}/topics"
         query = {"mode": mode}
-        return TopicList(list(await self._retried(lambda: self._http.get(path, kind="namespace", query=query))))
+        found = await self._retried(lambda: self._http.get(path, kind="namespace", read=names, query=query))
+        return TopicList(found)
 
     async def service_connection(self) -> None:
         return None

@@ -1,11 +1,12 @@
 """Where settings come from, and which source wins."""
 
+import re
 from pathlib import Path
 
 import click
 import pytest
 
-from interpulse.cli.settings import ConnectionSettings, read_client_conf
+from interpulse.cli.settings import ConnectionSettings
 
 CONF = """\
 # a comment
@@ -77,13 +78,30 @@ def test_settings_when_timeout_is_no_number_of_seconds_then_is_wrong_usage(secon
         ConnectionSettings.resolve({}, {"requestTimeoutSeconds": seconds})
 
 
-def test_file_when_missing_then_is_wrong_usage() -> None:
-    with pytest.raises(click.UsageError, match="PULSAR_CLIENT_CONF=/nowhere cannot be read"):
-        read_client_conf("/nowhere")
-
-
-def test_settings_when_a_line_of_the_file_is_of_another_form_then_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("conf", "asked", "words"),
+    [
+        (
+            "brokerServiceUrl=pulsar://file:6650\n",
+            "admin_url",
+            "has no webServiceUrl: add it there, or give --admin-url",
+        ),
+        ("webServiceUrl=http://file:8080\n", "service_url", "has no brokerServiceUrl: add it there, or give --url"),
+        ("webServiceUrl=\n", "admin_url", "has no webServiceUrl: add it there, or give --admin-url"),
+    ],
+)
+def test_address_when_the_file_does_not_name_it_then_is_not_the_default(
+    tmp_path: Path, conf: str, asked: str, words: str
+) -> None:
     file = tmp_path / "client.conf"
-    file.write_text("# here\nwebServiceUrl http://file:8080\n")
-    with pytest.raises(click.UsageError, match="line 2: expected key=value, found 'webServiceUrl http://file:8080'"):
-        read_client_conf(str(file))
+    file.write_text(conf)
+    settings = ConnectionSettings.resolve({}, {"PULSAR_CLIENT_CONF": str(file)})
+    with pytest.raises(click.UsageError, match=re.escape(f"PULSAR_CLIENT_CONF={file} {words}")):
+        getattr(settings, asked)
+
+
+def test_address_when_only_the_environment_names_it_then_the_file_may_lack_it(tmp_path: Path) -> None:
+    file = tmp_path / "client.conf"
+    file.write_text("authPlugin=\n")
+    settings = ConnectionSettings.resolve({}, {"PULSAR_CLIENT_CONF": str(file), "webServiceUrl": "http://env"})
+    assert settings.admin_url == "http://env"

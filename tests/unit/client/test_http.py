@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -14,9 +15,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from interpulse.client.auth import Credentials
 from interpulse.client.http import HttpSession, parse_web_urls
+from interpulse.client.shapes import ignored, record
 from interpulse.client.tls import TlsOptions
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError, UnknownError
 from tests.stub_web import StubWeb
+
+
+def _unread(body: Any) -> Any:
+    return body
 
 
 def free_port() -> int:
@@ -48,7 +54,8 @@ def test_web_url_when_it_is_none_then_refuses(text: str) -> None:
 async def test_request_when_answered_then_decodes_json_and_sends_query_and_body(web: StubWeb) -> None:
     web.answer("POST", "/x", {"a": [1]})
     async with HttpSession(web.url) as http:
-        answer = await http.post("/x", {"b": 1}, kind="topic", query={"force": True, "n": 2, "left": None, "s": "a b"})
+        query = {"force": True, "n": 2, "left": None, "s": "a b"}
+        answer = await http.request("POST", "/x", kind="topic", read=record, query=query, body={"b": 1})
     assert answer == {"a": [1]}
     assert (web.last.target, web.last.body) == ("/x?force=true&n=2&s=a+b", {"b": 1})
     assert web.last.headers["Content-Type"] == "application/json"
@@ -60,12 +67,12 @@ async def test_request_when_answered_then_decodes_json_and_sends_query_and_body(
 async def test_answer_when_it_is_no_json_then_is_text(web: StubWeb, body: bytes, value: object) -> None:
     web.answer_raw("GET", "/x", body, content_type="application/json")
     async with HttpSession(web.url) as http:
-        assert await http.get("/x", kind="broker") == value
+        assert await http.get("/x", kind="broker", read=_unread) == value
 
 
 async def test_path_when_form_encoded_then_is_sent_as_it_is(web: StubWeb) -> None:
     async with HttpSession(web.url) as http:
-        await http.get("/a+b%2Fc%2B", kind="topic")
+        await http.get("/a+b%2Fc%2B", kind="topic", read=ignored)
     assert web.last.target == "/a+b%2Fc%2B"
 
 
@@ -83,14 +90,14 @@ async def test_redirect_when_endless_then_gives_up(web: StubWeb) -> None:
     web.answer_raw("GET", "/x", b"", status=307, headers={"Location": "/x"})
     async with HttpSession(web.url) as http:
         with pytest.raises(UnknownError, match="more than 10 times"):
-            await http.get("/x", kind="topic")
+            await http.get("/x", kind="topic", read=ignored)
 
 
 async def test_redirect_when_without_target_then_says_so(web: StubWeb) -> None:
     web.answer_raw("GET", "/x", b"", status=307)
     async with HttpSession(web.url) as http:
         with pytest.raises(UnknownError, match="without saying where to"):
-            await http.get("/x", kind="topic")
+            await http.get("/x", kind="topic", read=ignored)
 
 
 async def test_host_when_refusing_connections_then_the_next_one_is_asked(web: StubWeb) -> None:
@@ -104,7 +111,7 @@ async def test_hosts_when_all_refuse_then_error_names_every_address() -> None:
     first, second = free_port(), free_port()
     async with HttpSession(f"http://127.0.0.1:{first},127.0.0.1:{second}") as http:
         with pytest.raises(NotConnected) as caught:
-            await http.get("/x", kind="topic")
+            await http.get("/x", kind="topic", read=ignored)
     assert str(caught.value) == (
         f"Cannot reach http://127.0.0.1:{first}: Connection refused; "
         f"Cannot reach http://127.0.0.1:{second}: Connection refused"
@@ -120,7 +127,7 @@ async def test_host_when_it_hangs_up_within_the_handshake_then_the_error_says_so
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with HttpSession(url) as http:
             with pytest.raises(NotConnected, match=f"^Cannot reach {url}: ConnectionResetError$"):
-                await http.get("/x", kind="topic")
+                await http.get("/x", kind="topic", read=ignored)
 
 
 async def test_host_when_silent_then_times_out_naming_it() -> None:
@@ -128,7 +135,7 @@ async def test_host_when_silent_then_times_out_naming_it() -> None:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         async with HttpSession(url, timeout_ms=100) as http:
             with pytest.raises(OperationTimeout, match=f"{url} did not answer within 100 ms"):
-                await http.get("/x", kind="topic")
+                await http.get("/x", kind="topic", read=ignored)
 
 
 async def test_host_when_hanging_up_then_is_not_connected(web: StubWeb) -> None:
@@ -143,7 +150,7 @@ async def test_session_when_closed_then_refuses_requests(web: StubWeb) -> None:
     http = HttpSession(web.url)
     await http.close()
     with pytest.raises(AlreadyClosed):
-        await http.get("/x", kind="topic")
+        await http.get("/x", kind="topic", read=ignored)
 
 
 @pytest.fixture(scope="module")
@@ -189,10 +196,10 @@ async def test_server_when_its_certificate_is_checked_then_only_a_good_one_is_as
     tls = TlsOptions(str(certificate) if trusted else None, **options)
     async with HttpSession(secure_web.url.replace("127.0.0.1", host), tls=tls) as http:
         if answered:
-            await http.get("/x", kind="topic")
+            await http.get("/x", kind="topic", read=ignored)
         else:
             with pytest.raises(NotConnected, match="certificate verify failed"):
-                await http.get("/x", kind="topic")
+                await http.get("/x", kind="topic", read=ignored)
     assert bool(secure_web.asked) is answered
 
 
@@ -200,7 +207,7 @@ async def test_redirect_when_it_would_leave_encryption_then_is_refused(secure_we
     secure_web.answer_raw("GET", "/x", b"", status=307, headers={"Location": f"{web.url}/x"})
     async with HttpSession(secure_web.url, tls=TlsOptions(insecure_allowed=True)) as http:
         with pytest.raises(UnknownError, match="not encrypted"):
-            await http.get("/x", kind="topic")
+            await http.get("/x", kind="topic", read=ignored)
     assert web.asked == []
 
 
@@ -208,4 +215,4 @@ async def test_certificates_when_unreadable_then_says_which_file() -> None:
     tls = TlsOptions(trust_certs_path="/nowhere.pem")
     async with HttpSession("https://127.0.0.1:1", tls=tls) as http:
         with pytest.raises(PulsarError, match=r"/nowhere.pem"):
-            await http.get("/x", kind="topic")
+            await http.get("/x", kind="topic", read=ignored)

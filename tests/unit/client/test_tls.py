@@ -16,6 +16,7 @@ from interpulse.client.auth import Credentials
 from interpulse.client.config import ClientConfig
 from interpulse.client.connection import Connection
 from interpulse.client.http import HttpSession
+from interpulse.client.shapes import ignored
 from interpulse.client.tls import TlsOptions
 from interpulse.model.errors import CertificateError
 from tests.certificates import Authority, Certificate
@@ -179,7 +180,7 @@ async def test_http_when_closed_after_a_request_was_given_up_then_leaves_no_conn
         web.say_nothing("GET", "/x")
         port = int(web.url.rpartition(":")[2])
         async with HttpSession(web.url, credentials=credentials, tls=tls) as http:
-            asking = asyncio.create_task(http.get("/x", kind="topic"))
+            asking = asyncio.create_task(http.get("/x", kind="topic", read=ignored))
             while not web.asked:  # noqa: ASYNC110  # another thread acts
                 await asyncio.sleep(0.01)
             asking.cancel()
@@ -196,15 +197,15 @@ async def test_http_when_the_certificate_is_replaced_then_the_new_one_is_shown(
     with StubWeb(server_context(authority)) as web:
         async with HttpSession(web.url, credentials=credentials, tls=tls) as http:
             with pytest.raises(CertificateError, match=r"shown.pem cannot be read"):
-                await http.get("/x", kind="topic")
+                await http.get("/x", kind="topic", read=ignored)
             for file, content in zip(shown, stranger, strict=True):
                 file.write_bytes(content.read_bytes())
             with pytest.raises(CertificateError, match=f"{web.url} refuses the client certificate .*shown.pem"):
-                await http.get("/x", kind="topic")
+                await http.get("/x", kind="topic", read=ignored)
             for file, name in zip(shown, ("app.pem", "app.key"), strict=True):
                 file.write_bytes((authority.directory / name).read_bytes())
-            await http.get("/x", kind="topic")
+            await http.get("/x", kind="topic", read=ignored)
             assert "Authorization" not in web.last.headers
             shown.key.write_bytes((authority.directory / "another.key").read_bytes())  # its certificate comes next
-            await http.get("/x", kind="topic")
+            await http.get("/x", kind="topic", read=ignored)
             assert "does not belong to" in caplog.text

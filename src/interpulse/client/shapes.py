@@ -1,0 +1,116 @@
+"""What the JSON of an answer has to be: one reader per shape.
+
+A reader takes the decoded body and returns it, or what is made of it, and raises :class:`UnexpectedShape` for anything
+else; None stands for an empty body. :meth:`HttpSession.get` and its kin call them, and say which call was answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, TypeVar
+
+__all__ = [
+    "Read",
+    "UnexpectedShape",
+    "each",
+    "ignored",
+    "list_of",
+    "made_by",
+    "names",
+    "number",
+    "optional",
+    "record",
+    "records",
+    "truth",
+    "word",
+]
+
+T = TypeVar("T")
+Read = Callable[[Any], T]
+
+_EXCERPT_MAX = 80
+
+
+class UnexpectedShape(ValueError):
+    """The body is not what was expected; the text says what that is."""
+
+
+def ignored(body: Any) -> None:
+    """Whatever there is: the status was the answer."""
+
+
+def word(body: Any) -> str:
+    """Plain text, quoted or not."""
+    if not isinstance(body, str) or body.lstrip()[:1] in ("{", "[", '"'):  # the beginning of JSON that was cut off
+        _refuse(body, "a word")
+    return body
+
+
+def truth(body: Any) -> bool:
+    return body if isinstance(body, bool) else _refuse(body, "true or false")
+
+
+def number(body: Any) -> int:
+    return body if isinstance(body, int) and not isinstance(body, bool) else _refuse(body, "a whole number")
+
+
+def names(body: Any) -> list[str]:
+    """A list of texts."""
+    return list_of(str)(body)
+
+
+def record(body: Any) -> dict[str, Any]:
+    """An object, whatever its fields."""
+    return body if isinstance(body, dict) else _refuse(body, "an object")
+
+
+def records(body: Any) -> list[dict[str, Any]]:
+    """A list of objects."""
+    return list_of(dict)(body)
+
+
+def list_of(kind: type[T]) -> Read[list[T]]:
+    """A list whose items are all of this kind."""
+
+    def read(body: Any) -> list[T]:
+        if not isinstance(body, list) or not all(isinstance(item, kind) for item in body):
+            _refuse(body, f"a list of {'names' if kind is str else 'objects'}")
+        return body
+
+    return read
+
+
+def optional(read: Read[T]) -> Read[T | None]:
+    """The same, or nothing."""
+    return lambda body: None if body is None else read(body)
+
+
+def each(read: Read[T]) -> Read[dict[str, T]]:
+    """An object of which every field has this shape; none if there is no object."""
+    return lambda body: {} if body is None else {name: read(value) for name, value in record(body).items()}
+
+
+def made_by(from_json: Callable[[Mapping[str, Any]], T]) -> Read[T]:
+    """An object, and what ``from_json`` makes of it."""
+
+    def read(body: Any) -> T:
+        fields = record(body)
+        try:
+            return from_json(fields)
+        except KeyError as error:
+            raise UnexpectedShape(f"an object with the field {error}: {_excerpt(body)}") from error
+        except (AttributeError, TypeError, ValueError) as error:
+            raise UnexpectedShape(f"an object that can be read ({error}): {_excerpt(body)}") from error
+
+    return read
+
+
+def _refuse(body: Any, expected: str) -> NoReturn:
+    raise UnexpectedShape(f"{expected}: {_excerpt(body)}")
+
+
+def _excerpt(body: Any) -> str:
+    if body is None:
+        return "nothing"
+    text = repr(body)
+    return text if len(text) <= _EXCERPT_MAX else f"{text[:_EXCERPT_MAX]}..."

@@ -5,7 +5,7 @@ Reading a policy that is not set answers None, whichever way the broker says it:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from interpulse.client.admin_clusters import part_of_path
@@ -183,9 +183,7 @@ class NamespacesAdmin:
 
         Ours only; others raise NotSupported.
         """
-        found = await self._get(namespace, "replication/dispatchRates")
-        own = {topic: DispatchRate.from_json(body) for topic, body in found["topics"].items()}
-        return DispatchRate.from_json(found["default"]), own
+        return await self._get(namespace, "replication/dispatchRates", made_by(_dispatch_rates))
 
     async def report_replication_status(self, namespace: NamespaceName | str, records: Records) -> None:
         """Replace the records of the topics and clusters named in them: what the replication job knows. Ours only."""
@@ -363,6 +361,10 @@ class NamespacesAdmin:
 
     async def _delete(self, namespace: NamespaceName | str, policy: str) -> None:
         await self._http.delete(_path(namespace, policy), kind="namespace")
+
+
+def _dispatch_rates(body: Mapping[str, Any]) -> tuple[DispatchRate, dict[str, DispatchRate]]:
+    return made_by(DispatchRate.from_json)(body["default"]), each(made_by(DispatchRate.from_json))(body["topics"])
 
 
 def _scoped(namespace: NamespaceName | str, bundle: str | None, action: str, subscription: str | None) -> str:

@@ -47,10 +47,12 @@ def word(body: Any) -> str:
 
 
 def truth(body: Any) -> bool:
+    """True or false, not a number."""
     return body if isinstance(body, bool) else _refuse(body, "true or false")
 
 
 def number(body: Any) -> int:
+    """A whole number."""
     return body if isinstance(body, int) and not isinstance(body, bool) else _refuse(body, "a whole number")
 
 

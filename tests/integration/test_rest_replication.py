@@ -191,6 +191,13 @@ async def test_status_reported_by_the_job_is_shown_until_the_cluster_leaves_the_
     await done(east, "POST", f"{REPLICATION}/status", [record])
     shown = (await call(east.web_url, "GET", "persistent/demo/a/x/replication/status")).json
     assert [{key: each[key] for key in record} for each in shown] == [record]
+    figures = {"msgRateOut": 2.5, "msgThroughputOut": 100.0, "replicationDelayInSeconds": 4}
+    reported = record | {"msgRateOut": 2.5, "msgThroughputOut": 100, "lagSeconds": 4.2}
+    await done(east, "POST", f"{REPLICATION}/status", [reported])
+    shown = (await call(east.web_url, "GET", "persistent/demo/a/x/stats")).json["replication"]["west"]
+    held = figures | {"replicationBacklog": 0, "connected": False}
+    assert {key: shown[key] for key in held} == held
+    assert shown["status"]["state"] == "HELD"
     await done(east, "POST", REPLICATION, ["east"])
     shown = (await call(east.web_url, "GET", "persistent/demo/a/x/replication/status")).json
     assert [each["state"] for each in shown] == ["DISABLED"]

@@ -1,7 +1,8 @@
 """How the replication of each topic is going: what the job reports, and what is known without it.
 
-A record is ``{topic, cluster, state, since, reason, remedy, nextRetryAt, lagEntries, lagSeconds, batchId, batchMs,
-provisioned}``; there is one for each topic (or partition) and remote cluster. Times are milliseconds since 1970.
+A record is ``{topic, cluster, state, since, reason, remedy, nextRetryAt, lagEntries, lagSeconds, msgRateOut,
+msgThroughputOut, batchId, batchMs, provisioned}``; there is one for each topic (or partition) and remote cluster. Times
+are milliseconds since 1970, rates are per second.
 """
 
 from __future__ import annotations
@@ -40,13 +41,16 @@ _FIELDS: Final = (
     "nextRetryAt",
     "lagEntries",
     "lagSeconds",
+    "msgRateOut",
+    "msgThroughputOut",
     "batchId",
     "batchMs",
     "provisioned",
 )
-_NUMBERS: Final = ("since", "nextRetryAt", "lagEntries", "lagSeconds", "batchId", "batchMs")
+_RATES: Final = ("msgRateOut", "msgThroughputOut")
+_NUMBERS: Final = ("since", "nextRetryAt", "lagEntries", "lagSeconds", *_RATES, "batchId", "batchMs")
 _TEXTS: Final = ("reason", "remedy", "provisioned")
-_FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", "lagEntries", "lagSeconds")
+_FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", "lagEntries", "lagSeconds", *_RATES)
 """What the job said last is no longer so once a topic is let go."""
 _IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")
 
@@ -125,12 +129,12 @@ class ReplicationStatus:
         return await self._of_existing(name)
 
     async def in_stats(self, name: TopicName) -> dict[str, Record]:
-        """What statistics show of an existing topic, by remote cluster: a partition in trouble before the others."""
-        shown: dict[str, Record] = {}
+        """What statistics show of an existing topic, by remote cluster: what its copies are made with, the delay of the
+        slowest partition, and as ``status`` how it is going, a partition in trouble before the others."""
+        by_cluster: dict[str, list[Record]] = {}
         for record in await self._of_existing(name):
-            if record["cluster"] not in shown or shown[record["cluster"]]["state"] == "REPLICATING":
-                shown[record["cluster"]] = {field: record[field] for field in _IN_STATS}
-        return shown
+            by_cluster.setdefault(record["cluster"], []).append(record)
+        return {cluster: _in_stats(records) for cluster, records in by_cluster.items()}
 
     async def _of_existing(self, name: TopicName) -> list[Record]:
         namespace = name.namespace_name
@@ -210,6 +214,15 @@ class ReplicationStatus:
                 of_topic.setdefault(record["cluster"], []).append(record)
             self._parsed[namespace] = (stored.version, reports)
         return reports
+
+
+def _in_stats(records: Sequence[Record]) -> Record:
+    told = next((record for record in records if record["state"] != "REPLICATING"), records[0])
+    return {
+        **{rate: float(sum(record.get(rate) or 0 for record in records)) for rate in _RATES},
+        "replicationDelayInSeconds": int(max(record["lagSeconds"] or 0 for record in records)),
+        "status": {field: told[field] for field in _IN_STATS},
+    }
 
 
 def _is_newer(known: list[Record], since_ms: int) -> bool:

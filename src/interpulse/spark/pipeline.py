@@ -14,6 +14,7 @@ from interpulse.spark.progress import BatchProgress
 from interpulse.spark.route import Emit, Route
 from interpulse.spark.route_lag import RouteLag
 from interpulse.spark.route_query import RouteQuery
+from interpulse.spark.route_rates import CopyRate, RouteRates
 from interpulse.spark.route_topics import RouteTopics, TopicState
 from interpulse.spark.selection import partitions_of
 from interpulse.spark.state_files import HeldRange
@@ -45,6 +46,7 @@ class Pipeline:
         self._emit = emit
         self._query = RouteQuery(self.route, emit)
         self._lag = RouteLag(self.route, source)
+        self._rates = RouteRates()
         self._begun = False
 
     async def update(self, topics: Mapping[TopicName, int]) -> None:
@@ -69,6 +71,7 @@ class Pipeline:
         written = self.route.files.summary()
         line = progress.to_json()
         if written is not None and written.get("batchId") == progress.batch_id:
+            self._rates.note(written.get("topics", {}), time.monotonic())
             line["written"] = {key: value for key, value in written.items() if key not in ("batchId", "topics")}
         self._emit(line)
 
@@ -84,16 +87,17 @@ class Pipeline:
         """Status records by namespace."""
         found: dict[NamespaceName, list[dict[str, Any]]] = {}
         held = self.route.files.held()
+        rates = self._rates.all(time.monotonic())
         for topic, state in self.topics.states.items():
             rows = found.setdefault(topic.namespace_name, [])
             for name in partitions_of(topic, state.partitions):
-                record = self._record(name, state)
+                record = self._record(name, state, rates.get(name, CopyRate()))
                 # Who moves the cursor behind what is held gives it up; that there is nothing more is not written down.
                 is_held = name in held and state.is_ready and record["lagEntries"] != 0
                 rows.append(record | _hold_of(held[name]) if is_held else record)
         return found
 
-    def _record(self, name: str, state: TopicState) -> dict[str, Any]:
+    def _record(self, name: str, state: TopicState, rate: CopyRate) -> dict[str, Any]:
         progress = self._lag.progress
         lag_entries, lag_seconds = self._lag.of(name)
         failure = self._query.failure if state.is_ready else None
@@ -109,6 +113,8 @@ class Pipeline:
             "nextRetryAt": None if retry_at is None else _now_ms() + int(max(0.0, retry_at - time.monotonic()) * 1000),
             "lagEntries": lag_entries,
             "lagSeconds": lag_seconds,
+            "msgRateOut": round(rate.messages, 3),
+            "msgThroughputOut": round(rate.bytes, 3),
             "batchId": progress.batch_id if progress is not None else None,
             "batchMs": progress.duration_ms if progress is not None else None,
             "provisioned": state.provisioned,

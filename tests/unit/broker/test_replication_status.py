@@ -96,7 +96,22 @@ async def test_state_of_a_topic(
     assert record["provisioned"] == (READY.change if remote is READY else None)
     assert await house.status.of_namespace(PUBLIC_DEFAULT) == [record]
     shown = await house.status.in_stats(X)
-    assert shown == {"west": {name: record[name] for name in ("state", "since", "reason", "remedy", "nextRetryAt")}}
+    status = {name: record[name] for name in ("state", "since", "reason", "remedy", "nextRetryAt")}
+    rates = {"msgRateOut": 0.0, "msgThroughputOut": 0.0}
+    assert shown == {"west": rates | {"replicationDelayInSeconds": 0, "status": status}}
+
+
+async def test_stats_show_the_rates_of_all_partitions_and_the_delay_of_the_slowest(house: House) -> None:
+    await house.lifecycle.create_partitioned(P, 2)
+    known = [{"msgRateOut": 5, "msgThroughputOut": 700.5, "lagSeconds": 3.9}, {"msgRateOut": 2.5, "lagSeconds": None}]
+    for index, figures in enumerate(known):
+        record = {"topic": str(P.partition(index)), "cluster": "west", "state": "REPLICATING", **figures}
+        await house.status.report(PUBLIC_DEFAULT, [record])
+    shown = (await house.status.in_stats(P))["west"]
+    figures = ("msgRateOut", "msgThroughputOut", "replicationDelayInSeconds")
+    assert [shown[name] for name in figures] == [7.5, 700.5, 3]
+    shown = (await house.status.in_stats(P.partition(1)))["west"]
+    assert [shown[name] for name in figures] == [2.5, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -122,8 +137,8 @@ async def test_partition_in_trouble_is_what_stats_of_the_whole_topic_show(house:
     await house.lifecycle.create_partitioned(P, 3)
     for index, state in enumerate(("REPLICATING", "HELD", "REPLICATING")):
         await house.report(P.partition(index), state, 5)
-    assert (await house.status.in_stats(P))["west"]["state"] == "HELD"
-    assert (await house.status.in_stats(P.partition(0)))["west"]["state"] == "REPLICATING"
+    assert (await house.status.in_stats(P))["west"]["status"]["state"] == "HELD"
+    assert (await house.status.in_stats(P.partition(0)))["west"]["status"]["state"] == "REPLICATING"
     assert [record["topic"] for record in await house.status.of_topic(P)] == [str(P.partition(n)) for n in range(3)]
     assert len(await house.status.of_topic(P.partition(1))) == 1
 
@@ -133,7 +148,7 @@ async def test_topic_with_clusters_of_its_own_is_shown_by_those(house: House) ->
     await house.policies.update(X, lambda old: old.changed(replication_clusters=("east",)))
     (record,) = await house.status.of_topic(X)
     assert (record["state"], record["reason"]) == ("DISABLED", "west is not in the replication clusters")
-    past = ("since", "remedy", "nextRetryAt", "lagEntries", "lagSeconds")
+    past = ("since", "remedy", "nextRetryAt", "lagEntries", "lagSeconds", "msgRateOut", "msgThroughputOut")
     assert {record[field] for field in past} == {None}, "of the time before"
     await house.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
     assert {(each["cluster"], each["state"]) for each in await house.status.of_topic(X)} == {

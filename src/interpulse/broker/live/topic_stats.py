@@ -28,7 +28,7 @@ from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, Log
 
-__all__ = ["ShownTopic", "add_earliest_times", "internal_stats", "measure", "stats"]
+__all__ = ["NO_REPLICATION", "ShownTopic", "add_earliest_times", "internal_stats", "measure", "stats"]
 
 _NEVER_IN_TOPICS = dict.fromkeys(
     (
@@ -59,7 +59,7 @@ _NEVER_IN_SUBSCRIPTIONS = dict.fromkeys(
 )
 """The same: filters of entries, dispatch rates of whole brokers."""
 
-_NO_REPLICATION: dict[str, Any] = {
+NO_REPLICATION: dict[str, Any] = {
     "msgRateIn": 0.0,
     "msgInCount": 0,
     "msgThroughputIn": 0.0,
@@ -71,7 +71,9 @@ _NO_REPLICATION: dict[str, Any] = {
     "msgRateExpired": 0.0,
     "replicationBacklog": 0,
     "connected": False,
+    "replicationDelayInSeconds": 0,
 }
+"""``ReplicatorStats`` of a cluster that nothing goes to."""
 
 
 class ShownTopic(Protocol):
@@ -228,14 +230,14 @@ def _replications(topic: ShownTopic, producers: Iterable[Producer]) -> dict[str,
     """``ReplicatorStats`` of every cluster that something goes to or comes from."""
     clusters = {name: topic.remote_of(name) for name in sorted(topic.subscriptions)}
     shown = {
-        remote: _NO_REPLICATION | _outbound(topic, topic.subscriptions[name])
+        remote: NO_REPLICATION | _outbound(topic, topic.subscriptions[name])
         for name, remote in clusters.items()
         if remote is not None
     }
     for producer in producers:
         remote = producer.request.remote_cluster
         if remote is not None:
-            before = shown.get(remote, _NO_REPLICATION)
+            before = shown.get(remote, NO_REPLICATION)
             shown[remote] = before | _inbound(before, producer)
     return shown
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from interpulse.broker.live.registry import AnyTopic
 from interpulse.broker.live.topic import Topic
-from interpulse.broker.live.topic_stats import add_earliest_times
+from interpulse.broker.live.topic_stats import NO_REPLICATION, add_earliest_times
 from interpulse.broker.rest.call import Answer, Call, Route, answer_json
 from interpulse.broker.rest.opening import existing_partitions, open_persistent, open_topic
 from interpulse.model.errors import OperationNotAllowed, PartitionedTopicNotFound
@@ -31,9 +31,9 @@ async def _stats(call: Call, topic: AnyTopic) -> dict[str, Any]:
 
 
 async def _with_status(call: Call, name: TopicName, stats: dict[str, Any]) -> dict[str, Any]:
-    """Say beside the figures of replication how it is going, and why not."""
-    for cluster, status in (await call.rooms.replication_status.in_stats(name)).items():
-        stats["replication"].setdefault(cluster, {})["status"] = status
+    """Say beside the figures of replication what the job knows, how it is going, and why not."""
+    for cluster, known in (await call.rooms.replication_status.in_stats(name)).items():
+        stats["replication"][cluster] = NO_REPLICATION | stats["replication"].get(cluster, {}) | known
     return stats
 
 

@@ -1,11 +1,14 @@
-"""What the demonstration shows while it runs: a live table on a terminal, plain lines anywhere else."""
+"""What the demonstration shows while it runs: a live table on a terminal, plain lines anywhere else.
+
+What is not known is ``-``, never 0.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -16,19 +19,33 @@ from traffic import Progress
 
 __all__ = ["Screen"]
 
-PLAIN_LINE_EVERY_S = 2.0
+STARTING_LINE_EVERY_S = 5.0
+PROGRESS_LINE_EVERY_S = 2.0
 RATE_WINDOW_S = 5.0
+UNKNOWN = "-"
+
+
+class _Sample(NamedTuple):
+    """How far it was at some time."""
+
+    at: float
+    published: int
+    replicated: int
 
 
 class Screen:
     """Shows progress; `say` prints a line that stays."""
 
-    def __init__(self, console: Console, progress: Progress) -> None:
+    def __init__(self, console: Console, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._progress = progress
+        self._clock = clock
         self._statuses: Sequence[Mapping[str, Any]] = ()
-        self._history: deque[tuple[float, int, int]] = deque()
-        self._next_plain_line = 0.0
+        self._history: deque[_Sample] = deque()
+        self._started = clock()
+        self._is_replicating = False
+        self._next_plain_line = clock()
+        self._provisioned: list[str] = []
         self._live = Live(console=console, refresh_per_second=4, transient=False) if console.is_terminal else None
 
     def __enter__(self) -> Screen:
@@ -43,27 +60,63 @@ class Screen:
     def say(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
 
-    def update(self, statuses: Sequence[Mapping[str, Any]]) -> None:
-        """Redraw with the newest status records of the replication."""
+    def note_replicating(self) -> None:
+        """Spark has started; from now on progress is shown."""
+        self._is_replicating = True
+        self._next_plain_line = self._clock()
+        self.say(f"Spark was ready after {self._clock() - self._started:.0f} s; publishing begins")
+
+    def update(self, statuses: Sequence[Mapping[str, Any]], *, last: bool = False) -> None:
+        """Redraw with the newest status records of the replication; off a terminal a line now and then, and the
+        ``last`` in any case."""
         self._statuses = statuses
-        now = time.monotonic()
-        self._history.append((now, self._progress.published_total, self._progress.replicated_total))
-        while len(self._history) > 1 and self._history[0][0] < now - RATE_WINDOW_S:
+        now = self._clock()
+        if self._is_replicating:
+            self._history.append(_Sample(now, self._progress.published_total, self._progress.replicated_total))
+        while len(self._history) > 1 and self._history[0].at < now - RATE_WINDOW_S:
             self._history.popleft()
         if self._live is not None:
             self._live.update(Group(self._table(), Text(self._batch_line()), Text(self._provision_line())))
-        elif now >= self._next_plain_line:
-            self._next_plain_line = now + PLAIN_LINE_EVERY_S
-            self.say(self._plain_line())
+            return
+        self._tell_provisioning()
+        if last or now >= self._next_plain_line:
+            pause = PROGRESS_LINE_EVERY_S if self._is_replicating else STARTING_LINE_EVERY_S
+            self._next_plain_line = now + pause
+            self.say(self._plain_line() if self._is_replicating else self._starting())
 
-    def _rates(self) -> tuple[float, float]:
-        (then, published, replicated), (now, published_now, replicated_now) = self._history[0], self._history[-1]
-        seconds = max(now - then, 1e-3)
-        return (published_now - published) / seconds, (replicated_now - replicated) / seconds
+    # ---- What is shown
+
+    def _starting(self) -> str:
+        reasons = sorted({str(status["reason"]) for status in self._statuses if status.get("reason")})
+        what = "; ".join(reasons) or "the replication job starts"
+        return f"{what}: {self._clock() - self._started:.0f} s"
+
+    def _percent(self) -> str:
+        total = self._progress.total
+        return f"{self._progress.replicated_total * 100 // total} %" if total else f"{UNKNOWN} %"
+
+    def _rates(self) -> tuple[float | None, float | None]:
+        """Published and replicated per second, as soon as there is something to tell them from."""
+        first, newest = (self._history[0], self._history[-1]) if self._history else (None, None)
+        if first is None or newest is None or newest.at - first.at < PROGRESS_LINE_EVERY_S / 2:
+            return None, None
+        seconds = newest.at - first.at
+        return (newest.published - first.published) / seconds, (newest.replicated - first.replicated) / seconds
+
+    def _rates_text(self) -> str:
+        published, replicated = self._rates()
+        publishing = "all published" if self._progress.publishing_done else f"{_known(published)} published/s"
+        return f"{publishing}, {_known(replicated)} replicated/s"
+
+    def _left(self) -> str:
+        total, (_, rate) = self._progress.total, self._rates()
+        if not total or not rate:
+            return UNKNOWN if total != self._progress.replicated_total else "0 s"
+        return f"{(total - self._progress.replicated_total) / rate:.0f} s"
 
     def _table(self) -> Table:
-        published_rate, replicated_rate = self._rates()
-        table = Table(title=f"east → west   {published_rate:,.0f} published/s   {replicated_rate:,.0f} replicated/s")
+        state = f"{self._percent()}, {self._left()} left" if self._is_replicating else self._starting()
+        table = Table(title=f"east → west   {state}   {self._rates_text()}")
         for heading in ("partition", "published", "replicated", "lag messages", "lag entries", "lag s", "state"):
             table.add_column(heading, justify="left" if heading in ("partition", "state") else "right")
         for index in range(self._progress.partitions):
@@ -76,14 +129,13 @@ class Screen:
 
     def _row(self, index: int) -> tuple[str, ...]:
         progress, status = self._progress, self._status_of(index)
-        published, replicated = progress.published[index], progress.replicated[index]
         return (
             str(index),
-            f"{published:,}",
-            f"{replicated:,}",
-            f"{max(published - replicated, 0):,}",
-            f"{status.get('lagEntries', '')}",
-            f"{progress.lag_seconds(index):.1f}",
+            f"{progress.published[index]:,}",
+            f"{progress.replicated[index]:,}",
+            f"{progress.lag_messages(index):,}",
+            _known(status.get("lagEntries")),
+            _known(progress.lag_seconds(index), ".1f"),
             str(status.get("state", "waiting")),
         )
 
@@ -94,23 +146,35 @@ class Screen:
     def _batch_line(self) -> str:
         batches = [status for status in self._statuses if status.get("batchId") is not None]
         if not batches:
-            reasons = sorted({str(status["reason"]) for status in self._statuses if status.get("reason")})
-            return "micro-batch: none yet" + (f" ({'; '.join(reasons)})" if reasons else "")
+            return "micro-batch: none yet"
         newest = max(batches, key=lambda status: int(status["batchId"]))
-        return f"micro-batch {newest['batchId']}: {newest.get('batchMs', '?')} ms"
+        return f"micro-batch {newest['batchId']}: {_known(newest.get('batchMs'))} ms"
+
+    def _provisionings(self) -> list[str]:
+        return sorted({str(status["provisioned"]) for status in self._statuses if status.get("provisioned")})
 
     def _provision_line(self) -> str:
-        lines = sorted({str(status["provisioned"]) for status in self._statuses if status.get("provisioned")})
-        return "provisioned on west: " + ("; ".join(lines) if lines else "nothing yet")
+        return "provisioned on west: " + ("; ".join(self._provisionings()) or "nothing yet")
+
+    def _tell_provisioning(self) -> None:
+        """Once each."""
+        for what in self._provisionings():
+            if what not in self._provisioned:
+                self._provisioned.append(what)
+                self.say(f"provisioned on west: {what}")
 
     def _plain_line(self) -> str:
-        published_rate, replicated_rate = self._rates()
-        cells = " ".join(
-            f"p{index} {self._progress.published[index]}/{self._progress.replicated[index]} "
-            f"lag {self._status_of(index).get('lagEntries', '-')} entries {self._progress.lag_seconds(index):.1f} s"
-            for index in range(self._progress.partitions)
-        )
+        progress = self._progress
+        partitions = range(progress.partitions)
+        lags = [progress.lag_messages(index) for index in partitions]
+        seconds = [known for index in partitions if (known := progress.lag_seconds(index)) is not None]
+        by_partition = ", ".join(f"p{index} {lag:,}" for index, lag in enumerate(lags))
         return (
-            f"published/replicated {cells} | {published_rate:,.0f}/s {replicated_rate:,.0f}/s | "
-            f"{self._batch_line()} | {self._provision_line()}"
+            f"{self._percent():>5}  replicated {progress.replicated_total:,} of {_known(progress.total)}, "
+            f"lag {sum(lags):,} messages ({by_partition}), {_known(max(seconds, default=None), '.1f')} s behind; "
+            f"{self._rates_text()}; {self._left()} left; {self._batch_line()}"
         )
+
+
+def _known(value: float | None, form: str = ",.0f") -> str:
+    return UNKNOWN if value is None else format(value, form)

@@ -28,6 +28,8 @@ class Progress:
     """What has happened so far, per partition; written by one thread each, read by the screen."""
 
     partitions: int
+    total: int | None = None
+    """How many messages there will be; None while that is not known."""
     published: list[int] = field(default_factory=list)
     replicated: list[int] = field(default_factory=list)
     last_replicated_publish_ms: list[int] = field(default_factory=list)
@@ -49,13 +51,18 @@ class Progress:
     def replicated_total(self) -> int:
         return sum(self.replicated)
 
-    def lag_seconds(self, partition: int) -> float:
-        """How far west stands behind east in publish time, as seen by a consumer there."""
-        if self.replicated[partition] >= self.published[partition]:
+    def lag_messages(self, partition: int) -> int:
+        """What east has acknowledged and a consumer on west has not seen; some may be seen before their receipt."""
+        return max(self.published[partition] - self.replicated[partition], 0)
+
+    def lag_seconds(self, partition: int) -> float | None:
+        """How far west stands behind east in publish time, as seen by a consumer there; None while it has seen
+        nothing."""
+        if self.last_replicated_publish_ms[partition] == 0:
+            return None
+        if self.lag_messages(partition) == 0:
             return 0.0
-        behind = self.last_published_ms[partition] - self.last_replicated_publish_ms[partition]
-        known = self.last_replicated_publish_ms[partition] > 0
-        return max(behind, 0) / 1000 if known else 0.0
+        return max(self.last_published_ms[partition] - self.last_replicated_publish_ms[partition], 0) / 1000
 
 
 class PublishFailed(Exception):
@@ -85,6 +92,7 @@ def publish(
             max_pending_messages=5000,
             send_timeout_millis=60_000,
         )
+        sent = 0
         for row, properties in messages:
             if failures or abandoned.is_set():
                 break
@@ -95,6 +103,8 @@ def publish(
                 partition_key=row.key,
                 event_timestamp=row.event_time_ms,
             )
+            sent += 1
+        progress.total = sent
         producer.flush()
     finally:
         client.close()

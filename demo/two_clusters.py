@@ -103,9 +103,15 @@ async def until_replicating(east: AdminClient, clusters: dict[str, Cluster], scr
         statuses = await east.namespaces.replication_status(NAMESPACE)
         screen.update(statuses)
         if statuses and all(status["state"] == "REPLICATING" for status in statuses):
+            screen.note_replicating()
             return
         if time.monotonic() > deadline:
-            raise Stalled(f"the replication job is not ready: {statuses}, see {clusters['east'].log_path}")
+            found = sorted({f"{status['state']} ({status['reason'] or 'no reason given'})" for status in statuses})
+            told = ", ".join(found) or "it says nothing"
+            raise Stalled(
+                f"the replication job is not ready after {STALLED_AFTER_S:.0f} s: {told}; "
+                f"see {clusters['east'].log_path} and {clusters['east'].data_dir}/replication/job.log"
+            )
         await asyncio.sleep(REFRESH_EVERY_S)
 
 
@@ -127,7 +133,7 @@ async def follow(east: AdminClient, west: AdminClient, clusters: dict[str, Clust
             elif time.monotonic() - last_change > STALLED_AFTER_S:
                 raise Stalled(f"nothing arrived on west for {STALLED_AFTER_S:.0f} s, see {clusters['east'].log_path}")
             await asyncio.sleep(REFRESH_EVERY_S)
-        screen.update(await east.namespaces.replication_status(NAMESPACE))
+        screen.update(await east.namespaces.replication_status(NAMESPACE), last=True)
     except BaseException:
         run.abandoned.set()
         raise
@@ -165,7 +171,10 @@ class Run:
 
     def read_ahead(self) -> None:
         """Prepare the first rows while Spark starts, so that the publisher does not compete with the pipeline."""
-        self.messages = chain(list(islice(self.messages, READ_AHEAD_ROWS)), self.messages)
+        rows = list(islice(self.messages, READ_AHEAD_ROWS))
+        if len(rows) < READ_AHEAD_ROWS:
+            self.progress.total = len(rows)
+        self.messages = chain(rows, self.messages)
 
 
 def report(console: Console, verdict: Verdict, progress: Progress, seconds: float) -> None:
@@ -301,7 +310,7 @@ def main() -> int:
         console.print(str(error), style="red", highlight=False)
         return 2
     except (ClusterFailed, PulsarError, Stalled) as error:
-        console.print(f"{type(error).__name__}: {error}", style="red", highlight=False)
+        console.print(f"{type(error).__name__}: {error}", style="red", highlight=False, soft_wrap=True)
         return 1
 
 

@@ -112,7 +112,8 @@ class Screen:
         total, (_, rate) = self._progress.total, self._rates()
         if not total or not rate:
             return UNKNOWN if total != self._progress.replicated_total else "0 s"
-        return f"{(total - self._progress.replicated_total) / rate:.0f} s"
+        remaining = total - self._progress.replicated_total
+        return f"{max(remaining / rate, 1 if remaining else 0):.0f} s"
 
     def _table(self) -> Table:
         state = f"{self._percent()}, {self._left()} left" if self._is_replicating else self._starting()

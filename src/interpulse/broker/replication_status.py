@@ -1,8 +1,8 @@
 """How the replication of each topic is going: what the job reports, and what is known without it.
 
-A record is ``{topic, cluster, state, since, reason, remedy, nextRetryAt, lagEntries, lagSeconds, msgRateOut,
-msgThroughputOut, batchId, batchMs, provisioned}``; there is one for each topic (or partition) and remote cluster. Times
-are milliseconds since 1970, rates are per second.
+A record is ``{topic, cluster, state, since, reason, remedy, nextRetryAt, lagEntries, lagMessages, lagSeconds,
+msgRateOut, msgThroughputOut, batchId, batchMs, provisioned}``; there is one for each topic (or partition) and remote
+cluster. Times are milliseconds since 1970, rates are per second. The messages that wait are estimated.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _FIELDS: Final = (
     "remedy",
     "nextRetryAt",
     "lagEntries",
+    "lagMessages",
     "lagSeconds",
     "msgRateOut",
     "msgThroughputOut",
@@ -47,10 +48,11 @@ _FIELDS: Final = (
     "batchMs",
     "provisioned",
 )
+_LAG: Final = ("lagEntries", "lagMessages", "lagSeconds")
 _RATES: Final = ("msgRateOut", "msgThroughputOut")
-_NUMBERS: Final = ("since", "nextRetryAt", "lagEntries", "lagSeconds", *_RATES, "batchId", "batchMs")
+_NUMBERS: Final = ("since", "nextRetryAt", *_LAG, *_RATES, "batchId", "batchMs")
 _TEXTS: Final = ("reason", "remedy", "provisioned")
-_FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", "lagEntries", "lagSeconds", *_RATES)
+_FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", *_LAG, *_RATES)
 """What the job said last is no longer so once a topic is let go."""
 _IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")
 

@@ -15,7 +15,7 @@ from interpulse.cli.params import NAMESPACE, STRINGS
 from interpulse.cli.permissions import NAMESPACE_PERMISSION_COMMANDS
 from interpulse.cli.policy_forms import CLUSTERS
 from interpulse.cli.replication_plan import set_clusters_by_plan
-from interpulse.cli.replication_status import print_status
+from interpulse.cli.replication_status import show_status, watch_option
 from interpulse.cli.running import admin_command
 from interpulse.model.errors import Conflict
 from interpulse.model.names import NamespaceName
@@ -171,7 +171,8 @@ async def get_allowed_clusters(admin: AdminClient, namespace: NamespaceName) -> 
 
 @namespaces.command("replication-status")
 @_namespace
+@watch_option
 @admin_command
-async def replication_status(admin: AdminClient, namespace: NamespaceName) -> None:
+async def replication_status(admin: AdminClient, namespace: NamespaceName, watched: bool) -> None:
     """Say how far each topic is on each remote cluster, what stands in the way, and what would end it."""
-    print_status(await admin.namespaces.replication_status(namespace))
+    await show_status(lambda: admin.namespaces.replication_status(namespace), watched=watched)

@@ -47,15 +47,16 @@ def _choose(ctx: click.Context, param: click.Parameter, name: str | None) -> Non
         ctx.meta[_CHOSEN] = name
 
 
-def print_value(value: object, own_form: str, *, tabular: bool = False) -> None:
+def print_value(value: object, own_form: str, *, tabular: bool = False, in_table: object = None) -> None:
     """``own_form``, which is how pulsar-admin prints the value and may be empty, unless another form was chosen.
 
-    With ``tabular`` it is what a table of the value is meant to be.
+    With ``tabular`` it is what a table of the value is meant to be. ``in_table`` is what a table shows instead of the
+    value: for people, where the value is for programs.
     """
     context = click.get_current_context(silent=True)
     chosen = context.meta.get(_CHOSEN) if context else None
     if chosen is not None and not (tabular and chosen == "table"):
-        click.echo(FORMATS[chosen](value))
+        click.echo(FORMATS[chosen](in_table if in_table is not None and chosen == "table" else value))
     elif own_form:
         click.echo(own_form)
 

@@ -11,7 +11,7 @@ from interpulse.cli.output import print_json, print_lines, print_pairs
 from interpulse.cli.params import NAMESPACE, PAIRS, TOPIC, joined_pairs
 from interpulse.cli.permissions import TOPIC_PERMISSION_COMMANDS
 from interpulse.cli.policy_forms import CLUSTERS
-from interpulse.cli.replication_status import print_status
+from interpulse.cli.replication_status import show_status, watch_option
 from interpulse.cli.running import admin_command
 from interpulse.cli.topic_lookup import LOOKUP_COMMANDS
 from interpulse.cli.topic_messages import MESSAGE_COMMANDS
@@ -257,7 +257,8 @@ async def remove_replication_clusters(admin: AdminClient, topic: TopicName) -> N
 
 @topics.command("replication-status")
 @_topic
+@watch_option
 @admin_command
-async def replication_status(admin: AdminClient, topic: TopicName) -> None:
+async def replication_status(admin: AdminClient, topic: TopicName, watched: bool) -> None:
     """Say how far each remote cluster is, what stands in the way, and what would end it."""
-    print_status(await admin.topics.replication_status(topic))
+    await show_status(lambda: admin.topics.replication_status(topic), watched=watched)

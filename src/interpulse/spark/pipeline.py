@@ -112,6 +112,7 @@ class Pipeline:
             "remedy": failure.remedy if failure else state.remedy,
             "nextRetryAt": None if retry_at is None else _now_ms() + int(max(0.0, retry_at - time.monotonic()) * 1000),
             "lagEntries": lag_entries,
+            "lagMessages": self._rates.messages_in(name, lag_entries),
             "lagSeconds": lag_seconds,
             "msgRateOut": round(rate.messages, 3),
             "msgThroughputOut": round(rate.bytes, 3),

@@ -1,4 +1,7 @@
-"""How fast each topic-partition of a route is copied, out of what the batches wrote. Pure: time is an argument."""
+"""How fast each topic-partition of a route is copied, and how many messages wait, out of what the batches wrote.
+
+Pure: time is an argument.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,20 @@ class RouteRates:
 
     def __init__(self) -> None:
         self._written: deque[tuple[float, Mapping[str, Sequence[int]]]] = deque()
+        self._messages_per_entry: dict[str, float] = {}
 
     def note(self, topics: Mapping[str, Sequence[int]], now: float) -> None:
         """A batch is over: entries, messages and bytes of the topics it wrote to."""
         self._written.append((now, topics))
+        for name, (entries, messages, _) in topics.items():
+            self._messages_per_entry[name] = messages / entries
+
+    def messages_in(self, name: str, entries: int | None) -> int | None:
+        """About how many messages entries that wait hold, if they are like the last ones that were written."""
+        if not entries:
+            return entries
+        per_entry = self._messages_per_entry.get(name)
+        return None if per_entry is None else round(entries * per_entry)
 
     def all(self, now: float) -> dict[str, CopyRate]:
         """Those of the topics that something was written to; the others stand still."""

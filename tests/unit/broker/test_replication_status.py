@@ -148,7 +148,16 @@ async def test_topic_with_clusters_of_its_own_is_shown_by_those(house: House) ->
     await house.policies.update(X, lambda old: old.changed(replication_clusters=("east",)))
     (record,) = await house.status.of_topic(X)
     assert (record["state"], record["reason"]) == ("DISABLED", "west is not in the replication clusters")
-    past = ("since", "remedy", "nextRetryAt", "lagEntries", "lagSeconds", "msgRateOut", "msgThroughputOut")
+    past = (
+        "since",
+        "remedy",
+        "nextRetryAt",
+        "lagEntries",
+        "lagMessages",
+        "lagSeconds",
+        "msgRateOut",
+        "msgThroughputOut",
+    )
     assert {record[field] for field in past} == {None}, "of the time before"
     await house.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
     assert {(each["cluster"], each["state"]) for each in await house.status.of_topic(X)} == {

@@ -1,5 +1,21 @@
 """The client for programs without an event loop. Importing it starts nothing."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from interpulse.client.sync import Client, Consumer, Producer, Reader, TableView
 
-__all__ = ["Client", "Consumer", "Producer", "Reader", "TableView"]
+if TYPE_CHECKING:
+    from interpulse.client.sync_admin import AdminClient
+
+__all__ = ["AdminClient", "Client", "Consumer", "Producer", "Reader", "TableView"]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs the HTTP library is loaded when it is asked for."""
+    if name != "AdminClient":
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    from interpulse.client.sync_admin import AdminClient
+
+    return AdminClient

@@ -12,14 +12,25 @@ if TYPE_CHECKING:
     from interpulse.broker.config_values import ConfigError
     from interpulse.testing.broker import InProcessBroker
     from interpulse.testing.broker_factory import BrokerFactory
+    from interpulse.testing.cluster_pair import ClusterPair
     from interpulse.testing.fault import Fault
     from interpulse.testing.faults import Faults
     from interpulse.testing.settings import IgnoredSettingWarning, Setting
 
-__all__ = ["BrokerFactory", "ConfigError", "Fault", "Faults", "IgnoredSettingWarning", "InProcessBroker", "Setting"]
+__all__ = [
+    "BrokerFactory",
+    "ClusterPair",
+    "ConfigError",
+    "Fault",
+    "Faults",
+    "IgnoredSettingWarning",
+    "InProcessBroker",
+    "Setting",
+]
 
 _MODULES: Final = {
     "BrokerFactory": "interpulse.testing.broker_factory",
+    "ClusterPair": "interpulse.testing.cluster_pair",
     "ConfigError": "interpulse.broker.config_values",
     "Fault": "interpulse.testing.fault",
     "Faults": "interpulse.testing.faults",

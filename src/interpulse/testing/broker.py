@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from interpulse.broker.app import BrokerApp
+from interpulse.client.sync_admin import AdminClient
 from interpulse.testing.faults import Faults
 from interpulse.testing.settings import Setting, broker_config
 
@@ -38,6 +39,7 @@ class InProcessBroker:
         self._config = broker_config(settings or {}, defaults, stacklevel=2)
         self._faults = Faults(self._in_loop)
         self._app = self._faults.build(self._config)
+        self._admin: AdminClient | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._stopping: asyncio.Event
@@ -56,6 +58,13 @@ class InProcessBroker:
     def app(self) -> BrokerApp:
         """The broker itself; touch it only through :meth:`call`."""
         return self._app
+
+    @property
+    def admin(self) -> AdminClient:
+        """A blocking admin client without credentials; made when first asked for, closed by :meth:`stop`."""
+        if self._admin is None:
+            self._admin = AdminClient(self.web_url)
+        return self._admin
 
     @property
     def faults(self) -> Faults:
@@ -79,6 +88,12 @@ class InProcessBroker:
 
     def stop(self) -> None:
         """Stop as SIGTERM would, and wait for it."""
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+        self._stop_serving()
+
+    def _stop_serving(self) -> None:
         if self._thread is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
@@ -90,7 +105,7 @@ class InProcessBroker:
         In a coroutine: ``await asyncio.to_thread(broker.restart)``, so that clients of that event loop can go on.
         """
         ports = [int(url.rpartition(":")[2]) for url in (self.service_url, self.web_url)]
-        self.stop()
+        self._stop_serving()
         self._config = replace(self._config, broker_service_port=ports[0], web_service_port=ports[1])
         self.start()
 

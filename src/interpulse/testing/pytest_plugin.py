@@ -14,12 +14,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from interpulse.testing import BrokerFactory, InProcessBroker, Setting
+    from interpulse.testing import BrokerFactory, ClusterPair, InProcessBroker, Setting
 
-__all__ = ["pulsar_broker", "pulsar_broker_factory", "pulsar_broker_session", "pulsar_broker_session_settings"]
+__all__ = [
+    "pulsar_broker",
+    "pulsar_broker_factory",
+    "pulsar_broker_session",
+    "pulsar_broker_session_settings",
+    "pulsar_cluster_pair",
+]
 
 _MARKER = "pulsar_settings"
-_TAKE_SETTINGS = {"pulsar_broker"}
+_TAKE_SETTINGS = {"pulsar_broker", "pulsar_cluster_pair"}
 _TAKE_NONE = {"pulsar_broker_session", "pulsar_broker_factory"}
 
 
@@ -49,6 +55,20 @@ def pulsar_broker_factory(tmp_path: Path) -> Iterator[BrokerFactory]:
     factory.close()
 
 
+@pytest.fixture
+def pulsar_cluster_pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ClusterPair]:
+    """Two clusters, ``east`` and ``west``, that know each other, without the Spark job that copies messages.
+
+    The marker ``pulsar_settings`` gives keys of ``broker.conf`` for both.
+    """
+    with _told_in_one_sentence():
+        from interpulse.testing import ClusterPair
+
+        pair = ClusterPair(tmp_path / "pulsar", _marked_settings(request.node))
+    with pair:
+        yield pair
+
+
 @pytest.fixture(scope="session")
 def pulsar_broker_session_settings() -> Mapping[str, Setting]:
     """Keys of ``broker.conf`` for ``pulsar_broker_session``: none; write a fixture of this name in ``conftest.py``."""
@@ -71,7 +91,9 @@ def pulsar_broker_session(
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
-    config.addinivalue_line("markers", f"{_MARKER}(**keys): keys of broker.conf for the fixture pulsar_broker")
+    config.addinivalue_line(
+        "markers", f"{_MARKER}(**keys): keys of broker.conf for pulsar_broker and pulsar_cluster_pair"
+    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

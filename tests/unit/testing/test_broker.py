@@ -10,6 +10,7 @@ import pytest
 from interpulse import sync
 from interpulse.broker.app import BrokerApp, CannotServe
 from interpulse.broker.config import ConfigError
+from interpulse.model.errors import AlreadyClosed
 from interpulse.testing import InProcessBroker
 
 
@@ -69,3 +70,16 @@ def test_broker_when_restarted_then_has_its_addresses_and_its_data(tmp_path: Pat
         assert (broker.service_url, broker.web_url) == addresses
         assert broker.app is not before
         assert broker.app.config.cluster_name == "east"
+
+
+def test_admin_when_the_broker_is_restarted_then_goes_on_and_ends_with_it(tmp_path: Path) -> None:
+    with InProcessBroker(tmp_path) as broker:
+        admin = broker.admin
+        admin.topics.create_partitioned("orders", 2)
+        broker.restart()
+        assert broker.admin is admin
+        assert admin.topics.list_partitioned("public/default") == ["persistent://public/default/orders"]
+    with pytest.raises(AlreadyClosed):
+        admin.brokers.health()
+    with broker:
+        assert broker.admin.brokers.health() == "ok"

@@ -1,11 +1,36 @@
 """The how-to pages followed like README: each by one reader, in order, from the built wheel."""
 
-import pytest
+import re
 
+import pytest
+import yaml
+
+from interpulse import __version__
 from tests.guides.conftest import WalkFactory
-from tests.guides.pages import HOWTO, Block, blocks_of
+from tests.guides.pages import HOWTO, README, Block, blocks_of
 
 pytestmark = pytest.mark.slow
+
+WITHOUT_TRAFFIC = {
+    "pulsar_replication_backlog",
+    "pulsar_replication_connected_count",
+    "pulsar_authentication_failures_total",
+}
+"""Metrics of what a plain broker does not have: another cluster, authentication."""
+
+ORDERS = [
+    Block("test", 1, "", "sh", "interpulse-admin topics create orders\n"),
+    Block(
+        "test",
+        2,
+        "",
+        "sh",
+        "for each in billing nobody-reads-this; do\n"
+        "  interpulse-admin topics create-subscription orders -s $each\ndone\n",
+    ),
+    Block("test", 3, "", "sh", "interpulse produce orders -m hello -n 10 --disable-batching\n"),
+]
+"""What a page takes for granted."""
 
 
 def steps(page: str) -> list[Block]:
@@ -38,3 +63,33 @@ def test_container_page_when_followed_then_clients_are_told_the_advertised_addre
     addresses = [printed for said, printed in shown("run-in-containers.md", outputs) if said.startswith("pulsar://")]
     assert len(addresses) == 1
     assert addresses[0].startswith("pulsar://localhost:")
+
+
+def test_monitoring_page_when_followed_then_every_metric_it_names_is_there(reader: WalkFactory) -> None:
+    page, walk = "monitor.md", reader("broker")
+    outputs = walk.follow([*steps(page)[:2], *blocks_of(README)[1:2], *steps(page)[2:]])
+    metrics = next(said for said in outputs.values() if "# TYPE" in said)
+    there = set(re.findall(r"^# TYPE (\S+)", metrics, re.MULTILINE))
+    named = set(re.findall(r"`((?:pulsar|interpulse|process|topic)_[a-z0-9_]+)`", (HOWTO / page).read_text()))
+    assert len(named) > 15
+    assert named - there == WITHOUT_TRAFFIC
+    assert outputs[steps(page)[-1].place].split() == ["okokok"]
+    (job,) = yaml.safe_load((walk.directory / "prometheus.yml").read_text())["scrape_configs"]
+    assert job["metrics_path"] == "/metrics"
+
+
+def test_backup_page_when_followed_then_what_was_not_read_is_there_again(reader: WalkFactory) -> None:
+    outputs = reader("broker").follow(steps("back-up.md"))
+    consumed = outputs[steps("back-up.md")[-1].place]
+    assert re.findall(r"content:(\w+)", consumed) == ["one", "two", "three"]
+
+
+def test_upgrade_page_when_followed_then_the_new_version_is_well(reader: WalkFactory) -> None:
+    outputs = reader("broker").follow(steps("upgrade.md"))
+    assert outputs[steps("upgrade.md")[-1].place].split("\n")[:2] == [__version__, "ok"]
+
+
+def test_full_disk_page_when_followed_then_its_commands_make_room(reader: WalkFactory) -> None:
+    before = [*blocks_of(HOWTO / "monitor.md")[1:2], *ORDERS]
+    outputs = reader("broker").follow([*before, *steps("handle-a-full-disk.md")])
+    assert '"storageSize"' in outputs[steps("handle-a-full-disk.md")[0].place]

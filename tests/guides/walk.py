@@ -15,7 +15,7 @@ from tests.guides.pages import ROOT, Block
 SUPPORT = Path(__file__).with_name("walk.sh")
 UV = Path(sys.executable).with_name("uv")
 SECONDS_MAX = 600
-_THIS_CHECKOUT = re.compile(r"pip install '?\.(\[[a-z,]+\])?'?(?=\s|$)")
+_THIS_CHECKOUT = re.compile(r"(pip install (?:--upgrade )?)'?\.(\[[a-z,]+\])?'?(?=\s|$)")
 _MARK = "@@ walk "
 # What this test run says to its own programs is no business of the page's.
 _PRIVATE = re.compile(
@@ -85,7 +85,7 @@ class Walk:
         return {place: said for place, _, said in (part.partition("\n") for part in parts)}
 
     def _part(self, block: Block) -> str:
-        text = _THIS_CHECKOUT.sub(lambda found: f"pip install '{self._wheel}{found[1] or ''}'", block.text)
+        text = _THIS_CHECKOUT.sub(lambda found: f"{found[1]}'{self._wheel}{found[2] or ''}'", block.text)
         for written, here in self._replaced.items():
             text = text.replace(written, here)
         if block.file_name is not None:

@@ -19,10 +19,11 @@ serve() {
   done
 }
 
-# "Stop it": Ctrl-C in the terminals of all brokers.
+# Ctrl-C in the terminals of all brokers.
 stop_brokers() {
-  [ ${#running[@]} = 0 ] || { kill -INT "${running[@]}" 2>/dev/null && wait "${running[@]}"; } || true
-  running=()
+  [ ${#running[@]} != 0 ] || return 0
+  kill -INT "${running[@]}" 2>/dev/null || true
+  wait "${running[@]}" 2>/dev/null || true
 }
 
 brokers=0

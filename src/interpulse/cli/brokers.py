@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.output import print_lines, print_pairs, print_text
+from interpulse.cli.output import print_json, print_lines, print_pairs, print_text, print_value
 from interpulse.cli.running import admin_command
 
 if TYPE_CHECKING:
     from interpulse.client.admin import AdminClient
 
 __all__ = ["brokers"]
+
+_OWNERSHIP: Final = ("broker_assignment", "is_controlled", "is_active")
 
 
 @click.group()
@@ -26,6 +29,42 @@ def brokers() -> None:
 async def list_brokers(admin: AdminClient, cluster: str | None) -> None:
     """List the active brokers."""
     print_lines(await admin.brokers.list(cluster))
+
+
+@brokers.command("leader-broker")
+@admin_command
+async def leader_broker(admin: AdminClient) -> None:
+    """Print the broker that balances load."""
+    print_json(await admin.brokers.leader())
+
+
+@brokers.command("namespaces")
+@click.argument("cluster")
+@click.option("-u", "--url", "broker", required=True, help="The broker, as list prints it: host:port.")
+@admin_command
+async def list_owned_namespaces(admin: AdminClient, cluster: str, broker: str) -> None:
+    """List the bundles that a broker serves."""
+    owned = await admin.brokers.owned_namespaces(cluster, broker)
+    print_value(owned, "\n".join(f"{bundle}    {_ownership(status)}" for bundle, status in owned.items()))
+
+
+def _ownership(status: Mapping[str, Any]) -> str:
+    return f"[{' '.join(f'{name}={str(status.get(name)).lower()}' for name in _OWNERSHIP)}]"
+
+
+@brokers.command("version")
+@admin_command
+async def version(admin: AdminClient) -> None:
+    """Print the version of the broker."""
+    print_text(await admin.brokers.version())
+
+
+@brokers.command("backlog-quota-check")
+@admin_command
+async def check_backlog_quotas(admin: AdminClient) -> None:
+    """Compare backlogs with their quotas now; print ok."""
+    await admin.brokers.check_backlog_quotas()
+    print_text("ok")
 
 
 @brokers.command("healthcheck")

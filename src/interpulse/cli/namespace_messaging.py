@@ -8,7 +8,15 @@ import click
 
 from interpulse.cli.params import NAMESPACE
 from interpulse.cli.policy_commands import Calls, PolicyRow, policy_commands, quota_commands
-from interpulse.cli.policy_forms import INACTIVE_TOPICS, THRESHOLD, count, message_ttl, switch
+from interpulse.cli.policy_forms import (
+    EXPIRATION,
+    EXPIRATION_ABOUT,
+    INACTIVE_TOPICS,
+    THRESHOLD,
+    count,
+    message_ttl,
+    switch,
+)
 from interpulse.cli.policy_rows import shared_rows
 
 __all__ = ["MESSAGING_COMMANDS"]
@@ -19,6 +27,7 @@ _ROWS: Final = (
     PolicyRow(
         "message-ttl", "message_ttl_seconds", message_ttl("-ttl", "--messageTTL"), "when unacknowledged messages expire"
     ),
+    PolicyRow("subscription-expiration-time", "subscription_expiration_minutes", EXPIRATION, EXPIRATION_ABOUT),
     PolicyRow(
         "max-producers-per-topic",
         "max_producers",

@@ -9,6 +9,7 @@ import click
 from interpulse.cli.namespace_bundles import BUNDLE_COMMANDS
 from interpulse.cli.namespace_messaging import MESSAGING_COMMANDS
 from interpulse.cli.namespace_policies import POLICY_COMMANDS
+from interpulse.cli.namespace_properties import PROPERTY_COMMANDS
 from interpulse.cli.namespace_schemas import SCHEMA_POLICY_COMMANDS
 from interpulse.cli.output import print_json, print_lines
 from interpulse.cli.params import NAMESPACE, STRINGS
@@ -42,6 +43,7 @@ def namespaces() -> None:
 for command in (
     *POLICY_COMMANDS,
     *MESSAGING_COMMANDS,
+    *PROPERTY_COMMANDS,
     *SCHEMA_POLICY_COMMANDS,
     *BUNDLE_COMMANDS,
     *NAMESPACE_PERMISSION_COMMANDS,

@@ -37,6 +37,8 @@ __all__ = [
     "DELAYED_DELIVERY",
     "DISPATCH_RATE",
     "ENABLED_TYPES",
+    "EXPIRATION",
+    "EXPIRATION_ABOUT",
     "INACTIVE_TOPICS",
     "PUBLISH_RATE",
     "QUOTA_TYPE",
@@ -100,6 +102,13 @@ def message_ttl(*names: str) -> Form:
     """A time in seconds."""
     about = "Seconds, or 100m, 3h, 2d, 5w; 0 = no expiry."
     return Form((click.option(*names, "value", type=TIME, required=True, help=about),), lambda value: value)
+
+
+EXPIRATION: Final = Form(
+    (click.option("-t", "--time", "value", type=int, required=True, help="Minutes without a consumer; 0 = never."),),
+    lambda value: value,
+)
+EXPIRATION_ABOUT: Final = "when subscriptions that nobody uses are deleted"
 
 
 def _rate(short: str, long: str, name: str, about: str) -> Option:

@@ -13,6 +13,8 @@ import click
 
 from interpulse.cli.command_lists import topic_command
 from interpulse.cli.output import print_json, print_value
+from interpulse.cli.params import MESSAGE_ID
+from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
@@ -110,6 +112,15 @@ async def get_message_id(admin: AdminClient, topic: TopicName, time_ms: int) -> 
 async def last_message_id(admin: AdminClient, topic: TopicName) -> None:
     """Print the position of the last message."""
     print_json(await admin.topics.last_message_id_json(topic))
+
+
+@_topic_command("get-backlog-size")
+@click.option(
+    "-m", "--messageId", "message_id", type=MESSAGE_ID, default="-1:-1", help="ledgerId:entryId; -1:-1 = of everything."
+)
+async def get_backlog_size(admin: AdminClient, topic: TopicName, message_id: MessageId) -> None:
+    """Print about how many bytes lie behind a message."""
+    print_json(await admin.topics.backlog_size(topic, message_id))
 
 
 def _print_messages(messages: Sequence[Message], *, redeliveries_shown: bool = False) -> None:

@@ -12,6 +12,8 @@ from interpulse.cli.policy_commands import Calls, PolicyRow, command, policy_com
 from interpulse.cli.policy_forms import (
     AUTO_SUBSCRIPTION,
     CLUSTERS,
+    EXPIRATION,
+    EXPIRATION_ABOUT,
     INACTIVE_TOPICS,
     STRATEGY,
     THRESHOLD,
@@ -88,6 +90,7 @@ _OF_TOPICS: Final = (  # older names of pulsar-admin, and what it has only here
     ),
 )
 _OF_THE_GROUP: Final = (
+    PolicyRow("subscription-expiration-time", "subscription_expiration_minutes", EXPIRATION, EXPIRATION_ABOUT),
     PolicyRow("replication-clusters", "replication_clusters", CLUSTERS, "to which clusters it is replicated"),
     PolicyRow(
         "max-subscriptions-per-topic",

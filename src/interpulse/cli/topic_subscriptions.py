@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from interpulse.cli.command_lists import topic_command
-from interpulse.cli.output import print_lines, print_value
+from interpulse.cli.output import print_json, print_lines, print_value
 from interpulse.cli.params import MESSAGE_ID, PAIRS, TIME, joined_pairs
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
@@ -132,6 +132,14 @@ def _not_negative(seconds: int) -> int:
     if seconds < 0:
         raise click.UsageError(f"--expireTime must be 0 or more, not {seconds}")
     return seconds
+
+
+@_topic_command("analyze-backlog")
+@_subscription
+@click.option("-p", "--position", type=MESSAGE_ID, help="Begin with this message: ledgerId:entryId.")
+async def analyze_backlog(admin: AdminClient, topic: TopicName, subscription: str, position: MessageId | None) -> None:
+    """Let the broker read and count what a subscription waits for, and print the counts."""
+    print_json(await admin.topics.analyze_backlog(topic, subscription, position))
 
 
 @_topic_command("get-subscription-properties")

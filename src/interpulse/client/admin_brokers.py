@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from interpulse.client.http import HttpSession
 from interpulse.client.http_lookup import lookup_over_http
-from interpulse.client.shapes import names, record, word
+from interpulse.client.shapes import each, ignored, names, record, word
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 
@@ -29,6 +29,23 @@ class BrokersAdmin:
         """The active brokers, of ``cluster`` or of the cluster that is asked."""
         path = "/admin/v2/brokers" if cluster is None else f"/admin/v2/brokers/{quote(cluster, safe='')}"
         return await self._http.get(path, kind="cluster", read=names)
+
+    async def version(self) -> str:
+        """The line of Pulsar that is served, with our own version behind it where the broker is ours."""
+        return await self._http.get("/admin/v2/brokers/version", kind="broker", read=word)
+
+    async def leader(self) -> dict[str, Any]:
+        """``brokerId`` and ``serviceUrl`` of the broker that balances load."""
+        return await self._http.get("/admin/v2/brokers/leaderBroker", kind="broker", read=record)
+
+    async def owned_namespaces(self, cluster: str, broker: str) -> dict[str, dict[str, Any]]:
+        """The bundles ``tenant/namespace/0x..._0x...`` that a broker, given as ``host:port``, serves, each with why."""
+        path = f"/admin/v2/brokers/{quote(cluster, safe='')}/{quote(broker, safe='')}/ownedNamespaces"
+        return await self._http.get(path, kind="broker", read=each(record))
+
+    async def check_backlog_quotas(self) -> None:
+        """Compare backlogs with their quotas now, instead of waiting for the next round."""
+        await self._http.get("/admin/v2/brokers/backlog-quota-check", kind="broker", read=ignored)
 
     async def health(self) -> str:
         """``ok``, or an error saying what is wrong."""

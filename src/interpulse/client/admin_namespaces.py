@@ -123,6 +123,31 @@ class NamespacesAdmin:
         """As :meth:`policies`, with every field as the broker sent it."""
         return await self._http.get(_path(namespace), kind="namespace", read=record)
 
+    # Properties
+
+    async def properties(self, namespace: NamespaceName | str) -> dict[str, str]:
+        """What operators noted; it means nothing to the broker."""
+        return await self._get(namespace, "properties", record)
+
+    async def update_properties(self, namespace: NamespaceName | str, properties: Mapping[str, str]) -> None:
+        """Set these; others stay as they are."""
+        await self._http.put(_path(namespace, "properties"), dict(properties), kind="namespace")
+
+    async def clear_properties(self, namespace: NamespaceName | str) -> None:
+        await self._delete(namespace, "properties")
+
+    async def property(self, namespace: NamespaceName | str, key: str) -> str | None:
+        """The value of one; None if there is none, or an empty one."""
+        _, value = await self._http.fetch(_property_path(namespace, key), kind="namespace")
+        return value.decode() or None
+
+    async def set_property(self, namespace: NamespaceName | str, key: str, value: str) -> None:
+        await self._http.put(f"{_property_path(namespace, key)}/{part_of_path('value', value)}", kind="namespace")
+
+    async def remove_property(self, namespace: NamespaceName | str, key: str) -> None:
+        """Nothing happens if the namespace has no such property."""
+        await self._http.delete(_property_path(namespace, key), kind="namespace")
+
     # Replication
 
     async def replication_clusters(self, namespace: NamespaceName | str) -> Names:
@@ -365,6 +390,10 @@ class NamespacesAdmin:
 
 def _dispatch_rates(body: Mapping[str, Any]) -> tuple[DispatchRate, dict[str, DispatchRate]]:
     return made_by(DispatchRate.from_json)(body["default"]), each(made_by(DispatchRate.from_json))(body["topics"])
+
+
+def _property_path(namespace: NamespaceName | str, key: str) -> str:
+    return _path(namespace, f"property/{part_of_path('property', key)}")
 
 
 def _scoped(namespace: NamespaceName | str, bundle: str | None, action: str, subscription: str | None) -> str:

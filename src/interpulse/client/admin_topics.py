@@ -360,6 +360,23 @@ class TopicsAdmin:
         """As :meth:`expire` for every subscription."""
         await self._http.post(topic_path(topic, f"all_subscription/expireMessages/{older_than_seconds}"), kind="topic")
 
+    async def backlog_size(self, topic: TopicName | str, position: MessageId) -> int:
+        """About how many bytes lie behind a message of one topic or partition; before the first one, all of them."""
+        path, body = topic_path(topic, "backlogSize"), reset_position(position)
+        return await self._http.request("PUT", path, kind="topic", read=number, body=body)
+
+    async def analyze_backlog(
+        self, topic: TopicName | str, subscription: str, start: MessageId | None = None
+    ) -> dict[str, Any]:
+        """Let the broker read what a subscription of one topic or partition waits for, from ``start`` on, and count it.
+
+        ``entries`` and ``messages`` are exact unless ``aborted``: then there was more than the broker reads at once, up
+        to ``lastMessageId``.
+        """
+        body = None if start is None else begin_position(start)
+        path = subscription_path(topic, subscription, "analyzeBacklog")
+        return await self._http.request("POST", path, kind="subscription", read=record, body=body)
+
     async def subscription_properties(self, topic: TopicName | str, subscription: str) -> dict[str, str]:
         path = subscription_path(topic, subscription, "properties")
         return await self._http.get(path, kind="subscription", read=each(word))

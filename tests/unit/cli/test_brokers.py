@@ -28,3 +28,17 @@ def test_dynamic_configuration_when_changed_then_asks_for_it(web: StubWeb, run_a
         ("POST", f"{ROOT}/configuration/a/false"),
         ("DELETE", f"{ROOT}/configuration/a"),
     ]
+
+
+def test_broker_when_asked_about_itself_then_answers_are_printed_as_pulsar_admin_does(
+    web: StubWeb, run_admin: RunAdmin
+) -> None:
+    status = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
+    web.answer_raw("GET", f"{ROOT}/version", b"5.0.0")
+    web.answer("GET", f"{ROOT}/leaderBroker", {"brokerId": "b:1"})
+    web.answer("GET", f"{ROOT}/east/b%3A1/ownedNamespaces", {"t/ns/0x0_0xf": status})
+    assert run_admin("brokers", "version").stdout == "5.0.0\n"
+    assert run_admin("brokers", "leader-broker").stdout == '{\n  "brokerId" : "b:1"\n}\n'
+    listed = run_admin("brokers", "namespaces", "east", "--url", "b:1").stdout
+    assert listed == "t/ns/0x0_0xf    [broker_assignment=shared is_controlled=false is_active=true]\n"
+    assert run_admin("brokers", "backlog-quota-check").stdout == "ok\n"

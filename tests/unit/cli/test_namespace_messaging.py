@@ -50,6 +50,7 @@ SETTING = [
         dispatch(5, -1, False, 3),
     ),
     ("set-replicator-dispatch-rate t/ns -md 5 -bd 7 -dt 2", "POST", "replicatorDispatchRate", dispatch(5, 7, False, 2)),
+    ("set-subscription-expiration-time t/ns -t 5", "POST", "subscriptionExpirationTime", 5),
     ("set-subscribe-rate t/ns -sr 2 -st 10", "POST", "subscribeRate", subscribe(2, 10)),
     ("set-subscribe-rate t/ns --subscribe-rate 2", "POST", "subscribeRate", subscribe(2, 30)),
     ("set-max-producers-per-topic t/ns -p 5", "POST", "maxProducersPerTopic", 5),

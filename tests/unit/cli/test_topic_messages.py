@@ -123,3 +123,11 @@ def test_question_when_arguments_do_not_fit_then_nothing_is_asked(
 ) -> None:
     result = run_admin("topics", *arguments.split())
     assert (result.exit_code, web.asked) == (2, [])
+
+
+def test_backlog_size_when_asked_for_then_is_a_number(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("PUT", f"{ROOT}/backlogSize", 375)
+    assert run_admin("topics", "get-backlog-size", "t/ns/a", "-m", "3:4").stdout == "375\n"
+    assert web.last.body == {"ledgerId": 3, "entryId": 4, "partitionIndex": -1, "batchIndex": -1}
+    assert run_admin("topics", "get-backlog-size", "t/ns/a").exit_code == 0
+    assert (web.last.body["ledgerId"], web.last.body["entryId"]) == (-1, -1)

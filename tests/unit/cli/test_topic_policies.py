@@ -178,6 +178,13 @@ def test_change_when_typed_under_either_name_then_is_asked_for(
         ("topicPolicies remove-replication-clusters t/ns/a", "DELETE", "replication", None),
         ("topicPolicies set-max-subscriptions-per-topic t/ns/a -s 5", "POST", "maxSubscriptionsPerTopic", 5),
         ("topicPolicies delete t/ns/a", "DELETE", "policies", None),
+        ("topicPolicies set-subscription-expiration-time t/ns/a -t 5", "POST", "subscriptionExpirationTime", 5),
+        (
+            "topicPolicies set-replicator-dispatch-rate t/ns/a -md 5 -g",
+            "POST",
+            "replicatorDispatchRate?isGlobal=true",
+            DISPATCH,
+        ),
         ("topicPolicies set-max-producers t/ns/a -p 5 -g", "POST", "maxProducers?isGlobal=true", 5),
         ("topicPolicies set-message-ttl t/ns/a -t 5 --global", "POST", "messageTTL?isGlobal=true&messageTTL=5", None),
         ("topicPolicies remove-max-producers t/ns/a -g", "DELETE", "maxProducers?isGlobal=true", None),

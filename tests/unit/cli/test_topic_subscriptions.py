@@ -93,3 +93,12 @@ def test_subscription_properties_when_asked_for_then_are_one_line_of_json(web: S
 def test_subscriptions_when_listed_then_come_one_per_line(web: StubWeb, run_admin: RunAdmin) -> None:
     web.answer("GET", "/admin/v2/persistent/t/ns/a/subscriptions", ["s", "t u"])
     assert run_admin("topics", "subscriptions", "t/ns/a").stdout == "s\nt u\n"
+
+
+def test_backlog_when_analyzed_then_counts_are_printed(web: StubWeb, run_admin: RunAdmin) -> None:
+    web.answer("POST", f"{ROOT}/analyzeBacklog", {"entries": 4, "aborted": False})
+    printed = run_admin("topics", "analyze-backlog", "t/ns/a", "-s", "s").stdout
+    assert printed == '{\n  "entries" : 4,\n  "aborted" : false\n}\n'
+    assert web.last.body is None
+    assert run_admin("topics", "analyze-backlog", "t/ns/a", "-s", "s", "-p", "3:4").exit_code == 0
+    assert web.last.body == GIVEN

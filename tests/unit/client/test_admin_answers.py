@@ -82,7 +82,10 @@ VALUES: dict[tuple[str, str], Any] = {
     ("namespaces", "value"): 1,
     ("topic_policies", "value"): 1,
 }
-POLICIES = {("namespaces", "set_auto_topic_creation"): AutoTopicCreation(allowed=True)}
+OF_ONE_CALL: dict[tuple[str, str, str], Any] = {
+    ("namespaces", "set_auto_topic_creation", "policy"): AutoTopicCreation(allowed=True),
+    ("namespaces", "set_property", "value"): "x",
+}
 
 
 def _calls() -> Iterator[tuple[str, str]]:
@@ -94,8 +97,8 @@ def _calls() -> Iterator[tuple[str, str]]:
 
 
 def _argument(family: str, name: str, parameter: str) -> Any:
-    if parameter == "policy" and (family, name) in POLICIES:
-        return POLICIES[family, name]
+    if (family, name, parameter) in OF_ONE_CALL:
+        return OF_ONE_CALL[family, name, parameter]
     return VALUES.get((family, parameter), ARGUMENTS.get(parameter, "x"))
 
 

@@ -35,3 +35,15 @@ async def test_dynamic_configuration_when_changed_then_key_and_value_are_encoded
 async def test_bundle_range_when_asked_then_is_text(web: StubWeb, admin: AdminClient) -> None:
     web.answer_raw("GET", "/lookup/v2/topic/persistent/public/default/x/bundle", b"0x00_0xff")
     assert await admin.lookup.bundle_range("x") == "0x00_0xff"
+
+
+async def test_broker_when_asked_about_itself_then_answers_are_read(web: StubWeb, admin: AdminClient) -> None:
+    status = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
+    web.answer_raw("GET", f"{ROOT}/version", b"5.0.0", content_type="application/json")
+    web.answer("GET", f"{ROOT}/leaderBroker", {"brokerId": "b:1", "serviceUrl": "http://b:1"})
+    web.answer("GET", f"{ROOT}/a%2Fb/b%3A1/ownedNamespaces", {"t/ns/0x0_0xf": status})
+    assert await admin.brokers.version() == "5.0.0"
+    assert (await admin.brokers.leader())["brokerId"] == "b:1"
+    assert await admin.brokers.owned_namespaces("a/b", "b:1") == {"t/ns/0x0_0xf": status}
+    await admin.brokers.check_backlog_quotas()
+    assert web.last.target == f"{ROOT}/backlog-quota-check"

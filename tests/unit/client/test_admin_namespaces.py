@@ -28,6 +28,10 @@ Call = Callable[[AdminClient], Awaitable[Any]]
         ),
         (lambda a: a.namespaces.delete(NAMESPACE, force=True), "DELETE", f"{ROOT}?force=true", None),
         (lambda a: a.namespaces.unload(NAMESPACE), "PUT", f"{ROOT}/unload", None),
+        (lambda a: a.namespaces.update_properties("t/ns", {"a": "b"}), "PUT", f"{ROOT}/properties", {"a": "b"}),
+        (lambda a: a.namespaces.clear_properties("t/ns"), "DELETE", f"{ROOT}/properties", None),
+        (lambda a: a.namespaces.set_property("t/ns", "a b", "c/d"), "PUT", f"{ROOT}/property/a%20b/c%2Fd", None),
+        (lambda a: a.namespaces.remove_property("t/ns", "a"), "DELETE", f"{ROOT}/property/a", None),
         (
             lambda a: a.namespaces.unload(NAMESPACE, bundle="0x00_0xff", destination_broker="b:1"),
             "PUT",
@@ -166,11 +170,12 @@ async def test_auto_topic_creation_when_applied_is_wanted_then_asks_for_it(web: 
 
 
 async def test_policies_when_read_then_unknown_fields_are_kept(web: StubWeb, admin: AdminClient) -> None:
-    body = {"replication_clusters": ["x"], "deleted": False, "properties": {}}
+    body = {"replication_clusters": ["x"], "deleted": False, "properties": {"a": "b"}, "persistence": {}}
     web.answer("GET", ROOT, body)
     assert await admin.namespaces.policies_json(NAMESPACE) == body
     policies = await admin.namespaces.policies(NAMESPACE)
-    assert (policies.replication_clusters, policies.other) == (("x",), {"properties": {}})
+    assert (policies.replication_clusters, policies.properties) == (("x",), {"a": "b"})
+    assert policies.other == {"persistence": {}}
 
 
 async def test_lists_when_asked_then_come_as_complete_names(web: StubWeb, admin: AdminClient) -> None:

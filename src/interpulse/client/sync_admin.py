@@ -64,6 +64,22 @@ class BrokersAdmin:
         """The active brokers, of ``cluster`` or of the cluster that is asked."""
         return self._portal.call(lambda: self._area.list(cluster))
 
+    def version(self) -> str:
+        """The line of Pulsar that is served, with our own version behind it where the broker is ours."""
+        return self._portal.call(lambda: self._area.version())
+
+    def leader(self) -> dict[str, Any]:
+        """``brokerId`` and ``serviceUrl`` of the broker that balances load."""
+        return self._portal.call(lambda: self._area.leader())
+
+    def owned_namespaces(self, cluster: str, broker: str) -> dict[str, dict[str, Any]]:
+        """The bundles ``tenant/namespace/0x..._0x...`` that a broker, given as ``host:port``, serves, each with why."""
+        return self._portal.call(lambda: self._area.owned_namespaces(cluster, broker))
+
+    def check_backlog_quotas(self) -> None:
+        """Compare backlogs with their quotas now, instead of waiting for the next round."""
+        return self._portal.call(lambda: self._area.check_backlog_quotas())
+
     def health(self) -> str:
         """``ok``, or an error saying what is wrong."""
         return self._portal.call(lambda: self._area.health())
@@ -267,6 +283,28 @@ class NamespacesAdmin:
     def policies_json(self, namespace: NamespaceName | str) -> dict[str, Any]:
         """As :meth:`policies`, with every field as the broker sent it."""
         return self._portal.call(lambda: self._area.policies_json(namespace))
+
+    def properties(self, namespace: NamespaceName | str) -> dict[str, str]:
+        """What operators noted; it means nothing to the broker."""
+        return self._portal.call(lambda: self._area.properties(namespace))
+
+    def update_properties(self, namespace: NamespaceName | str, properties: Mapping[str, str]) -> None:
+        """Set these; others stay as they are."""
+        return self._portal.call(lambda: self._area.update_properties(namespace, properties))
+
+    def clear_properties(self, namespace: NamespaceName | str) -> None:
+        return self._portal.call(lambda: self._area.clear_properties(namespace))
+
+    def property(self, namespace: NamespaceName | str, key: str) -> str | None:
+        """The value of one; None if there is none, or an empty one."""
+        return self._portal.call(lambda: self._area.property(namespace, key))
+
+    def set_property(self, namespace: NamespaceName | str, key: str, value: str) -> None:
+        return self._portal.call(lambda: self._area.set_property(namespace, key, value))
+
+    def remove_property(self, namespace: NamespaceName | str, key: str) -> None:
+        """Nothing happens if the namespace has no such property."""
+        return self._portal.call(lambda: self._area.remove_property(namespace, key))
 
     def replication_clusters(self, namespace: NamespaceName | str) -> Names:
         return self._portal.call(lambda: self._area.replication_clusters(namespace))
@@ -866,6 +904,20 @@ class TopicsAdmin:
     def expire_all(self, topic: TopicName | str, older_than_seconds: int) -> None:
         """As :meth:`expire` for every subscription."""
         return self._portal.call(lambda: self._area.expire_all(topic, older_than_seconds))
+
+    def backlog_size(self, topic: TopicName | str, position: MessageId) -> int:
+        """About how many bytes lie behind a message of one topic or partition; before the first one, all of them."""
+        return self._portal.call(lambda: self._area.backlog_size(topic, position))
+
+    def analyze_backlog(
+        self, topic: TopicName | str, subscription: str, start: MessageId | None = None
+    ) -> dict[str, Any]:
+        """Let the broker read what a subscription of one topic or partition waits for, from ``start`` on, and count it.
+
+        ``entries`` and ``messages`` are exact unless ``aborted``: then there was more than the broker reads at once, up
+        to ``lastMessageId``.
+        """
+        return self._portal.call(lambda: self._area.analyze_backlog(topic, subscription, start))
 
     def subscription_properties(self, topic: TopicName | str, subscription: str) -> dict[str, str]:
         return self._portal.call(lambda: self._area.subscription_properties(topic, subscription))

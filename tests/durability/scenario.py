@@ -14,7 +14,7 @@ from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import LATEST, Position
 from interpulse.storage.api import DataDirectoryUnusable
 from interpulse.storage.log.files import Files
-from interpulse.storage.log.journal import open_log_store
+from interpulse.storage.log.journal import SegmentJournal, open_log_store
 from interpulse.storage.memory import MemoryMetadataStore
 from interpulse.storage.topic_log import TopicLog
 from interpulse.storage.topic_log_store import TopicLogStore
@@ -86,6 +86,12 @@ class Life:
         for known, payload in zip(truth.positions, truth.appended, strict=True):
             if known.ledger == listener.last.ledger and known <= listener.last:
                 truth.acknowledged.add(payload)
+
+    async def index_written(self) -> None:
+        """Wait until the writer's thread has nothing left to do: the index follows the receipt."""
+        store = await self.open_store()
+        assert isinstance(store.journal, SegmentJournal)
+        await store.journal.unlink([])
 
     async def roll(self, name: str) -> None:
         log, listener = await self.log(name)

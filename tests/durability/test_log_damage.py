@@ -45,6 +45,7 @@ class Killed:
             truth.appended.append(tail)
             await listener.durable(truth.positions[-1])
             self.ends.append(len(self.disk.content(SEGMENT)))
+        await self.life.index_written()
         self.files = copy.deepcopy(self.disk.names_now)
         self.metadata = copy.deepcopy(self.life.metadata)
         self.rows = parse_index(bytes(self.files[INDEX].written), 1).rows

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from interpulse.model.errors import PersistenceError
 from interpulse.storage.api import StorageFull
-from interpulse.storage.log.journal import SegmentJournal
 from tests.durability.scenario import Life
 from tests.durability.simulated_disk import SimulatedDisk
 from tests.unit.storage.listeners import read_all
@@ -80,20 +79,13 @@ async def test_any_life_when_it_ends_in_power_loss_then_acknowledged_entries_sur
     await life.close()
 
 
-async def index_written(life: Life) -> None:
-    """Wait until the writer's thread has nothing left to do."""
-    store = await life.open_store()
-    assert isinstance(store.journal, SegmentJournal)
-    await store.journal.unlink([])
-
-
 async def test_publish_when_sync_failed_then_fenced_and_next_segment_is_used() -> None:
     disk = SimulatedDisk()
     life = Life(disk)
     await life.publish("a", 1)
     await life.publish("b", 1)
     log, listener = await life.log("a")
-    await index_written(life)
+    await life.index_written()
     disk.fail_at = len(disk.steps) + 1  # the write goes well, its sync does not
     log.append(b"lost")
     with pytest.raises(PersistenceError):

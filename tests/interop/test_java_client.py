@@ -57,3 +57,18 @@ def test_java_client_when_it_consumes_then_subscriptions_keep_to_their_rules(
     assert {name: said.get(name) for name in expected} == expected
     assert said["transactions"].startswith("refused at once: ")
     assert "The broker doesn't enable the transaction coordinator" in said["transactions"]
+
+
+@pytest.mark.parametrize("broker", ["ours", "real"])
+def test_java_client_when_it_gives_messages_up_then_they_arrive_as_letters(
+    broker: str, request: pytest.FixtureRequest, java_check: Callable[..., str]
+) -> None:
+    address = request.getfixturevalue("pulsar_broker" if broker == "ours" else "real_pulsar")
+    lines = java_check("Letters.java", address.service_url, address.web_url).splitlines()
+    assert dict(line.split(": ", 1) for line in lines) == {
+        "default name": "bad after 3 kept on 0",
+        "own name": "bad after 3 kept on 0",
+        "partitioned": "bad after 3 kept on 0",
+        "text": "bad after 3 kept on 0",
+        "retry": "[againx0, againx1, againx2] then again",
+    }

@@ -15,6 +15,7 @@ func init() {
 	register("reader_seek", readerSeek)
 	register("reader_of_partitions", readerOfPartitions)
 	register("table_view", tableView)
+	register("table_view_of_bytes", tableViewOfBytes)
 }
 
 func reader(r *room) {
@@ -111,4 +112,20 @@ func tableView(r *room) {
 	send(producer, pulsar.ProducerMessage{Key: "k3", Value: "new"})
 	eventually("the new key", func() bool { return view.ContainsKey("k3") })
 	equal("new value", *view.Get("k3").(*string), "new")
+}
+
+func tableViewOfBytes(r *room) {
+	topic := r.topic("t")
+	schema := pulsar.NewBytesSchema(nil)
+	producer := r.producer(pulsar.ProducerOptions{Topic: topic, Schema: schema})
+	for i := range 10 {
+		send(producer, pulsar.ProducerMessage{Key: fmt.Sprint("k", i%3), Value: fmt.Append(nil, i)})
+	}
+	view, err := r.client.CreateTableView(pulsar.TableViewOptions{
+		Topic: topic, Schema: schema, SchemaValueType: reflect.TypeOf([]byte(nil)),
+	})
+	check(err)
+	defer view.Close()
+	equal("size", view.Size(), 3)
+	equal("value", string(view.Get("k0").([]byte)), "9")
 }

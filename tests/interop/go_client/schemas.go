@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -26,6 +27,7 @@ func init() {
 	register("schema_avro", func(r *room) { typed(r, pulsar.NewAvroSchema(flight, nil)) })
 	register("schema_json", func(r *room) { typed(r, pulsar.NewJSONSchema(flight, nil)) })
 	register("schema_primitives", primitives)
+	register("schema_bytes", bytesSchema)
 	register("schema_versions", schemaVersions)
 	register("schema_incompatible", schemaIncompatible)
 }
@@ -64,6 +66,25 @@ func primitives(r *room) {
 	equal("value", value, -7)
 	_, err := r.client.CreateProducer(pulsar.ProducerOptions{Topic: topic, Schema: pulsar.NewStringSchema(nil)})
 	require(err != nil && strings.Contains(err.Error(), "IncompatibleSchema"), "another type: %v", err)
+}
+
+// bytesSchema writes with a schema that stands for none, batched and not, also to those who read without one.
+func bytesSchema(r *room) {
+	schema := pulsar.NewBytesSchema(nil)
+	for _, batched := range []bool{true, false} {
+		topic := r.topic(fmt.Sprint(batched))
+		typed := r.consumer(pulsar.ConsumerOptions{Topic: topic, SubscriptionName: "typed", Schema: schema})
+		plain := r.consumer(pulsar.ConsumerOptions{Topic: topic, SubscriptionName: "plain"})
+		producer := r.producer(pulsar.ProducerOptions{Topic: topic, Schema: schema, DisableBatching: !batched})
+		send(producer, pulsar.ProducerMessage{Value: []byte("of the producer")})
+		var value []byte
+		check(receive(typed).GetSchemaValue(&value))
+		equal("value", string(value), "of the producer")
+		equal("payload", receiveText(plain), "of the producer")
+		producer = r.producer(pulsar.ProducerOptions{Topic: topic, DisableBatching: !batched})
+		send(producer, pulsar.ProducerMessage{Value: []byte("of the message"), Schema: schema})
+		equal("payload", receiveText(plain), "of the message")
+	}
 }
 
 func schemaVersions(r *room) {

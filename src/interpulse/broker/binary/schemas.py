@@ -27,6 +27,10 @@ def requested_schema(wire: pb.Schema) -> SchemaInfo | None:
 
 async def on_get_schema(connection: ClientConnection, request: pb.CommandGetSchema) -> None:
     topic = TopicName.parse(request.topic)
+    if request.HasField("schema_version") and not request.schema_version:
+        # Go asks for what it was told of its bytes (see on_get_or_create_schema) and wrote into its messages.
+        connection.output.send(commands.get_schema_response(request.request_id, SchemaInfo(SchemaType.NONE), b""))
+        return
     version = _version(request.schema_version) if request.HasField("schema_version") else None
     schema, found = await connection.rooms.schemas.get(topic, version)
     connection.output.send(commands.get_schema_response(request.request_id, schema, version_to_bytes(found)))
@@ -38,11 +42,11 @@ async def on_get_or_create_schema(connection: ClientConnection, request: pb.Comm
     if (await rooms.lifecycle.existence(topic)).kind is TopicKind.ABSENT:
         raise TopicNotFound(f"Topic not found: {topic}")
     schema = requested_schema(request.schema)
-    if schema is None:
-        raise IncompatibleSchema("A schema of type None cannot be registered")
-    by = _requester(connection, topic, request.producerName)
-    version = await rooms.schemas.register(topic, schema, by=by)
-    connection.output.send(commands.get_or_create_schema_response(request.request_id, version_to_bytes(version)))
+    version = b""  # Java's dead letters and Go's bytes ask with "no schema": an error would stop their messages
+    if schema is not None:
+        by = _requester(connection, topic, request.producerName)
+        version = version_to_bytes(await rooms.schemas.register(topic, schema, by=by))
+    connection.output.send(commands.get_or_create_schema_response(request.request_id, version))
 
 
 def _requester(connection: ClientConnection, topic: TopicName, producer_name: str) -> Requester:
@@ -57,8 +61,6 @@ def _own_producers(connection: ClientConnection, topic: TopicName) -> list[str]:
 
 
 def _version(raw: bytes) -> int:
-    if not raw:
-        raise IncompatibleSchema("Empty schema version")
     try:
         return version_from_bytes(raw)
     except ValueError as error:

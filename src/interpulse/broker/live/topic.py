@@ -85,6 +85,7 @@ class Topic:
         self._state = TopicStateStore(host.metadata, name)
         self._pending: deque[PendingPublish] = deque()
         self._refusal: PulsarError | None = None
+        self._terminating = 0  # calls under way
         self._last_marker = EARLIEST
         self.compaction = Compaction(self, host.compaction_permits)
         self.subscription_set = SubscriptionSet(self, self._state, host.replicator_prefix, self.check_open)
@@ -198,10 +199,12 @@ class Topic:
         self.check_open()
         if self.log.terminated:
             raise TopicTerminated(f"Topic {self.name} was already terminated")
+        if self._terminating:
+            raise ServiceNotReady(f"Topic {self.name} is being terminated")
         check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
         await self.backlog_keeper.check_producer()
         producer = await self.producers.add(self, request, sink)
-        if self._refusal is not None:
+        if self._refusal is not None or self._terminating or self.log.terminated:
             producer.close()
             raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
         return producer
@@ -398,9 +401,20 @@ class Topic:
     # --- ending
 
     async def terminate(self) -> Position:
-        """Take no more entries, for ever; the last position."""
+        """Take no more entries, for ever; the last position.
+
+        Producers are sent away, and meet the end of the topic when they come back: what they send meanwhile stays
+        without an answer. Go's client gives up, and says why, on the refused PRODUCER alone (wire protocol, 5.2).
+        """
         self.check_open()
-        last = await self.log.terminate()
+        self._terminating += 1
+        self.producers.leave()
+        try:
+            last = await self.log.terminate()
+        finally:
+            self._terminating -= 1
+            if not self._terminating:
+                self.producers.close_by_broker()
         for subscription in self.subscriptions.values():
             subscription.pump()
         return last

@@ -27,7 +27,6 @@ async def test_get_when_found_then_schema_and_version(client: Any) -> None:
     ("version", "code"),
     [
         (version_to_bytes(9), ServerError.TopicNotFound),
-        (b"", ServerError.IncompatibleSchema),
         (b"1", ServerError.IncompatibleSchema),
     ],
 )
@@ -36,6 +35,12 @@ async def test_get_when_version_does_not_do_then_typed_error(client: Any, versio
     assert (answer.request_id, answer.error_code) == (3, code)
     assert answer.error_message
     assert not answer.HasField("schema")
+
+
+async def test_get_when_version_is_empty_then_no_schema(client: Any) -> None:
+    answer = await client.ask(commands.get_schema(3, TOPIC, b""))
+    assert (answer.request_id, answer.schema.type, answer.schema.schema_data) == (3, SchemaType.NONE, b"")
+    assert (answer.HasField("error_code"), answer.schema_version) == (False, b"")
 
 
 async def test_create_when_topic_exists_then_version(client: Any) -> None:
@@ -49,9 +54,10 @@ async def test_create_when_topic_is_absent_then_typed_topic_not_found(client: An
     assert (answer.request_id, answer.error_code) == (3, ServerError.TopicNotFound)
 
 
-async def test_create_when_type_is_none_then_refused(client: Any) -> None:
+async def test_create_when_type_is_none_then_an_empty_version_and_nothing_is_registered(client: Any) -> None:
     answer = await client.ask(commands.get_or_create_schema(3, TOPIC, SchemaInfo(SchemaType.NONE)))
-    assert answer.error_code == ServerError.IncompatibleSchema
+    assert (answer.HasField("error_code"), answer.HasField("schema_version"), answer.schema_version) == (False, True, b"")
+    assert client.rooms.registered == []
 
 
 async def test_create_when_producer_name_is_a_replicators_then_asked_as_one(client: Any) -> None:

@@ -11,7 +11,7 @@ from interpulse.broker.live import backlog_operations, upkeep
 from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.settings import TopicSettings
-from interpulse.model.errors import NotFound, PersistenceError, ServiceNotReady, TopicTerminated
+from interpulse.model.errors import MetadataError, NotFound, PersistenceError, ServiceNotReady, TopicTerminated
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.policies import RetentionPolicies
 
@@ -88,20 +88,62 @@ async def test_terminated_topic_that_is_read_from_the_log_then_its_end_is_told_b
     assert (sink.numbers(), sink.ended) == ([1, 2], 1)
 
 
-async def test_terminate_then_no_more_entries_and_consumers_know_the_end(bench: Any, make_entry: Any) -> None:
+async def test_terminate_then_no_more_entries_and_consumers_know_the_end(bench: Any) -> None:
     topic = await bench.topic()
     producer, sink = await bench.producer(topic)
     _, reader = await bench.consumer(topic, permits=1)
     await bench.publish(topic, 1, 2)
     assert await topic.terminate() == Position(1, 1)
-    producer.publish(3, -1, 1, make_entry(3))
-    assert [type(error) for _, error in sink.failures] == [TopicTerminated]
+    assert (sink.closed, producer.closed, sink.failures) == ([1], True, [])
     assert (reader.numbers(), reader.ended) == ([1], 0)
     topic.subscription("s").consumers[0].flow(5)
     topic.subscription("s").consumers[0].flow(5)
     assert (reader.numbers(), reader.ended) == ([2], 1)
     with pytest.raises(TopicTerminated):
         await bench.producer(topic, "q")
+
+
+async def test_terminate_while_entries_are_on_their_way_then_those_have_receipts_and_no_later_one_has_an_answer(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+    gate, terminate = asyncio.Event(), topic.log.terminate
+
+    async def terminate_late() -> Position:
+        await gate.wait()
+        end: Position = await terminate()
+        return end
+
+    monkeypatch.setattr(topic.log, "terminate", terminate_late)
+    producer.publish(1, -1, 1, bench.entry(1))
+    ending = asyncio.ensure_future(topic.terminate())
+    await asyncio.sleep(0)
+    producer.publish(2, -1, 1, bench.entry(2))
+    with pytest.raises(ServiceNotReady):
+        await bench.producer(topic, "q")
+    gate.set()
+    assert await ending == Position(1, 0)
+    assert ([sequence for sequence, *_ in sink.received], sink.failures, sink.closed) == ([1], [], [1])
+    with pytest.raises(TopicTerminated):
+        await bench.producer(topic, "q")
+
+
+async def test_terminate_when_it_cannot_be_stored_then_producers_come_back(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+
+    async def fail() -> Position:
+        raise MetadataError("no room")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(topic.log, "terminate", fail)
+        with pytest.raises(MetadataError):
+            await topic.terminate()
+    assert (sink.closed, producer.closed) == ([1], True)
+    await bench.publish(topic, 1)
 
 
 class TestTrimming:

@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
+import pulsar
+import pytest
+
 from interpulse.model.errors import ServerError
+from interpulse.storage.api import MetadataFull, Put
+from interpulse.storage.sqlite import SqliteMetadataStore
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
+from tests.durability.small_disk import SmallDisk, small_disk
 from tests.integration.raw import RawClient, entry
 from tests.integration.standalone_process import StandaloneProcess
 
 TOPIC = "persistent://public/default/full"
 PAYLOAD = b"x" * 10_000
 FILE_BYTES_MAX = 2 * 1024 * 1024
+
+
+PATIENCE_SECONDS = 60
+AT_ONCE_SECONDS = 15
+"""Half of what clients wait for a receipt by default."""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "data", megabytes=24) as disk:
+        yield disk
+
+
+def answer(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code, refusal.read().decode()
+
+
+def metric(web_url: str, name: str) -> int:
+    lines = answer(f"{web_url}/metrics")[1].splitlines()
+    (line,) = (line for line in lines if line.startswith(name + "{"))
+    return int(line.rpartition(" ")[2])
 
 
 def publish_until_refused(client: RawClient) -> tuple[int, int]:
@@ -44,3 +80,85 @@ def test_broker_when_its_disk_is_full_then_persistence_error_and_acknowledged_en
         for number in range(acknowledged):
             frame = client.receive()
             assert bytes(frame.payload or b"") == entry(PAYLOAD, sequence_id=number)
+
+
+def test_broker_when_its_file_system_is_full_then_says_so_and_goes_on_by_itself_when_there_is_room(
+    disk: SmallDisk,
+) -> None:
+    acknowledged: list[bytes] = []
+
+    def send(producer: pulsar.Producer) -> None:
+        payload = b"%d " % len(acknowledged) + PAYLOAD
+        producer.send(payload)
+        acknowledged.append(payload)
+
+    with StandaloneProcess(disk.directory) as broker:
+        client = pulsar.Client(broker.service_url)
+        client.subscribe(TOPIC, "s")
+        producer = client.create_producer(TOPIC, batching_enabled=False)
+        for _ in range(20):
+            send(producer)
+        assert metric(broker.web_url, "interpulse_data_directory_full") == 0
+        assert metric(broker.web_url, "interpulse_data_directory_free_bytes") > 1_000_000
+        disk.fill()
+        begun = time.monotonic()
+        with pytest.raises(pulsar.ProducerBlockedQuotaExceededException):  # noqa: PT012 - some may still find room
+            while True:
+                send(producer)
+        assert time.monotonic() - begun < AT_ONCE_SECONDS
+        with pytest.raises(pulsar.ProducerBlockedQuotaExceededException):
+            client.create_producer(f"{TOPIC}-other")
+        for path in ("readyz", "admin/v2/brokers/health", "admin/v2/brokers/ready"):
+            status, reason = answer(f"{broker.web_url}/{path}")
+            assert (status, "out of room" in reason) == (503, True)
+        assert answer(f"{broker.web_url}/livez") == (200, "ok")
+        assert metric(broker.web_url, "interpulse_data_directory_full") == 1
+        disk.make_room()
+        until = time.monotonic() + PATIENCE_SECONDS
+        while answer(f"{broker.web_url}/readyz")[0] != 200:
+            assert time.monotonic() < until, "there is room, and the broker does not see it"
+            time.sleep(0.05)
+        while True:
+            try:
+                send(producer)
+                break
+            except pulsar.ProducerBlockedQuotaExceededException:
+                assert time.monotonic() < until, "the producer does not come back"
+        send(producer)
+        broker.kill()
+        client.shutdown()
+    with StandaloneProcess(disk.directory) as broker:
+        client = pulsar.Client(broker.service_url)
+        consumer = client.subscribe(TOPIC, "s")
+        received = {consumer.receive(PATIENCE_SECONDS * 1000).data() for _ in acknowledged}
+        assert received >= set(acknowledged)
+        client.close()
+
+
+async def test_metadata_when_its_file_system_is_full_then_typed_error_and_every_commit_that_went_through_stays(
+    disk: SmallDisk,
+) -> None:
+    said: list[str] = []
+    path = disk.directory / "metadata.sqlite"
+    store = await SqliteMetadataStore.open(path, on_full=said.append)
+    stored: dict[str, bytes] = {}
+
+    async def put(number: int) -> None:
+        key, value = f"/key/{number}", b"%d" % number * 2000
+        await store.commit([Put(key, value)])
+        stored[key] = value
+
+    for number in range(20):
+        await put(number)
+    disk.fill()
+    with pytest.raises(MetadataFull, match="full"):  # noqa: PT012 - some may still find room
+        for number in range(20, 100_000):
+            await put(number)
+    assert said
+    assert "full" in said[0]
+    disk.make_room()
+    await put(-1)
+    await store.close()
+    again = await SqliteMetadataStore.open(path)
+    assert {key: value.value for key, value in (await again.get_many(list(stored))).items()} == stored
+    await again.close()

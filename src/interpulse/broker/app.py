@@ -39,6 +39,7 @@ from interpulse.broker.remote_shapes import AdminRemoteShapes
 from interpulse.broker.replication import JobCommand, ReplicationSupervisor, records_without_job
 from interpulse.broker.rest.rooms import RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
+from interpulse.broker.rounds import regularly
 from interpulse.broker.schemas import Schemas, SchemaSettings
 from interpulse.broker.tenants import Tenants
 from interpulse.broker.topic_policies import TopicPolicyRecords
@@ -50,6 +51,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
 from interpulse.storage.api import LogStore, MetadataStore
+from interpulse.storage.disk_room import DiskRoom
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.log.files import DiskFiles, Files
 from interpulse.storage.log.journal import open_log_store
@@ -62,6 +64,7 @@ _logger = logging.getLogger(__name__)
 
 # SIGTERM has to end within 5 s; what is not closed by then is closed by the end of the process.
 _STOP_SECONDS_MAX: Final = 4.5
+_ROOM_CHECK_SECONDS: Final = 1.0  # while the disk is full
 
 
 class CannotServe(Exception):
@@ -176,9 +179,13 @@ class BrokerApp:
     async def _open_storage(self, opened: AsyncExitStack) -> tuple[MetadataStore, TopicLogStore]:
         lock = DirectoryLock.acquire(self.data_dir)
         opened.callback(lock.release)
-        metadata = await SqliteMetadataStore.open(self.data_dir / "metadata.sqlite")
+        self.disk_room = DiskRoom(self.data_dir, self._files)
+        on_full = self.disk_room.ran_out
+        metadata = await SqliteMetadataStore.open(self.data_dir / "metadata.sqlite", on_full=on_full)
         opened.push_async_callback(metadata.close)
-        logs = await open_log_store(self.data_dir / "log", metadata, config=_log_config(self.config), files=self._files)
+        logs = await open_log_store(
+            self.data_dir / "log", metadata, config=_log_config(self.config), files=self._files, on_full=on_full
+        )
         opened.push_async_callback(logs.close)
         cluster = ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
         try:
@@ -237,6 +244,7 @@ class BrokerApp:
 
     async def _start_registry(self, opened: AsyncExitStack, metadata: MetadataStore, binary_door: BinaryServer) -> None:
         await self.registry.start()
+        self.registry.spawn(regularly("room on the disk", lambda: _ROOM_CHECK_SECONDS, self.disk_room.look_again))
         opened.push_async_callback(self.registry.close)
         opened.callback(metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.begin_applying())
@@ -269,6 +277,7 @@ class BrokerApp:
             topic_watches=TopicWatches(metadata, self.lifecycle, self.registry.spawn),
             replicator_prefix=config.replicator_prefix,
             access=self.access,
+            check_room=self.disk_room.check,
         )
         limits = ConnectionLimits(
             keep_alive_seconds=config.keep_alive_interval_seconds,
@@ -293,6 +302,7 @@ class BrokerApp:
             written=lambda: {group.rpartition("/")[0]: entries for group, entries in logs.written().items()},
             journal=logs.journal.statistics,
             access=self.access.authentication.meter if self.access else None,
+            disk_room=self.disk_room,
         )
 
     def _build_rest_rooms(

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from interpulse.broker.access.authentication import AccessMeter
 from interpulse.broker.clock import SystemClock
 from interpulse.broker.refusals import Refusals
+from interpulse.storage.disk_room import DiskRoom
 from interpulse.storage.journals import JournalStatistics
 from interpulse.storage.write_meter import WrittenEntries
 
@@ -103,3 +104,4 @@ class Instruments:
     """What became durable in the last full period, by ``tenant/namespace``."""
     journal: JournalStatistics = field(default_factory=JournalStatistics)
     access: AccessMeter | None = None
+    disk_room: DiskRoom | None = None

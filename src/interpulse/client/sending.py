@@ -26,6 +26,7 @@ from interpulse.model.errors import (
     ProducerBusy,
     ProducerFenced,
     PulsarError,
+    QuotaExceededException,
     TopicTerminated,
 )
 from interpulse.model.ids import Position
@@ -153,7 +154,11 @@ class SendingLane:
             self._epoch += 1
         schema = await self._schema_at(connection)
         frame = partial(self._producer_frame, schema=schema)
-        answer = (await connection.producers.open(self._id, self, frame)).producer_success
+        try:
+            answer = (await connection.producers.open(self._id, self, frame)).producer_success
+        except QuotaExceededException as refusal:
+            self._fail_pending(refusal)  # as official clients do; what is sent from now on has its own chance
+            raise
         self.name = answer.producer_name
         self.last_sequence_id = max(self.last_sequence_id, answer.last_sequence_id)
         self.schema, self.schema_version = schema, answer.schema_version
@@ -313,6 +318,9 @@ class SendingLane:
             self._place.lose()
         if self._timer is not None:
             self._timer.cancel()
+        self._fail_pending(failure)
+        self._room.set()
+
+    def _fail_pending(self, failure: PulsarError) -> None:
         while self._unconfirmed:
             self._settle(failure)
-        self._room.set()

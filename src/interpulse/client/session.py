@@ -19,6 +19,8 @@ from interpulse.model.errors import (
     ConsumerBusy,
     ProducerBusy,
     PulsarError,
+    QuotaExceededError,
+    QuotaExceededException,
     UnknownError,
 )
 from interpulse.model.names import TopicName
@@ -28,6 +30,15 @@ __all__ = ["Session", "tolerated_while_returning"]
 Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
+
+_TOLERATED = (
+    ProducerBusy,
+    ConsumerBusy,
+    CertificateError,
+    QuotaExceededError,
+    QuotaExceededException,
+    UnknownError,
+)
 
 
 class Session:
@@ -127,6 +138,7 @@ class Session:
 def tolerated_while_returning(error: PulsarError) -> bool:
     """Whether a producer or consumer that was open before should keep trying to come back.
 
-    The broker may still hold the name for the connection that was lost, and a certificate may just be being replaced.
+    The broker may still hold the name for the connection that was lost, a certificate may just be being replaced, and
+    quotas and full disks hold until somebody makes room.
     """
-    return error.retriable or isinstance(error, (ProducerBusy, ConsumerBusy, CertificateError, UnknownError))
+    return error.retriable or isinstance(error, _TOLERATED)

@@ -12,6 +12,7 @@
     ├── ServiceNotReady, UnknownListener (500), TooManyRequests
     ├── ConsumerBusy, ConsumerAssignError, ConsumerNotFound
     ├── ProducerBusy, ProducerFenced, QuotaExceededError, QuotaExceededException
+    │   └── NoRoomLeft (503)
     ├── ChecksumError
     ├── UnsupportedVersion
     ├── NotFound
@@ -65,6 +66,7 @@ __all__ = [
     "InvalidTopicName",
     "MetadataError",
     "NamespaceNotFound",
+    "NoRoomLeft",
     "NotAllowed",
     "NotConnected",
     "NotEmpty",
@@ -260,6 +262,15 @@ class QuotaExceededException(PulsarError):
 
     wire_code = ServerError.ProducerBlockedQuotaExceededException
     http_status = 412
+
+
+class NoRoomLeft(QuotaExceededException):
+    """The broker cannot store messages until its disk has room.
+
+    To official clients it is a quota: with this code alone they fail what waits at once, and come back by themselves.
+    """
+
+    http_status = 503
 
 
 class ChecksumError(PulsarError):

@@ -36,6 +36,7 @@ __all__ = [
     "LogNotFound",
     "LogStore",
     "LogTerminated",
+    "MetadataFull",
     "MetadataStore",
     "MetadataUnavailable",
     "Put",
@@ -58,6 +59,10 @@ class CommitConflict(Exception):
 
 class MetadataUnavailable(MetadataError):
     """The metadata store cannot be read or written: disk full, not writable, damaged, or closed."""
+
+
+class MetadataFull(MetadataUnavailable):
+    """The disk has no room left for what was to be committed."""
 
 
 class DataDirectoryUnusable(PersistenceError):

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from interpulse.storage.api import Change, CommitConflict, MetadataUnavailable, Put, Versioned
+from interpulse.storage.api import Change, CommitConflict, MetadataFull, MetadataUnavailable, Put, Versioned
 from interpulse.storage.watches import Watches
 
 __all__ = ["SqliteMetadataStore"]
@@ -37,6 +37,8 @@ _BEHIND_ALL = "\U0010ffff"  # follows every other character, and is one that nob
 _KEY_LENGTH_REMEMBERED = 1_000  # names of 64 KB that nobody has would fill the memory
 _VALUE_BYTES_REMEMBERED = 4096  # a larger value is read each time
 _KEYS_LISTED_AT_ONCE = 50  # a longer list takes long enough to leave the event loop for it
+
+_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -66,8 +68,11 @@ class _Commit:
 class SqliteMetadataStore:
     """The metadata of one data directory, in one SQLite file. Create it with `open`."""
 
-    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, cache_entries_max: int) -> None:
+    def __init__(
+        self, path: Path, loop: asyncio.AbstractEventLoop, cache_entries_max: int, on_full: Callable[[str], None]
+    ) -> None:
         self._path = path
+        self._on_full = on_full
         self._loop = loop
         self._cache_entries_max = cache_entries_max
         self._cache: OrderedDict[str, Versioned | None] = OrderedDict()
@@ -80,10 +85,15 @@ class SqliteMetadataStore:
         self._writer: _Writer
 
     @classmethod
-    async def open(cls, path: Path, *, cache_entries_max: int = 50_000) -> SqliteMetadataStore:
-        """Open or create the file; its directory must exist. Raises `MetadataUnavailable`."""
+    async def open(
+        cls, path: Path, *, cache_entries_max: int = 50_000, on_full: Callable[[str], None] = lambda problem: None
+    ) -> SqliteMetadataStore:
+        """Open or create the file; its directory must exist. Raises `MetadataUnavailable`.
+
+        ``on_full`` is told, in words, when a commit failed for want of room.
+        """
         loop = asyncio.get_running_loop()
-        store = cls(path, loop, cache_entries_max)
+        store = cls(path, loop, cache_entries_max, on_full)
         try:
             await loop.run_in_executor(store._lister, _prepare, path)
             store._reader, store._list_reader = _connect(path), _connect(path)
@@ -177,6 +187,9 @@ class SqliteMetadataStore:
 
     def _finish(self, group: list[_Commit]) -> None:
         """Answer commits whose transaction is over."""
+        full = next((commit.error for commit in group if isinstance(commit.error, MetadataFull)), None)
+        if full is not None:
+            self._on_full(str(full))
         for commit in group:
             for change in commit.changes:
                 self._settle(commit, change)
@@ -353,4 +366,5 @@ def _as_unavailable(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError, OverflowError) as error:
-        raise MetadataUnavailable(f"metadata store {path}: {error}") from error
+        kind = MetadataFull if getattr(error, "sqlite_errorcode", None) in _FULL else MetadataUnavailable
+        raise kind(f"metadata store {path}: {error}") from error

@@ -32,8 +32,7 @@ public class Letters {
     }
 
     /** Refuses one message until the client gives it up: how often it came, and what its letter says. */
-    static <T> String refuse(Schema<T> schema, T value, String topic, DeadLetterPolicy policy, String letters)
-            throws Exception {
+    static <T> String refuse(Schema<T> schema, T value, String topic, DeadLetterPolicy policy) throws Exception {
         String keeper = policy.getInitialSubscriptionName();
         try (Consumer<T> consumer = consumer(schema, topic, policy).subscribe();
                 Producer<T> producer = client.newProducer(schema).topic(topic).create()) {
@@ -44,6 +43,7 @@ public class Letters {
                 came++;
                 consumer.negativeAcknowledge(again);
             }
+            String letters = policy.getDeadLetterTopic() == null ? defaultName(topic) : policy.getDeadLetterTopic();
             if (keeper != null) waitFor(() -> admin.topics().getSubscriptions(letters).contains(keeper));
             try (Consumer<T> undertaker = client.newConsumer(schema).topic(letters)
                     .subscriptionName(keeper == null ? "undertaker" : keeper)
@@ -57,6 +57,18 @@ public class Letters {
                         + admin.topics().getPartitionedTopicMetadata(letters).partitions;
             }
         }
+    }
+
+    /** The topic the client has made for the letters of a topic, or of one of its partitions. */
+    static String defaultName(String topic) throws Exception {
+        List<String> found = new ArrayList<>();
+        waitFor(() -> {
+            for (String each : admin.topics().getList("public/default")) {
+                if (each.matches(topic + "(-partition-[01])?-s-DLQ")) found.add(each);
+            }
+            return !found.isEmpty();
+        });
+        return found.get(0);
     }
 
     static <T> Message<T> received(Consumer<T> consumer) throws PulsarClientException {
@@ -82,15 +94,15 @@ public class Letters {
     static void deadLetters() throws Exception {
         byte[] bad = "bad".getBytes();
         String topic = topic();
-        say("default name", refuse(Schema.BYTES, bad, topic, policy().build(), topic + "-s-DLQ"));
+        say("default name", refuse(Schema.BYTES, bad, topic, policy().build()));
         String own = topic();
         DeadLetterPolicy named = policy().deadLetterTopic(own).initialSubscriptionName("keeper").build();
-        say("own name", refuse(Schema.BYTES, bad, topic(), named, own));
+        say("own name", refuse(Schema.BYTES, bad, topic(), named));
         String partitioned = topic();
         admin.topics().createPartitionedTopic(partitioned, 2);
-        say("partitioned", refuse(Schema.BYTES, bad, partitioned, policy().build(), partitioned + "-s-DLQ"));
+        say("partitioned", refuse(Schema.BYTES, bad, partitioned, policy().build()));
         String texts = topic();
-        say("text", refuse(Schema.STRING, "bad", texts, policy().build(), texts + "-s-DLQ"));
+        say("text", refuse(Schema.STRING, "bad", texts, policy().build()));
     }
 
     static void retryLetters() throws Exception {

@@ -80,6 +80,8 @@ async def on_close_producer(connection: ClientConnection, request: pb.CommandClo
 async def _open(connection: ClientConnection, request: pb.CommandProducer) -> OpenProducer:
     topic = TopicName.parse(request.topic)
     rooms = connection.rooms
+    if topic.is_persistent:
+        rooms.check_room()
     replicator = connection.calls_itself_replicator(request.producer_name)
     requester = Requester.REPLICATOR if replicator else Requester.CLIENT
     live = await rooms.registry.open(topic, by=requester, create=True)

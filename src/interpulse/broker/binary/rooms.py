@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,3 +58,5 @@ class Rooms:
     replicator_prefix: str = "pulsar.repl"
     access: Access | None = None
     """None: everybody is let in and may do everything."""
+    check_room: Callable[[], None] = lambda: None
+    """Raises NoRoomLeft while messages cannot be stored."""

@@ -58,9 +58,12 @@ async def check_backlog_quotas(call: Call) -> Answer:
 
 
 async def check_health(call: Call) -> Answer:
-    """``ok`` only if clients can publish and the metadata store answers."""
+    """``ok`` only if clients can publish, there is room for what they do, and the metadata store answers."""
     if not call.rooms.ready():
         raise ServiceNotReady("The broker is starting or stopping")
+    room = call.rooms.instruments.disk_room
+    if room is not None:
+        room.check()
     await call.rooms.clusters.get(call.rooms.namespaces.local_cluster)
     return answer_text("ok")
 

@@ -11,7 +11,7 @@ import asyncio
 import errno
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,13 +69,20 @@ class SegmentJournal:
     """All segments of one directory. Create it with `open_log_store`."""
 
     def __init__(
-        self, directory: Path, files: Files, reader: SegmentReader, segments: SegmentSet, segment_bytes_max: int
+        self,
+        directory: Path,
+        files: Files,
+        reader: SegmentReader,
+        segments: SegmentSet,
+        segment_bytes_max: int,
+        on_full: Callable[[str], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._directory = directory
         self._reader = reader
         self._segments = segments
         self._segment_bytes_max = segment_bytes_max
+        self._on_full = on_full
         self._writer = LogWriter(directory, files, self._loop.call_soon_threadsafe)
         self._next_number = segments.next_number
         self._active: Segment | None = None
@@ -171,6 +178,8 @@ class SegmentJournal:
         self._dropped.clear()
         self.unlink(self._segments.remove_empty())
         refusal = _as_persistence_error(error, self._directory)
+        if isinstance(refusal, StorageFull):
+            self._on_full(str(refusal))
         for client, _ in group.clients:
             client.failed(refusal)
         self._start_group()
@@ -302,8 +311,11 @@ async def open_log_store(
     config: LogConfig | None = None,
     segment_bytes_max: int = 64 * 1024 * 1024,
     files: Files | None = None,
+    on_full: Callable[[str], None] = lambda problem: None,
 ) -> TopicLogStore:
     """Open the logs in ``directory`` (created if absent), whose records are in ``metadata``.
+
+    ``on_full`` is told, in words, when entries could not be written for want of room.
 
     Raises `DataDirectoryUnusable` if the directory cannot be used or does not belong to this metadata store.
     """
@@ -319,7 +331,7 @@ async def open_log_store(
     except BaseException:
         await reader.close()
         raise
-    journal = SegmentJournal(directory, files, reader, segments, segment_bytes_max)
+    journal = SegmentJournal(directory, files, reader, segments, segment_bytes_max, on_full)
     await journal.unlink(dead)
     return TopicLogStore(metadata, journal, config)
 

@@ -185,6 +185,10 @@ class FakeRooms:
     local_cluster = "standalone"
     access: Access | None = None
 
+    def check_room(self) -> None:
+        if self.no_room is not None:
+            raise self.no_room
+
     def __init__(self) -> None:
         self.registry = self.lifecycle = self.namespaces = self.schemas = self.clusters = self.topic_watches = self
         self.permits = LookupPermits(lambda: self.permits_max)
@@ -203,6 +207,7 @@ class FakeRooms:
         self.opened: list[tuple[Any, ...]] = []
         self.registered: list[tuple[Any, ...]] = []
         self.failure: Exception | None = None
+        self.no_room: PulsarError | None = None
         self.gate: asyncio.Event | None = None
         self.listed = [TopicName.parse(f"persistent://public/default/{name}") for name in "ab"]
         self.watches: list[TopicWatch] = []

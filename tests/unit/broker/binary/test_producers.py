@@ -12,7 +12,14 @@ import pytest
 
 from interpulse.broker.live.producer import Producer
 from interpulse.broker.live.requests import AccessMode
-from interpulse.model.errors import PersistenceError, ProducerBusy, ProducerFenced, ServerError, TopicNotFound
+from interpulse.model.errors import (
+    NoRoomLeft,
+    PersistenceError,
+    ProducerBusy,
+    ProducerFenced,
+    ServerError,
+    TopicNotFound,
+)
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
@@ -265,3 +272,12 @@ async def test_close_when_connection_ends_before_the_receipts_then_no_request_is
     await client.answers()
     client.end()
     await asyncio.wait_for(client.connection.tasks_done(), 5)
+
+
+async def test_producer_when_there_is_no_room_for_messages_then_refused_before_the_topic_is_opened(client: Any) -> None:
+    client.rooms.no_room = NoRoomLeft("full")
+    answer = await client.ask(commands.producer(1, 1, TOPIC))
+    assert (answer.error, answer.message) == (ServerError.ProducerBlockedQuotaExceededException, "full")
+    assert client.rooms.opened == []
+    client.rooms.no_room = None
+    assert (await client.ask(commands.producer(2, 1, TOPIC))).producer_name

@@ -56,7 +56,11 @@ async def test_create_when_topic_is_absent_then_typed_topic_not_found(client: An
 
 async def test_create_when_type_is_none_then_an_empty_version_and_nothing_is_registered(client: Any) -> None:
     answer = await client.ask(commands.get_or_create_schema(3, TOPIC, SchemaInfo(SchemaType.NONE)))
-    assert (answer.HasField("error_code"), answer.HasField("schema_version"), answer.schema_version) == (False, True, b"")
+    assert (answer.HasField("error_code"), answer.HasField("schema_version"), answer.schema_version) == (
+        False,
+        True,
+        b"",
+    )
     assert client.rooms.registered == []
 
 

@@ -1,0 +1,62 @@
+"""A broker that is out of room, at both doors, and our own client meanwhile."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+
+import pytest
+
+from interpulse.model.errors import QuotaExceededException, ServerError
+from interpulse.sync import Client
+from interpulse.testing import InProcessBroker
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from tests.integration.raw import RawClient
+
+TOPIC = "persistent://public/default/full"
+
+
+def status(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as response:
+            code: int = response.status
+            return code
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code
+
+
+def test_producer_of_ours_when_the_disk_is_full_then_fails_at_once_and_comes_back_by_itself(
+    pulsar_broker: InProcessBroker,
+) -> None:
+    with Client(pulsar_broker.service_url) as client, client.create_producer(TOPIC) as producer:
+        producer.send(b"first")
+        full = pulsar_broker.faults.disk_full()
+        for _ in range(2):
+            with pytest.raises(QuotaExceededException, match="out of room"):
+                producer.send(b"refused")
+        assert status(f"{pulsar_broker.web_url}/readyz") == 503
+        full.end()
+        while True:
+            try:
+                producer.send(b"again")
+                break
+            except QuotaExceededException:
+                continue
+        assert status(f"{pulsar_broker.web_url}/readyz") == 200
+
+
+def test_producer_when_the_disk_is_full_then_refused_with_the_code_that_fails_pending_messages(
+    pulsar_broker: InProcessBroker,
+) -> None:
+    with Client(pulsar_broker.service_url) as client, client.create_producer(TOPIC) as producer:
+        pulsar_broker.faults.disk_full()
+        with pytest.raises(QuotaExceededException):
+            producer.send(b"refused")
+    with RawClient(pulsar_broker.service_url) as raw:
+        refusal = raw.ask(commands.producer(1, 1, TOPIC))
+        assert refusal.error == ServerError.ProducerBlockedQuotaExceededException
+        assert "out of room" in refusal.message
+        there = raw.ask(commands.producer(2, 2, "non-persistent://public/default/not-stored"))
+        assert isinstance(there, pb.CommandProducerSuccess)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from interpulse.broker.config import BrokerConfig
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 _LOOKED_AT_AT_ONCE: Final = 50  # so that clients do not wait while thousands of topics are looked at
 _AT_ONCE: Final = 32  # so that they share what they have to wait for on the disk
+_NAMED_MAX: Final = 20  # in one line of the log; each has a line of its own as well
 
 
 class InactiveTopics:
@@ -64,11 +66,12 @@ class InactiveTopics:
         """One round: delete what was not needed for long enough, and partitioned topics that have nothing left."""
         await self._load_created()
         idle = await self._idle()
-        gone: list[TopicName] = []
+        gone: dict[TopicName, str] = {}
         for first in range(0, len(idle), _AT_ONCE):
             topics = idle[first : first + _AT_ONCE]
             deleted = await asyncio.gather(*map(self._deleted, topics))
-            gone += [topic.name for topic, done in zip(topics, deleted, strict=True) if done]
+            gone.update((topic.name, held) for topic, held in zip(topics, deleted, strict=True) if held is not None)
+        _warn_of_messages({name: held for name, held in gone.items() if held})
         if self._config().broker_delete_inactive_partitioned_topic_metadata_enabled:
             await self._delete_deserted({name.base for name in gone if name.is_partition})
 
@@ -93,16 +96,21 @@ class InactiveTopics:
                 await asyncio.sleep(0)
         return idle
 
-    async def _deleted(self, topic: AnyTopic) -> bool:
+    async def _deleted(self, topic: AnyTopic) -> str | None:
+        """What it held that no subscription wanted, in words; None if it stays."""
+        held = ""
+
         def check(found: AnyTopic | None) -> None:
+            nonlocal held
             if found is not topic or not _expendable(topic):
                 raise PreconditionFailed(f"Topic {topic.name} is active again")
+            held = _unwanted(topic)
 
         with _logged("delete inactive topic", topic.name):
             await self._deletion.inactive_topic(topic.name, check)
-            log.info("inactive topic deleted topic=%s", topic.name)
-            return True
-        return False
+            log.info("inactive topic deleted topic=%s held=%s", topic.name, held or None)
+            return held
+        return None
 
     async def _delete_deserted(self, bases: Iterable[TopicName]) -> None:
         for base in sorted(bases, key=str):
@@ -118,6 +126,34 @@ def _expendable(topic: AnyTopic) -> bool:
         idle_ms=topic.now_ms() - _last_active_ms(topic),
         policies=topic.settings.inactive_topics,
         retention=topic.settings.retention,
+    )
+
+
+def _unwanted(topic: AnyTopic) -> str:
+    """How much is in a topic that has no subscription: in messages, or in entries where some are from an earlier life
+    of the topic, whose messages nobody has counted. Empty if there is nothing.
+    """
+    if isinstance(topic, NonPersistentTopic) or topic.subscriptions:
+        return ""
+    entries = sum(ledger.entries for ledger in topic.log.ledgers)
+    if not entries:
+        return ""
+    if entries == topic.entries_added:
+        return "1 message" if topic.published.messages == 1 else f"{topic.published.messages:,} messages"
+    return "1 entry" if entries == 1 else f"{entries:,} entries"
+
+
+def _warn_of_messages(held: Mapping[TopicName, str]) -> None:
+    """As in Pulsar they are gone; who did not know is told which, and what would have kept them."""
+    if not held:
+        return
+    named = [f"{topic} ({amount})" for topic, amount in itertools.islice(held.items(), _NAMED_MAX)]
+    more = f" and {len(held) - _NAMED_MAX:,} more" if len(held) > _NAMED_MAX else ""
+    log.warning(
+        "inactive topics deleted with messages that no subscription has read topics=%d names=%s remedy=%s",
+        len(held),
+        ", ".join(named) + more,
+        "a subscription or retention keeps a topic, brokerDeleteInactiveTopicsEnabled=false keeps all topics",
     )
 
 

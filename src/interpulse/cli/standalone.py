@@ -71,6 +71,9 @@ def standalone(
 
     Flags are stronger than --set, that is stronger than the environment, and that than the configuration file.
     The line "ready" on standard output says that clients can publish.
+
+    As in Apache Pulsar, a topic without subscription goes with its messages after a minute in which nobody is connected
+    to it. --set brokerDeleteInactiveTopicsEnabled=false keeps all topics.
     """
     given = {
         "clusterName": cluster_name,

@@ -201,6 +201,63 @@ async def test_topic_when_its_messages_are_retained_then_stays_as_long(
     assert not await broker.exists()
 
 
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+
+async def test_messages_when_no_subscription_has_read_them_then_one_warning_names_topics_and_counts(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    y, empty = TopicName.parse("y"), TopicName.parse("empty")
+    (await broker.produce(await broker.topic(), 3)).close()
+    (await broker.produce(await broker.topic(y), 1)).close()
+    await broker.topic(empty)
+    await broker.round_after(60)
+    (warning,) = warnings_of(caplog)
+    assert warning.startswith(
+        "inactive topics deleted with messages that no subscription has read topics=2 "
+        "names=persistent://public/default/x (3 messages), persistent://public/default/y (1 message) remedy="
+    )
+    assert "brokerDeleteInactiveTopicsEnabled=false" in warning
+    await broker.round_after(60)
+    assert len(warnings_of(caplog)) == 1
+
+
+async def test_messages_when_they_are_from_before_the_topic_was_loaded_then_entries_are_counted(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    (await broker.produce(await broker.topic(), 2)).close()
+    await broker.app.registry.unload(X)
+    await broker.topic()
+    await broker.round_after(60)
+    (warning,) = warnings_of(caplog)
+    assert "names=persistent://public/default/x (2 entries) remedy=" in warning
+
+
+async def test_messages_when_many_topics_held_them_then_the_line_is_bounded(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(23):
+        (await broker.produce(await broker.topic(TopicName.parse(f"t{number:02}")), 1)).close()
+    await broker.round_after(60)
+    (warning,) = warnings_of(caplog)
+    assert "topics=23" in warning
+    assert "t19 (1 message) and 3 more remedy=" in warning
+
+
+async def test_messages_when_all_subscriptions_have_read_them_then_nobody_is_warned(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    await broker.namespace_says(inactive_topics=InactiveTopicPolicies(DELETE_WHEN_CAUGHT_UP, 60))
+    topic = await broker.topic()
+    await topic.create_subscription("s", initial=InitialPosition.EARLIEST)
+    (await broker.produce(topic, 2)).close()
+    backlog_operations.clear(topic, "s")  # type: ignore[arg-type]
+    await broker.round_after(60)
+    assert not await broker.exists()
+    assert warnings_of(caplog) == []
+
+
 async def test_topic_when_another_cluster_has_still_to_get_messages_then_stays(broker: Broker) -> None:
     topic = await broker.topic()
     await topic.create_subscription("pulsar.repl.west")  # type: ignore[union-attr]

@@ -25,7 +25,7 @@ from tests.integration.rest_client import call
         ("POST", "namespaces/public/default/messageTTL", True, 400, "whole number"),
         ("POST", "namespaces/public/default/deduplication", "yes", 400, "true or false"),
         ("POST", "namespaces/public/default/deduplication", b"", 400, "needs a body"),
-        ("PUT", "persistent/public/default/x/partitions", {"partitions": "2"}, 400, "whole number"),
+        ("PUT", "persistent/public/default/x/partitions", {"partitions": "two"}, 400, "whole number"),
         ("PUT", "persistent/public/default/x/partitions", {"partitions": 2, "properties": [1]}, 400, "properties"),
         ("PUT", "persistent/public/default/x/subscription/s", {"ledgerId": "1"}, 400, "message id"),
         ("POST", "persistent/public/default/x/subscription/s/skip/many", None, 400, "whole number"),

@@ -58,13 +58,6 @@ async def test_policies_show_the_brokers_schema_switch_while_none_is_set(broker:
     assert (await call(broker.web_url, "GET", DEFAULT)).json["is_allow_auto_update_schema"] is False
 
 
-async def test_unknown_policies_of_newer_tools_are_kept(broker: RestBroker) -> None:
-    await call(broker.web_url, "PUT", "namespaces/public/new", {"something_new": {"a": 1}})
-    await call(broker.web_url, "POST", "namespaces/public/new/messageTTL", 5)
-    policies = (await call(broker.web_url, "GET", "namespaces/public/new")).json
-    assert (policies["something_new"], policies["message_ttl_in_seconds"]) == ({"a": 1}, 5)
-
-
 async def test_subscription_operations_that_need_a_log_are_refused_without_one(broker: RestBroker) -> None:
     await call(broker.web_url, "PUT", "non-persistent/public/default/n")
     reply = await call(broker.web_url, "POST", "non-persistent/public/default/n/subscription/s/skip_all")
@@ -74,7 +67,7 @@ async def test_subscription_operations_that_need_a_log_are_refused_without_one(b
 async def test_subscription_is_moved_and_expired(broker: RestBroker) -> None:
     subscription = "persistent/public/default/x/subscription/s"
     await call(broker.web_url, "PUT", subscription)
-    excluded = {"ledgerId": 1, "entryId": 0, "partitionIndex": -1, "isExcluded": True}
+    excluded = {"ledgerId": 1, "entryId": 0, "partitionIndex": -1, "excluded": True}
     assert (await call(broker.web_url, "POST", f"{subscription}/resetcursor", excluded)).status == 204
     assert (await call(broker.web_url, "POST", f"{subscription}/expireMessages/10")).status == 409
 

@@ -97,7 +97,13 @@ async def skip(admin: AdminClient, topic: TopicName, subscription: str, count: i
 @_subscription
 @click.option("-t", "--expireTime", "--expire-time", "seconds", type=TIME, help="Older than this: seconds, or 3m, 2d.")
 @click.option("-p", "--position", "position", type=MESSAGE_ID, help="Up to this message: ledgerId:entryId.")
-@click.option("-e", "--exclude-reset-position", "excluded", is_flag=True, help="Leave that message out.")
+@click.option(
+    "-e",
+    "--exclude-reset-position",
+    "excluded",
+    is_flag=True,
+    help="Up to the message behind it: so Pulsar reads this word.",
+)
 async def expire_messages(
     admin: AdminClient,
     topic: TopicName,

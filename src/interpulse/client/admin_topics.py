@@ -333,7 +333,7 @@ class TopicsAdmin:
         self, topic: TopicName | str, subscription: str, position: MessageId, *, excluded: bool = False
     ) -> None:
         """Continue with the message at ``position``, or after it if ``excluded``."""
-        body = (reset_position if excluded else begin_position)(position) | {"isExcluded": excluded}
+        body = (reset_position if excluded else begin_position)(position) | {"excluded": excluded}
         await self._http.post(subscription_path(topic, subscription, "resetcursor"), body, kind="subscription")
 
     async def skip(self, topic: TopicName | str, subscription: str, count: int) -> None:
@@ -352,8 +352,11 @@ class TopicsAdmin:
     async def expire_upto(
         self, topic: TopicName | str, subscription: str, position: MessageId, *, excluded: bool = False
     ) -> None:
-        """Acknowledge everything up to a message. Raises Conflict if it is behind the last one."""
-        body = reset_position(position) | {"isExcluded": excluded}
+        """Acknowledge everything up to a message, with ``excluded`` the entry behind it as well: so Pulsar reads it.
+
+        Raises Conflict if that is behind the last one.
+        """
+        body = reset_position(position) | {"excluded": excluded}
         await self._http.post(subscription_path(topic, subscription, "expireMessages"), body, kind="subscription")
 
     async def expire_all(self, topic: TopicName | str, older_than_seconds: int) -> None:

@@ -898,7 +898,10 @@ class TopicsAdmin:
     def expire_upto(
         self, topic: TopicName | str, subscription: str, position: MessageId, *, excluded: bool = False
     ) -> None:
-        """Acknowledge everything up to a message. Raises Conflict if it is behind the last one."""
+        """Acknowledge everything up to a message, with ``excluded`` the entry behind it as well: so Pulsar reads it.
+
+        Raises Conflict if that is behind the last one.
+        """
         return self._portal.call(lambda: self._area.expire_upto(topic, subscription, position, excluded=excluded))
 
     def expire_all(self, topic: TopicName | str, older_than_seconds: int) -> None:

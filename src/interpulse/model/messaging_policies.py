@@ -137,11 +137,14 @@ class BacklogQuota:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> BacklogQuota:
-        """``limit`` is the older name of ``limitSize``."""
+        """``limit`` is the older name of ``limitSize``; of the two the later one counts, as in Pulsar."""
         policy = body.get("policy") or PRODUCER_REQUEST_HOLD
         if policy not in QUOTA_POLICIES:
             raise ValueError(f"policy must be one of {', '.join(QUOTA_POLICIES)}, not {policy}")
-        limit_bytes = _number(body, "limitSize", _number(body, "limit", -1, most=LONG_MAX), most=LONG_MAX)
+        limit_bytes = -1
+        for name in body:
+            if name in ("limit", "limitSize"):
+                limit_bytes = _number(body, name, limit_bytes, most=LONG_MAX)
         return cls(limit_bytes, _number(body, "limitTime", -1), policy)
 
 

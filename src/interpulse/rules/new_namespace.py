@@ -127,6 +127,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "publishMaxMessageRate": _rates("publishMaxMessageRate", check_publish_rate),
     "topicDispatchRate": _rates("topicDispatchRate", check_dispatch_rate),
     "subscriptionDispatchRate": _rates("subscriptionDispatchRate", check_dispatch_rate),
+    "replicatorDispatchRate": _rates("replicatorDispatchRate", check_dispatch_rate),
     "clusterSubscribeRate": _rates("clusterSubscribeRate", check_subscribe_rate),
     "schema_compatibility_strategy": partial(check_strategy, allowed=("UNDEFINED", *SCHEMA_STRATEGIES)),
     "subscription_types_enabled": _subscription_types,
@@ -135,6 +136,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
         key: _number(key)
         for key in (
             "message_ttl_in_seconds",
+            "subscription_expiration_time_minutes",
             "max_topics_per_namespace",
             "max_producers_per_topic",
             "max_consumers_per_topic",

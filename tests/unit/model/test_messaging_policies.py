@@ -64,9 +64,18 @@ def test_value_when_a_field_is_of_another_type_then_refuses_by_name(
         kind.from_json(body)
 
 
-def test_backlog_quota_when_only_the_older_limit_is_given_then_it_counts() -> None:
-    assert BacklogQuota.from_json({"limit": 7}).limit_bytes == 7
-    assert BacklogQuota.from_json({"limit": 7, "limitSize": 8}).limit_bytes == 8
+@pytest.mark.parametrize(
+    ("body", "limit"),
+    [
+        ({}, -1),
+        ({"limit": 7}, 7),
+        ({"limit": 7, "limitSize": 8}, 8),
+        ({"limitSize": 8, "limit": 7}, 7),
+        ({"limitSize": 8, "limit": None}, 8),
+    ],
+)
+def test_backlog_quota_when_the_older_limit_is_given_then_the_later_of_both_counts(body: Any, limit: int) -> None:
+    assert BacklogQuota.from_json(body).limit_bytes == limit
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from interpulse.broker.live.entries import metadata_of
 from interpulse.broker.live.timeline import bytes_after
 from interpulse.broker.live.topic import Topic
 from interpulse.model.errors import NotFound
-from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.storage.api import LogEntry
+from interpulse.wire.ack_sets import words_of
 
-__all__ = ["analyze", "bytes_behind", "clear", "peek", "skip", "truncate"]
+__all__ = ["analyze", "behind", "bytes_behind", "clear", "peek", "reset", "skip", "truncate"]
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +103,27 @@ async def analyze(topic: Topic, subscription: str, start: Position | None, limit
                 return analysis
             analysis.count(entry)
     return analysis
+
+
+async def reset(topic: Topic, subscription: str, target: MessageId, *, excluded: bool) -> None:
+    """Close the consumers, then let ``target`` come next, or what is behind it; an index no batch has is its first.
+
+    Raises SubscriptionNotFound.
+    """
+    found = topic.subscription(subscription)
+    begin = await behind(topic, target) if excluded else target
+    size = await topic.places.batch_size(begin.position) if begin.batch_index > 0 else 0
+    waiting = (1 << size) - (1 << begin.batch_index) if 0 < begin.batch_index < size else 0
+    await found.seek(begin, words_of(waiting) if waiting else ())
+
+
+async def behind(topic: Topic, target: MessageId) -> MessageId:
+    """The message after ``target``: the next of its batch, else the next entry. Latest and earliest stay."""
+    if not 0 <= target.entry < LATEST.entry:
+        return target
+    if 0 <= target.batch_index < await topic.places.batch_size(target.position) - 1:
+        return target._replace(batch_index=target.batch_index + 1)
+    return target._replace(entry=target.entry + 1, batch_index=-1)
 
 
 async def peek(topic: Topic, subscription: str, number: int) -> LogEntry:

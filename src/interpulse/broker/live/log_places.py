@@ -66,6 +66,13 @@ class LogPlaces:
             raise NotFound(f"Message not found: {position}")
         return found[0]
 
+    async def batch_size(self, position: Position) -> int:
+        """Messages of the batch at a position; 0 if there is none."""
+        try:
+            return _batch_size((await self.read_entry(position)).payload)
+        except NotFound:
+            return 0
+
 
 def _batch_size(entry: bytes) -> int:
     """Messages of a batch; 0 if the entry is no batch."""

@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from interpulse.broker.rest.fields import checked_fields
+from interpulse.broker.rest.fields import Body, checked_fields
 from interpulse.broker.rest.rooms import RestRooms
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
@@ -135,13 +135,13 @@ class Call:
         """The body, None if there is none."""
         return self.json() if self.body.strip() else None
 
-    def object(self) -> dict[str, Any]:
-        """The body, which has to be a JSON object; see `checked_fields`."""
-        return checked_fields(_typed(self.json(), dict, "an object"))
+    def object(self, body: Body) -> dict[str, Any]:
+        """The body, which has to be a JSON object with the fields of this one; see `checked_fields`."""
+        return checked_fields(body, _typed(self.json(), dict, "an object"))
 
-    def object_or_empty(self) -> dict[str, Any]:
+    def object_or_empty(self, body: Body) -> dict[str, Any]:
         """As `object`, of a body that may be missing."""
-        return {} if self.json_or_none() is None else self.object()
+        return {} if self.json_or_none() is None else self.object(body)
 
     def strings(self) -> list[str]:
         """The body, which has to be an array of texts; null counts as an empty one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from interpulse.broker.rest.bodies import CLUSTER, FAILURE_DOMAIN
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import InvalidRequest
@@ -57,7 +58,7 @@ async def get_failure_domain(call: Call) -> Answer:
 
 
 async def set_failure_domain(call: Call) -> Answer:
-    domain = FailureDomain.from_json(call.object())
+    domain = FailureDomain.from_json(call.object(FAILURE_DOMAIN))
     await call.rooms.failure_domains.put(call.param("cluster"), call.param("failure_domain"), domain)
     return DONE
 
@@ -70,7 +71,7 @@ async def delete_failure_domain(call: Call) -> Answer:
 def _cluster(call: Call) -> ClusterData:
     if call.json_or_none() is None:
         raise InvalidRequest("cluster data is required")
-    return ClusterData.from_json(call.object())
+    return ClusterData.from_json(call.object(CLUSTER))
 
 
 _CLUSTER: Final = "/admin/v2/clusters/{cluster}"

@@ -6,6 +6,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from interpulse.broker.lookup import BatchLookup, LookupOptions
+from interpulse.broker.rest.bodies import BATCH_LOOKUP
 from interpulse.broker.rest.call import Answer, Call, Route, answer_json, answer_text
 from interpulse.model.errors import InvalidRequest, NotFound, UnsupportedVersion
 from interpulse.model.names import TopicName
@@ -42,7 +43,7 @@ async def get_bundle(call: Call) -> Answer:
 
 
 def _batch(call: Call) -> BatchLookup:
-    body = call.object()
+    body = call.object(BATCH_LOOKUP)
     topics = body.get("topics")
     if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
         raise InvalidRequest("topics must be an array of topic names")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.broker.config import BrokerConfig
+from interpulse.broker.rest.bodies import AUTO_TOPIC_CREATION, DELAYED_DELIVERY
 from interpulse.broker.rest.call import DONE, Answer, Call, Handler, Route, answer_json
 from interpulse.broker.rest.policy_bodies import (
     auto_subscription_creation,
@@ -108,7 +109,7 @@ def _parse_auto_topic_creation(call: Call) -> Values:
     if call.json_or_none() is None:  # nothing in its place takes an override away
         return {"auto_topic_creation": None}
     most = call.rooms.dynamic.config.partitions_max
-    return {"auto_topic_creation": check_auto_topic_creation(call.object(), partitions_max=most)}
+    return {"auto_topic_creation": check_auto_topic_creation(call.object(AUTO_TOPIC_CREATION), partitions_max=most)}
 
 
 def _show_auto_subscription_creation(policies: NamespacePolicies, config: BrokerConfig, call: Call) -> Any:
@@ -174,7 +175,12 @@ _POLICIES: Final = (
     _count("maxUnackedMessagesPerConsumer", "max_unacked_per_consumer"),
     _count("maxUnackedMessagesPerSubscription", "max_unacked_per_subscription"),
     _count("compactionThreshold", "compaction_threshold_bytes", method="PUT", most=LONG_MAX),
-    _single("delayedDelivery", "delayed_delivery", lambda call: record(call, check_delayed_delivery), _record_json),
+    _single(
+        "delayedDelivery",
+        "delayed_delivery",
+        lambda call: record(call, DELAYED_DELIVERY, check_delayed_delivery),
+        _record_json,
+    ),
     _single(
         "deduplicationSnapshotInterval",
         "deduplication_snapshot_seconds",

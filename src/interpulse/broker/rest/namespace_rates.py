@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from interpulse.broker.rest.bodies import BACKLOG_QUOTA, DISPATCH_RATE, PUBLISH_RATE, SUBSCRIBE_RATE
 from interpulse.broker.rest.call import Answer, Call, Route, answer_json
+from interpulse.broker.rest.fields import Body
 from interpulse.broker.rest.namespace_policies import change_policies, fits_retention
 from interpulse.broker.rest.policy_bodies import backlog_quota_type, record
 from interpulse.model.messaging_policies import DispatchRate, PublishRate, SubscribeRate
@@ -31,14 +33,16 @@ def _without(values: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name != key}
 
 
-def _rate_routes(path: str, attribute: str, check: Callable[[Mapping[str, Any]], Rate]) -> tuple[Route, ...]:
+def _rate_routes(
+    path: str, attribute: str, body: Body, check: Callable[[Mapping[str, Any]], Rate]
+) -> tuple[Route, ...]:
     async def show(call: Call) -> Answer:
         policies = await call.rooms.namespaces.get_policies(call.namespace)
         rate = getattr(policies, attribute).get(call.rooms.namespaces.local_cluster)
         return answer_json(rate and rate.to_json())
 
     async def store(call: Call) -> Answer:
-        return await replace(call, record(call, check))
+        return await replace(call, record(call, body, check))
 
     async def clear(call: Call) -> Answer:
         return await replace(call, None)
@@ -63,7 +67,7 @@ async def get_backlog_quotas(call: Call) -> Answer:
 
 async def set_backlog_quota(call: Call) -> Answer:
     kind = backlog_quota_type(call)
-    quota = check_backlog_quota(kind, call.object())
+    quota = check_backlog_quota(kind, call.object(BACKLOG_QUOTA))
 
     def change(policies: NamespacePolicies) -> NamespacePolicies:
         changed = policies.changed(backlog_quotas={**policies.backlog_quotas, kind: quota})
@@ -84,11 +88,11 @@ async def remove_backlog_quota(call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    *_rate_routes("publishRate", "publish_rates", check_publish_rate),
-    *_rate_routes("dispatchRate", "dispatch_rates", check_dispatch_rate),
-    *_rate_routes("subscriptionDispatchRate", "subscription_dispatch_rates", check_dispatch_rate),
-    *_rate_routes("subscribeRate", "subscribe_rates", check_subscribe_rate),
-    *_rate_routes("replicatorDispatchRate", "replicator_dispatch_rates", check_dispatch_rate),
+    *_rate_routes("publishRate", "publish_rates", PUBLISH_RATE, check_publish_rate),
+    *_rate_routes("dispatchRate", "dispatch_rates", DISPATCH_RATE, check_dispatch_rate),
+    *_rate_routes("subscriptionDispatchRate", "subscription_dispatch_rates", DISPATCH_RATE, check_dispatch_rate),
+    *_rate_routes("subscribeRate", "subscribe_rates", SUBSCRIBE_RATE, check_subscribe_rate),
+    *_rate_routes("replicatorDispatchRate", "replicator_dispatch_rates", DISPATCH_RATE, check_dispatch_rate),
     Route("GET", f"{_NAMESPACE}/backlogQuotaMap", get_backlog_quotas),
     Route("POST", f"{_NAMESPACE}/backlogQuota", set_backlog_quota),
     Route("DELETE", f"{_NAMESPACE}/backlogQuota", remove_backlog_quota),

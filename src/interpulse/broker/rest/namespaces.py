@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from interpulse.broker.rest.bodies import NAMESPACE_POLICIES
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.model.errors import Conflict, InvalidRequest, OperationNotAllowed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
@@ -33,7 +34,8 @@ async def get_policies(call: Call) -> Answer:
 
 
 async def create_namespace(call: Call) -> Answer:
-    policies = check_new_policies(call.object_or_empty(), partitions_max=call.rooms.dynamic.config.partitions_max)
+    body = call.object_or_empty(NAMESPACE_POLICIES)
+    policies = check_new_policies(body, partitions_max=call.rooms.dynamic.config.partitions_max)
     await call.rooms.replication_clusters.create_namespace(call.namespace, policies)
     return DONE
 

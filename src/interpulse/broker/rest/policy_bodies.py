@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from interpulse.broker.rest.bodies import AUTO_SUBSCRIPTION_CREATION, INACTIVE_TOPICS, RETENTION
 from interpulse.broker.rest.call import Call
+from interpulse.broker.rest.fields import Body
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.numbers import INT_MAX
 from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
@@ -30,17 +32,17 @@ __all__ = [
 T = TypeVar("T")
 
 
-def record(call: Call, check: Callable[[Mapping[str, Any]], T]) -> T | None:
+def record(call: Call, body: Body, check: Callable[[Mapping[str, Any]], T]) -> T | None:
     """The policy in the body; null, or no body, takes it away."""
-    return None if call.json_or_none() is None else check(call.object())
+    return None if call.json_or_none() is None else check(call.object(body))
 
 
 def retention(call: Call) -> RetentionPolicies | None:
-    return record(call, check_retention)
+    return record(call, RETENTION, check_retention)
 
 
 def inactive_topics(call: Call) -> InactiveTopicPolicies | None:
-    return record(call, check_inactive_topics)
+    return record(call, INACTIVE_TOPICS, check_inactive_topics)
 
 
 def count(call: Call, name: str, *, most: int = INT_MAX) -> int:
@@ -81,7 +83,4 @@ def auto_subscription_creation(call: Call) -> bool | None:
     """Whether it is allowed; null, or no body, takes the policy away, and a body that does not say it forbids it."""
     if call.json_or_none() is None:
         return None
-    allowed = call.object().get("allowAutoSubscriptionCreation")
-    if allowed is not None and not isinstance(allowed, bool):
-        raise InvalidRequest(f"allowAutoSubscriptionCreation must be true or false, not {allowed}")
-    return bool(allowed)
+    return bool(call.object(AUTO_SUBSCRIPTION_CREATION).get("allowAutoSubscriptionCreation"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
+from interpulse.broker.rest.bodies import SCHEMA
 from interpulse.broker.rest.call import Answer, Call, Route, answer_json
 from interpulse.model.errors import (
     IncompatibleSchema,
@@ -82,14 +82,12 @@ def _version(call: Call) -> int:
 
 
 def _schema(call: Call) -> SchemaInfo:
-    body = call.object()
-    kind, definition, properties = body.get("type"), body.get("schema"), body.get("properties")
+    body = call.object(SCHEMA)
+    kind, definition, properties = body.get("type"), body.get("schema", ""), body.get("properties", {})
     if kind not in SchemaType.__members__:
         raise Unprocessable(f"Unknown schema type {kind}; known are {', '.join(SchemaType.__members__)}")
-    if not isinstance(definition, str | None) or not isinstance(properties, dict | None):
-        raise InvalidRequest("schema must be a text and properties an object")
     schema_type = SchemaType[str(kind)]
-    return SchemaInfo(schema_type, _definition(schema_type, definition or ""), _properties(properties or {}))
+    return SchemaInfo(schema_type, _definition(schema_type, definition), properties)
 
 
 def _definition(schema_type: SchemaType, text: str) -> bytes:
@@ -97,12 +95,6 @@ def _definition(schema_type: SchemaType, text: str) -> bytes:
         return definition_from_text(schema_type, text)
     except (ValueError, RecursionError) as error:
         raise Unprocessable(f"Invalid schema definition data for {schema_type.name} schema: {error}") from None
-
-
-def _properties(given: dict[str, Any]) -> dict[str, str]:
-    if not all(isinstance(value, str) for value in given.values()):
-        raise InvalidRequest(f"properties must be an object of texts, not {json.dumps(given)[:100]}")
-    return given
 
 
 def _show(version: SchemaVersion) -> dict[str, Any]:

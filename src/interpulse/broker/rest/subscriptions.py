@@ -10,6 +10,7 @@ from typing import Any, Final
 from interpulse.broker.live import backlog_operations
 from interpulse.broker.live.expiry import expire_everywhere, expire_older, expire_upto
 from interpulse.broker.live.topic import Topic
+from interpulse.broker.rest.bodies import NEW_SUBSCRIPTION, PLACE, POSITION
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.opening import open_each, open_persistent, open_single
 from interpulse.model.errors import AlreadyExists, InvalidRequest, SubscriptionNotFound
@@ -30,7 +31,7 @@ async def create_subscription(call: Call) -> Answer:
     name = call.topic
     if not name.is_persistent:
         raise InvalidRequest("Create subscription on non-persistent topic can only be done through client")
-    body = call.object_or_empty()
+    body = call.object_or_empty(NEW_SUBSCRIPTION)
     position = _position(body) if body else MessageId(*LATEST)
     properties = body.get("properties") or {}
     replicated = call.flag("replicated")
@@ -68,11 +69,12 @@ async def reset_to_time(call: Call) -> Answer:
 
 
 async def reset_to_message(call: Call) -> Answer:
-    body = call.object()
-    position = _position(body)
-    if body.get("isExcluded") and 0 <= position.entry < LATEST.entry:
-        position = position._replace(entry=position.entry + 1)
-    return await _on_each(call, lambda topic: topic.subscription(call.subscription).seek(position))
+    """Continue with a message, of a batch with the one of the index; with ``excluded`` behind it."""
+    body = call.object(POSITION)
+    target, excluded = _message(body), body.get("excluded", False)
+    return await _on_each(
+        call, lambda topic: backlog_operations.reset(topic, call.subscription, target, excluded=excluded)
+    )
 
 
 async def skip_all(call: Call) -> Answer:
@@ -98,10 +100,12 @@ async def expire_by_time(call: Call) -> Answer:
 
 
 async def expire_by_position(call: Call) -> Answer:
-    """The entry at the position expires too, whatever ``isExcluded`` says: so it is in Pulsar."""
-    position = _position(call.object()).position
+    """The entry of the message expires too, with ``excluded`` even the one behind it: so it is in Pulsar."""
+    body = call.object(POSITION)
+    target, excluded = _message(body), body.get("excluded", False)
     topic = await open_single(call, "Expire message at position")
-    expire_upto(topic, call.subscription, position)
+    last = await backlog_operations.behind(topic, target) if excluded else target
+    expire_upto(topic, call.subscription, last.position)
     return DONE
 
 
@@ -117,7 +121,7 @@ async def expire_all_by_time(call: Call) -> Answer:
 
 async def analyze_backlog(call: Call) -> Answer:
     """Of one topic only; from the next message on, or from the one in the body."""
-    start = None if call.json_or_none() is None else _position(call.object()).position
+    start = None if call.json_or_none() is None else _position(call.object(PLACE)).position
     topic = await open_single(call, "Analyze backlog")
     config = call.rooms.dynamic.config
     limits = backlog_operations.ScanLimits(
@@ -128,7 +132,7 @@ async def analyze_backlog(call: Call) -> Answer:
 
 async def get_backlog_size(call: Call) -> Answer:
     """The bytes behind the message in the body."""
-    position = _position(call.object()).position
+    position = _position(call.object(PLACE)).position
     return answer_json(backlog_operations.bytes_behind(await open_single(call, "Calculate backlog size"), position))
 
 
@@ -167,10 +171,14 @@ async def _on_each(call: Call, act: Callable[[Topic], Awaitable[None]]) -> Answe
 
 
 def _position(body: dict[str, Any]) -> MessageId:
-    ledger, entry, partition = body.get("ledgerId"), body.get("entryId"), body.get("partitionIndex", -1)
-    if not (isinstance(ledger, int) and isinstance(entry, int) and isinstance(partition, int)):
-        raise InvalidRequest("A message id has whole numbers ledgerId, entryId and partitionIndex")
-    return MessageId(ledger, entry, partition)
+    """The entry of a message; a subscription cannot begin inside of a batch, as in Pulsar."""
+    return _message(body)._replace(batch_index=-1)
+
+
+def _message(body: dict[str, Any]) -> MessageId:
+    if "ledgerId" not in body or "entryId" not in body:
+        raise InvalidRequest("A message id has whole numbers ledgerId and entryId")
+    return MessageId(body["ledgerId"], body["entryId"], body.get("partitionIndex", -1), body.get("batchIndex", -1))
 
 
 _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from interpulse.broker.rest.bodies import TENANT
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import PreconditionFailed
@@ -38,7 +39,7 @@ def _tenant(call: Call) -> TenantInfo:
     body = call.json_or_none()
     if body is None:
         raise PreconditionFailed("TenantInfo is null")
-    return TenantInfo.from_json(call.object())
+    return TenantInfo.from_json(call.object(TENANT))
 
 
 ROUTES: Final = (

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from interpulse.broker.rest.bodies import BACKLOG_QUOTA, DELAYED_DELIVERY, DISPATCH_RATE, PUBLISH_RATE, SUBSCRIBE_RATE
 from interpulse.broker.rest.call import DONE, UNSET, Answer, Call, Handler, Route, answer_json
+from interpulse.broker.rest.fields import Body
 from interpulse.broker.rest.policy_bodies import (
     auto_subscription_creation,
     backlog_quota_type,
@@ -64,8 +66,8 @@ def _record(path: str, attribute: str, parse: Callable[[Call], Any], **more: Any
     return _Policy(path, attribute, parse, lambda value: value and value.to_json(), **more)
 
 
-def _checked(path: str, attribute: str, check: Callable[[Mapping[str, Any]], Any], **more: Any) -> _Policy:
-    return _record(path, attribute, lambda call: record(call, check), **more)
+def _checked(path: str, attribute: str, body: Body, check: Callable[[Mapping[str, Any]], Any], **more: Any) -> _Policy:
+    return _record(path, attribute, lambda call: record(call, body, check), **more)
 
 
 def _count(path: str, attribute: str, *, most: int = INT_MAX, **more: Any) -> _Policy:
@@ -81,11 +83,11 @@ _POLICIES: Final = (
         "subscription_expiration_minutes",
         lambda call: count_or_none(call, "subscription expiration time"),
     ),
-    _checked("publishRate", "publish_rate", check_publish_rate, unset=DONE),
-    _checked("dispatchRate", "dispatch_rate", check_dispatch_rate),
-    _checked("subscriptionDispatchRate", "subscription_dispatch_rate", check_dispatch_rate),
-    _checked("subscribeRate", "subscribe_rate", check_subscribe_rate),
-    _checked("replicatorDispatchRate", "replicator_dispatch_rate", check_dispatch_rate),
+    _checked("publishRate", "publish_rate", PUBLISH_RATE, check_publish_rate, unset=DONE),
+    _checked("dispatchRate", "dispatch_rate", DISPATCH_RATE, check_dispatch_rate),
+    _checked("subscriptionDispatchRate", "subscription_dispatch_rate", DISPATCH_RATE, check_dispatch_rate),
+    _checked("subscribeRate", "subscribe_rate", SUBSCRIBE_RATE, check_subscribe_rate),
+    _checked("replicatorDispatchRate", "replicator_dispatch_rate", DISPATCH_RATE, check_dispatch_rate),
     _count("maxProducers", "max_producers"),
     _count("maxConsumers", "max_consumers"),
     _count("maxConsumersPerSubscription", "max_consumers_per_subscription", unset=DONE),
@@ -98,7 +100,7 @@ _POLICIES: Final = (
         lambda call: check_max_message_size(call.integer(), broker_max=call.rooms.dynamic.config.max_message_size),
         unset=DONE,
     ),
-    _checked("delayedDelivery", "delayed_delivery", check_delayed_delivery),
+    _checked("delayedDelivery", "delayed_delivery", DELAYED_DELIVERY, check_delayed_delivery),
     _Policy("deduplicationEnabled", "deduplication_enabled", lambda call: call.boolean()),
     _Policy(
         "deduplicationSnapshotInterval",
@@ -207,7 +209,7 @@ async def get_backlog_quotas(call: Call) -> Answer:
 
 async def set_backlog_quota(call: Call) -> Answer:
     kind = backlog_quota_type(call)
-    return await _with_quotas(call, {kind: record(call, lambda body: check_backlog_quota(kind, body))})
+    return await _with_quotas(call, {kind: record(call, BACKLOG_QUOTA, lambda body: check_backlog_quota(kind, body))})
 
 
 async def remove_backlog_quota(call: Call) -> Answer:

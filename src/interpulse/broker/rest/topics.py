@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from interpulse.broker.live import backlog_operations, upkeep
+from interpulse.broker.rest.bodies import PARTITIONED_TOPIC
 from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.opening import open_each, open_persistent
 from interpulse.broker.rest.peers import or_at_peer
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain
-from interpulse.model.numbers import is_whole_number
 from interpulse.model.topics import PartitionedTopicMetadata, Requester
 
 __all__ = ["ROUTES"]
@@ -70,19 +70,12 @@ async def create_partitioned(call: Call) -> Answer:
 
 def _partitions(call: Call) -> tuple[int, dict[str, str]]:
     """The body: a number, or an object that brings properties along."""
-    body = call.json()
-    if not isinstance(body, dict):
+    if not isinstance(call.json(), dict):
         return call.integer(), {}
-    partitions, properties = body.get("partitions"), body.get("properties") or {}
-    if not is_whole_number(partitions):
-        raise InvalidRequest(f"partitions must be a whole number of 32 bits, not {str(partitions)[:100]}")
-    return partitions, _texts(properties)
-
-
-def _texts(properties: Any) -> dict[str, str]:
-    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
-        raise InvalidRequest("properties must be an object of texts")
-    return properties
+    given = call.object(PARTITIONED_TOPIC)
+    if "partitions" not in given:
+        raise InvalidRequest("partitions must be a whole number, it is missing")
+    return given["partitions"], given.get("properties", {})
 
 
 async def expand(call: Call) -> Answer:

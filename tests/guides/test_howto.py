@@ -1,6 +1,7 @@
 """The how-to pages followed like README: each by one reader, in order, from the built wheel."""
 
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -8,6 +9,7 @@ import yaml
 from interpulse import __version__
 from tests.guides.conftest import WalkFactory
 from tests.guides.pages import HOWTO, README, Block, blocks_of
+from tests.integration.standalone_process import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -30,12 +32,14 @@ ORDERS = [
     ),
     Block("test", 3, "", "sh", "interpulse produce orders -m hello -n 10 --disable-batching\n"),
 ]
+RUNNING = Block("test", 0, "", "sh", "interpulse standalone --data-dir ./data\n")
 """What a page takes for granted."""
 
 
-def steps(page: str) -> list[Block]:
-    """What the reader types and saves; `text` blocks show what he sees."""
-    return [block for block in blocks_of(HOWTO / page) if block.language != "text"]
+def steps(page: str, *headings: str) -> list[Block]:
+    """What the reader types and saves, under these headings; `text` blocks show what he sees."""
+    typed = [each for each in blocks_of(HOWTO / page) if each.language == "sh" or each.file_name is not None]
+    return [each for each in typed if not headings or each.heading in headings]
 
 
 def shown(page: str, outputs: dict[str, str]) -> list[tuple[str, str]]:
@@ -90,6 +94,51 @@ def test_upgrade_page_when_followed_then_the_new_version_is_well(reader: WalkFac
 
 
 def test_full_disk_page_when_followed_then_its_commands_make_room(reader: WalkFactory) -> None:
-    before = [*blocks_of(HOWTO / "monitor.md")[1:2], *ORDERS]
+    before = [RUNNING, *ORDERS]
     outputs = reader("broker").follow([*before, *steps("handle-a-full-disk.md")])
     assert '"storageSize"' in outputs[steps("handle-a-full-disk.md")[0].place]
+
+
+def test_compaction_page_when_followed_then_the_topic_is_compacted(reader: WalkFactory) -> None:
+    prices = Block(
+        "test", 1, "", "sh", "interpulse-admin topics create prices\ninterpulse produce prices -k a -m 1,2\n"
+    )
+    outputs = reader("broker").follow([RUNNING, prices, *steps("compact-topics.md")])
+    assert "Compaction was a success" in outputs[steps("compact-topics.md")[0].place]
+
+
+def test_repair_page_when_nothing_is_wrong_then_its_commands_end_well(reader: WalkFactory) -> None:
+    outputs = reader("broker").follow([RUNNING, *ORDERS, *steps("repair-topics.md", "Look", "Repair")])
+    assert len(outputs) == 1 + len(ORDERS) + 2
+
+
+def test_security_page_when_followed_then_a_role_may_do_what_it_was_granted(
+    reader: WalkFactory, tmp_path: Path
+) -> None:
+    secrets = tmp_path / "etc"
+    secrets.mkdir()
+    walk = reader("broker", replaced={"/etc/interpulse": str(secrets)})
+    walked = steps(
+        "secure-a-broker.md", "1. A key and the first token", "2. The settings", "3. Clients", "4. Permissions"
+    )
+    own_pair = [each for each in walked if "create-key-pair" in each.text]
+    outputs = walk.follow([each for each in walked if each not in own_pair])
+    granted = next(said for said in outputs.values() if "checkout" in said)
+    assert "produce" in granted
+    assert "1 messages successfully produced" in (walk.logs / "errors.log").read_text()
+
+
+@pytest.mark.spark
+def test_replication_page_when_followed_then_messages_arrive(reader: WalkFactory) -> None:
+    """Sections 1 to 5, and that of a single topic; the others need clusters with tokens and certificates."""
+    ports = {port: free_port() for port in ("16650", "16651", "18080", "18081")}
+    page = blocks_of(HOWTO / "enable-geo-replication.md")
+    walked = [
+        each
+        for each in page
+        if each.language == "sh" and each.heading[:2] in {"En", "1.", "2.", "3.", "4.", "5.", "On"}
+    ]
+    outputs = reader("broker", replaced=ports).follow(walked)
+    previewed, sent = ("".join(outputs[each.place] for each in walked if each.heading[0] == n) for n in "35")
+    assert "shop/orders can be replicated to east, west as it is." in previewed
+    assert sent.count("content:hello") == 10

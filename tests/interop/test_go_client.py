@@ -65,6 +65,9 @@ SCENARIOS = [
     "admin_subscriptions",
     "admin_namespace_policies",
     "admin_brokers_and_clusters",
+    "admin_namespace_resources",
+    "admin_topic_resources",
+    "admin_owned_bundles",
 ]
 
 
@@ -88,3 +91,9 @@ def test_go(scenario: str, broker: str, request: pytest.FixtureRequest) -> None:
 
 def test_every_scenario_of_the_program_is_a_test_here(on_ours: dict[str, str]) -> None:
     assert sorted(on_ours) == sorted(SCENARIOS)
+
+
+def test_go_admin_client_is_refused_at_once_what_cannot_be_set(program: Path, tmp_path: Path) -> None:
+    with InProcessBroker(tmp_path) as broker:
+        outcomes = go_program.outcomes(program, broker.service_url, broker.web_url, "not offered")
+    assert outcomes == {"admin_not_offered": ""}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsaradmin/pkg/rest"
@@ -14,6 +16,10 @@ func init() {
 	register("admin_subscriptions", adminSubscriptions)
 	register("admin_namespace_policies", namespacePolicies)
 	register("admin_brokers_and_clusters", brokersAndClusters)
+	register("admin_namespace_resources", namespaceResources)
+	register("admin_topic_resources", topicResources)
+	register("admin_owned_bundles", ownedBundles)
+	registerFor("not offered", "admin_not_offered", notOffered)
 }
 
 func status(err error) int {
@@ -155,4 +161,126 @@ func brokersAndClusters(r *room) {
 	check(err)
 	equal("brokers", len(brokers), 1)
 	check(r.admin.Brokers().HealthCheck())
+}
+
+func namespaceResources(r *room) {
+	const name = "public/go-resources"
+	check(r.admin.Namespaces().CreateNamespace(name))
+	namespaces := r.admin.Namespaces()
+	parsed, err := utils.GetNamespaceName(name)
+	check(err)
+	properties := func() map[string]string {
+		found, err := namespaces.GetProperties(*parsed)
+		check(err)
+		return found
+	}
+	equal("properties", len(properties()), 0)
+	check(namespaces.UpdateProperties(*parsed, map[string]string{"a": "b"}))
+	check(namespaces.UpdateProperties(*parsed, map[string]string{"c": "d"}))
+	require(maps.Equal(properties(), map[string]string{"a": "b", "c": "d"}), "properties %v", properties())
+	check(namespaces.RemoveProperties(*parsed))
+	equal("properties", len(properties()), 0)
+
+	expiration := func() int {
+		minutes, err := namespaces.GetSubscriptionExpirationTime(*parsed)
+		check(err)
+		return minutes
+	}
+	equal("expiration that is not set", expiration(), -1)
+	check(namespaces.SetSubscriptionExpirationTime(*parsed, 60))
+	equal("expiration", expiration(), 60)
+	check(namespaces.RemoveSubscriptionExpirationTime(*parsed))
+	equal("expiration that was removed", expiration(), -1)
+
+	rate := utils.DispatchRate{DispatchThrottlingRateInMsg: 10, DispatchThrottlingRateInByte: -1, RatePeriodInSecond: 2}
+	check(namespaces.SetReplicatorDispatchRate(*parsed, rate))
+	found, err := namespaces.GetReplicatorDispatchRate(*parsed)
+	check(err)
+	equal("replicator rate", found, rate)
+
+	threshold, err := namespaces.GetOffloadThreshold(*parsed)
+	check(err)
+	equal("offload threshold", threshold, -1)
+	seconds, err := namespaces.GetOffloadThresholdInSeconds(*parsed)
+	check(err)
+	equal("offload threshold in seconds", seconds, -1)
+	_, err = namespaces.GetOffloadDeleteLag(*parsed)
+	check(err)
+	persistence, err := namespaces.GetPersistence(name)
+	check(err)
+	require(persistence == nil || *persistence == utils.PersistencePolicies{}, "persistence %v", persistence)
+	check(namespaces.RemovePersistence(name))
+	check(namespaces.ClearOffloadDeleteLag(*parsed))
+	check(namespaces.DeleteBookieAffinityGroup(name))
+	_, err = namespaces.GetBookieAffinityGroup(name)
+	check(err)
+	_, err = namespaces.GetNamespaceAntiAffinityGroup(name)
+	check(err)
+	check(namespaces.DeleteNamespace(name))
+}
+
+func topicResources(r *room) {
+	topic := r.topicName(r.topic("t"))
+	check(r.admin.Topics().Create(topic, 0))
+	rate := utils.DispatchRateData{
+		DispatchThrottlingRateInMsg: 10, DispatchThrottlingRateInByte: -1, RatePeriodInSecond: 2,
+	}
+	check(r.admin.Topics().SetReplicatorDispatchRate(topic, rate))
+	found, err := r.admin.Topics().GetReplicatorDispatchRate(topic)
+	check(err)
+	equal("replicator rate", *found, rate)
+	check(r.admin.Topics().RemoveReplicatorDispatchRate(topic))
+	_, err = r.admin.Topics().GetPersistence(topic)
+	check(err)
+	check(r.admin.Topics().RemovePersistence(topic))
+	_, err = r.admin.Topics().GetOffloadPolicies(topic)
+	check(err)
+	check(r.admin.Topics().RemoveOffloadPolicies(topic))
+	status, err := r.admin.Topics().OffloadStatus(topic)
+	check(err)
+	equal("offloading", status.Status, utils.NOTRUN)
+}
+
+func ownedBundles(r *room) {
+	topic := r.topicName(r.topic("t"))
+	r.producer(pulsar.ProducerOptions{Topic: topic.String()})
+	bundle, err := r.admin.Topics().GetBundleRange(topic)
+	check(err)
+	leader, err := r.admin.Brokers().GetLeaderBroker()
+	check(err)
+	values, err := r.admin.Brokers().GetRuntimeConfigurations()
+	check(err)
+	owned, err := r.admin.Brokers().GetOwnedNamespaces(values["clusterName"], leader.BrokerID)
+	check(err)
+	status, found := owned["public/default/"+bundle]
+	require(found, "%s is not among %v", bundle, owned)
+	require(status.IsActive, "%s is not active", bundle)
+}
+
+// notOffered sets what our broker does not offer: a refusal comes at once, this client does not try again.
+func notOffered(r *room) {
+	const name = "public/default"
+	parsed, err := utils.GetNamespaceName(name)
+	check(err)
+	topic := r.topicName(r.topic("t"))
+	check(r.admin.Topics().Create(topic, 0))
+	namespaces := r.admin.Namespaces()
+	for what, set := range map[string]func() error{
+		"persistence":       func() error { return namespaces.SetPersistence(name, utils.NewPersistencePolicies(1, 1, 1, 0)) },
+		"offload threshold": func() error { return namespaces.SetOffloadThreshold(*parsed, 5) },
+		"offload seconds":   func() error { return namespaces.SetOffloadThresholdInSeconds(*parsed, 5) },
+		"offload lag":       func() error { return namespaces.SetOffloadDeleteLag(*parsed, 5) },
+		"anti-affinity":     func() error { return namespaces.SetNamespaceAntiAffinityGroup(name, "g") },
+		"bookie affinity": func() error {
+			return namespaces.SetBookieAffinityGroup(name, utils.BookieAffinityGroupData{BookkeeperAffinityGroupPrimary: "g"})
+		},
+		"persistence of a topic": func() error { return r.admin.Topics().SetPersistence(topic, utils.PersistenceData{}) },
+		"offload policies of a topic": func() error {
+			return r.admin.Topics().SetOffloadPolicies(topic, utils.OffloadPolicies{})
+		},
+	} {
+		begun := time.Now()
+		equal(what, status(set()), 501)
+		require(time.Since(begun) < 5*time.Second, "%s was refused after %v", what, time.Since(begun))
+	}
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from rich.console import Console, Group
@@ -17,12 +18,21 @@ from rich.text import Text
 
 from traffic import Progress
 
-__all__ = ["Screen"]
+__all__ = ["DatedConsole", "Screen"]
 
 STARTING_LINE_EVERY_S = 5.0
 PROGRESS_LINE_EVERY_S = 2.0
 RATE_WINDOW_S = 5.0
 UNKNOWN = "-"
+
+
+class DatedConsole(Console):
+    """Off a terminal what is printed is a log: it has its time in front, in the form of the brokers' logs."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        if not self.is_terminal:
+            super().print(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"), end=" ", highlight=False)
+        super().print(*objects, **options)
 
 
 class _Sample(NamedTuple):

@@ -28,7 +28,7 @@ from interpulse.client.admin import AdminClient
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.policies import RetentionPolicies
-from screen import Screen
+from screen import DatedConsole, Screen
 from traffic import Message, Progress, publish, read_back, watch
 from verdict import Ledger, Verdict
 
@@ -303,7 +303,7 @@ async def replicate_and_verify(settings: Settings, console: Console, clusters: d
 
 def main() -> int:
     """Run the demonstration; every failure is one sentence and an exit code."""
-    console = Console()
+    console = DatedConsole()
     try:
         return asyncio.run(demonstrate(Settings.from_environment(), console))
     except DatasetError as error:

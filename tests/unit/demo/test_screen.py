@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from screen import Screen
+from screen import DatedConsole, Screen
 from traffic import Progress
 
 
@@ -95,3 +96,13 @@ def test_last_line_of_progress_is_100_percent_whenever_it_comes(demo: Demonstrat
         "100 %  replicated 4,000 of 4,000, lag 0 messages (p0 0, p1 0), 0.0 s behind; all published, "
         "2,105 replicated/s; 0 s left; micro-batch 9: 90 ms"
     )
+
+
+@pytest.mark.parametrize(("terminal", "stamped"), [(False, True), (True, False)])
+def test_line_when_nobody_watches_then_has_its_time(terminal: bool, stamped: bool) -> None:
+    output = io.StringIO()
+    console = DatedConsole(file=output, width=80, force_terminal=terminal, color_system=None)
+    console.print("east: pulsar://127.0.0.1:6650", highlight=False, soft_wrap=True)
+    (line,) = output.getvalue().splitlines()
+    pattern = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z east: pulsar://127\.0\.0\.1:6650"
+    assert bool(re.fullmatch(pattern, line)) is stamped

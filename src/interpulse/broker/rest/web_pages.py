@@ -57,7 +57,7 @@ class KnownHosts:
             return
         raise Forbidden(
             f"Host: {_shown(host)} is not a name of this broker, so a web page may be behind this request. Call the "
-            f"broker by its IP address or as {' or '.join(sorted(self.names))}, or add the name to {_ALLOWED_HOSTS}"
+            f"broker by its IP address, as localhost or by advertisedAddress, or add the name to {_ALLOWED_HOSTS}"
         )
 
     def _is_ours(self, name: str) -> bool:

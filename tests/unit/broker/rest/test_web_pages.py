@@ -71,9 +71,11 @@ def test_host_when_it_is_another_name_then_refused_with_the_setting(config: Brok
     assert str(refused.value).endswith("or add the name to webServiceAllowedHosts")
 
 
-def test_host_when_refused_then_says_which_names_would_do() -> None:
-    with pytest.raises(Forbidden, match=r"by its IP address or as 10.1.2.3 or broker.lan or localhost or pulsar, or"):
+def test_host_when_refused_then_names_of_ours_are_not_told() -> None:
+    """A page that has rebound its name can read the refusal."""
+    with pytest.raises(Forbidden) as refused:
         KnownHosts.of(NAMED).check({"Host": "evil.example"})
+    assert not [name for name in ("10.1.2.3", "broker.lan", "pulsar,", "example.com") if name in str(refused.value)]
 
 
 @pytest.mark.parametrize(

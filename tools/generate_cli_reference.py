@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
+from interpulse.cli.admin import admin
 from interpulse.cli.main import main as interpulse
+from interpulse.cli.pulsar_admin_tree import ABSENT_GROUPS, TREE, reason_for
 
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
+PAGE = REFERENCE / "cli.md"
+TREE_PAGE = REFERENCE / "pulsar-admin.md"
 
 INTRODUCTION = """\
 # Command line
@@ -42,7 +46,17 @@ in that form. The option may also stand in front: `interpulse-admin -o json topi
 | zsh | `eval "$(_INTERPULSE_ADMIN_COMPLETE=zsh_source interpulse-admin)"` | `~/.zshrc` |
 | fish | `_INTERPULSE_ADMIN_COMPLETE=fish_source interpulse-admin \\| source` | `~/.config/fish/config.fish` |
 
-**Exit codes.** 0 done, 1 failed, 2 wrong usage, 3 differences found, 4 not allowed, 5 not reachable.
+**Exit codes.**
+
+| code | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | failed; the reason stands on standard error |
+| 2 | wrong usage: an option, an argument, `client.conf` |
+| 3 | differences were found |
+| 4 | not allowed, or not known who asks |
+| 5 | not reachable, or no answer in time |
+| 6 | not offered: Apache Pulsar has it, Interpulse does not; see [which commands](pulsar-admin.md) |
 
 **Values.** Topics are `topic`, `tenant/namespace/topic` or `persistent://tenant/namespace/topic`; namespaces are
 `tenant/namespace`. Sizes take K, M, G, T (`10M`), times take s, m, h, d, w, y (`3h`; seconds without a unit), and -1
@@ -54,6 +68,46 @@ def page() -> str:
     """The whole page."""
     context = click.Context(interpulse, info_name="interpulse")
     return INTRODUCTION + "".join(_sections(context))
+
+
+TREE_INTRODUCTION = """\
+# The commands of pulsar-admin
+
+<!-- Written by tools/generate_cli_reference.py; change src/interpulse/cli/pulsar_admin_tree.py, not this page. -->
+
+Every command of Apache Pulsar's `pulsar-admin`, and whether `interpulse-admin` has it. One that is not offered says so
+in a sentence and ends with exit code 6. [The command line](cli.md) describes those that are offered, ours among them.
+"""
+
+
+def tree_page() -> str:
+    """The page of pulsar-admin's commands."""
+    context = click.Context(admin, info_name="interpulse-admin")
+    return TREE_INTRODUCTION + "".join(_group(context, name) for name in sorted({*TREE, *ABSENT_GROUPS}))
+
+
+def _group(context: click.Context, name: str) -> str:
+    group = None if name in ABSENT_GROUPS else admin.get_command(context, name)
+    offered = group.commands.keys() if isinstance(group, click.Group) else ()
+    lines = ["", f"## {name}", ""]
+    if group is None:
+        lines += [f"Not offered: {reason_for(name)}.", ""]
+    present, absent = sorted(TREE.get(name, frozenset()) & set(offered)), TREE.get(name, frozenset()) - set(offered)
+    if present:
+        lines += [f"Offered: {_names(present)}.", ""]
+    reasons: dict[str, list[str]] = {}
+    for command in sorted(absent):
+        reasons.setdefault("" if group is None else reason_for(name, command), []).append(command)
+    for reason, commands in sorted(reasons.items()):
+        words = "Commands" if group is None else "Not offered"
+        lines += [f"{words}: {_names(commands)}{f' ({reason})' if reason else ''}.", ""]
+    if ours := sorted(set(offered) - TREE.get(name, frozenset())):
+        lines += [f"Ours in addition: {_names(ours)}.", ""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def _names(commands: Iterable[str]) -> str:
+    return ", ".join(f"`{command}`" for command in commands)
 
 
 def _sections(context: click.Context) -> Iterator[str]:
@@ -91,5 +145,6 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(page(), encoding="utf-8")
-    sys.stdout.write(f"{PAGE} written\n")
+    for path, text in ((PAGE, page()), (TREE_PAGE, tree_page())):
+        path.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{path} written\n")

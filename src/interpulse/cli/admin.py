@@ -15,16 +15,22 @@ from interpulse.cli.settings import ConnectionSettings
 __all__ = ["admin", "connection_options"]
 
 _COMMANDS = {
-    "brokers": LazyCommand("interpulse.cli.brokers:brokers", "Operations about brokers"),
-    "clusters": LazyCommand("interpulse.cli.clusters:clusters", "Operations about clusters"),
-    "namespaces": LazyCommand("interpulse.cli.namespaces:namespaces", "Operations about namespaces"),
-    "schemas": LazyCommand("interpulse.cli.schemas:schemas", "Operations about schemas"),
-    "tenants": LazyCommand("interpulse.cli.tenants:tenants", "Operations about tenants"),
+    "brokers": LazyCommand("interpulse.cli.brokers:brokers", "Operations about brokers."),
+    "clusters": LazyCommand("interpulse.cli.clusters:clusters", "Operations about clusters."),
+    "namespaces": LazyCommand("interpulse.cli.namespaces:namespaces", "Operations about namespaces."),
+    "schemas": LazyCommand("interpulse.cli.schemas:schemas", "Operations about schemas."),
+    "tenants": LazyCommand("interpulse.cli.tenants:tenants", "Operations about tenants."),
     "topicPolicies": LazyCommand(
-        "interpulse.cli.topic_policies:topic_policies", "Operations about the policies of topics"
+        "interpulse.cli.topic_policies:topic_policies", "Operations about the policies of topics."
     ),
-    "topics": LazyCommand("interpulse.cli.topics:topics", "Operations about topics"),
+    "topics": LazyCommand("interpulse.cli.topics:topics", "Operations about topics."),
 }
+
+
+def _absent_group(name: str) -> click.Command | None:
+    from interpulse.cli.command_groups import absent_group
+
+    return absent_group(name)
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,7 +52,12 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.group(cls=LazyGroup, lazy_commands=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    lazy_commands=_COMMANDS,
+    otherwise=_absent_group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option("--admin-url", "webServiceUrl", help="Web service URL, http://localhost:8080 unless configured.")
 @click.option(
     "--request-timeout",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from interpulse.cli.command_groups import CommandGroup
 from interpulse.cli.output import print_json, print_lines, print_pairs, print_text, print_value
 from interpulse.cli.running import admin_command
 
@@ -18,7 +19,7 @@ __all__ = ["brokers"]
 _OWNERSHIP: Final = ("broker_assignment", "is_controlled", "is_active")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def brokers() -> None:
     """Operations about brokers."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from interpulse.cli.command_groups import CommandGroup
 from interpulse.cli.output import print_json, print_lines
 from interpulse.cli.params import STRINGS
 from interpulse.cli.running import CommandFailed, admin_command
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["clusters"]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def clusters() -> None:
     """Operations about clusters."""
 

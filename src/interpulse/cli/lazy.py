@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import click
@@ -16,14 +16,26 @@ class LazyCommand(NamedTuple):
 
     target: str
     summary: str
+    section: str = "Commands"
+    """The heading it stands under."""
 
 
 class LazyGroup(click.Group):
-    """A group with a table of commands that are not imported yet."""
+    """A group with a table of commands that are not imported yet.
 
-    def __init__(self, *args: Any, lazy_commands: Mapping[str, LazyCommand], **kwargs: Any) -> None:
+    ``otherwise`` may know a command by a name that is in no help.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        lazy_commands: Mapping[str, LazyCommand],
+        otherwise: Callable[[str], click.Command | None] = lambda name: None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._lazy_commands = dict(lazy_commands)
+        self._otherwise = otherwise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self._lazy_commands)
@@ -31,13 +43,25 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = self._lazy_commands.get(cmd_name)
         if entry is None:
-            return None
+            return self._otherwise(cmd_name)
         module, _, attribute = entry.target.partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, self._lazy_commands[name].summary) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            entry = self._lazy_commands[name]
+            sections.setdefault(entry.section, []).append((name, entry.summary))
+        for section in dict.fromkeys(entry.section for entry in self._lazy_commands.values()):
+            with formatter.section(section):
+                formatter.write_dl(sections[section])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=self._lazy_commands, ctx=ctx) from error

@@ -12,14 +12,23 @@ from interpulse.cli.logs import configure_logging
 
 __all__ = ["admin_main", "main"]
 
+_PROGRAMS = "Run"
+_MESSAGES = "Send and receive messages"
+_ADMINISTRATION = "Administer"
 _COMMANDS = {
-    "admin": LazyCommand("interpulse.cli.admin:admin", "Administer a cluster, with the commands of pulsar-admin"),
-    "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them"),
-    "metadata": LazyCommand("interpulse.cli.metadata:metadata", "Look into the metadata of a stopped broker"),
-    "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages"),
-    "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark"),
-    "standalone": LazyCommand("interpulse.cli.standalone:standalone", "Run a broker in this process"),
-    "tokens": LazyCommand("interpulse.cli.tokens:tokens", "Make and check keys and tokens for authentication"),
+    "admin": LazyCommand(
+        "interpulse.cli.admin:admin", "Administer a cluster, with the commands of pulsar-admin.", _ADMINISTRATION
+    ),
+    "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
+    "metadata": LazyCommand(
+        "interpulse.cli.metadata:metadata", "Look into the metadata of a stopped broker.", _ADMINISTRATION
+    ),
+    "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages.", _MESSAGES),
+    "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark.", _PROGRAMS),
+    "standalone": LazyCommand("interpulse.cli.standalone:standalone", "Run a broker in this process.", _PROGRAMS),
+    "tokens": LazyCommand(
+        "interpulse.cli.tokens:tokens", "Make and check keys and tokens for authentication.", _ADMINISTRATION
+    ),
 }
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.command_groups import CommandGroup
 from interpulse.cli.namespace_bundles import BUNDLE_COMMANDS
 from interpulse.cli.namespace_messaging import MESSAGING_COMMANDS
 from interpulse.cli.namespace_policies import POLICY_COMMANDS
@@ -35,7 +36,7 @@ _MODES = {
 _namespace = click.argument("namespace", type=NAMESPACE)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def namespaces() -> None:
     """Operations about namespaces."""
 

@@ -1,6 +1,6 @@
 """Running a command: open the client, wait for the answer, turn failures into one line and an exit code.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 differences found, 4 not allowed, 5 not reachable.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 differences found, 4 not allowed, 5 not reachable, 6 not offered.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from interpulse.model.errors import (
     AuthorizationError,
     Forbidden,
     NotConnected,
+    NotImplementedYet,
     OperationTimeout,
     PulsarError,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "DIFFERENT",
     "FAILED",
     "NOT_ALLOWED",
+    "NOT_OFFERED",
     "UNREACHABLE",
     "CommandFailed",
     "admin_command",
@@ -40,6 +42,7 @@ FAILED = 1
 DIFFERENT = 3
 NOT_ALLOWED = 4
 UNREACHABLE = 5
+NOT_OFFERED = 6
 
 P = ParamSpec("P")
 
@@ -64,6 +67,8 @@ def _exit_code(error: PulsarError) -> int:
         return UNREACHABLE
     if isinstance(error, (AuthenticationError, AuthorizationError)) and not isinstance(error, Forbidden):
         return NOT_ALLOWED
+    if isinstance(error, NotImplementedYet):
+        return NOT_OFFERED
     return FAILED
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from interpulse.cli.command_groups import CommandGroup
 from interpulse.cli.output import print_documents, print_json, print_value
 from interpulse.cli.params import TOPIC
 from interpulse.cli.running import CommandFailed, admin_command
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["schemas"]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def schemas() -> None:
     """Operations about schemas."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.command_groups import CommandGroup
 from interpulse.cli.output import print_json, print_lines
 from interpulse.cli.params import STRINGS
 from interpulse.cli.running import admin_command
@@ -20,7 +21,7 @@ _admin_roles = click.option("-r", "--admin-roles", type=STRINGS, help="Roles tha
 _allowed_clusters = click.option("-c", "--allowed-clusters", type=STRINGS, help="Clusters it may use.")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def tenants() -> None:
     """Operations about tenants."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from interpulse.cli.command_groups import CommandGroup
 from interpulse.cli.output import print_json
 from interpulse.cli.params import SIZE, TOPIC
 from interpulse.cli.policy_commands import Calls, PolicyRow, command, policy_commands, quota_commands
@@ -146,7 +147,7 @@ POLICY_COMMANDS: Final = (
 """Those of the group ``topics``."""
 
 
-@click.group("topicPolicies")
+@click.group("topicPolicies", cls=CommandGroup)
 def topic_policies() -> None:
     """Operations about the policies of topics."""
 

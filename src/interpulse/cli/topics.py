@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from interpulse.cli.command_groups import CommandGroup
 from interpulse.cli.doctor import doctor
 from interpulse.cli.output import print_json, print_lines, print_pairs
 from interpulse.cli.params import NAMESPACE, PAIRS, TOPIC, joined_pairs
@@ -42,7 +43,7 @@ _system = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def topics() -> None:
     """Operations about topics."""
 

@@ -78,5 +78,5 @@ def test_compaction_when_the_broker_cannot_then_says_so(web: StubWeb, run_admin:
     answer: Any = {"reason": "this broker does not offer it"}
     web.answer("PUT", f"{ROOT}/compaction", answer, status=501)
     result = run_admin("topics", "compact", "t/ns/a")
-    assert result.exit_code == 1
+    assert result.exit_code == 6
     assert result.stderr == "Error: this broker does not offer it (HTTP 501 Not Implemented)\n"

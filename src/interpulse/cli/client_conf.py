@@ -12,6 +12,8 @@ from typing import Final
 
 import click
 
+from interpulse.cli.lazy import nearest_name
+
 __all__ = ["OBEYED", "VARIABLE", "read_client_conf"]
 
 VARIABLE: Final = "PULSAR_CLIENT_CONF"
@@ -94,11 +96,8 @@ def _checked(path: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[str,
 
 
 def _nearest(key: str) -> str:
-    import difflib
-
-    known = {name.lower(): name for name in (*OBEYED, *_WITHOUT_EFFECT)}
-    matches = difflib.get_close_matches(key.lower(), known, n=1)
-    return f"did you mean {known[matches[0]]!r}?" if matches else f"known keys: {', '.join(OBEYED)}"
+    nearest = nearest_name(key, (*OBEYED, *_WITHOUT_EFFECT))
+    return f"did you mean {nearest!r}?" if nearest else f"known keys: {', '.join(OBEYED)}"
 
 
 def _warn(path: str, settings: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from interpulse.cli.lazy import check_name
 from interpulse.cli.pulsar_admin_tree import ABSENT_GROUPS, TREE, refusal
 from interpulse.cli.running import NOT_OFFERED, CommandFailed
 
@@ -42,6 +43,12 @@ class CommandGroup(click.Group):
         if command is None and cmd_name in TREE.get(self.name or "", ()):
             return _unoffered(self.name or "", cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        check_name(self, ctx, args[0], (*self.commands, *TREE.get(self.name or "", ())))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         policies = _policies(self.commands)

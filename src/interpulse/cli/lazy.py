@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import click
 
-__all__ = ["LazyCommand", "LazyGroup"]
+__all__ = ["LazyCommand", "LazyGroup", "check_name", "nearest_name"]
 
 
 class LazyCommand(NamedTuple):
@@ -61,7 +61,21 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.NoSuchCommand as error:
-            raise click.NoSuchCommand(error.command_name, possibilities=self._lazy_commands, ctx=ctx) from error
+        check_name(self, ctx, args[0], self._lazy_commands)
+        return super().resolve_command(ctx, args)
+
+
+def check_name(group: click.Group, ctx: click.Context, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is no command of the group, with the nearest one that is."""
+    if group.get_command(ctx, name) is None and name[:1].isalnum() and not ctx.resilient_parsing:
+        nearest = nearest_name(name, known)
+        ctx.fail(f"No such command {name!r}." + (f" Did you mean {nearest!r}?" if nearest else ""))
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that somebody may have meant, whatever the case of its letters."""
+    import difflib  # only here: most names are right
+
+    by_folded = {each.lower(): each for each in known}
+    matches = difflib.get_close_matches(name.lower(), by_folded, n=1)
+    return by_folded[matches[0]] if matches else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -31,6 +30,8 @@ async def show_status(ask: Callable[[], Awaitable[Records]], *, watched: bool, p
     ``watched``: again and again; on a terminal in place of the last ones, elsewhere whenever they changed. Once there
     was a first answer, a cluster that gives none for a while is told and asked on.
     """
+    import asyncio  # only here: help starts without it
+
     records = await ask()
     if not watched:
         _print_status(records)

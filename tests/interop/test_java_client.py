@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from interpulse.testing import InProcessBroker
+from interpulse.wire.hashing import sticky_slot
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -72,3 +73,17 @@ def test_java_client_when_it_gives_messages_up_then_they_arrive_as_letters(
         "text": "bad after 3 kept on 0",
         "retry": "[againx0, againx1, againx2] then again",
     }
+
+
+@pytest.mark.parametrize("broker", ["ours", "real"])
+def test_java_reader_when_it_names_ranges_of_keys_then_gets_these_alone(
+    broker: str, request: pytest.FixtureRequest, java_check: Callable[..., str]
+) -> None:
+    address = request.getfixturevalue("pulsar_broker" if broker == "ours" else "real_pulsar")
+    said = dict(line.split(": ", 1) for line in java_check("KeyRanges.java", address.service_url).splitlines())
+    slots = {f"k{number}": sticky_slot(f"k{number}".encode()) for number in range(50)}
+    low = [key for key, slot in slots.items() if slot <= 9999 or 20000 <= slot <= 32767]
+    high = [key for key, slot in slots.items() if slot >= 32768]
+    assert {name: keys.split() for name, keys in said.items()} == {"as they come": low, "from the log": high}
+    assert low
+    assert high

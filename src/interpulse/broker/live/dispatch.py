@@ -28,6 +28,7 @@ __all__ = [
     "overlapping",
     "share_out",
     "sticky_sharing",
+    "within",
 ]
 
 TURN_ENTRIES_MAX = 20
@@ -183,6 +184,11 @@ def _points_of(sharer: str) -> tuple[tuple[int, str], ...]:
 def overlapping(one: KeyRange, other: KeyRange) -> bool:
     """Whether two ranges share a slot."""
     return one.start <= other.end and other.start <= one.end
+
+
+def within(ranges: Iterable[KeyRange], slot: int) -> bool:
+    """Whether a slot is in one of the ranges."""
+    return any(start <= slot <= end for start, end in ranges)
 
 
 def sticky_sharing(ranges: tuple[KeyRange, ...], out_of_order_allowed: bool) -> KeySharing:

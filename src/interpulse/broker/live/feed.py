@@ -16,7 +16,9 @@ from typing import Any, Protocol
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.compacted_reads import horizon_ahead, read_on
 from interpulse.broker.live.cursor import Cursor
-from interpulse.broker.live.entries import FactsCache
+from interpulse.broker.live.dispatch import within
+from interpulse.broker.live.entries import FactsCache, sticky_slot_of
+from interpulse.broker.live.requests import KeyRange
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
@@ -64,6 +66,8 @@ class EntryFeed:
         self.after = cursor.mark_delete
         self.read_compacted = False
         """Read what compaction kept instead of the log that it was made of."""
+        self.key_ranges: Sequence[KeyRange] = ()
+        """Pass over entries whose keys are in none of these; () = all are wanted."""
         self._ahead: list[LogEntry] = []
         self._held = -1
         """The number of what is ahead in the broker's room for it."""
@@ -172,6 +176,8 @@ class EntryFeed:
 
     def _deliveries(self, raw: Sequence[LogEntry]) -> list[Delivery]:
         first = raw[0].position
+        if self.key_ranges:
+            raw = [found for found in raw if within(self.key_ranges, sticky_slot_of(found.payload))]
         untouched = self._cursor.untouched_from(first)
         if untouched and self._source.facts.all_ordinary_since(first):
             rows = zip(map(_position, raw), map(_payload, raw), repeat(0), repeat(()), repeat(1), strict=False)

@@ -9,10 +9,10 @@ from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.consumer import Consumer
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.delayed import DelayedEntries
-from interpulse.broker.live.dispatch import choose_active, covered_by
+from interpulse.broker.live.dispatch import check_ranges, choose_active, covered_by
 from interpulse.broker.live.dispatch_limits import DispatchGate
 from interpulse.broker.live.feed import EntryFeed, FeedSource
-from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.requests import KeyRange, SubType
 from interpulse.model.errors import ConsumerBusy
 from interpulse.model.ids import Position
 
@@ -58,9 +58,10 @@ class SingleActiveDispatch:
         return True
 
     def add(self, consumer: Consumer) -> None:
-        """Raises ConsumerBusy if there is an exclusive consumer already."""
+        """Raises ConsumerBusy beside an exclusive consumer, ConsumerAssignError for ranges that are none."""
         if self.sub_type is SubType.EXCLUSIVE and self.consumers:
             raise ConsumerBusy("Exclusive consumer is already connected")
+        check_ranges(self._ranges_of(consumer), {})
         self.consumers.append(consumer)
         self._choose_again()
         if self.sub_type is SubType.FAILOVER and self.active is not consumer:
@@ -81,6 +82,7 @@ class SingleActiveDispatch:
             and active.sink.writable
             and covered_by(fresh, active.permits) == len(fresh)
             and self.gate is None
+            and not self.feed.key_ranges
         ):
             self.feed.after = fresh[-1].position
             active.deliver(fresh)
@@ -143,5 +145,10 @@ class SingleActiveDispatch:
                 each.sink.active_changed(each.consumer_id, each is chosen)
         if chosen is not None:
             self.feed.read_compacted = chosen.read_compacted
+            self.feed.key_ranges = self._ranges_of(chosen)
         self.feed.rewind(self._cursor.mark_delete)
         self.pump()
+
+    def _ranges_of(self, consumer: Consumer) -> Sequence[KeyRange]:
+        """The keys it wants: a reader with ranges (keyHashRange) is exclusive, and leaves the others out."""
+        return consumer.request.key_sharing.sticky_ranges if self.sub_type is SubType.EXCLUSIVE else ()

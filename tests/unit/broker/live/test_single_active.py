@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from interpulse.model.errors import ConsumerBusy, ConsumerNotFound
-from interpulse.model.ids import Position
+from interpulse.broker.live.requests import KeyRange, KeySharing
+from interpulse.model.errors import ConsumerAssignError, ConsumerBusy, ConsumerNotFound
+from interpulse.model.ids import MessageId, Position
+from interpulse.wire.hashing import sticky_slot
 
 
 async def test_exclusive_when_its_consumer_is_alive_then_busy(bench: Any) -> None:
@@ -183,3 +185,38 @@ async def test_entry_acknowledged_while_it_waits_to_be_sent_again_is_not_sent(be
     consumer.acknowledge(first[0].position)
     consumer.flow(10)
     assert sink.numbers() == [1]
+
+
+HALVES = [KeyRange(0, 32767), KeyRange(32768, 65535)]
+
+
+async def keyed(bench: Any, topic: Any, numbers: range) -> None:
+    producer, _ = await bench.producer(topic, "keyed", producer_id=98)
+    for number in numbers:
+        producer.publish(number, -1, 1, bench.entry(number, partition_key=str(number)))
+    await bench.settle()
+    producer.close()
+
+
+@pytest.mark.parametrize("half", HALVES, ids=["low", "high"])
+async def test_exclusive_when_it_names_ranges_then_gets_their_keys_alone_from_the_log_and_as_they_come(
+    bench: Any, half: KeyRange
+) -> None:
+    topic = await bench.topic()
+    await keyed(bench, topic, range(30))
+    request = {"durable": False, "start_message_id": MessageId(-1, -1), "key_sharing": KeySharing((half,))}
+    consumer, sink = await bench.consumer(topic, "reader", permits=1000, **request)
+    wanted = [number for number in range(60) if half.start <= sticky_slot(str(number).encode()) <= half.end]
+    assert sink.numbers() == [number for number in wanted if number < 30]
+    await keyed(bench, topic, range(30, 60))
+    assert sink.numbers() == [number for number in wanted if number >= 30]
+    assert consumer.permits == 1000 - len(wanted)
+    _, other = await bench.consumer(topic, "all", durable=False, start_message_id=MessageId(-1, -1))
+    assert other.numbers() == list(range(60))
+
+
+async def test_exclusive_when_its_range_is_none_then_refused(bench: Any) -> None:
+    topic = await bench.topic()
+    with pytest.raises(ConsumerAssignError):
+        await bench.consumer(topic, key_sharing=KeySharing((KeyRange(5, 4),)))
+    await bench.consumer(topic)

@@ -1,0 +1,62 @@
+"""The Python fragments of pages that show the client: run in order, in one program with what they take for granted."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import json
+import re
+from collections import defaultdict
+from typing import Any
+
+from interpulse.client import Client, DeadLetterPolicy
+from interpulse.model.ids import EARLIEST
+from interpulse.testing import InProcessBroker
+from tests.guides.pages import HOWTO, blocks_of
+
+
+async def run(page: str, names: dict[str, Any]) -> dict[str, Any]:
+    """A fragment that makes a new consumer stands for itself: the one before is closed."""
+    for block in blocks_of(HOWTO / page):
+        if block.language != "python":
+            continue
+        if "consumer = " in block.text and "consumer" in names:
+            await names["consumer"].close()
+        code = compile(block.text, block.place, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        outcome = eval(code, names)
+        if inspect.iscoroutine(outcome):
+            await outcome
+    return names
+
+
+async def publish(client: Client, topic: str, content: bytes, key: str | None = None) -> None:
+    async with await client.create_producer(topic) as producer:
+        await producer.send(content, key=key)
+
+
+async def test_consuming_page_when_run_then_its_calls_exist(pulsar_broker: InProcessBroker) -> None:
+    async with Client(pulsar_broker.service_url) as client, asyncio.timeout(60):
+        for topic in ("orders", "returns", "claims", "flights-east"):
+            await client.subscribe(topic, "keep")
+            await publish(client, topic, b"one")
+        first = await client.subscribe("orders", "first", initial_position="earliest")
+        names = {
+            "client": client,
+            "re": re,
+            "DeadLetterPolicy": DeadLetterPolicy,
+            "message": await first.receive(),
+            "positions": defaultdict(lambda: EARLIEST),
+        }
+        names = await run("consume-messages.md", names)
+        assert names["message"].content == b"one"
+        assert isinstance(names["stored"], bytes)
+
+
+async def test_compaction_page_when_run_then_the_table_has_the_prices(pulsar_broker: InProcessBroker) -> None:
+    async with Client(pulsar_broker.service_url) as client, asyncio.timeout(60):
+        await client.subscribe("prices", "keep")
+        await publish(client, "prices", b"2", key="espresso")
+        names = await run("compact-topics.md", {"client": client, "json": json})
+        assert (names["article"], names["price"]) == ("espresso", 2)
+        assert names["message"].content == b"2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,33 +15,45 @@ from interpulse.client.admin import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.testing import InProcessBroker
 
-TOPIC = TopicName.parse("persistent://public/default/flights")
+TOPIC, UNEQUAL = (TopicName.parse(f"persistent://public/default/{name}") for name in ("flights", "trains"))
 DryRun = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, InProcessBroker]]:
-    """East has a topic of two partitions."""
+    """East has two topics of two partitions, and west one of them with three."""
     home = tmp_path_factory.mktemp("clusters")
     with (
         InProcessBroker(home / "east", {"clusterName": "east", "replicationJob": "external"}) as east,
         InProcessBroker(home / "west", {"clusterName": "west"}) as west,
     ):
         clusters = {"east": east, "west": west}
-        asyncio.run(create(east, 2))
+        asyncio.run(create(east, TOPIC, 2))
+        asyncio.run(create(east, UNEQUAL, 2))
+        asyncio.run(create(west, UNEQUAL, 3))
         yield clusters
 
 
-async def create(cluster: InProcessBroker, partitions: int) -> None:
+async def create(cluster: InProcessBroker, topic: TopicName, partitions: int) -> None:
     async with AdminClient(cluster.web_url) as admin:
-        await admin.topics.create_partitioned(TOPIC, partitions)
+        await admin.topics.create_partitioned(topic, partitions)
+
+
+@pytest.fixture(autouse=True)
+def _log_restored() -> Iterator[None]:
+    """The command shows the log on the standard error it has in this test alone."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+    logging.captureWarnings(False)
 
 
 @pytest.fixture
 def dry_run(tmp_path: Path, clusters: dict[str, InProcessBroker], monkeypatch: pytest.MonkeyPatch) -> DryRun:
     monkeypatch.setattr("os._exit", ended)
 
-    def run(source: str = "east", target: str = "west", target_url: str = "") -> Result:
+    def run(source: str = "east", target: str = "west", target_url: str = "", topic: TopicName = TOPIC) -> Result:
         path = tmp_path / "job.toml"
         path.write_text(
             f"""
@@ -56,7 +69,7 @@ def dry_run(tmp_path: Path, clusters: dict[str, InProcessBroker], monkeypatch: p
             service_url = "{clusters["west"].service_url}"
             admin_url = "{target_url or clusters["west"].web_url}"
             [select]
-            topics = ["{TOPIC}"]
+            topics = ["{topic}"]
             """
         )
         return CliRunner().invoke(command, ["--config", str(path), "--dry-run"])
@@ -95,10 +108,7 @@ def test_target_that_cannot_be_reached_ends_with_5(dry_run: DryRun) -> None:
     assert "west cannot be reached" in told.stdout
 
 
-def test_topics_that_would_be_held_end_with_1(
-    dry_run: DryRun, clusters: dict[str, InProcessBroker], tmp_path: Path
-) -> None:
-    asyncio.run(create(clusters["west"], 3))
-    told = dry_run()
+def test_topics_that_would_be_held_end_with_1(dry_run: DryRun) -> None:
+    told = dry_run(topic=UNEQUAL)
     assert told.exit_code == 1
-    assert f"{TOPIC}: held: " in told.stdout
+    assert f"{UNEQUAL}: held: " in told.stdout

@@ -81,8 +81,10 @@ class BrokerApp:
         clock: Clock | None = None,
         handlers: Handlers = HANDLERS,
         files: Files | None = None,
+        job_arguments: tuple[str, ...] = (),
     ) -> None:
-        """``handlers`` of the binary protocol and ``files`` of the log are others in tests of faults."""
+        """``handlers`` of the binary protocol and ``files`` of the log are others in tests of faults. ``job_arguments``
+        tell the replication job how to show its log."""
         self.config = config
         self.data_dir = Path(config.data_dir)
         self.service_url = ""
@@ -92,6 +94,7 @@ class BrokerApp:
         self._clock = clock or SystemClock()
         self._handlers = handlers
         self._files = files or DiskFiles()
+        self._job_arguments = job_arguments
         self._opened = AsyncExitStack()
 
     async def start(self) -> None:
@@ -335,6 +338,7 @@ class BrokerApp:
             driver_memory=config.replication_job_driver_memory,
             creation_allowed=config.create_topic_to_remote_cluster_for_replication,
             token=self._job_token(),
+            arguments=self._job_arguments,
         )
         return ReplicationSupervisor(metadata, command, mode=config.replication_job, clock=self._clock)
 

@@ -85,7 +85,9 @@ class JobCommand:
     token: str | None = field(default=None, repr=False)
     """Who the job is for the broker, best ``file:///path``; None if the broker does not ask."""
 
-    program: tuple[str, ...] = (sys.executable, "-m", "interpulse.spark", "replicate")
+    program: tuple[str, ...] = (sys.executable, "-m", "interpulse.cli", "replicate")
+    arguments: tuple[str, ...] = ()
+    """Given to the program besides: how it shows its log."""
 
     @property
     def directory(self) -> Path:
@@ -276,6 +278,7 @@ class ReplicationSupervisor:
                 "--config",
                 str(command.config_path),
                 "--supervised",
+                *command.arguments,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log_file,

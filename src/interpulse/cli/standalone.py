@@ -89,7 +89,7 @@ def standalone(
     configure_logging(log_level, log_format)
     for warning in loaded.warnings:
         _logger.warning("settings without effect reason=%s", warning)
-    _run(_serve(loaded.config))
+    _run(_serve(loaded.config, ("--log-level", log_level, "--log-format", log_format)))
 
 
 def _check_broker_extra() -> None:
@@ -121,12 +121,12 @@ def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str,
         raise CannotStart("; ".join(error.problems)) from error
 
 
-async def _serve(config: BrokerConfig) -> None:
-    """Start, say where, wait for a signal, stop."""
+async def _serve(config: BrokerConfig, job_arguments: tuple[str, ...]) -> None:
+    """Start, say where, wait for a signal, stop. The replication job shows its log as the broker does."""
     from interpulse.broker.app import BrokerApp, CannotServe
     from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
 
-    app = BrokerApp(config)
+    app = BrokerApp(config, job_arguments=job_arguments)
     stopping = _stop_signal()
     try:
         await app.start()

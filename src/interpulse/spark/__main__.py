@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from interpulse.spark import launch
 
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     return launch.replicate(given.config, dry_run=given.dry_run, supervised=given.supervised)
 
 

@@ -31,7 +31,6 @@ def replicate(config_path: str, *, dry_run: bool = False, supervised: bool = Fal
 
 
 def _run(config: PipelineConfig, *, dry_run: bool, supervised: bool) -> int:
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     if dry_run:
         from interpulse.spark.dry_run import print_plan

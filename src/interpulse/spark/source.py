@@ -17,12 +17,16 @@ from pyspark.sql.datasource import (
 )
 
 from interpulse.spark.plain_errors import told_plainly
+from interpulse.spark.worker_logs import configure_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 __all__ = ["InterpulseDataSource", "PulsarDataSource", "register"]
+
+
+configure_worker()  # whatever a worker does with this source, it imports this module first
 
 
 class PulsarDataSource(DataSource):

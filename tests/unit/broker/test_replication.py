@@ -29,6 +29,9 @@ TOPIC = "persistent://demo/flights/a"
 WAIT_FOR_PARENT = "while os.read(0, 4096): pass"
 
 
+PROGRAM = ("interpulse.cli", "replicate")
+
+
 async def until(condition):
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
@@ -63,6 +66,22 @@ async def supervise(store, tmp_path):
 
 async def ask_for_replication(store, *clusters):
     await store.commit([Put(POLICIES, NamespacePolicies(replication_clusters=clusters).dump())])
+
+
+async def test_job_is_told_how_to_show_its_log(store, tmp_path):
+    """It ends with what it was given: that is told as its last words."""
+    program = tmp_path / "job.py"
+    program.write_text("import json, sys\nprint(json.dumps({'event': 'error', 'error': ' '.join(sys.argv[3:])}))")
+    arguments = ("--log-level", "DEBUG", "--log-format", "json")
+    command = JobCommand(
+        "east", "pulsar://h:1", "http://h:2", tmp_path, program=(sys.executable, str(program)), arguments=arguments
+    )
+    assert command.program != JobCommand("east", "", "", tmp_path).program == (sys.executable, "-m", *PROGRAM)
+    supervisor = ReplicationSupervisor(store, command, missing=lambda: None)
+    await ask_for_replication(store, "east", "west")
+    await supervisor.start()
+    await until(lambda: supervisor.view.last_error == "--supervised --log-level DEBUG --log-format json")
+    await supervisor.stop()
 
 
 def is_alive(pid):

@@ -12,6 +12,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from interpulse.cli.main import main
+from interpulse.model.messaging_policies import DispatchRate
 
 __all__ = ["RECORD", "STORIES", "CliCluster", "Story", "cluster_story", "schema_story"]
 
@@ -247,6 +248,8 @@ def policy_story(cluster: CliCluster, namespace: str) -> None:
         ("auto-subscription-creation", "-e", {"allowAutoSubscriptionCreation": True}),
         ("deduplication", "-e", True),
         ("message-ttl", "-ttl 2m", 120),
+        ("subscription-expiration-time", "-t 7", 7),
+        ("replicator-dispatch-rate", "-md 5 -bd 6 -dt 2", DispatchRate(5, 6, False, 2).to_json()),
         ("inactive-topic-policies", f"-e -t 1h -m {_KEPT_BY_SUBSCRIPTIONS}", _inactive_topics(3600)),
     ):
         cluster.run(f"namespaces set-{name} {namespace} {given}")
@@ -266,6 +269,36 @@ def policy_story(cluster: CliCluster, namespace: str) -> None:
     assert policies["is_allow_auto_update_schema_with_replicator"] is False
     code, _, error = cluster.attempt(f"namespaces set-clusters {namespace} -c nowhere")
     assert (code, "nowhere" in error, "HTTP 403" in error) == (1, True, True)
+
+
+def resource_story(cluster: CliCluster, namespace: str) -> None:
+    """Properties of the namespace, what waits on a topic, and who serves it."""
+    cluster.run(f"namespaces set-properties {namespace} -p team=air,room=7")
+    cluster.run(f"namespaces set-property {namespace} -k floor -v 2/3")
+    assert cluster.run(f"namespaces get-property {namespace} -k floor") == "2/3\n"
+    assert cluster.run(f"namespaces remove-property {namespace} -k floor") == "2/3\n"
+    printed = cluster.run(f"namespaces get-properties {namespace}")
+    assert sorted(printed.splitlines()) == ["room    7", "team    air"]
+    cluster.run(f"namespaces clear-properties {namespace}")
+    assert cluster.run(f"namespaces get-properties {namespace}") == ""
+    topic = f"{namespace}/waiting"
+    cluster.run(f"topics create {topic}")
+    cluster.run(f"topics create-subscription {topic} -s s -m earliest")
+    cluster.produce(topic, "-m", "one,two,three", "-db")
+    found = cluster.json(f"topics analyze-backlog {topic} -s s")
+    assert (found["entries"], found["messages"], found["aborted"]) == (3, 3, False)
+    first, size = found["firstMessageId"], cluster.json(f"topics get-backlog-size {topic}")
+    assert cluster.json(f"topics analyze-backlog {topic} -s s -p {found['lastMessageId']}")["entries"] == 1
+    assert 0 < cluster.json(f"topics get-backlog-size {topic} -m {first}") < size
+    cluster.run(f"topicPolicies set-replicator-dispatch-rate {topic} -md 5")
+    _until(lambda: '"dispatchThrottlingRateInMsg" : 5' in cluster.run(f"topics get-replicator-dispatch-rate {topic}"))
+    leader = cluster.json("brokers leader-broker")["brokerId"]
+    name = next(row for row in cluster.run("clusters list -c").split() if row.endswith("(*)")).removesuffix("(*)")
+    bundle = cluster.run(f"topics bundle-range {topic}").strip()
+    owned = cluster.run(f"brokers namespaces {name} --url {leader}").splitlines()
+    assert f"{namespace}/{bundle}    [broker_assignment=shared is_controlled=false is_active=true]" in owned
+    assert cluster.run("brokers version").startswith("5.0.0")
+    assert cluster.run("brokers backlog-quota-check") == "ok\n"
 
 
 def _inactive_topics(seconds: int) -> dict[str, Any]:
@@ -359,5 +392,6 @@ STORIES: tuple[Story, ...] = (
     compaction_story,
     non_persistent_story,
     policy_story,
+    resource_story,
 )
 """Those that begin in an empty namespace."""

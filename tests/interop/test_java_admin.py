@@ -61,7 +61,7 @@ def test_java_admin_client_is_refused_at_once_what_cannot_be_set(java_check: Jav
         lines = java_check(
             "Resources.java", broker.service_url, broker.web_url, "standalone", "x", "refused"
         ).splitlines()
-    assert lines[0] == "persistence: PulsarAdminException 501"
+    assert lines[0] == "persistence: ServerSideErrorException 501"
     statuses = [line.rpartition(" ")[2] for line in lines]
     assert statuses == ["501", "true"] * 7
 

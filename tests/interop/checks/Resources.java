@@ -129,8 +129,8 @@ public class Resources {
         show("offload threshold", () -> namespaces.getOffloadThreshold(namespace));
         show("offload seconds", () -> namespaces.getOffloadThresholdInSeconds(namespace));
         show("offload lag", () -> namespaces.getOffloadDeleteLagMs(namespace));
-        act("clear offload lag", () -> namespaces.clearOffloadDeleteLag(namespace));
         show("offload policies", () -> namespaces.getOffloadPolicies(namespace));
+        act("clear offload lag", () -> namespaces.clearOffloadDeleteLag(namespace));
         act("remove offload policies", () -> namespaces.removeOffloadPolicies(namespace));
         show("anti-affinity group", () -> namespaces.getNamespaceAntiAffinityGroup(namespace));
         act("remove bookie affinity", () -> namespaces.deleteBookieAffinityGroup(namespace));

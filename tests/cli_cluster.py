@@ -47,10 +47,15 @@ class CliCluster:
         assert code == 0, error
         return error
 
-    def consume(self, topic: str, *arguments: str) -> list[str]:
-        """Contents printed by ``consume``, which must succeed."""
+    def consume_raw(self, topic: str, *arguments: str) -> str:
+        """Standard output of ``consume``, which must succeed."""
         code, output, error = _invoke(["consume", "--url", self.service_url, topic, *arguments])
         assert code == 0, error
+        return output
+
+    def consume(self, topic: str, *arguments: str) -> list[str]:
+        """Contents printed by ``consume``, which must succeed."""
+        output = self.consume_raw(topic, *arguments)
         rows = [row for row in output.splitlines() if row != "----- got message -----"]
         return [row.partition("key:")[2] for row in rows]
 

@@ -1,6 +1,10 @@
 """``produce`` and ``consume`` against our broker, beside the official client."""
 
 import asyncio
+import json
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -84,3 +88,63 @@ def test_listener_when_unknown_to_the_broker_then_says_so(cluster: CliCluster) -
     cluster.produce("listened", "-m", "x")
     with pytest.raises(AssertionError, match=r"Error: .*outside"):
         cluster.produce("listened", "-m", "x", "--listener-name", "outside", "--timeout", "1")
+
+
+def interpulse(*arguments: str) -> subprocess.Popen[str]:
+    """The command in a process of its own."""
+    program = str(Path(sys.executable).with_name("interpulse"))
+    return subprocess.Popen(
+        [program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_standard_input_when_produced_then_each_line_is_a_message_as_soon_as_it_is_there(cluster: CliCluster) -> None:
+    cluster.run("topics create lines")
+    cluster.run("topics create-subscription lines -s s")
+    with interpulse("produce", "lines", "-f", "-", "-k", "k", "--url", cluster.service_url) as sending:
+        assert sending.stdin is not None
+        sending.stdin.write("a,b\n\n")
+        sending.stdin.flush()
+        assert cluster.consume("lines", "-s", "s", "-n", "2") == [
+            f"[k], properties:[], content:{text}" for text in ("a,b", "")
+        ]
+        _, error = sending.communicate("last", timeout=60)
+    assert (sending.returncode, error) == (0, "3 messages successfully produced\n")
+
+
+def test_file_as_standard_input_when_produced_then_each_line_is_a_message(cluster: CliCluster, tmp_path: Path) -> None:
+    (tmp_path / "rows").write_text("1\n2\r\n3")
+    program = str(Path(sys.executable).with_name("interpulse"))
+    with (tmp_path / "rows").open() as rows:
+        command = [program, "produce", "rows", "-f", "-", "--url", cluster.service_url]
+        subprocess.run(command, stdin=rows, check=True, capture_output=True, timeout=60)
+    contents = cluster.consume("rows", "-s", "s", "-p", "Earliest", "-n", "3")
+    assert [row.rpartition(":")[2] for row in contents] == ["1", "2", "3"]
+
+
+def test_produce_when_interrupted_then_says_how_many_are_acknowledged(cluster: CliCluster) -> None:
+    cluster.run("topics create slow")
+    cluster.run("topics create-subscription slow -s s")
+    arguments = ("produce", "slow", "-m", "x", "-n", "100000", "-r", "50", "--url", cluster.service_url)
+    with interpulse(*arguments) as sending:
+        cluster.consume("slow", "-s", "s", "-n", "3")
+        sending.send_signal(signal.SIGINT)
+        _, error = sending.communicate(timeout=60)
+    count, words = error.splitlines()[0].split(" of 100000 messages acknowledged")
+    assert int(count) >= 3
+    assert words in ("", "; 1 more may be stored although no acknowledgement came")
+    assert sending.returncode == 1
+
+
+def test_messages_when_wanted_as_json_then_each_line_is_an_object(cluster: CliCluster) -> None:
+    cluster.produce("objects", "-m", "a,b", "-p", "x=1")
+    rows = cluster.consume_raw("objects", "-p", "Earliest", "-n", "2", "-o", "json").splitlines()
+    assert [json.loads(row)["content"] for row in rows] == ["a", "b"]
+    assert cluster.json("topics stats objects")["subscriptions"].keys() == {"interpulse-consume"}
+
+
+def test_produce_when_the_topic_keeps_nothing_then_says_so(cluster: CliCluster) -> None:
+    warned = cluster.produce("unkept", "-m", "x", "--admin-url", cluster.web_url)
+    assert "Warning: persistent://public/default/unkept has neither a subscription nor retention" in warned
+    cluster.run("topics create-subscription unkept -s s")
+    assert cluster.produce("unkept", "-m", "x", "--admin-url", cluster.web_url) == "1 messages successfully produced\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -17,17 +19,25 @@ if TYPE_CHECKING:
     from interpulse.client.messages import Message
     from interpulse.client.multi_topic import Consumer
 
-__all__ = ["consume", "describe_message"]
+__all__ = ["consume", "describe_message", "message_as_json"]
 
 _TYPES = {"Exclusive": "exclusive", "Shared": "shared", "Failover": "failover", "Key_Shared": "key-shared"}
 _POSITIONS = {"Latest": "latest", "Earliest": "earliest"}
 _BOUNDARY = "----- got message -----"
 _COUNTED = 1000
+_SUBSCRIPTION = "interpulse-consume"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("topic")
-@click.option("-s", "--subscription-name", "subscription", required=True, help="Name of the subscription.")
+@click.option(
+    "-s",
+    "--subscription-name",
+    "subscription",
+    default=_SUBSCRIPTION,
+    show_default=True,
+    help="Name of the subscription.",
+)
 @click.option("-n", "--num-messages", "count", type=click.IntRange(min=0), default=1, help="How many; 0 = for ever.")
 @click.option(
     "-t",
@@ -53,6 +63,9 @@ _COUNTED = 1000
 @click.option("-q", "--queue-size", type=click.IntRange(min=1), default=1000, help="Messages fetched ahead.")
 @click.option("--hex", "hexadecimal", is_flag=True, help="Print contents in hexadecimal.")
 @click.option("--hide-content", is_flag=True, help="Print only how many messages came.")
+@click.option(
+    "-o", "--output", "form", type=click.Choice(["json"]), help="Print one JSON object per message and line instead."
+)
 @click.option("-mp", "--print-metadata", is_flag=True, help="Print ids, times and origin too.")
 @messaging_options
 def consume(
@@ -66,6 +79,7 @@ def consume(
     queue_size: int,
     hexadecimal: bool,
     hide_content: bool,
+    form: str | None,
     print_metadata: bool,
     **flags: Any,
 ) -> None:
@@ -75,7 +89,7 @@ def consume(
         "initial_position": _POSITIONS[position],
         "receiver_queue_size": queue_size,
     }
-    printer = _Printer(hexadecimal, hide_content, print_metadata)
+    printer = _Printer(hexadecimal, hide_content, print_metadata, form == "json")
 
     wanted = _pattern(topic) if regex else _checked(topic)
 
@@ -126,19 +140,51 @@ def _pattern(text: str) -> re.Pattern[str]:
 class _Printer:
     """Prints messages and counts them."""
 
-    def __init__(self, hexadecimal: bool, content_hidden: bool, metadata_shown: bool) -> None:
+    def __init__(self, hexadecimal: bool, content_hidden: bool, metadata_shown: bool, as_json: bool) -> None:
         self.count = 0
         self._hexadecimal = hexadecimal
         self._content_hidden = content_hidden
         self._metadata_shown = metadata_shown
+        self._as_json = as_json
 
     def show(self, message: Message) -> None:
         self.count += 1
-        if not self._content_hidden:
+        if self._as_json:
+            click.echo(json.dumps(message_as_json(message, hidden=self._content_hidden), ensure_ascii=False))
+        elif not self._content_hidden:
             text = describe_message(message, hexadecimal=self._hexadecimal, metadata=self._metadata_shown)
             click.echo(f"{_BOUNDARY}\n{text}")
         elif self.count % _COUNTED == 0:
             click.echo(f"Received {self.count} messages")
+
+
+def message_as_json(message: Message, *, hidden: bool = False) -> dict[str, Any]:
+    """Its fields by their names in Pulsar; times are ISO 8601 in UTC, content that is no text is in base64.
+
+    ``hidden`` leaves the content out. What a message does not have is null.
+    """
+    fields: dict[str, Any] = {
+        "topic": message.topic,
+        "messageId": str(message.id),
+        "key": message.key,
+        "publishTime": _moment(message.publish_time_ms),
+        "eventTime": _moment(message.event_time_ms) if message.event_time_ms else None,
+        "properties": dict(message.properties),
+        "producerName": message.producer_name,
+        "sequenceId": message.sequence_id,
+        "redeliveryCount": message.redelivery_count,
+        "replicatedFrom": message.replicated_from or None,
+    }
+    if hidden:
+        return fields
+    try:
+        return fields | {"content": None if message.content is None else message.content.decode()}
+    except UnicodeDecodeError:
+        return fields | {"contentBase64": base64.b64encode(message.content or b"").decode()}
+
+
+def _moment(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def describe_message(message: Message, *, hexadecimal: bool = False, metadata: bool = False) -> str:
@@ -169,9 +215,8 @@ def _hex_dump(content: bytes) -> str:
 
 
 def _metadata(message: Message) -> str:
-    event_time = datetime.fromtimestamp(message.event_time_ms / 1000, UTC).isoformat(timespec="milliseconds")
     fields = {
-        "event-time": event_time.replace("+00:00", "Z"),
+        "event-time": _moment(message.event_time_ms),
         "message-id": message.id,
         "producer-name": message.producer_name,
         "sequence-id": message.sequence_id,

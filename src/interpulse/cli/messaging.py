@@ -34,14 +34,15 @@ def messaging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return url(listener(timeout(connection_options(command))))
 
 
-def run_with_client(flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
-    """Run ``call`` with an open client; its failures become one line and an exit code."""
+def run_with_client(flags: dict[str, Any], call: Callable[[Client], Coroutine[Any, Any, None]]) -> ConnectionSettings:
+    """Run ``call`` with an open client; its failures become one line and an exit code. Returns what ``flags`` meant."""
     timeout_ms, listener_name = int(flags.pop("timeout_seconds") * 1000), flags.pop("listener_name")
     settings = ConnectionSettings.resolve(flags)
     try:
         asyncio.run(_with_client(settings, timeout_ms, listener_name, call))
     except PulsarError as error:
         raise failure(error) from error
+    return settings
 
 
 async def _with_client(

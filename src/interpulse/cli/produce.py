@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,15 @@ import click
 
 from interpulse.cli.messaging import Pace, messaging_options, run_with_client
 from interpulse.cli.params import PAIRS, STRINGS, TOPIC, joined_pairs
+from interpulse.cli.progress import Advance
+from interpulse.cli.standard_input import lines_of_standard_input
+from interpulse.cli.unkept import tell_if_unkept
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
     from interpulse.client.messages import OutgoingMessage
+    from interpulse.model.ids import MessageId
 
 __all__ = ["produce"]
 
@@ -26,29 +30,85 @@ _LOCAL_ONLY = ("__local__",)
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What is to be sent: ``contents`` over and over, ``repetitions`` times."""
+    """What is to be sent: ``contents`` over and over, ``repetitions`` times; with None, lines of standard input."""
 
-    contents: Sequence[bytes]
+    contents: Sequence[bytes] | None
     repetitions: int
     rate: float
     key: str | None
     properties: dict[str, str]
     batching_enabled: bool
+    chunking_enabled: bool
     replicated: bool
 
-    def messages(self) -> Iterator[OutgoingMessage]:
+    @property
+    def total(self) -> int | None:
+        return None if self.contents is None else len(self.contents) * self.repetitions
+
+    async def messages(self) -> AsyncIterator[OutgoingMessage]:
         from interpulse.client.messages import OutgoingMessage
 
         clusters = () if self.replicated else _LOCAL_ONLY
+        async for content in self._contents():
+            yield OutgoingMessage(content, key=self.key, properties=self.properties, replication_clusters=clusters)
+
+    async def _contents(self) -> AsyncIterator[bytes]:
+        if self.contents is None:
+            async for line in lines_of_standard_input():
+                yield line
+            return
         for _ in range(self.repetitions):
             for content in self.contents:
-                yield OutgoingMessage(content, key=self.key, properties=self.properties, replication_clusters=clusters)
+                yield content
+
+
+class _Receipts:
+    """Counts what is acknowledged, and keeps what is under way."""
+
+    def __init__(self, total: int | None) -> None:
+        self.sent = 0
+        self.acknowledged = 0
+        self.total = total
+        self._advance = Advance("messages acknowledged", total)
+        self._waiting: set[asyncio.Future[MessageId]] = set()
+
+    def add(self, receipt: asyncio.Future[MessageId]) -> None:
+        self.sent += 1
+        self._waiting.add(receipt)
+        receipt.add_done_callback(self._done)
+
+    def _done(self, receipt: asyncio.Future[MessageId]) -> None:
+        if not receipt.cancelled() and receipt.exception() is None:
+            self._waiting.discard(receipt)
+            self.acknowledged += 1
+            self._advance(self.acknowledged)
+
+    async def all(self) -> None:
+        """Raises the failure of one that will never be acknowledged."""
+        await asyncio.gather(*self._waiting)
+
+    def tell(self) -> None:
+        """Say how many there are, whether that is all of them or not."""
+        self._advance.wipe()
+        if self.acknowledged == self.sent == (self.sent if self.total is None else self.total):
+            click.echo(f"{self.acknowledged} messages successfully produced", err=True)
+            return
+        rest = self.sent - self.acknowledged
+        of_all = "" if self.total is None else f" of {self.total}"
+        under_way = f"; {rest} more may be stored although no acknowledgement came" if rest else ""
+        click.echo(f"{self.acknowledged}{of_all} messages acknowledged{under_way}", err=True)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("topic", type=TOPIC)
 @click.option("-m", "--messages", multiple=True, help="Text to send; several messages are separated by commas.")
-@click.option("-f", "--files", type=STRINGS, multiple=True, help="Files to send, one message each: a,b,...")
+@click.option(
+    "-f",
+    "--files",
+    type=STRINGS,
+    multiple=True,
+    help="Files to send, one message each: a,b,...; - sends the lines of standard input.",
+)
 @click.option(
     "-n", "--num-produce", "repetitions", type=click.IntRange(min=1), default=1, help="Send all of it so often."
 )
@@ -57,7 +117,9 @@ class _Order:
 @click.option("-k", "--key", help="Key of every message.")
 @click.option("-p", "--properties", type=PAIRS, multiple=True, help="Properties of every message: a=b,c=d.")
 @click.option("-db", "--disable-batching", is_flag=True, help="Send every message by itself.")
+@click.option("-c", "--chunking", is_flag=True, help="Send a message that is too large in pieces.")
 @click.option("-dr", "--disable-replication", is_flag=True, help="Keep the messages in this cluster.")
+@click.option("--admin-url", "webServiceUrl", help="Web service URL, where it is asked who keeps the messages.")
 @messaging_options
 def produce(
     topic: TopicName,
@@ -69,18 +131,31 @@ def produce(
     key: str | None,
     properties: tuple[dict[str, str], ...],
     disable_batching: bool,
+    chunking: bool,
     disable_replication: bool,
     **flags: Any,
 ) -> None:
-    """Send messages to TOPIC and wait until all of them are stored."""
+    """Send messages to TOPIC and wait until all of them are stored.
+
+    A topic that has neither a subscription nor retention is told, as far as its web service is known.
+    """
+    if any("-" in names for names in files):
+        if messages or sum(map(len, files)) > 1 or repetitions > 1:
+            raise click.UsageError("-f - sends standard input once, and nothing else beside it")
+        contents = None
+    else:
+        contents = _contents(messages, files, separator)
+    batching, replication = not disable_batching, not disable_replication
+    order = _Order(contents, repetitions, rate, key, joined_pairs(properties), batching, chunking, replication)
+    tell_if_unkept(run_with_client(flags, lambda client: _send(client, topic, order)), topic)
+
+
+def _contents(messages: tuple[str, ...], files: tuple[list[str], ...], separator: str) -> list[bytes]:
     contents = [part.encode() for text in messages for part in (text.split(separator) if separator else [text])]
     contents += [_read(name) for names in files for name in names]
     if not contents:
         raise click.UsageError("Please supply message content with either --messages or --files")
-    order = _Order(
-        contents, repetitions, rate, key, joined_pairs(properties), not disable_batching, not disable_replication
-    )
-    run_with_client(flags, lambda client: _send(client, topic, order))
+    return contents
 
 
 def _read(name: str) -> bytes:
@@ -91,11 +166,16 @@ def _read(name: str) -> bytes:
 
 
 async def _send(client: Client, topic: TopicName, order: _Order) -> None:
-    producer = await client.create_producer(str(topic), batching_enabled=order.batching_enabled)
+    receipts = _Receipts(order.total)
+    batched = order.batching_enabled and not order.chunking_enabled
+    producer = await client.create_producer(
+        str(topic), batching_enabled=batched, chunking_enabled=order.chunking_enabled
+    )
     pace = Pace(order.rate)
-    receipts = []
-    for message in order.messages():
-        await pace.wait()
-        receipts.append(await producer.enqueue(message))
-    await asyncio.gather(*receipts)
-    click.echo(f"{len(receipts)} messages successfully produced", err=True)
+    try:
+        async for message in order.messages():
+            await pace.wait()
+            receipts.add(await producer.enqueue(message))
+        await receipts.all()
+    finally:
+        receipts.tell()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConnectionSettings"]
 
+_LOCAL = (None, "pulsar://localhost:6650", "pulsar://127.0.0.1:6650")
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -89,6 +90,13 @@ class ConnectionSettings:
     def service_url(self) -> str:
         """Raises click.UsageError if there is a configuration file, and nothing names the address."""
         return self.given_service_url or self._default("brokerServiceUrl", "--url", "pulsar://localhost:6650")
+
+    @property
+    def paired_admin_url(self) -> str | None:
+        """The web service of the cluster that is named by the service URL, if that is known without asking."""
+        if self.given_admin_url is not None or (self.conf_path is None and self.given_service_url in _LOCAL):
+            return self.admin_url
+        return None
 
     def _default(self, key: str, flag: str, url: str) -> str:
         """A user who names a file means the cluster in it, not the one of this machine."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from interpulse.cli.consume import consume, describe_message
+from interpulse.cli.consume import consume, describe_message, message_as_json
 from interpulse.model.ids import MessageId
 from tests.received import received
 
@@ -51,7 +51,6 @@ def test_content_when_wanted_in_hexadecimal_then_is_dumped() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["t"], "Missing option '-s'"),
         (["t", "-s", "s", "-n", "-1"], "-1 is not in the range x>=0"),
         (["t", "-s", "s", "-t", "Odd"], "'Odd' is not one of"),
         (["t/x", "-s", "s", "--regex"], "tenant/namespace/expression"),
@@ -70,3 +69,28 @@ def test_consume_when_nobody_listens_then_exits_as_unreachable() -> None:
     result = CliRunner().invoke(consume, ["t", "-s", "s", "--url", "pulsar://127.0.0.1:1", "--timeout", "0.2"])
     assert result.exit_code == 5
     assert "pulsar://127.0.0.1:1" in result.stderr
+
+
+def test_message_when_wanted_as_json_then_times_are_dates_and_content_is_text() -> None:
+    assert message_as_json(MESSAGE) == {
+        "topic": "persistent://public/default/t",
+        "messageId": "3:4:-1:5",
+        "key": "k",
+        "publishTime": "1970-01-01T00:00:01.000Z",
+        "eventTime": "1970-01-01T00:00:02.000Z",
+        "properties": {"a": "1", "b": "2"},
+        "producerName": "p",
+        "sequenceId": 6,
+        "redeliveryCount": 0,
+        "replicatedFrom": None,
+        "content": "hello",
+    }
+
+
+def test_message_when_its_content_is_no_text_then_json_has_it_in_base64() -> None:
+    fields = message_as_json(replace(MESSAGE, content=b"\xff\x00", event_time_ms=0))
+    assert (fields["contentBase64"], fields["eventTime"], "content" in fields) == ("/wA=", None, False)
+
+
+def test_message_when_its_content_is_hidden_then_json_has_none() -> None:
+    assert not {"content", "contentBase64"} & message_as_json(MESSAGE, hidden=True).keys()

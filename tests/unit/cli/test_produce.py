@@ -27,3 +27,12 @@ def test_produce_when_nobody_listens_then_exits_as_unreachable() -> None:
     result = CliRunner().invoke(produce, ["t", "-m", "x", "--url", "pulsar://127.0.0.1:1", "--timeout", "0.2"])
     assert result.exit_code == 5
     assert "pulsar://127.0.0.1:1" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-f", "-", "-m", "x"], ["-f", "-,a"], ["-f", "-", "-f", "a"], ["-f", "-", "-n", "2"]]
+)
+def test_standard_input_when_not_alone_then_is_refused(arguments: list[str]) -> None:
+    result = CliRunner().invoke(produce, ["t", *arguments])
+    assert result.exit_code == 2
+    assert "-f - sends standard input once, and nothing else beside it" in result.stderr

@@ -16,7 +16,7 @@ import click
 
 from interpulse.cli.formats import text_width, to_cell, to_table
 from interpulse.cli.output import print_value
-from interpulse.cli.running import DIFFERENT, FAILED, open_admin
+from interpulse.cli.running import DIFFERENT, FAILED, CommandFailed, open_admin
 from interpulse.model.adjustments import Outcome
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotSupported
 from interpulse.model.names import NamespaceName
@@ -83,6 +83,8 @@ async def _plan_from_here(
     from interpulse.replication.connect import web_url
     from interpulse.replication.snapshot import AdminReading
 
+    if "clusterName" not in settings:
+        raise CommandFailed(f"the runtime configuration of {admin.web_url} has no clusterName")
     enabling = await _enabling(admin, namespace, clusters, settings["clusterName"])
     connection = click.get_current_context().obj
 

@@ -10,7 +10,7 @@ import click
 from interpulse.cli.output import print_lines, print_pairs, print_value
 from interpulse.cli.params import TOPIC
 from interpulse.cli.running import FAILED, CommandFailed, admin_command, failure
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ async def bundle_range(admin: AdminClient, topic: TopicName) -> None:
 def _broker(admin: AdminClient, addresses: Mapping[str, Any]) -> str:
     """The address that fits the way we came: the one with TLS if we came over https."""
     secure = admin.web_url.startswith("https:") and addresses.get("brokerUrlTls")
-    return str(secure or addresses["brokerUrl"])
+    address = secure or addresses.get("brokerUrl")
+    if not address:
+        raise UnknownError(f"{admin.web_url} answered a lookup without the address of a broker: {dict(addresses)}")
+    return str(address)
 
 
 def _brokers(admin: AdminClient, answers: Mapping[TopicName, dict[str, Any] | PulsarError]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from interpulse.client.admin_messages import is_committed, is_marker, messages_i
 from interpulse.client.admin_topic_policies import TopicPoliciesAdmin
 from interpulse.client.http import HttpSession
 from interpulse.client.messages import Message
-from interpulse.client.shapes import each, ignored, made_by, names, number, optional, record, records, word
+from interpulse.client.shapes import each, ignored, made_by, names, number, optional, record, record_with, records, word
 from interpulse.client.topic_requests import (
     LATEST_ID,
     begin_position,
@@ -202,7 +202,7 @@ class TopicsAdmin:
 
     async def compaction_status(self, topic: TopicName | str) -> dict[str, Any]:
         """``status`` is NOT_RUN, RUNNING, SUCCESS or ERROR, ``lastError`` says why it failed; of one partition only."""
-        return await self._http.get(topic_path(topic, "compaction"), kind="topic", read=record)
+        return await self._http.get(topic_path(topic, "compaction"), kind="topic", read=record_with("status"))
 
     # What is inside
 

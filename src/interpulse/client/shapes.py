@@ -20,6 +20,7 @@ __all__ = [
     "number",
     "optional",
     "record",
+    "record_with",
     "records",
     "truth",
     "word",
@@ -64,6 +65,16 @@ def names(body: Any) -> list[str]:
 def record(body: Any) -> dict[str, Any]:
     """An object, whatever its fields."""
     return body if isinstance(body, dict) else _refuse(body, "an object")
+
+
+def record_with(field: str) -> Read[dict[str, Any]]:
+    """An object that has this field."""
+
+    def read(body: Any) -> dict[str, Any]:
+        found = record(body)
+        return found if field in found else _refuse(body, f"an object with the field {field!r}")
+
+    return read
 
 
 def records(body: Any) -> list[dict[str, Any]]:

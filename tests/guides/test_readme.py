@@ -12,6 +12,8 @@ REAL = "The command line against a real Pulsar"
 SPARK = "Spark"
 TWO_CLUSTERS = "Two clusters and a Spark pipeline"  # `make`, in a checkout: followed by whoever runs this suite
 
+ELSEWHERE = {"/tmp/try-interpulse": "elsewhere"}
+
 
 def sections(*headings: str) -> list[Block]:
     return [block for block in blocks_of(README) if block.heading in headings]
@@ -27,7 +29,7 @@ def test_readme_when_it_has_a_block_then_a_walk_follows_it() -> None:
 
 @pytest.mark.slow
 def test_walk_when_followed_in_order_then_every_step_works(reader: WalkFactory) -> None:
-    outputs = reader().follow(sections(*LOCAL))
+    outputs = reader(replaced=ELSEWHERE).follow(sections(*LOCAL))
     assert said(outputs, TRY_IT).count("content:hello") == 10
     assert "1 passed" in said(outputs, "A broker in a test")
     assert "b'one'" in said(outputs, "The client")
@@ -36,7 +38,7 @@ def test_walk_when_followed_in_order_then_every_step_works(reader: WalkFactory) 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark_walk_when_followed_then_shows_the_messages(reader: WalkFactory) -> None:
-    shown = said(reader().follow(sections(TRY_IT, SPARK)), SPARK)
+    shown = said(reader(replaced=ELSEWHERE).follow(sections(TRY_IT, SPARK)), SPARK)
     assert all(f"|{' ' * (5 - len(word))}{word}|" in shown for word in ("hello", "one", "two", "three"))
 
 
@@ -46,6 +48,7 @@ def test_command_line_walk_when_the_cluster_is_a_real_pulsar_then_works(
     reader: WalkFactory, real_pulsar: Address
 ) -> None:
     hosts = {
+        **ELSEWHERE,
         "pulsar://pulsar.example:6650": real_pulsar.service_url,
         "http://pulsar.example:8080": real_pulsar.web_url,
     }

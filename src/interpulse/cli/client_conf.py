@@ -48,6 +48,8 @@ _WITHOUT_EFFECT: Final = {
     "tlsKeyStorePath": ("", _KEY_STORES),
     "tlsKeyStorePassword": ("", _KEY_STORES),
     "webserviceTlsProvider": ("", "TLS is Python's own"),
+    "sslFactoryPlugin": ("", "plug-ins for TLS are Java classes"),
+    "sslFactoryPluginParams": ("", "plug-ins for TLS are Java classes"),
     "proxyServiceUrl": ("", _PROXY),
     "proxyProtocol": ("", _PROXY),
     "cliExtensionsDirectory": ("cliextensions", _EXTENSIONS),

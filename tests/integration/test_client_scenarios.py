@@ -2,7 +2,8 @@
 
 import pytest
 
-import tests.client_scenarios_compaction  # adds its scenarios to the list
+import tests.client_scenarios_admin  # adds its scenarios to the list
+import tests.client_scenarios_compaction
 import tests.client_scenarios_consuming  # noqa: F401
 from interpulse.testing.broker import InProcessBroker
 from tests.client_scenarios import SCENARIOS, Cluster, Scenario

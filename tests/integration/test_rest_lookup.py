@@ -36,6 +36,15 @@ async def test_batch_when_all_is_well_then_groups_like_single_answers(broker: Re
     assert single.json["brokerId"] == urlsplit(broker.web_url).netloc
 
 
+async def test_batch_when_one_name_has_many_partitions_then_all_of_them_are_answered() -> None:
+    async with rest_broker(BrokerConfig(max_topics_per_batch_lookup=2)) as broker:
+        assert (await call(broker.web_url, "PUT", "non-persistent/public/default/p/partitions", 1500)).status == 204
+        name = "non-persistent://public/default/p"
+        reply = await post(broker, {"topics": [name], "expandPartitions": True})
+        assert (reply.json["failures"], reply.json["partitions"]) == ([], {name: 1500})
+        assert [len(group["topics"]) for group in reply.json["groups"]] == [1500]
+
+
 async def test_batch_when_topics_fail_then_code_status_and_reason_of_each(broker: RestBroker) -> None:
     reply = await post(broker, {"topics": ["a/b", "no/such/t", "x"], "createIfMissing": False})
     assert reply.status == 200

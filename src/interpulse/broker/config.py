@@ -265,7 +265,11 @@ class BrokerConfig:
         True, "Clients may ask for the brokers of many topics in one request (PIP-35).", dynamic=True
     )
     max_topics_per_batch_lookup: int = _setting(
-        1000, "Most topics in one request of that kind, their partitions included.", dynamic=True, least=1, most=10_000
+        1000,
+        "Most names in one request of that kind; partitions do not count.",
+        dynamic=True,
+        least=1,
+        most=10_000,
     )
     supports_replication_preview: bool = _setting(
         True, "Enabling replication of a namespace can be previewed, and remote clusters adjusted to it (PIP-433)."

@@ -59,6 +59,8 @@ __all__ = [
 
 # Topics whose existence is asked at once; between two such rounds other clients get their turn.
 _EXISTENCE_AT_ONCE: Final = 64
+_EXPANDED_CHARS_MAX: Final = 4 * 2**20
+"""The names of partitions in one answer: less than the 5 MiB that a frame may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,7 @@ class Lookups:
         namespaces = await self._views_of(topics.values())
         topics = sort_by_namespace(topics, namespaces, answer)
         if request.expand_partitions or not request.create_if_missing:
-            topics = await self._existing(topics, request, limits.topics_max, answer)
+            topics = await self._existing(topics, request, answer)
         views = {name: view for name, view in namespaces.items() if isinstance(view, NamespaceView)}
         sort_by_owner(topics, views, self._ownership.owner(request.options), answer)
         return answer
@@ -275,7 +277,7 @@ class Lookups:
     # --- which topics exist
 
     async def _existing(
-        self, topics: Mapping[str, TopicName], request: BatchLookup, topics_max: int, answer: BatchAnswer
+        self, topics: Mapping[str, TopicName], request: BatchLookup, answer: BatchAnswer
     ) -> dict[str, TopicName]:
         """What is left to look up: without topics that are missing, and with partitions in place of their topics."""
         asked = [name for name, topic in topics.items() if not (request.create_if_missing and topic.is_partition)]
@@ -284,8 +286,8 @@ class Lookups:
             some = {name: topics[name] for name in asked[start : start + _EXISTENCE_AT_ONCE]}
             counts |= await self._partition_counts(some, create=request.create_if_missing)
             await asyncio.sleep(0)
-        expanded_max = topics_max if request.expand_partitions else None
-        return sort_by_existence(topics, counts, answer, expanded_max=expanded_max)
+        chars_max = _EXPANDED_CHARS_MAX if request.expand_partitions else None
+        return sort_by_existence(topics, counts, answer, expanded_chars_max=chars_max)
 
     async def _partition_counts(self, topics: Mapping[str, TopicName], *, create: bool) -> dict[str, int | PulsarError]:
         """How many partitions each of these has; with ``create`` a missing one may become a partitioned topic."""

@@ -213,8 +213,11 @@ class TopicsAdmin:
         precise_backlog: bool = False,
         backlog_size: bool = True,
         earliest_time_in_backlog: bool = False,
+        exclude_publishers: bool = False,
+        exclude_consumers: bool = False,
     ) -> dict[str, Any]:
         query = stats_query(precise_backlog, backlog_size, earliest_time_in_backlog)
+        query |= {"excludePublishers": exclude_publishers, "excludeConsumers": exclude_consumers}
         return await self._http.get(topic_path(topic, "stats"), kind="topic", read=record, query=query)
 
     async def partitioned_stats(
@@ -225,8 +228,11 @@ class TopicsAdmin:
         precise_backlog: bool = False,
         backlog_size: bool = True,
         earliest_time_in_backlog: bool = False,
+        exclude_publishers: bool = False,
+        exclude_consumers: bool = False,
     ) -> dict[str, Any]:
         query = stats_query(precise_backlog, backlog_size, earliest_time_in_backlog) | {"perPartition": per_partition}
+        query |= {"excludePublishers": exclude_publishers, "excludeConsumers": exclude_consumers}
         return await self._http.get(topic_path(topic, "partitioned-stats"), kind="topic", read=record, query=query)
 
     async def internal_stats(self, topic: TopicName | str, *, metadata: bool = False) -> dict[str, Any]:

@@ -768,6 +768,8 @@ class TopicsAdmin:
         precise_backlog: bool = False,
         backlog_size: bool = True,
         earliest_time_in_backlog: bool = False,
+        exclude_publishers: bool = False,
+        exclude_consumers: bool = False,
     ) -> dict[str, Any]:
         return self._portal.call(
             lambda: self._area.stats(
@@ -775,6 +777,8 @@ class TopicsAdmin:
                 precise_backlog=precise_backlog,
                 backlog_size=backlog_size,
                 earliest_time_in_backlog=earliest_time_in_backlog,
+                exclude_publishers=exclude_publishers,
+                exclude_consumers=exclude_consumers,
             )
         )
 
@@ -786,6 +790,8 @@ class TopicsAdmin:
         precise_backlog: bool = False,
         backlog_size: bool = True,
         earliest_time_in_backlog: bool = False,
+        exclude_publishers: bool = False,
+        exclude_consumers: bool = False,
     ) -> dict[str, Any]:
         return self._portal.call(
             lambda: self._area.partitioned_stats(
@@ -794,6 +800,8 @@ class TopicsAdmin:
                 precise_backlog=precise_backlog,
                 backlog_size=backlog_size,
                 earliest_time_in_backlog=earliest_time_in_backlog,
+                exclude_publishers=exclude_publishers,
+                exclude_consumers=exclude_consumers,
             )
         )
 

@@ -158,6 +158,12 @@ class MetadataError(PulsarError):
     retriable = True
 
 
+class NamespaceElsewhere(MetadataError):
+    """The namespace is on other clusters, and none of them is a peer that clients could be sent to."""
+
+    http_status = 412
+
+
 class PersistenceError(PulsarError):
     """An entry could not be made durable or be read back; nothing of it is acknowledged."""
 

@@ -85,7 +85,8 @@ def plan_adjustments(
         else:
             remedy = _way_out(cluster, topic, here, there, left_over=topic in local.left_over)
             conflicts.append(_topic_conflict(cluster, topic, here, there, remedy))
-    remote_only = sorted((each for each in remote.partitions.items() if each[0] not in local.partitions), key=_by_name)
+    missing = ((name, count) for name, count in remote.partitions.items() if name not in local.partitions)
+    remote_only = sorted((each for each in missing if not each[0].is_system), key=_by_name)
     return ClusterPlan(
         cluster,
         changes=(*_policy_changes(namespace, local, remote), *growing),

@@ -17,6 +17,7 @@ from interpulse.model.errors import (
     InvalidRequest,
     InvalidTopicName,
     MetadataError,
+    NamespaceElsewhere,
     NamespaceNotFound,
     PulsarError,
     RequestTooLarge,
@@ -114,7 +115,7 @@ def _elsewhere(topic: TopicName, namespace: NamespaceView) -> LookupTarget | Non
         raise NamespaceNotFound(f"Namespace {name} is being deleted")
     peer = namespace.peer
     if peer is None:
-        raise MetadataError(f"Namespace {name} has no replication clusters, or not the local cluster among them")
+        raise NamespaceElsewhere(f"Namespace {name} has no replication clusters, or not the local cluster among them")
     if not (peer.service_url or peer.service_url_tls):
         raise MetadataError(f"Redirected cluster's brokerService url is not configured for namespace {name}")
     return peer
@@ -245,23 +246,25 @@ def sort_by_existence(
     counts: Mapping[str, int | PulsarError],
     answer: BatchAnswer,
     *,
-    expanded_max: int | None = None,
+    expanded_chars_max: int | None = None,
 ) -> dict[str, TopicName]:
     """The topics to look up, given their partition counts: those that failed to have one fail.
 
-    With ``expanded_max`` a base name is replaced by its partitions, as long as that many topics hold them all. A topic
-    without partitions stands for itself, however many partitions others have: it was asked for by its name.
+    With ``expanded_chars_max`` a base name is replaced by its partitions, as long as their names all together are not
+    longer. A topic without partitions stands for itself, however many partitions others have.
     """
     wanted: dict[str, TopicName] = {}
+    room = expanded_chars_max or 0
     for name, topic in topics.items():
         count = counts.get(name, 0)
         if isinstance(count, PulsarError):
             answer.fail(name, count)
-        elif expanded_max is None or topic.is_partition:
+        elif expanded_chars_max is None or topic.is_partition:
             wanted[name] = topic
-        elif count and len(wanted) + count > expanded_max:
-            answer.fail(name, _too_many_partitions(topic, count, expanded_max))
+        elif (length := count * len(str(topic.partition(count)))) > room:
+            answer.fail(name, _too_many_partitions(topic, count))
         else:
+            room -= length
             answer.partitions[name] = count
             wanted |= _partitions(topic, count) if count else {name: topic}
     return wanted
@@ -271,10 +274,10 @@ def _partitions(topic: TopicName, count: int) -> dict[str, TopicName]:
     return {str(partition): partition for partition in map(topic.partition, range(count))}
 
 
-def _too_many_partitions(topic: TopicName, count: int, topics_max: int) -> PulsarError:
+def _too_many_partitions(topic: TopicName, count: int) -> PulsarError:
     return RequestTooLarge(
-        f"The {count} partitions of {topic} do not fit an answer of {topics_max} topics (maxTopicsPerBatchLookup); "
-        f"ask for them by their names"
+        f"The {count} partitions of {topic} do not fit the answer beside what was asked for before; "
+        f"ask for fewer topics at once, or for partitions by their names"
     )
 
 

@@ -143,9 +143,10 @@ def check_allowed_clusters(
     policies: NamespacePolicies,
     tenant: TenantInfo,
 ) -> None:
-    """Refuse a list of allowed clusters that leaves out a replication cluster, or has one the tenant may not use."""
+    """Refuse allowed clusters that leave out a replication cluster, that are peers, or that the tenant may not use."""
     check_tenant_clusters(namespace.tenant, requested, tenant)
     _check_registered(requested, registered)
+    _check_peers(requested, registered)
     for name in policies.replication_clusters:
         if name not in requested:
             raise InvalidRequest(

@@ -15,6 +15,7 @@ from interpulse.model.errors import (
     InvalidRequest,
     InvalidTopicName,
     MetadataError,
+    NamespaceElsewhere,
     NamespaceNotFound,
     PersistenceError,
     PulsarError,
@@ -205,7 +206,7 @@ HEARTBEAT = TopicName.parse("persistent://pulsar/host:8080/x")
         pytest.param(HEARTBEAT, NamespaceStanding.MISSING, None, HERE, id="heartbeat"),
         pytest.param(ORDINARY, NamespaceStanding.DELETED, None, NamespaceNotFound, id="deleted"),
         pytest.param(SYSTEM, NamespaceStanding.DELETED, None, HERE, id="deleted-system-topic"),
-        pytest.param(ORDINARY, NamespaceStanding.NOT_SERVED, None, MetadataError, id="no-cluster"),
+        pytest.param(ORDINARY, NamespaceStanding.NOT_SERVED, None, NamespaceElsewhere, id="no-cluster"),
         pytest.param(ORDINARY, NamespaceStanding.NOT_SERVED, PEER, PEER, id="peer"),
         pytest.param(
             ORDINARY,
@@ -402,6 +403,9 @@ def test_batch_answers_every_topic_exactly_once_and_as_a_single_lookup(
 # --- existence and partitions
 
 
+_PARTITION_CHARS = len("persistent://public/default/p-partition-4")
+
+
 def parsed(*names: str) -> dict[str, TopicName]:
     return {name: TopicName.parse(name) for name in names}
 
@@ -418,7 +422,7 @@ def test_expansion_when_a_topic_is_partitioned_then_its_partitions_stand_for_it(
     answer = BatchAnswer()
     counts: dict[str, int | PulsarError] = {"p": 2, "plain": 0, "p-partition-1": 0}
     topics = parsed("p", "plain", "p-partition-1", "q-partition-7")
-    wanted = sort_by_existence(topics, counts, answer, expanded_max=10)
+    wanted = sort_by_existence(topics, counts, answer, expanded_chars_max=1000)
     base = "persistent://public/default/p"
     assert list(wanted) == [f"{base}-partition-0", f"{base}-partition-1", "plain", "p-partition-1", "q-partition-7"]
     assert answer.partitions == {"p": 2, "plain": 0}
@@ -427,7 +431,7 @@ def test_expansion_when_a_topic_is_partitioned_then_its_partitions_stand_for_it(
 def test_expansion_when_partitions_fill_the_answer_then_topics_without_any_are_answered_all_the_same() -> None:
     answer = BatchAnswer()
     counts: dict[str, int | PulsarError] = {"p": 4, "q": 0, "r": 0, "s": 1}
-    wanted = sort_by_existence(parsed("p", "q", "r", "s"), counts, answer, expanded_max=4)
+    wanted = sort_by_existence(parsed("p", "q", "r", "s"), counts, answer, expanded_chars_max=4 * _PARTITION_CHARS)
     assert list(wanted)[4:] == ["q", "r"]
     assert [each.topics for each in answer.failures] == [["s"]]
 
@@ -435,9 +439,9 @@ def test_expansion_when_partitions_fill_the_answer_then_topics_without_any_are_a
 def test_expansion_when_partitions_do_not_fit_then_that_topic_fails_and_says_so() -> None:
     answer = BatchAnswer()
     counts: dict[str, int | PulsarError] = {"p": 3, "q": 3, "r": 1}
-    wanted = sort_by_existence(parsed("p", "q", "r"), counts, answer, expanded_max=4)
+    wanted = sort_by_existence(parsed("p", "q", "r"), counts, answer, expanded_chars_max=4 * _PARTITION_CHARS)
     assert len(wanted) == 4
     (failure,) = answer.failures
     assert (failure.topics, failure.error.wire_code) == (["q"], ServerError.NotAllowedError)
-    assert "maxTopicsPerBatchLookup" in str(failure.error)
+    assert "ask for fewer topics at once" in str(failure.error)
     assert answer.partitions == {"p": 3, "r": 1}

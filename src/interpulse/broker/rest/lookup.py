@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from interpulse.broker.lookup import BatchLookup, LookupOptions
 from interpulse.broker.rest.bodies import BATCH_LOOKUP
 from interpulse.broker.rest.call import Answer, Call, Route, answer_json, answer_text
-from interpulse.model.errors import InvalidRequest, NotFound, UnsupportedVersion
+from interpulse.model.errors import InvalidRequest, InvalidTopicName, NotFound, UnsupportedVersion
 from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupFailure, LookupTarget
 
@@ -25,6 +25,11 @@ async def look_up(call: Call) -> Answer:
     options = LookupOptions(call.flag("authoritative"), _listener_name(call))
     target = await call.rooms.lookups.find(topic, options)
     return _redirect(topic, target, options) if target.redirect else answer_json(_addresses(target))
+
+
+async def refuse_older_name(call: Call) -> Answer:
+    """A name of four parts, as Pulsar had them once; or of a domain that is none."""
+    raise InvalidTopicName("A topic is looked up as /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}")
 
 
 async def look_up_many(call: Call) -> Answer:
@@ -111,8 +116,14 @@ def _failure(failure: LookupFailure) -> dict[str, Any]:
 
 _TOPIC: Final = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
 
+_OLDER: Final = "/lookup/v2/topic/{any_domain}/{tenant}/{cluster}/{namespace}/{any_topic}"
+_OTHER_DOMAIN: Final = "/lookup/v2/topic/{any_domain}/{tenant}/{namespace}/{any_topic}"
+
 ROUTES: Final = (
     Route("GET", _TOPIC, look_up),
+    Route("GET", _OLDER, refuse_older_name),
+    Route("GET", f"{_OLDER}/bundle", refuse_older_name),
+    Route("GET", _OTHER_DOMAIN, refuse_older_name),
     Route("GET", f"{_TOPIC}/bundle", get_bundle),
     Route("POST", "/lookup/v2/topics", look_up_many),
 )

@@ -96,6 +96,8 @@ _TOPIC: Final = f"{_TOPICS}/{{topic}}"
 _SUBSCRIPTION: Final = f"{_TOPIC}/subscription/{{subscription}}"
 _SCHEMAS: Final = f"{_ADMIN}/schemas/{{tenant}}/{{namespace}}/{{topic}}"
 _LOOKUP: Final = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
+_OLDER_LOOKUP: Final = "/lookup/v2/topic/{any_domain}/{tenant}/{cluster}/{namespace}/{any_topic}"
+_OTHER_LOOKUP: Final = "/lookup/v2/topic/{any_domain}/{tenant}/{namespace}/{any_topic}"
 _POLICY_FAMILIES: Final = (f"{_NAMESPACE}/", f"{_TOPIC}/")
 
 _N = NamespaceOperation
@@ -208,6 +210,9 @@ _OTHER_NEEDS: Final[Mapping[str, Need]] = {
     f"POST {_SCHEMAS}/compatibility": tenant_admin,
     f"GET {_LOOKUP}": on_topic(_T.LOOKUP),
     f"GET {_LOOKUP}/bundle": on_namespace(_N.GET_BUNDLE),
+    f"GET {_OLDER_LOOKUP}": anybody,  # as the next two refused, whoever asks
+    f"GET {_OLDER_LOOKUP}/bundle": anybody,
+    f"GET {_OTHER_LOOKUP}": anybody,
     "POST /lookup/v2/topics": anybody,  # each topic of it is asked for by itself
 }
 

@@ -113,6 +113,7 @@ _POLICIES: Final = (
         "subscription_types_enabled",
         subscription_types,
         lambda types: None if types is None else sorted(types),
+        unset=answer_json([]),
     ),
     _Policy(
         "autoSubscriptionCreation",

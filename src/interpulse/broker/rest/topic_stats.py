@@ -23,8 +23,13 @@ async def get_stats(call: Call) -> Answer:
 
 
 async def _stats(call: Call, topic: AnyTopic) -> dict[str, Any]:
-    """With ``getEarliestTimeInBacklog`` one entry of each backlog is read."""
+    """With ``getEarliestTimeInBacklog`` one entry of each backlog is read; clients may be left out."""
     body = topic.stats()
+    if call.flag("excludePublishers"):
+        body["publishers"] = []
+    if call.flag("excludeConsumers"):
+        for subscription in body["subscriptions"].values():
+            subscription["consumers"] = []
     if call.flag("getEarliestTimeInBacklog", False) and isinstance(topic, Topic):
         await add_earliest_times(topic, body)
     return body

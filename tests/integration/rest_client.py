@@ -41,7 +41,8 @@ def _call(web_url: str, method: str, path: str, body: Any) -> Reply:
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     try:
         sent = body if isinstance(body, bytes | None) else json.dumps(body)
-        connection.request(method, path if path.startswith("/") else f"/admin/v2/{path}", body=sent)
+        headers = {"Content-Type": "application/json"} if sent is not None else {}
+        connection.request(method, path if path.startswith("/") else f"/admin/v2/{path}", body=sent, headers=headers)
         answer = connection.getresponse()
         return Reply(answer.status, answer.read(), dict(answer.getheaders()))
     finally:

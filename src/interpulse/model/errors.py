@@ -5,6 +5,7 @@
     PulsarError
     ├── UnknownError
     ├── MetadataError
+    │   └── NamespaceElsewhere (412)
     ├── PersistenceError
     ├── AuthenticationError, AuthorizationError
     │   ├── Unauthorized (401)
@@ -65,6 +66,7 @@ __all__ = [
     "InvalidSchemaDefinition",
     "InvalidTopicName",
     "MetadataError",
+    "NamespaceElsewhere",
     "NamespaceNotFound",
     "NoRoomLeft",
     "NotAllowed",

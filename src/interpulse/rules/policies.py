@@ -42,6 +42,16 @@ _LEGACY_STRATEGIES: Final = {
 }
 
 
+_OWN_SENTENCES: Final = {
+    "messageTTL": "Invalid value for message TTL, message TTL must >= 0",
+    "subscription expiration time": "Invalid value for subscription expiration time",
+    "maxUnackedMessagesOnConsumer": "maxUnackedNum must be 0 or more",
+    "maxUnackedMessagesOnSubscription": "maxUnackedNum must be 0 or more",
+    "deduplicationSnapshotInterval": "interval must be greater than or equal to 0",
+}
+"""What Pulsar says of limits below 0 whose sentence is not made of their name."""
+
+
 @dataclass(frozen=True, slots=True)
 class EffectiveAutoCreation:
     """What becomes of a question for a missing topic. ``partitions`` counts only if ``partitioned``."""
@@ -121,17 +131,22 @@ def _quoted(value: Any) -> str:
 def _check_shape(override: AutoTopicCreation) -> None:
     count = override.default_partitions
     if override.topic_type not in (PARTITIONED, NON_PARTITIONED):
-        raise _invalid_override(f"topicType must be {PARTITIONED} or {NON_PARTITIONED}, not {override.topic_type}")
+        raise _invalid_override(
+            f"Unknown topic type [{override.topic_type}]; topicType must be {PARTITIONED} or {NON_PARTITIONED}"
+        )
     if override.topic_type == NON_PARTITIONED:
         if count is not None:
-            raise _invalid_override(f"defaultNumPartitions ({count}) has no meaning for topicType {NON_PARTITIONED}")
+            raise _invalid_override("[defaultNumPartitions] is not allowed to be set when the type is non-partition.")
         return
-    if count is None or count < 1:
-        raise _invalid_override(f"topicType {PARTITIONED} needs a positive defaultNumPartitions, not {count}")
+    if count is None:
+        raise _invalid_override("[defaultNumPartitions] cannot be null when the type is partitioned.")
+    if count < 1:
+        raise _invalid_override("[defaultNumPartitions] cannot be less than 1 for partition type.")
 
 
-def _invalid_override(reason: str) -> PreconditionFailed:
-    return PreconditionFailed(f"Invalid configuration for autoTopicCreationOverride: {reason}")
+def _invalid_override(detail: str) -> PreconditionFailed:
+    """Pulsar's sentences: those that say all there is to say stand alone, because clients' tests compare them whole."""
+    return PreconditionFailed(f"Invalid configuration for autoTopicCreationOverride. the detail is {detail}")
 
 
 def effective_schema_strategy(namespace: NamespacePolicies, broker_strategy: str) -> str:
@@ -164,9 +179,15 @@ def check_retention(body: Mapping[str, Any]) -> RetentionPolicies:
 
 
 def check_not_negative(name: str, value: int, *, most: int = INT_MAX) -> int:
-    """Limits and times to live are 0 or more, and what a Java client can read; raises PreconditionFailed."""
+    """Limits and times to live are 0 or more, and what a Java client can read; raises PreconditionFailed.
+
+    A refusal begins with Pulsar's sentence. Where that names the setting it stands alone: tests of clients compare it.
+    """
+    if value < 0 and name not in _OWN_SENTENCES:
+        raise PreconditionFailed(f"{name} must be 0 or more")
     if not 0 <= value <= most:
-        raise PreconditionFailed(f"Invalid value for {name}: it must be 0 or more, and at most {most}, not {value}")
+        sentence = _OWN_SENTENCES.get(name, f"Invalid value for {name}")
+        raise PreconditionFailed(f"{sentence}: it must be 0 or more, and at most {most}, not {value}")
     return value
 
 

@@ -96,7 +96,7 @@ def _check_stored_partitions(view: TopicView, partitions: int) -> None:
 def _check_partitioned_name(view: TopicView) -> None:
     name = view.name
     if name.is_partition or (name.is_persistent and PARTITION_MARK in name.encoded):
-        raise PreconditionFailed(f"Partitioned topic name must not contain {PARTITION_MARK!r}: {name}")
+        raise PreconditionFailed(f"Partitioned Topic Name should not contain {PARTITION_MARK!r}: {name}")
     _check_creatable(view)
 
 
@@ -157,11 +157,16 @@ def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> D
     """
     name = view.name
     if name.is_partition:
-        raise PreconditionFailed(f"{name} is a partition; grow {name.base}")
+        raise PreconditionFailed(
+            f"Partitioned Topic Name should not contain {PARTITION_MARK!r}: {name} is a partition, grow {name.base}"
+        )
     _check_partitioned(view, refusal=Conflict)
     check_namespace(view, not_served=PreconditionFailed)
     if partitions < view.partitions:
-        raise ExpansionAboveMaximum(f"{name} has {view.partitions} partitions and cannot shrink to {partitions}")
+        raise ExpansionAboveMaximum(
+            f"Desired partitions {partitions} can't be less than the current partitions {view.partitions}. "
+            f"{name} cannot shrink"
+        )
     check_partition_count(view, partitions, refusal=ExpansionAboveMaximum)
     unexpected = sorted(index for index in view.partition_records if index >= view.partitions)
     if unexpected and not force:
@@ -181,11 +186,14 @@ def decide_delete_partitioned(view: TopicView) -> Decision[int]:
     """
     name = view.name
     if name.is_partition:
-        raise PreconditionFailed(f"{name} is a partition; delete {name.base}, or the one topic {name}")
+        raise PreconditionFailed(
+            f"Partitioned Topic Name should not contain {PARTITION_MARK!r}: {name} is a partition, "
+            f"delete {name.base}, or the one topic {name}"
+        )
     check_namespace_exists(view)
     if not view.partitions:
         if existence(view).kind is TopicKind.NON_PARTITIONED:
-            raise Conflict(f"Topic {name} is not a partitioned topic")
+            raise Conflict(f"Topic {name} is not the partitioned topic.")
         raise PartitionedTopicNotFound(f"Partitioned topic {name} not found")
     return Decision(view.partitions, (DeletePartitionedMetadata(name),))
 
@@ -198,7 +206,10 @@ def decide_delete_plain(view: TopicView, *, force: bool = False) -> Decision[Non
     """
     check_namespace_exists(view)
     if view.partitions and not view.name.is_partition and not (force and view.recorded):
-        raise Conflict(f"{view.name} is a partitioned topic; delete the partitioned topic instead")
+        raise Conflict(
+            f"{view.name} is a partitioned topic, instead of calling delete topic, "
+            f"please call delete-partitioned-topic."
+        )
     if view.name.is_persistent and not view.recorded:
         raise topic_not_found(view)
     return Decision(None)
@@ -216,7 +227,7 @@ def _check_partitioned(view: TopicView, *, refusal: type[PulsarError]) -> None:
     if view.deletion_begun:
         raise refusal(f"Partitioned topic {view.name} is being deleted; delete it again to finish that")
     if not view.partitions:
-        raise refusal(f"Topic {view.name} is not a partitioned topic")
+        raise refusal(f"Topic {view.name} is not the partitioned topic.")
 
 
 def _absent_partitions(view: TopicView, partitions: int) -> tuple[CreateTopicRecord, ...]:

@@ -102,6 +102,10 @@ public class Admin {
         show("by id", () -> shown(admin.topics().getMessagesById(topic, ledger, 0)));
         show("batch by id", () -> shown(admin.topics().getMessagesById(topic, ledger, 1)));
         show("by wrong id", () -> shown(admin.topics().getMessagesById(topic, 987654321L, 0)));
+        act("reset behind it", admin, () -> admin.topics().resetCursor(topic, "s", start, true));
+        show("peek behind it", () -> shown(admin.topics().peekMessages(topic, "s", 1)));
+        act("reset to it", admin, () -> admin.topics().resetCursor(topic, "s", start, false));
+        show("peek it", () -> shown(admin.topics().peekMessages(topic, "s", 1)));
         act("expire upto", admin, () -> admin.topics().expireMessages(topic, "s", start, false));
         act("expire behind", admin, () -> admin.topics().expireMessages(topic, "s",
                 new MessageIdImpl(987654321L, 0, -1), false));

@@ -258,8 +258,8 @@ def test_nothing_to_do(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> N
     assert whole(plan(local, remote)).outcome is Outcome.READY
 
 
-def test_topic_only_there_is_told_and_changes_nothing() -> None:
-    found = plan(snapshot(), snapshot(w=3, v=0))
+def test_topic_only_there_is_told_unless_every_broker_has_one_and_changes_nothing() -> None:
+    found = plan(snapshot(), snapshot(w=3, v=0, __change_events=2))
     assert found.to_json()["info"] == [
         {"kind": "REMOTE_ONLY_TOPIC", "topic": "persistent://demo/a/v", "partitions": 0},
         {"kind": "REMOTE_ONLY_TOPIC", "topic": "persistent://demo/a/w", "partitions": 3},

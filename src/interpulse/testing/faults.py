@@ -104,7 +104,8 @@ class Faults:
     def disk_full(self, *, times: int | None = None) -> Fault:
         """Take the room that messages are stored in, until the fault ends. What is stored can still be read.
 
-        Topics, policies and cursors can still be changed. ``times`` counts attempts to write: groups of
+        Producers are refused as on a disk that is really full, and let in again within a second after its end. Topics,
+        policies and cursors can still be changed. ``times`` counts attempts to write: groups of
         messages, and looks whether there is room again.
         """
         if self._files.full is not None and self._files.full.active:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pulsar
@@ -16,11 +16,12 @@ from interpulse.storage.api import MetadataFull, Put
 from interpulse.storage.sqlite import SqliteMetadataStore
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.durability.small_disk import SmallDisk, small_disk
+from tests.durability.small_disk import SmallDisk
 from tests.integration.raw import RawClient, entry
 from tests.integration.standalone_process import StandaloneProcess
 
 TOPIC = "persistent://public/default/full"
+REST = "/admin/v2/persistent/public/default/full"
 PAYLOAD = b"x" * 10_000
 FILE_BYTES_MAX = 2 * 1024 * 1024
 
@@ -30,15 +31,9 @@ AT_ONCE_SECONDS = 15
 """Half of what clients wait for a receipt by default."""
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "data", megabytes=24) as disk:
-        yield disk
-
-
-def answer(url: str) -> tuple[int, str]:
+def answer(url: str, method: str = "GET") -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as response:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=PATIENCE_SECONDS) as response:
             return response.status, response.read().decode()
     except urllib.error.HTTPError as refusal:
         with refusal:
@@ -49,6 +44,35 @@ def metric(web_url: str, name: str) -> int:
     lines = answer(f"{web_url}/metrics")[1].splitlines()
     (line,) = (line for line in lines if line.startswith(name + "{"))
     return int(line.rpartition(" ")[2])
+
+
+def wait_until_ready(web_url: str) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while answer(f"{web_url}/readyz")[0] != 200:
+        assert time.monotonic() < until, "there is room, and the broker does not see it"
+        time.sleep(0.05)
+
+
+def send_when_let_in(producer: pulsar.Producer, payload: bytes) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            producer.send(payload)
+            return
+        except pulsar.ProducerBlockedQuotaExceededException:
+            assert time.monotonic() < until, "the producer does not come back"
+
+
+def fill_with_messages(producer: pulsar.Producer) -> list[bytes]:
+    """What was acknowledged before the broker refused."""
+    acknowledged: list[bytes] = []
+    with pytest.raises(pulsar.ProducerBlockedQuotaExceededException):  # noqa: PT012 - all but the last find room
+        while True:
+            payload = b"%d " % len(acknowledged) + 10 * PAYLOAD
+            producer.send(payload)
+            acknowledged.append(payload)
+    assert acknowledged
+    return acknowledged
 
 
 def publish_until_refused(client: RawClient) -> tuple[int, int]:
@@ -113,25 +137,26 @@ def test_broker_when_its_file_system_is_full_then_says_so_and_goes_on_by_itself_
             assert (status, "out of room" in reason) == (503, True)
         assert answer(f"{broker.web_url}/livez") == (200, "ok")
         assert metric(broker.web_url, "interpulse_data_directory_full") == 1
-        disk.make_room()
-        until = time.monotonic() + PATIENCE_SECONDS
-        while answer(f"{broker.web_url}/readyz")[0] != 200:
-            assert time.monotonic() < until, "there is room, and the broker does not see it"
-            time.sleep(0.05)
-        while True:
-            try:
-                send(producer)
+        for number in range(10_000):
+            status, reason = answer(f"{broker.web_url}{REST}-new-{number}", "PUT")
+            if status != 204:
                 break
-            except pulsar.ProducerBlockedQuotaExceededException:
-                assert time.monotonic() < until, "the producer does not come back"
+        assert (status, "full" in reason) == (503, True), "what cannot be stored is refused with its reason"
+        for method, path in (("DELETE", "truncate"), ("DELETE", "subscription/s"), ("DELETE", "")):
+            status, reason = answer(f"{broker.web_url}{REST}/{path}".rstrip("/"), method)
+            assert (status, "full" in reason) == (503, True), path
+        disk.make_room()
+        wait_until_ready(broker.web_url)
+        send_when_let_in(producer, b"again")
         send(producer)
         broker.kill()
         client.shutdown()
     with StandaloneProcess(disk.directory) as broker:
         client = pulsar.Client(broker.service_url)
         consumer = client.subscribe(TOPIC, "s")
-        received = {consumer.receive(PATIENCE_SECONDS * 1000).data() for _ in acknowledged}
-        assert received >= set(acknowledged)
+        wanted = set(acknowledged)
+        while wanted:
+            wanted.discard(consumer.receive(PATIENCE_SECONDS * 1000).data())
         client.close()
 
 
@@ -162,3 +187,68 @@ async def test_metadata_when_its_file_system_is_full_then_typed_error_and_every_
     again = await SqliteMetadataStore.open(path)
     assert {key: value.value for key, value in (await again.get_many(list(stored))).items()} == stored
     await again.close()
+
+
+def test_broker_when_only_its_reserve_is_left_then_consumers_make_room_and_nothing_is_lost_by_a_kill(
+    disk: SmallDisk,
+) -> None:
+    other = f"{TOPIC}-other"
+    with StandaloneProcess(disk.directory) as broker:
+        client = pulsar.Client(broker.service_url)
+        client.subscribe(TOPIC, "s")
+        client.subscribe(other, "s")
+        client.create_producer(other).send(b"other")
+        acknowledged = fill_with_messages(client.create_producer(TOPIC, batching_enabled=False))
+        assert metric(broker.web_url, "interpulse_data_directory_free_bytes") > 1_000_000
+        broker.kill()
+        client.shutdown()
+    with StandaloneProcess(disk.directory) as broker:
+        assert answer(f"{broker.web_url}/readyz")[0] == 503
+        client = pulsar.Client(broker.service_url)
+        with pytest.raises(pulsar.ProducerBlockedQuotaExceededException):
+            client.create_producer(TOPIC)
+        consumer = client.subscribe([TOPIC, other], "s")
+        wanted = {*acknowledged, b"other"}
+        while wanted:
+            message = consumer.receive(PATIENCE_SECONDS * 1000)
+            wanted.discard(message.data())
+            consumer.acknowledge(message)
+        with contextlib.suppress(pulsar.Timeout):  # what was refused may have been stored all the same
+            while True:
+                consumer.acknowledge(consumer.receive(100))
+        wait_until_ready(broker.web_url)
+        send_when_let_in(client.create_producer(TOPIC), b"again")
+        while consumer.receive(PATIENCE_SECONDS * 1000).data() != b"again":
+            pass
+        client.close()
+    log = broker.log.read_text()
+    assert "fenced" not in log
+    assert "not stored" not in log
+
+
+def test_broker_when_only_its_reserve_is_left_then_every_remedy_works_and_the_producer_goes_on_by_itself(
+    disk: SmallDisk,
+) -> None:
+    with StandaloneProcess(disk.directory) as broker:
+        client = pulsar.Client(broker.service_url)
+        for name in ("s", "idle"):
+            client.subscribe(TOPIC, name).close()
+        producer = client.create_producer(TOPIC, batching_enabled=False)
+        for remedies in (
+            [("POST", "subscription/s/skip_all"), ("POST", "subscription/idle/skip/100000")],
+            [("POST", "subscription/s/expireMessages/1"), ("POST", "subscription/idle/expireMessages/1")],
+            [("POST", "subscription/s/skip_all"), ("DELETE", "subscription/idle")],
+            [("DELETE", "truncate")],
+            [("DELETE", "?force=true")],
+        ):
+            fill_with_messages(producer)
+            time.sleep(1.1)  # what expires has to be older than a second
+            assert answer(f"{broker.web_url}/readyz")[0] == 503
+            for method, path in remedies:
+                separator = "" if path.startswith("?") else "/"
+                status, reason = answer(f"{broker.web_url}{REST}{separator}{path}", method)
+                assert status == 204, reason
+            wait_until_ready(broker.web_url)
+            send_when_let_in(producer, b"again")
+        client.close()
+    assert "fenced" not in broker.log.read_text()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 import urllib.error
 import urllib.request
+from typing import Any
 
 import pytest
 
@@ -17,9 +20,9 @@ from tests.integration.raw import RawClient
 TOPIC = "persistent://public/default/full"
 
 
-def status(url: str) -> int:
+def status(url: str, method: str = "GET") -> int:
     try:
-        with urllib.request.urlopen(url, timeout=60) as response:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=60) as response:
             code: int = response.status
             return code
     except urllib.error.HTTPError as refusal:
@@ -60,3 +63,33 @@ def test_producer_when_the_disk_is_full_then_refused_with_the_code_that_fails_pe
         assert "out of room" in refusal.message
         there = raw.ask(commands.producer(2, 2, "non-persistent://public/default/not-stored"))
         assert isinstance(there, pb.CommandProducerSuccess)
+
+
+def test_disk_when_messages_are_published_then_measured_by_the_clock_not_by_the_message(
+    pulsar_broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = 0
+    usage = shutil.disk_usage
+
+    def count(path: Any) -> Any:
+        nonlocal measured
+        measured += 1
+        return usage(path)
+
+    with Client(pulsar_broker.service_url) as client, client.create_producer(TOPIC) as producer:
+        producer.send(b"first")
+        monkeypatch.setattr(shutil, "disk_usage", count)
+        begun = time.monotonic()
+        for _ in range(1_000):
+            producer.send(b"x")
+        assert measured <= 2 * (time.monotonic() - begun + 1), "twice a second: what is free, and the size"
+
+
+def test_compaction_when_the_disk_is_full_then_refused_for_it_would_fill_the_reserve(
+    pulsar_broker: InProcessBroker,
+) -> None:
+    with Client(pulsar_broker.service_url) as client, client.create_producer(TOPIC) as producer:
+        pulsar_broker.faults.disk_full()
+        with pytest.raises(QuotaExceededException):
+            producer.send(b"refused")
+    assert status(f"{pulsar_broker.web_url}/admin/v2/persistent/public/default/full/compaction", "PUT") == 503

@@ -64,7 +64,7 @@ _logger = logging.getLogger(__name__)
 
 # SIGTERM has to end within 5 s; what is not closed by then is closed by the end of the process.
 _STOP_SECONDS_MAX: Final = 4.5
-_ROOM_CHECK_SECONDS: Final = 1.0  # while the disk is full
+_ROOM_CHECK_SECONDS: Final = 1.0
 
 
 class CannotServe(Exception):
@@ -182,12 +182,18 @@ class BrokerApp:
     async def _open_storage(self, opened: AsyncExitStack) -> tuple[MetadataStore, TopicLogStore]:
         lock = DirectoryLock.acquire(self.data_dir)
         opened.callback(lock.release)
-        self.disk_room = DiskRoom(self.data_dir, self._files)
+        self.disk_room = DiskRoom(self.data_dir, self._files, self.config.disk_reserve_in_mb * 1024 * 1024)
+        self.disk_room.measure()
         on_full = self.disk_room.ran_out
         metadata = await SqliteMetadataStore.open(self.data_dir / "metadata.sqlite", on_full=on_full)
         opened.push_async_callback(metadata.close)
         logs = await open_log_store(
-            self.data_dir / "log", metadata, config=_log_config(self.config), files=self._files, on_full=on_full
+            self.data_dir / "log",
+            metadata,
+            config=_log_config(self.config),
+            files=self._files,
+            on_full=on_full,
+            on_write=self.disk_room.takes,
         )
         opened.push_async_callback(logs.close)
         cluster = ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
@@ -218,6 +224,7 @@ class BrokerApp:
             else None,
             stamping=Stamping.named(config.broker_entry_metadata_interceptors),
             read_bytes_max=config.managed_ledger_cache_size_mb * 1024 * 1024,
+            check_room=self.disk_room.check,
         )
         self.lifecycle = TopicLifecycle(
             metadata,
@@ -247,12 +254,18 @@ class BrokerApp:
 
     async def _start_registry(self, opened: AsyncExitStack, metadata: MetadataStore, binary_door: BinaryServer) -> None:
         await self.registry.start()
-        self.registry.spawn(regularly("room on the disk", lambda: _ROOM_CHECK_SECONDS, self.disk_room.look_again))
+        self.disk_room.on_full = lambda: self.registry.spawn(self.registry.rounds.make_room())
+        self.registry.spawn(regularly("room on the disk", lambda: _ROOM_CHECK_SECONDS, self._look_for_room))
         opened.push_async_callback(self.registry.close)
         opened.callback(metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.begin_applying())
         if self.access is not None:
             opened.callback(metadata.watch(keys.POLICIES, partial(self._on_permissions_changed, binary_door)))
+
+    async def _look_for_room(self) -> None:
+        await self.disk_room.look_again()
+        if self.disk_room.problem is not None:
+            await self.registry.rounds.make_room()
 
     def _build_access(self, metadata: MetadataStore) -> Access | None:
         try:

@@ -329,6 +329,12 @@ class BrokerConfig:
     managed_ledger_max_ledger_rollover_time_minutes: int = _setting(
         240, "A ledger is kept at most this long, in minutes.", least=1
     )
+    disk_reserve_in_mb: int = _setting(
+        64,
+        "Room on the file system of the data directory that messages leave to metadata, in MiB, at most a tenth of the "
+        "file system: with less, producers are refused, and what makes room still works; 0 = none.",
+        least=0,
+    )
     managed_ledger_cache_size_mb: int = _setting(
         64,
         "Memory for the newest entries of all topics, and as much for what was read from disk and waits for consumers, "

@@ -64,6 +64,8 @@ class MetadataUnavailable(MetadataError):
 class MetadataFull(MetadataUnavailable):
     """The disk has no room left for what was to be committed."""
 
+    http_status = 503
+
 
 class DataDirectoryUnusable(PersistenceError):
     """The data directory cannot be created, read or written."""
@@ -141,6 +143,8 @@ class LogDamaged(PersistenceError):
 
 class StorageFull(PersistenceError):
     """The disk has no room left; what was written last is not stored."""
+
+    http_status = 503
 
 
 class Versioned(NamedTuple):

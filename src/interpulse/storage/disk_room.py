@@ -1,7 +1,11 @@
 """Whether the data directory takes what is to be written.
 
-Whoever could not write for want of room says so with `ran_out`. From then on the directory counts as full, until a
-probe, written and synced as entries are, has found room again.
+Messages leave a *reserve* to metadata, so that cursors, expiry, truncation and deletion, which make room, still work
+when there is no room for messages. The file system is measured each second, and when as much was written as it had
+above the reserve; never per message. Whoever could not write all the same says so with `ran_out`.
+
+From then on the directory counts as full, until there is a quarter more than the reserve, and a probe, written and
+synced as entries are, has found room as well.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ import asyncio
 import logging
 import os
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -22,28 +28,51 @@ _log = logging.getLogger(__name__)
 
 _PROBE_BYTES: Final = 1024 * 1024
 """Room for some groups of entries and the metadata that goes with them: with less, writing would end again at once."""
+_MIB: Final = 1024 * 1024
+_HYSTERESIS: Final = 0.25
+"""So much more than the reserve there has to be again, so that producers are not let in and refused by turns."""
+_SHARE_MAX: Final = 10
+"""The reserve is at most this part of the file system: small ones are for messages as well."""
 
 
 class DiskRoom:
     """See the module. All of it is called in the event loop."""
 
-    def __init__(self, directory: Path, files: Files) -> None:
-        """``files`` are those of the log."""
+    def __init__(self, directory: Path, files: Files, reserve_bytes: int = 0) -> None:
+        """``files`` are those of the log. ``reserve_bytes`` is what messages leave free; 0 = nothing."""
         self.problem: str | None = None
-        """What could not be written, in words; None while there is room."""
+        """What could not be written, or how little is left, in words; None while there is room."""
+        self.on_full: Callable[[], None] = lambda: None
+        """Called each time the room has run out."""
         self._directory = directory
         self._files = files
+        self._reserve_bytes = reserve_bytes
+        self._unmeasured_bytes = 0  # that messages may take before it is measured again
 
     def ran_out(self, problem: str) -> None:
-        """Something could not be written for want of room."""
-        if self.problem is None:
+        """Something could not be written, or must not be, for want of room."""
+        fresh, self.problem = self.problem is None, problem
+        if fresh:
             _log.error(
                 "no room left, producers are refused until there is directory=%s problem=%s remedy=%s",
                 self._directory,
                 problem,
                 "free room on this file system, or acknowledge or delete messages that nobody needs",
             )
-        self.problem = problem
+            self.on_full()
+
+    def takes(self, size: int) -> None:
+        """Messages are about to take so many bytes."""
+        self._unmeasured_bytes -= size
+        if self._unmeasured_bytes < 0 and self.problem is None:
+            self._unmeasured_bytes = self._above_reserve() - size
+            if self._unmeasured_bytes < 0:
+                self.ran_out(self._told())
+
+    def measure(self) -> None:
+        """Ask the file system whether there is more than the reserve."""
+        if self._above_reserve() < 0:
+            self.ran_out(self._told())
 
     def check(self) -> None:
         """Raises NoRoomLeft while the directory is full."""
@@ -51,8 +80,11 @@ class DiskRoom:
             raise NoRoomLeft(f"The broker is out of room and takes no messages until there is: {self.problem}")
 
     async def look_again(self) -> None:
-        """If the directory is full, find out whether it still is."""
+        """Measure; if the directory is full, find out whether it still is."""
         if self.problem is None:
+            self.measure()
+            return
+        if self._above_reserve() < self._reserve() * _HYSTERESIS:
             return
         try:
             await asyncio.to_thread(self._probe)
@@ -60,6 +92,7 @@ class DiskRoom:
             _log.debug("still no room directory=%s error=%s", self._directory, error)
             return
         self.problem = None
+        self._unmeasured_bytes = 0
         _log.warning("there is room again, producers are let in directory=%s", self._directory)
 
     @property
@@ -71,6 +104,19 @@ class DiskRoom:
     def size_bytes(self) -> int:
         """All of the file system."""
         return shutil.disk_usage(self._directory).total
+
+    def _reserve(self) -> int:
+        return min(self._reserve_bytes, self.size_bytes // _SHARE_MAX) if self._reserve_bytes else 0
+
+    def _above_reserve(self) -> int:
+        """The room for messages. Without a reserve nobody asks: then writing itself tells that there is none."""
+        return self.free_bytes - self._reserve() if self._reserve_bytes else sys.maxsize
+
+    def _told(self) -> str:
+        return (
+            f"{self.free_bytes / _MIB:.1f} MiB are left in {self._directory}, of which messages leave "
+            f"{self._reserve() / _MIB:.1f} MiB to metadata (diskReserveInMB={self._reserve_bytes // _MIB})"
+        )
 
     def _probe(self) -> None:
         path = self._directory / "probe"

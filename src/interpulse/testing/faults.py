@@ -105,8 +105,8 @@ class Faults:
         """Take the room that messages are stored in, until the fault ends. What is stored can still be read.
 
         Producers are refused as on a disk that is really full, and let in again within a second after its end. Topics,
-        policies and cursors can still be changed. ``times`` counts attempts to write: groups of
-        messages, and looks whether there is room again.
+        policies and cursors can still be changed, and what all subscriptions have acknowledged may go at once.
+        ``times`` counts attempts to write: groups of messages, and looks whether there is room again.
         """
         if self._files.full is not None and self._files.full.active:
             raise ValueError("the disk is full already")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -51,3 +53,86 @@ async def test_room_when_a_process_died_while_it_probed_then_its_file_is_removed
 def test_room_when_measured_then_what_the_file_system_says(tmp_path: Path) -> None:
     room = DiskRoom(tmp_path, SimulatedDisk())
     assert 0 < room.free_bytes < room.size_bytes
+
+
+MIB = 1024 * 1024
+
+
+class Usage(NamedTuple):
+    """What `shutil.disk_usage` says."""
+
+    total: int
+    used: int
+    free: int
+
+
+class Measured:
+    """A file system that counts how often it is measured."""
+
+    def __init__(self, total: int, free: int) -> None:
+        self.total, self.free, self.count = total, free, 0
+
+    def usage(self, _: Any) -> Usage:
+        self.count += 1
+        return Usage(self.total, self.total - self.free, self.free)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
+    found = Measured(10_000 * MIB, 1_000 * MIB)
+    monkeypatch.setattr(shutil, "disk_usage", found.usage)
+    return found
+
+
+def room_with(reserve_mib: int) -> DiskRoom:
+    return DiskRoom(Path("/data"), SimulatedDisk(), reserve_mib * MIB)
+
+
+@pytest.mark.parametrize(
+    ("total_mib", "free_mib", "reserve_mib", "full"),
+    [
+        (10_000, 64, 64, False),
+        (10_000, 63, 64, True),
+        (100, 10, 64, False),
+        (100, 9, 64, True),
+        (10_000, 0, 0, False),
+    ],
+)
+def test_room_when_less_than_the_reserve_is_left_then_full_and_small_file_systems_keep_a_tenth(
+    measured: Measured, total_mib: int, free_mib: int, reserve_mib: int, full: bool
+) -> None:
+    measured.total, measured.free = total_mib * MIB, free_mib * MIB
+    room = room_with(reserve_mib)
+    room.measure()
+    assert (room.problem is not None) == full
+
+
+def test_room_when_messages_take_it_then_measured_only_where_what_was_above_the_reserve_is_taken(
+    measured: Measured,
+) -> None:
+    room = room_with(64)
+    told: list[str | None] = []
+    room.on_full = lambda: told.append(room.problem)
+    room.takes(1)
+    first = measured.count
+    for _ in range(100_000):
+        room.takes(9_000)
+    assert (measured.count, room.problem) == (first, None)
+    measured.free = 70 * MIB
+    for _ in range(10):
+        room.takes(10 * MIB)
+    assert room.problem is not None, "the reserve would be broken into"
+    assert "diskReserveInMB=64" in room.problem
+    assert told == [room.problem]
+
+
+async def test_room_when_there_is_more_than_the_reserve_again_then_a_quarter_more_lets_producers_in(
+    measured: Measured,
+) -> None:
+    room = room_with(64)
+    measured.free = 63 * MIB
+    await room.look_again()
+    for free_mib, full in ((64, True), (79, True), (80, False), (64, False), (63, True)):
+        measured.free = free_mib * MIB
+        await room.look_again()
+        assert (room.problem is not None) == full, free_mib

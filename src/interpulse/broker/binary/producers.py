@@ -10,7 +10,7 @@ from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.open import OpenProducer, ProducerOutlet
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.live.requests import AccessMode, InitialPosition, ProducerRequest
-from interpulse.model.errors import AlreadyExists, ChecksumError, NotAllowed, ServiceNotReady
+from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed, ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import version_to_bytes
 from interpulse.model.topics import Requester
@@ -21,6 +21,8 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, accept_entry
 
 if TYPE_CHECKING:
+    from interpulse.broker.binary.rooms import Rooms
+    from interpulse.broker.live.api import LiveProducer
     from interpulse.broker.live.registry import AnyTopic
 
 __all__ = ["on_close_producer", "on_producer", "on_send"]
@@ -92,12 +94,23 @@ async def _open(connection: ClientConnection, request: pb.CommandProducer) -> Op
     outlet = ProducerOutlet(connection, request, topic.partition_index)
     producer = await live.add_producer(_live_request(connection, request, replicator), outlet)
     schema_version = b"" if version is None else version_to_bytes(version)
+    if topic.is_persistent:
+        _check_room_again(rooms, producer)
     opened = OpenProducer(producer, live, outlet, schema_version, producer.publish)
     if connection.lost:
         producer.close()
     else:
         connection.producers[request.producer_id] = opened
     return opened
+
+
+def _check_room_again(rooms: Rooms, producer: LiveProducer) -> None:
+    """The room may have run out while the producer was being opened, after the others were sent away."""
+    try:
+        rooms.check_room()
+    except NoRoomLeft:
+        producer.close()
+        raise
 
 
 async def _create_initial_subscription(topic: AnyTopic, subscription: str) -> None:

@@ -64,11 +64,13 @@ class TopicRegistry:
         quota_check_seconds: float | None = 60.0,
         stamping: Stamping | None = None,
         read_bytes_max: int = 64 * 1024 * 1024,
+        check_room: Callable[[], None] = lambda: None,
     ) -> None:
         """``settings`` gives the effective policies of a topic; ``rates_seconds`` is the period of rates.
 
         Backlogs are looked at every ``quota_check_seconds``; None = never, then only opening a producer is checked. Of
-        what was read from logs up to ``read_bytes_max`` waits for consumers.
+        what was read from logs up to ``read_bytes_max`` waits for consumers. ``check_room`` raises NoRoomLeft while
+        messages cannot be stored.
         """
         self.metadata = metadata
         self.loads = LatencyMeter()
@@ -89,9 +91,12 @@ class TopicRegistry:
             compaction_seconds=compaction_seconds,
             subscription_expiry_seconds=subscription_expiry_seconds,
             quota_check_seconds=quota_check_seconds,
+            check_room=check_room,
         )
         self._working = NameWork()
         self._changed: set[HostedTopic] = set()
+        self._unstored: set[HostedTopic] = set()
+        """Whose cursors could not be stored when that was tried last; the log says it once."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._applying = asyncio.Lock()
         self._to_apply: dict[tuple[NamespaceName | None, TopicName | None], asyncio.Task[PulsarError | None]] = {}
@@ -248,6 +253,7 @@ class TopicRegistry:
         self._changed.add(topic)
 
     def topic_failed(self, topic: HostedTopic) -> None:
+        self._unstored.discard(topic)
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
             self._working.begin([topic.name], lambda: self._close_failed(topic))
@@ -294,6 +300,7 @@ class TopicRegistry:
         finally:
             self._topics.pop(topic.name, None)
             self._changed.discard(topic)
+            self._unstored.discard(topic)
         log.info("topic unloaded topic=%s", topic.name)
 
     async def _unload_at_end(self, topic: AnyTopic) -> None:
@@ -357,7 +364,13 @@ class TopicRegistry:
         except PulsarError as error:
             if self._topics.get(topic.name) is topic:
                 self._changed.add(topic)
-            log.warning("cursors not stored topic=%s error=%s", topic.name, error)
+            if topic not in self._unstored:
+                log.warning("cursors not stored, tried again each second topic=%s error=%s", topic.name, error)
+                self._unstored.add(topic)
+            return
+        if topic in self._unstored:
+            log.info("cursors stored again topic=%s", topic.name)
+            self._unstored.discard(topic)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -46,7 +46,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import Log, LogFenced, LogTerminated
+from interpulse.storage.api import Log, LogFenced, LogTerminated, MetadataFull, StorageFull
 
 __all__ = ["Topic"]
 
@@ -185,7 +185,8 @@ class Topic:
         if self.failed:
             return
         self.failed = True
-        refusal = PersistenceError(f"The topic {self.name} is fenced: {error}")
+        kind = StorageFull if isinstance(error, StorageFull | MetadataFull) else PersistenceError
+        refusal = kind(f"The topic {self.name} is fenced: {error}")
         self._refusal = refusal
         pending, self._pending = list(self._pending), deque()
         for publish in pending:

@@ -11,7 +11,7 @@ from interpulse.broker.live import upkeep
 from interpulse.broker.live.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic import Topic
 from interpulse.broker.rounds import regularly
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import NoRoomLeft, PulsarError
 from interpulse.model.names import TopicName
 
 __all__ = ["TOPICS_AT_ONCE", "AnyTopic", "TopicRounds", "in_turns"]
@@ -45,14 +45,16 @@ class TopicRounds:
         compaction_seconds: float,
         subscription_expiry_seconds: float,
         quota_check_seconds: float | None,
+        check_room: Callable[[], None] = lambda: None,
     ) -> None:
-        """``topics`` are those that are loaded, a live view."""
+        """``topics`` are those that are loaded, a live view; ``check_room`` raises NoRoomLeft on a full disk."""
         self._topics = topics
         self._rates_seconds = rates_seconds
         self._upkeep_seconds = upkeep_seconds
         self._compaction_seconds = compaction_seconds
         self._subscription_expiry_seconds = subscription_expiry_seconds
         self._quota_check_seconds = quota_check_seconds
+        self._check_room = check_room
 
     def begin(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
         """Do everything at its time, in tasks that ``spawn`` owns."""
@@ -72,7 +74,11 @@ class TopicRounds:
         await self._look_after("subscription expiry", upkeep.expire_subscriptions)
 
     async def compact_due(self) -> None:
-        """Begin to compact every topic whose policies want it now."""
+        """Begin to compact every topic whose policies want it now; none while there is no room for what it writes."""
+        try:
+            self._check_room()
+        except NoRoomLeft:
+            return
 
         async def begin(topic: Topic) -> None:
             topic.compaction.begin_if_due()
@@ -82,6 +88,16 @@ class TopicRounds:
     async def check_backlogs(self) -> None:
         """Keep every topic within its backlog quotas."""
         await self._look_after("backlog check", lambda topic: topic.backlog_keeper.check())
+
+    async def make_room(self) -> None:
+        """While the disk is full: send producers away, and give back the room of what is acknowledged."""
+        async for topic in in_turns(self._topics):
+            if isinstance(topic, Topic):
+                topic.producers.close_by_broker()
+                try:
+                    await upkeep.make_room(topic)
+                except PulsarError as error:  # it was said that the disk is full, and the next round comes soon
+                    log.debug("no room made topic=%s error=%s", topic.name, error)
 
     async def _tick(self) -> None:
         async for topic in in_turns(self._topics):

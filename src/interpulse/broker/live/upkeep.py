@@ -6,9 +6,10 @@ import logging
 
 from interpulse.broker.live.retention import trim_before
 from interpulse.broker.live.topic import Topic
-from interpulse.model.ids import LATEST
+from interpulse.model.ids import LATEST, Position
+from interpulse.storage.api import LedgerRecord
 
-__all__ = ["expire", "expire_subscriptions", "maintain", "trim"]
+__all__ = ["expire", "expire_subscriptions", "maintain", "make_room", "trim"]
 
 log = logging.getLogger(__name__)
 
@@ -53,14 +54,34 @@ async def expire_subscriptions(topic: Topic) -> None:
 
 async def trim(topic: Topic) -> None:
     """Forget the ledgers that no durable subscription and no policy needs any more."""
-    needed = [each.cursor.mark_delete for each in topic.subscriptions.values() if each.durable]
-    snapshot_position = topic.sequences.needed_from
-    if snapshot_position is not None:
-        needed.append(snapshot_position)
+    if topic.sequences.needed_from is not None:
         topic.sequences.request_snapshot()
-    acknowledged = min(needed, default=LATEST)
-    before = trim_before(topic.log.ledgers, acknowledged, topic.settings.retention, topic.now_ms())
+    before = trim_before(topic.log.ledgers, _needed_from(topic), topic.settings.retention, topic.now_ms())
     if before is not None:
         await topic.stamps.before_trim()
         await topic.log.trim(before)
         log.info("log trimmed topic=%s before=%s", topic.name, before)
+
+
+async def make_room(topic: Topic) -> None:
+    """Trim, the current ledger too: no entry comes to fill it, so it ends early once all of it is acknowledged.
+
+    Of topics without a durable subscription nothing was acknowledged, so theirs does not end before its time.
+    """
+    ledgers, now_ms = topic.log.ledgers, topic.now_ms()
+    acknowledges = any(each.durable for each in topic.subscriptions.values())
+    if acknowledges and ledgers and ledgers[-1].entries and not topic.log.terminated:
+        following = LedgerRecord(ledgers[-1].ledger_id + 1, 0, 0, now_ms)
+        before = trim_before([*ledgers, following], _needed_from(topic), topic.settings.retention, now_ms)
+        if before == Position(following.ledger_id, 0):
+            await topic.log.roll()
+    await trim(topic)
+
+
+def _needed_from(topic: Topic) -> Position:
+    """Up to here everything is acknowledged."""
+    needed = [each.cursor.mark_delete for each in topic.subscriptions.values() if each.durable]
+    snapshot_position = topic.sequences.needed_from
+    if snapshot_position is not None:
+        needed.append(snapshot_position)
+    return min(needed, default=LATEST)

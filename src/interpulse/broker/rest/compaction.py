@@ -12,8 +12,14 @@ __all__ = ["ROUTES"]
 
 
 async def compact(call: Call) -> Answer:
-    """Begin to compact the topic, or all its partitions; raises Conflict if one of them is being compacted already."""
+    """Begin to compact the topic, or all its partitions; raises Conflict if one of them is being compacted already.
+
+    What it writes has to have room besides what it replaces, so it is refused while the disk is full.
+    """
     _check_stored(call)
+    room = call.rooms.instruments.disk_room
+    if room is not None:
+        room.check()
     conflicts: list[Conflict] = []
     async for each in open_each(call):
         topic = await open_persistent(call, each.name)

@@ -76,6 +76,7 @@ class SegmentJournal:
         segments: SegmentSet,
         segment_bytes_max: int,
         on_full: Callable[[str], None],
+        on_write: Callable[[int], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._directory = directory
@@ -83,6 +84,7 @@ class SegmentJournal:
         self._segments = segments
         self._segment_bytes_max = segment_bytes_max
         self._on_full = on_full
+        self._on_write = on_write
         self._writer = LogWriter(directory, files, self._loop.call_soon_threadsafe)
         self._next_number = segments.next_number
         self._active: Segment | None = None
@@ -117,6 +119,7 @@ class SegmentJournal:
         if active is None:
             self._begin_segment(number)
         self._group = group
+        self._on_write(group.size)
         covered = group.start + group.size
         chunk = encode_chunk(group.rows, covered)
         self._writer.write(
@@ -312,10 +315,12 @@ async def open_log_store(
     segment_bytes_max: int = 64 * 1024 * 1024,
     files: Files | None = None,
     on_full: Callable[[str], None] = lambda problem: None,
+    on_write: Callable[[int], None] = lambda size: None,
 ) -> TopicLogStore:
     """Open the logs in ``directory`` (created if absent), whose records are in ``metadata``.
 
-    ``on_full`` is told, in words, when entries could not be written for want of room.
+    ``on_full`` is told, in words, when entries could not be written for want of room; ``on_write`` the bytes of every
+    group of entries that is about to be written.
 
     Raises `DataDirectoryUnusable` if the directory cannot be used or does not belong to this metadata store.
     """
@@ -331,7 +336,7 @@ async def open_log_store(
     except BaseException:
         await reader.close()
         raise
-    journal = SegmentJournal(directory, files, reader, segments, segment_bytes_max, on_full)
+    journal = SegmentJournal(directory, files, reader, segments, segment_bytes_max, on_full, on_write)
     await journal.unlink(dead)
     return TopicLogStore(metadata, journal, config)
 

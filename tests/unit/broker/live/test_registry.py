@@ -10,7 +10,7 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, PreconditionFailed, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
-from interpulse.storage.api import CommitConflict
+from interpulse.storage.api import CommitConflict, MetadataFull
 
 OTHER = TopicName.parse("persistent://public/other/t")
 
@@ -381,3 +381,28 @@ async def test_seek_when_the_topic_is_unloaded_meanwhile_then_it_is_refused(
     found.set_result(topic.places.before_first())
     with pytest.raises(ServiceNotReady):
         await seeking
+
+
+async def test_cursors_that_cannot_be_stored_are_told_once_and_once_more_when_they_are(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = await bench.topic()
+    consumer, _ = await bench.consumer(topic)
+    await bench.publish(topic, 1)
+    consumer.acknowledge_cumulative(topic.places.durable)
+
+    async def fail(*_: Any) -> None:
+        raise MetadataFull("database or disk is full")
+
+    caplog.set_level("INFO")
+    caplog.clear()
+    with monkeypatch.context() as failing:
+        failing.setattr(bench.metadata, "commit", fail)
+        for _ in range(3):
+            await bench.registry.flush()
+    await bench.registry.flush()
+    await bench.registry.flush()
+    assert [message.partition(" topic=")[0] for message in caplog.messages] == [
+        "cursors not stored, tried again each second",
+        "cursors stored again",
+    ]

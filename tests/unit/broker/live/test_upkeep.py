@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from interpulse.broker.live import backlog_operations
 from interpulse.broker.live.requests import InitialPosition
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.names import TopicName
+from interpulse.model.policies import RetentionPolicies
 
 MINUTE_MS = 60_000
 
@@ -96,3 +98,38 @@ async def test_time_begins_anew_when_a_broker_was_killed_under_a_consumer(bench:
     topic = await bench.topic()
     assert len(await names_after(bench, topic, 5)) == 1
     assert await names_after(bench, topic, 1) == set()
+
+
+async def test_room_when_it_is_short_then_producers_go_and_the_current_ledger_when_all_have_acknowledged_it(
+    bench: Any,
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s", initial=InitialPosition.EARLIEST)
+    await topic.create_subscription("slow", initial=InitialPosition.EARLIEST)
+    await bench.publish(topic, 0)
+    backlog_operations.clear(topic, "s")
+    await bench.registry.rounds.make_room()
+    assert not topic.producers.by_name
+    assert sum(ledger.entries for ledger in topic.log.ledgers) == 1
+    backlog_operations.clear(topic, "slow")
+    await bench.registry.rounds.make_room()
+    assert [ledger.entries for ledger in topic.log.ledgers] == [0]
+    ledgers = list(topic.log.ledgers)
+    await bench.registry.rounds.make_room()
+    assert list(topic.log.ledgers) == ledgers
+
+
+@pytest.mark.parametrize("retained", [True, False])
+async def test_room_when_it_is_short_then_what_retention_keeps_or_nobody_subscribed_to_stays(
+    bench: Any, retained: bool
+) -> None:
+    if retained:
+        bench.settings = TopicSettings(retention=RetentionPolicies(10, 10))
+    topic = await bench.topic()
+    if retained:
+        await topic.create_subscription("s", initial=InitialPosition.LATEST)
+    await bench.publish(topic, 0)
+    if retained:
+        backlog_operations.clear(topic, "s")
+    await bench.registry.rounds.make_room()
+    assert [ledger.entries for ledger in topic.log.ledgers] == [1]

@@ -97,8 +97,8 @@ async def get_all_dynamic_config(admin: AdminClient) -> None:
 
 
 @brokers.command("update-dynamic-config")
-@click.option("--config", "name", required=True, help="Key.")
-@click.option("--value", required=True, help="New value.")
+@click.option("-c", "--config", "name", required=True, help="Key.")
+@click.option("-v", "--value", required=True, help="New value.")
 @admin_command
 async def update_dynamic_config(admin: AdminClient, name: str, value: str) -> None:
     """Change a key at run time."""
@@ -106,7 +106,7 @@ async def update_dynamic_config(admin: AdminClient, name: str, value: str) -> No
 
 
 @brokers.command("delete-dynamic-config")
-@click.option("--config", "name", required=True, help="Key.")
+@click.option("-c", "--config", "name", required=True, help="Key.")
 @admin_command
 async def delete_dynamic_config(admin: AdminClient, name: str) -> None:
     """Take a change back: the value of the start-up file counts again."""

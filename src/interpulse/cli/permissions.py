@@ -26,9 +26,9 @@ TOPIC_PERMISSION_COMMANDS: list[click.Command] = []
 
 _namespace_command = partial(namespace_command, NAMESPACE_PERMISSION_COMMANDS)
 _topic_command = partial(topic_command, TOPIC_PERMISSION_COMMANDS)
-_role = click.option("--role", required=True, help="The role.")
+_role = click.option("-r", "--role", required=True, help="The role.")
 _actions = click.option(
-    "--actions", type=STRINGS, required=True, help=f"What it may do, separated by commas: {', '.join(Action)}."
+    "-a", "--actions", type=STRINGS, required=True, help=f"What it may do, separated by commas: {', '.join(Action)}."
 )
 _subscription = click.option("-s", "--subscription", required=True, help="Name of the subscription.")
 

@@ -22,8 +22,8 @@ def test_questions_when_asked_then_answers_are_printed(web: StubWeb, run_admin: 
 
 
 def test_dynamic_configuration_when_changed_then_asks_for_it(web: StubWeb, run_admin: RunAdmin) -> None:
-    assert run_admin("brokers", "update-dynamic-config", "--config", "a", "--value", "false").exit_code == 0
-    assert run_admin("brokers", "delete-dynamic-config", "--config", "a").exit_code == 0
+    assert run_admin("brokers", "update-dynamic-config", "-c", "a", "-v", "false").exit_code == 0
+    assert run_admin("brokers", "delete-dynamic-config", "-c", "a").exit_code == 0
     assert [(asked.method, asked.target) for asked in web.asked] == [
         ("POST", f"{ROOT}/configuration/a/false"),
         ("DELETE", f"{ROOT}/configuration/a"),

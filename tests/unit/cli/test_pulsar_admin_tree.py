@@ -52,6 +52,15 @@ def test_reasons_when_they_are_of_single_commands_then_are_those_of_the_broker()
     assert told - known - {""} == set()
 
 
+@pytest.mark.parametrize(
+    ("group", "command"), [("namespaces", "destinations"), ("namespaces", "list-cluster"), ("schemas", "metadata")]
+)
+def test_command_when_pulsar_hides_it_or_calls_it_by_an_older_name_then_is_known(
+    group: str, command: str, run_admin: RunAdmin
+) -> None:
+    assert run_admin(group, command).exit_code == 6
+
+
 def test_command_when_the_broker_does_not_offer_it_then_has_the_same_exit_code(
     web: StubWeb, run_admin: RunAdmin
 ) -> None:

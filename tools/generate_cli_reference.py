@@ -76,8 +76,9 @@ TREE_INTRODUCTION = """\
 <!-- Written by tools/generate_cli_reference.py; change src/interpulse/cli/pulsar_admin_tree.py, not this page. -->
 
 Every command of Apache Pulsar's `pulsar-admin`, and whether `interpulse-admin` has it. The names are those of release
-4.0.6, and those that the sources of 5.0 have in addition; `properties` is of releases before 4.0. One that is not offered says so
-in a sentence and ends with exit code 6. [The command line](cli.md) describes those that are offered, ours among them.
+4.0.6, and those that the sources of 5.0 have in addition; `properties` is of releases before 4.0. One that is not
+offered says so in a sentence and ends with exit code 6. [The command line](cli.md) describes those that are offered,
+ours among them.
 """
 
 

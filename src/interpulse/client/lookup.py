@@ -18,7 +18,7 @@ from interpulse.client.connection import Connection
 from interpulse.client.gathered_lookups import GatheredLookups
 from interpulse.client.http_lookup import Addresses, lookup_over_http
 from interpulse.client.pool import ConnectionPool
-from interpulse.client.shapes import made_by, names, record
+from interpulse.client.shapes import UnexpectedShape, made_by, names, record
 from interpulse.model.errors import (
     NotConnected,
     NotFound,
@@ -306,8 +306,8 @@ class HttpLookup:
 
 
 def _passes_over_http(error: PulsarError) -> bool:
-    """A broker that cannot reach its metadata answers 500, which alone does not say why."""
-    return error.retriable or isinstance(error, UnknownError)
+    """A broker that cannot reach its metadata answers 500, which alone does not say why; a wrong shape stays wrong."""
+    return error.retriable or (isinstance(error, UnknownError) and not isinstance(error.__cause__, UnexpectedShape))
 
 
 async def fetch_schema(connection: Connection, topic: TopicName, version: bytes | None) -> VersionedSchema | None:

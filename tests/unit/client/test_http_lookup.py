@@ -9,6 +9,7 @@ from interpulse.model.errors import (
     PulsarError,
     ServiceNotReady,
     TopicNotFound,
+    UnknownError,
 )
 from interpulse.model.names import TopicName
 from tests.stub_web import StubWeb
@@ -78,3 +79,16 @@ async def test_http_brokers_when_it_never_works_then_every_topic_has_that_failur
     web.answer("POST", HTTP_TOPICS, {"reason": "too many"}, status=503)
     answers = await over_http(web, "a", "b", lookup_timeout_ms=200)
     assert [type(answer) for answer in answers.values()] == [ServiceNotReady, ServiceNotReady]
+
+
+@pytest.mark.parametrize("answer", [[1], 3, {"partitions": "many"}])
+async def test_http_partitions_when_the_answer_has_a_wrong_shape_then_nobody_asks_again(
+    web: StubWeb, answer: object
+) -> None:
+    web.answer("GET", "/admin/v2/persistent/public/default/a/partitions", answer)
+    config = ClientConfig(web.url, backoff_initial_ms=1)
+    lookup = HttpLookup(config, ConnectionPool(config))
+    with pytest.raises(UnknownError, match=r"answered GET .* with something else than"):
+        await lookup.partitions(TopicName.parse("a"), create=False)
+    await lookup.close()
+    assert len(web.asked) == 1

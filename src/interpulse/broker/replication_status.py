@@ -132,10 +132,12 @@ class ReplicationStatus:
 
     async def in_stats(self, name: TopicName) -> dict[str, Record]:
         """What statistics show of an existing topic, by remote cluster: what its copies are made with, the delay of the
-        slowest partition, and as ``status`` how it is going, a partition in trouble before the others."""
+        slowest partition, and as ``status`` how it is going, a partition in trouble before the others. Clusters that
+        the topic is not replicated to any more are left out."""
         by_cluster: dict[str, list[Record]] = {}
         for record in await self._of_existing(name):
-            by_cluster.setdefault(record["cluster"], []).append(record)
+            if record["state"] != "DISABLED":
+                by_cluster.setdefault(record["cluster"], []).append(record)
         return {cluster: _in_stats(records) for cluster, records in by_cluster.items()}
 
     async def _of_existing(self, name: TopicName) -> list[Record]:

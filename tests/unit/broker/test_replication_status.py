@@ -148,6 +148,7 @@ async def test_topic_with_clusters_of_its_own_is_shown_by_those(house: House) ->
     await house.policies.update(X, lambda old: old.changed(replication_clusters=("east",)))
     (record,) = await house.status.of_topic(X)
     assert (record["state"], record["reason"]) == ("DISABLED", "west is not in the replication clusters")
+    assert await house.status.in_stats(X) == {}
     past = (
         "since",
         "remedy",

@@ -100,8 +100,10 @@ async def test_set_clusters_when_compared_lists_every_difference_and_stores_noth
     reply = await call(east.web_url, "POST", f"{REPLICATION}?compareTopicPartitions=true", BOTH)
     assert reply.status == 409
     for words in (
-        "Partition count mismatch for persistent://demo/a/p: local=2, west=3",
-        "Topic type mismatch for persistent://demo/a/x: local=non-partitioned, west=1 partitions",
+        "Partition count mismatch for topic 'persistent://demo/a/p': local cluster has 2 partitions, "
+        "remote cluster 'west' has 3 partitions",
+        "Topic type mismatch for topic 'persistent://demo/a/x': local cluster has a non-partitioned topic, "
+        "but remote cluster 'west' has a partitioned topic with 1 partitions",
         "auto-topic creation policy mismatch with west: allowAutoTopicCreation: local=true, remote=false",
     ):
         assert words in reply.reason

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from tests.integration.rest_broker import rest_broker
 from tests.integration.rest_client import call
-from tests.scripts.sentences import ALONE, PREPARED, SENTENCES
+from tests.scripts.sentences import LIMITED, LIMITED_BY, PREPARED, SENTENCES, unlike
 
 
 async def test_refusal_begins_with_the_sentence_of_a_real_pulsar() -> None:
-    wrong = []
+    namespace, wrong = "public/default", []
     async with rest_broker() as broker:
         for method, path, body in PREPARED:
-            assert (await call(broker.web_url, method, f"persistent/public/default/{path}", body)).status == 204
-        for method, path, body, status, sentence in SENTENCES:
-            reply = await call(broker.web_url, method, path.format(namespace="public/default"), body)
-            begin = sentence.format(topics="persistent://public/default")
-            same = reply.reason == begin if sentence in ALONE else reply.reason.startswith(begin)
-            if reply.status != status or not same:
-                wrong.append(f"{method} {path}: {reply.status} {reply.reason} instead of {status} {begin}")
+            assert (await call(broker.web_url, method, f"persistent/{namespace}/{path}", body)).status == 204
+        wrong += await unlike(broker.web_url, namespace, SENTENCES)
+        assert (await call(broker.web_url, "POST", f"{LIMITED_BY}/4")).status == 204
+        wrong += await unlike(broker.web_url, namespace, LIMITED)
     assert not wrong, "\n".join(wrong)

@@ -27,7 +27,7 @@ _NAME_LENGTH_MAX: Final = 1_000  # names of topics contain it, and go into the l
 def check_entity_name(kind: str, name: str) -> None:
     """Cluster and tenant names are letters, digits and ``_-=:.``; raises PreconditionFailed."""
     if not _ENTITY.fullmatch(name):
-        raise PreconditionFailed(f"{kind} name {name[:100]!r} is not valid: letters, digits and _-=:. only")
+        raise PreconditionFailed(f"{kind} name is not valid: {name[:100]!r} must be letters, digits and _-=:. only")
     if len(name) > _NAME_LENGTH_MAX:
         raise PreconditionFailed(f"{kind} name of {len(name)} characters: it may have {_NAME_LENGTH_MAX}")
 
@@ -59,7 +59,7 @@ class Clusters:
         """How to reach a cluster; raises ClusterNotFound."""
         stored = await self._store.get(keys.cluster(name))
         if stored is None:
-            raise ClusterNotFound(f"Cluster {name} does not exist")
+            raise ClusterNotFound(f"Cluster does not exist: {name}")
         return ClusterData.load(stored.value)
 
     async def known(self, names: Iterable[str]) -> dict[str, ClusterData]:
@@ -76,7 +76,7 @@ class Clusters:
         try:
             await self._store.commit([Put(key, cluster.dump())], {key: None})
         except CommitConflict:
-            raise AlreadyExists(f"Cluster {name} already exists") from None
+            raise AlreadyExists(f"Cluster already exists: {name}") from None
 
     async def update(self, name: str, cluster: ClusterData) -> None:
         """Replace the addresses of a registered cluster; raises ClusterNotFound and InvalidRequest."""
@@ -86,7 +86,7 @@ class Clusters:
         async def attempt() -> None:
             stored = await self._store.get(key)
             if stored is None:
-                raise ClusterNotFound(f"Cluster {name} does not exist")
+                raise ClusterNotFound(f"Cluster does not exist: {name}")
             await self._store.commit([Put(key, cluster.dump())], {key: stored.version})
 
         await until_unchanged(attempt)
@@ -103,7 +103,7 @@ class Clusters:
             stored = await self._store.get(key)
             check_peers(name, peers or (), registered=await self.list())
             if stored is None:
-                raise ClusterNotFound(f"Cluster {name} does not exist")
+                raise ClusterNotFound(f"Cluster does not exist: {name}")
             distinct = None if peers is None else tuple(dict.fromkeys(peers))
             changed = replace(ClusterData.load(stored.value), peer_cluster_names=distinct)
             await self._store.commit([Put(key, changed.dump())], {key: stored.version})

@@ -45,7 +45,7 @@ class Namespaces:
         """The stored policies; raises NamespaceNotFound."""
         policies = await self.find_policies(namespace)
         if policies is None:
-            raise NamespaceNotFound(f"Namespace {namespace} does not exist")
+            raise NamespaceNotFound("Namespace does not exist")
         return policies
 
     async def update_policies(
@@ -67,7 +67,7 @@ class Namespaces:
             stored = await self._store.get(key)
             policies = self.parsed(namespace, stored)
             if stored is None or policies is None:
-                raise NamespaceNotFound(f"Namespace {namespace} does not exist")
+                raise NamespaceNotFound("Namespace does not exist")
             changed = change(policies)
             if changed != policies or also:
                 await self._store.commit([Put(key, changed.dump()), *also], {key: stored.version})
@@ -111,7 +111,7 @@ class Namespaces:
         stored = await self._store.get(key)
         policies = self.parsed(namespace, stored)
         if stored is None or policies is None:
-            raise NamespaceNotFound(f"Namespace {namespace} does not exist")
+            raise NamespaceNotFound("Namespace does not exist")
         if policies.deleted:
             raise NamespaceNotFound(f"Namespace {namespace} is being deleted")
         return {key: stored.version}

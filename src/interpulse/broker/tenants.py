@@ -33,7 +33,7 @@ class Tenants:
         """Who administers the tenant, and its clusters; raises TenantNotFound."""
         stored = await self._store.get(keys.tenant(name))
         if stored is None:
-            raise TenantNotFound(f"Tenant {name} does not exist")
+            raise TenantNotFound("Tenant does not exist")
         return TenantInfo.load(stored.value)
 
     async def create(self, name: str, tenant: TenantInfo) -> None:
@@ -44,7 +44,7 @@ class Tenants:
         try:
             await self._store.commit([Put(key, tenant.dump())], {key: None})
         except CommitConflict:
-            raise AlreadyExists(f"Tenant {name} already exists") from None
+            raise AlreadyExists(f"Tenant already exists: {name}") from None
 
     async def ensure(self, name: str, tenant: TenantInfo) -> None:
         """Create the tenant unless it is there, whatever it allows."""
@@ -60,7 +60,7 @@ class Tenants:
         async def attempt() -> None:
             stored = await self._store.get(key)
             if stored is None:
-                raise TenantNotFound(f"Tenant {name} does not exist")
+                raise TenantNotFound("Tenant does not exist")
             removed = set(TenantInfo.load(stored.value).allowed_clusters) - set(tenant.allowed_clusters)
             versions = await self._check_kept(name, removed) if removed else {}
             await self._store.commit([Put(key, tenant.dump())], {key: stored.version} | versions)
@@ -74,9 +74,9 @@ class Tenants:
         async def attempt() -> None:
             stored = await self._store.get(key)
             if stored is None:
-                raise TenantNotFound(f"Tenant {name} does not exist")
+                raise TenantNotFound("Tenant does not exist")
             if await self._store.children(key):
-                raise NotEmpty(f"The tenant {name} still has active namespaces")
+                raise NotEmpty(f"The tenant still has active namespaces: {name}")
             await self._store.commit([Delete(key)], {key: stored.version})
 
         await until_unchanged(attempt)

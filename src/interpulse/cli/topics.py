@@ -157,16 +157,38 @@ _earliest = click.option(
     "-etb", "--get-earliest-time-in-backlog", "earliest", is_flag=True, help="Find the oldest message of each backlog."
 )
 
+_without_publishers = click.option("--exclude-publishers", is_flag=True, help="Leave out the list of producers.")
+_without_consumers = click.option(
+    "--exclude-consumers", is_flag=True, help="Leave out the lists of consumers of the subscriptions."
+)
+
 
 @topics.command("stats")
 @_topic
 @_precise
 @_sized
 @_earliest
+@_without_publishers
+@_without_consumers
 @admin_command
-async def topic_stats(admin: AdminClient, topic: TopicName, precise: bool, earliest: bool) -> None:
+async def topic_stats(
+    admin: AdminClient,
+    topic: TopicName,
+    precise: bool,
+    earliest: bool,
+    exclude_publishers: bool,
+    exclude_consumers: bool,
+) -> None:
     """Print rates, producers, subscriptions and backlogs."""
-    print_json(await admin.topics.stats(topic, precise_backlog=precise, earliest_time_in_backlog=earliest))
+    print_json(
+        await admin.topics.stats(
+            topic,
+            precise_backlog=precise,
+            earliest_time_in_backlog=earliest,
+            exclude_publishers=exclude_publishers,
+            exclude_consumers=exclude_consumers,
+        )
+    )
 
 
 @topics.command("partitioned-stats")
@@ -175,14 +197,27 @@ async def topic_stats(admin: AdminClient, topic: TopicName, precise: bool, earli
 @_precise
 @_sized
 @_earliest
+@_without_publishers
+@_without_consumers
 @admin_command
 async def partitioned_stats(
-    admin: AdminClient, topic: TopicName, per_partition: bool, precise: bool, earliest: bool
+    admin: AdminClient,
+    topic: TopicName,
+    per_partition: bool,
+    precise: bool,
+    earliest: bool,
+    exclude_publishers: bool,
+    exclude_consumers: bool,
 ) -> None:
     """Print the sums over all partitions."""
     print_json(
         await admin.topics.partitioned_stats(
-            topic, per_partition=per_partition, precise_backlog=precise, earliest_time_in_backlog=earliest
+            topic,
+            per_partition=per_partition,
+            precise_backlog=precise,
+            earliest_time_in_backlog=earliest,
+            exclude_publishers=exclude_publishers,
+            exclude_consumers=exclude_consumers,
         )
     )
 

@@ -217,7 +217,7 @@ class TopicsAdmin:
         exclude_consumers: bool = False,
     ) -> dict[str, Any]:
         query = stats_query(precise_backlog, backlog_size, earliest_time_in_backlog)
-        query |= {"excludePublishers": exclude_publishers, "excludeConsumers": exclude_consumers}
+        query |= _left_out(exclude_publishers, exclude_consumers)
         return await self._http.get(topic_path(topic, "stats"), kind="topic", read=record, query=query)
 
     async def partitioned_stats(
@@ -232,7 +232,7 @@ class TopicsAdmin:
         exclude_consumers: bool = False,
     ) -> dict[str, Any]:
         query = stats_query(precise_backlog, backlog_size, earliest_time_in_backlog) | {"perPartition": per_partition}
-        query |= {"excludePublishers": exclude_publishers, "excludeConsumers": exclude_consumers}
+        query |= _left_out(exclude_publishers, exclude_consumers)
         return await self._http.get(topic_path(topic, "partitioned-stats"), kind="topic", read=record, query=query)
 
     async def internal_stats(self, topic: TopicName | str, *, metadata: bool = False) -> dict[str, Any]:
@@ -437,3 +437,9 @@ def _partition_counts(body: Any) -> dict[str, int | None]:
 
 def _last_of_partitions(body: Mapping[str, Any]) -> dict[int, MessageId]:
     return {int(index): message_id_of(last) for index, last in body.items()}
+
+
+def _left_out(publishers: bool, consumers: bool) -> dict[str, bool]:
+    """Said only where it is wanted, as older brokers do not know it."""
+    asked = {"excludePublishers": publishers, "excludeConsumers": consumers}
+    return {key: wanted for key, wanted in asked.items() if wanted}

@@ -108,12 +108,19 @@ def _unequal_topics(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> Iter
 
 def _topic_difference(cluster: str, topic: TopicName, local: int, remote: int) -> str:
     if local and remote:
-        return f"Partition count mismatch for {topic}: local={local}, {cluster}={remote}"
-    return f"Topic type mismatch for {topic}: local={_shape(local)}, {cluster}={_shape(remote)}"
+        kind = "__change_events system topic" if topic.local_name == "__change_events" else "topic"
+        return (
+            f"Partition count mismatch for {kind} '{topic}': local cluster has {local} partitions, "
+            f"remote cluster '{cluster}' has {remote} partitions"
+        )
+    return (
+        f"Topic type mismatch for topic '{topic}': local cluster has {_shape(local)}, "
+        f"but remote cluster '{cluster}' has {_shape(remote)}"
+    )
 
 
 def _shape(partitions: int) -> str:
-    return f"{partitions} partitions" if partitions else NON_PARTITIONED
+    return f"a partitioned topic with {partitions} partitions" if partitions else "a non-partitioned topic"
 
 
 def _unequal_creation(local: AutoTopicCreation, remote: AutoTopicCreation) -> list[str]:

@@ -44,12 +44,13 @@ _LEGACY_STRATEGIES: Final = {
 
 _OWN_SENTENCES: Final = {
     "messageTTL": "Invalid value for message TTL, message TTL must >= 0",
-    "subscription expiration time": "Invalid value for subscription expiration time",
     "maxUnackedMessagesOnConsumer": "maxUnackedNum must be 0 or more",
     "maxUnackedMessagesOnSubscription": "maxUnackedNum must be 0 or more",
     "deduplicationSnapshotInterval": "interval must be greater than or equal to 0",
 }
 """What Pulsar says of limits below 0 whose sentence is not made of their name."""
+_WHOLE_SENTENCES: Final = {"subscription expiration time": "Invalid value for subscription expiration time"}
+"""Of those, what tests of clients compare whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ def check_not_negative(name: str, value: int, *, most: int = INT_MAX) -> int:
     A refusal begins with Pulsar's sentence. Where that names the setting it stands alone: tests of clients compare it.
     """
     if value < 0 and name not in _OWN_SENTENCES:
-        raise PreconditionFailed(f"{name} must be 0 or more")
+        raise PreconditionFailed(_WHOLE_SENTENCES.get(name, f"{name} must be 0 or more"))
     if not 0 <= value <= most:
         sentence = _OWN_SENTENCES.get(name, f"Invalid value for {name}")
         raise PreconditionFailed(f"{sentence}: it must be 0 or more, and at most {most}, not {value}")

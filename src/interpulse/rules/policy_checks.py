@@ -19,6 +19,7 @@ from interpulse.model.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
+from interpulse.model.names import NamespaceName
 from interpulse.model.policies import RetentionPolicies
 
 __all__ = [
@@ -93,12 +94,13 @@ def check_quota_type(text: str | None) -> str:
     return text
 
 
-def check_backlog_quota(kind: str, body: Body) -> BacklogQuota:
+def check_backlog_quota(kind: str, body: Body, *, namespace: NamespaceName | None = None) -> BacklogQuota:
     """Read a quota; raises InvalidRequest if it does not say what happens beyond it, or if it leaves no room."""
     if body.get("policy") not in QUOTA_POLICIES:
         raise InvalidRequest(
-            f"Set backlog quota failed because the data validation failed. The attribute policy must be one of "
-            f"{', '.join(QUOTA_POLICIES)}, not {body.get('policy')}"
+            f"Set namespace{f'[{namespace}]' if namespace else ''} backlog quota failed because the data validation "
+            f"failed. the attribute policy cannot be null: it must be one of {', '.join(QUOTA_POLICIES)}, "
+            f"not {body.get('policy')}"
         )
     quota = _read(BacklogQuota.from_json, body)
     name, limit = (

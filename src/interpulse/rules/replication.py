@@ -82,7 +82,7 @@ def check_replication_clusters(
     _check_registered(requested, registered)
     _check_peers(requested, registered)
     if policies is None:
-        raise NamespaceNotFound(f"Namespace {namespace} does not exist")
+        raise NamespaceNotFound("Namespace does not exist")
     if policies.allowed_clusters:
         for name in sorted(requested):
             if name not in policies.allowed_clusters:
@@ -90,7 +90,7 @@ def check_replication_clusters(
                     f"Cluster [{name}] is not in the list of allowed clusters list for namespace [{namespace}]"
                 )
     if tenant is None:
-        raise TenantNotFound(f"Tenant {namespace.tenant} does not exist")
+        raise TenantNotFound("Tenant does not exist")
     check_tenant_clusters(namespace.tenant, requested, tenant)
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "check_single_topic_limit",
     "check_topic_limit",
     "missing_record",
+    "not_found_to_open",
     "topic_not_found",
 ]
 
@@ -40,6 +41,20 @@ def topic_not_found(view: TopicView) -> PulsarError:
     if partitions and name.partition_index >= partitions:
         return TopicNotFound(f"Topic {name} not found: {name.base} has {partitions} partitions")
     return TopicNotFound(f"Topic {name} not found")
+
+
+def not_found_to_open(view: TopicView) -> PulsarError:
+    """As `topic_not_found`, for a topic that is asked what is in it: of partitions it tells what their base lacks."""
+    name, partitions = view.name, view.partitions
+    if not name.is_partition or view.namespace is NamespaceStanding.MISSING:
+        return topic_not_found(view)
+    if not partitions:
+        return TopicNotFound(f"Partitioned Topic not found: {name} has zero partitions")
+    if name.partition_index >= partitions:
+        return TopicNotFound(
+            f"Topic partitions were not yet created: {name} not found, {name.base} has {partitions} partitions"
+        )
+    return topic_not_found(view)
 
 
 def check_namespace_exists(view: TopicView) -> None:

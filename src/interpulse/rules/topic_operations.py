@@ -23,6 +23,7 @@ from interpulse.model.errors import (
     PreconditionFailed,
     PulsarError,
 )
+from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX, is_whole_number
 from interpulse.model.topics import TopicKind
 from interpulse.rules.decision import Decision
@@ -127,8 +128,20 @@ def _check_numbered_name(view: TopicView) -> None:
     first = first_part(view.name)
     metadata = view.metadata.get(first)
     if metadata is None or number >= metadata.partitions:
-        count = metadata.partitions if metadata else 0
-        raise PreconditionFailed(f"Can't create topic {view.name}: {first} has {count} partitions")
+        raise PreconditionFailed(_no_place(view.name, first, metadata.partitions if metadata else 0))
+
+
+def _no_place(name: TopicName, base: TopicName, partitions: int) -> str:
+    begin = f'Can\'t create topic {name.local_name} with "{PARTITION_MARK}" followed by'
+    if not partitions:
+        return (
+            f"{begin} numeric value if there isn't a partitioned topic {base.local_name} created. "
+            f"Create {base} with all its partitions first"
+        )
+    return (
+        f"{begin} a number smaller than number of partition of partitioned topic {base.local_name}, "
+        f"which are {partitions}: grow {base}"
+    )
 
 
 def _signed_long(text: str) -> int | None:
@@ -167,7 +180,11 @@ def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> D
             f"Desired partitions {partitions} can't be less than the current partitions {view.partitions}. "
             f"{name} cannot shrink"
         )
-    check_partition_count(view, partitions, refusal=ExpansionAboveMaximum)
+    if 0 < view.partitions_max < partitions:
+        raise ExpansionAboveMaximum(
+            f"Desired partitions {partitions} can't be greater than the maximum partitions per topic "
+            f"{view.partitions_max}. Raise maxNumPartitionsPerPartitionedTopic"
+        )
     unexpected = sorted(index for index in view.partition_records if index >= view.partitions)
     if unexpected and not force:
         raise Conflict(
@@ -193,8 +210,10 @@ def decide_delete_partitioned(view: TopicView) -> Decision[int]:
     check_namespace_exists(view)
     if not view.partitions:
         if existence(view).kind is TopicKind.NON_PARTITIONED:
-            raise Conflict(f"Topic {name} is not the partitioned topic.")
-        raise PartitionedTopicNotFound(f"Partitioned topic {name} not found")
+            raise Conflict(
+                f"{name} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete."
+            )
+        raise PartitionedTopicNotFound(f"Topic {name} not found.")
     return Decision(view.partitions, (DeletePartitionedMetadata(name),))
 
 

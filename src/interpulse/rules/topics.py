@@ -27,6 +27,7 @@ from interpulse.rules.topic_checks import (
     check_single_topic_limit,
     check_topic_limit,
     missing_record,
+    not_found_to_open,
     topic_not_found,
 )
 from interpulse.rules.topic_view import NamespaceStanding, TopicView, check_consistency, existence, may_create
@@ -118,7 +119,7 @@ def decide_open(view: TopicView, *, by: Requester, create: bool) -> Decision[Non
     if create:
         _check_still_served(view, by)
     if not (view.recorded or _always_loads(view) or (create and _may_create_for(view, by))):
-        raise topic_not_found(view)
+        raise not_found_to_open(view)
     if view.name.is_transaction_internal:
         raise NotAllowed(f"Can not create transaction system topic {view.name}")
     if not view.recorded:

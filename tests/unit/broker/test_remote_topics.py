@@ -398,7 +398,7 @@ async def test_cluster_that_is_not_registered_is_named(house: House) -> None:
     await house.replicate("east", "south")
     await house.topics.start()
     await until(lambda: house.reason(X, "south"))
-    assert house.reason(X, "south") == "Cluster south does not exist; register it with clusters create"
+    assert house.reason(X, "south") == "Cluster does not exist: south; register it with clusters create"
 
 
 async def test_topic_that_is_deleted_is_forgotten_and_not_deleted_there(house: House) -> None:

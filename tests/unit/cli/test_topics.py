@@ -69,6 +69,18 @@ def test_change_when_typed_then_is_asked_for(
             {},
             "{ }\n",
         ),
+        (
+            "stats t/ns/a --exclude-publishers --exclude-consumers",
+            f"{ROOT}/stats?{STATS.format('false', 'false')}&excludePublishers=true&excludeConsumers=true",
+            {},
+            "{ }\n",
+        ),
+        (
+            "partitioned-stats t/ns/a --exclude-consumers",
+            f"{ROOT}/partitioned-stats?{STATS.format('false', 'false')}&perPartition=false&excludeConsumers=true",
+            {},
+            "{ }\n",
+        ),
         ("stats-internal t/ns/a -m", f"{ROOT}/internalStats?metadata=true", {}, "{ }\n"),
         ("get-replication-clusters t/ns/a -ap", f"{ROOT}/replication?applied=true", ["x"], '[ "x" ]\n'),
         ("get-replication-clusters t/ns/a", f"{ROOT}/replication?applied=false", None, "null\n"),

@@ -46,19 +46,22 @@ def test_no_difference(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> N
         pytest.param(
             snapshot(x=2),
             snapshot(x=3),
-            "Partition count mismatch for persistent://public/default/x: local=2, west=3",
+            "Partition count mismatch for topic 'persistent://public/default/x': local cluster has 2 partitions, "
+            "remote cluster 'west' has 3 partitions",
             id="counts",
         ),
         pytest.param(
             snapshot(x=0),
             snapshot(x=3),
-            "Topic type mismatch for persistent://public/default/x: local=non-partitioned, west=3 partitions",
+            "Topic type mismatch for topic 'persistent://public/default/x': local cluster has a non-partitioned topic, "
+            "but remote cluster 'west' has a partitioned topic with 3 partitions",
             id="plain-here",
         ),
         pytest.param(
             snapshot(x=2),
             snapshot(x=0),
-            "Topic type mismatch for persistent://public/default/x: local=2 partitions, west=non-partitioned",
+            "Topic type mismatch for topic 'persistent://public/default/x': local cluster has a partitioned topic with "
+            "2 partitions, but remote cluster 'west' has a non-partitioned topic",
             id="plain-there",
         ),
         pytest.param(

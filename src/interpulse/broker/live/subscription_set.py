@@ -127,7 +127,7 @@ class SubscriptionSet:
         """Create a durable subscription without a consumer; raises AlreadyExists."""
         _check_name(name)
         if name in self.by_name:
-            raise AlreadyExists(f"Subscription {name} already exists for topic {self._owner.name}")
+            raise AlreadyExists(f"Subscription already exists for topic {self._owner.name}: {name}")
         self._check_count()
         start = self._start(position, initial)
         created = self._begin(name, start, properties=properties, replicate_state=replicate_state)

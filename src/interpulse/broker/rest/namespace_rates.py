@@ -67,7 +67,7 @@ async def get_backlog_quotas(call: Call) -> Answer:
 
 async def set_backlog_quota(call: Call) -> Answer:
     kind = backlog_quota_type(call)
-    quota = check_backlog_quota(kind, call.object(BACKLOG_QUOTA))
+    quota = check_backlog_quota(kind, call.object(BACKLOG_QUOTA), namespace=call.namespace)
 
     def change(policies: NamespacePolicies) -> NamespacePolicies:
         changed = policies.changed(backlog_quotas={**policies.backlog_quotas, kind: quota})

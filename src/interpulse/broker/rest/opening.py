@@ -32,7 +32,7 @@ async def open_single(call: Call, operation: str) -> Topic:
     name = call.topic
     if not name.is_persistent:
         raise OperationNotAllowed(f"{operation} on a non-persistent topic is not allowed")
-    if await call.rooms.lifecycle.partitions(name, create=False):
+    if not name.is_partition and await call.rooms.lifecycle.partitions(name, create=False):
         raise OperationNotAllowed(f"{operation} on a partitioned topic is not allowed, ask one of its partitions")
     return await open_persistent(call, name)
 
@@ -40,7 +40,7 @@ async def open_single(call: Call, operation: str) -> Topic:
 async def open_each(call: Call) -> AsyncIterator[AnyTopic]:
     """The topic of the path, or its partitions that exist one after the other, also those that it gets meanwhile."""
     name = call.topic
-    if await call.rooms.lifecycle.partitions(name, create=False) == 0:
+    if name.is_partition or await call.rooms.lifecycle.partitions(name, create=False) == 0:
         yield await open_topic(call, name)
         return
     begin = 0

@@ -210,7 +210,9 @@ async def get_backlog_quotas(call: Call) -> Answer:
 
 async def set_backlog_quota(call: Call) -> Answer:
     kind = backlog_quota_type(call)
-    return await _with_quotas(call, {kind: record(call, BACKLOG_QUOTA, lambda body: check_backlog_quota(kind, body))})
+    namespace = call.topic.namespace_name
+    checked = record(call, BACKLOG_QUOTA, lambda body: check_backlog_quota(kind, body, namespace=namespace))
+    return await _with_quotas(call, {kind: checked})
 
 
 async def remove_backlog_quota(call: Call) -> Answer:

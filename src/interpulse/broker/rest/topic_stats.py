@@ -84,14 +84,17 @@ async def get_last_message_id(call: Call) -> Answer:
 
 
 async def terminate(call: Call) -> Answer:
-    if await call.rooms.lifecycle.partitions(call.topic, create=False):
+    if not call.topic.is_partition and await call.rooms.lifecycle.partitions(call.topic, create=False):
         raise OperationNotAllowed("Termination of a partitioned topic is not allowed; use terminate/partitions")
     return answer_json(await _terminated(await open_persistent(call, call.topic)))
 
 
 async def terminate_partitioned(call: Call) -> Answer:
     if await call.rooms.lifecycle.metadata(call.topic) is None:
-        raise OperationNotAllowed("Termination of a non-partitioned topic is not allowed here; use terminate")
+        raise OperationNotAllowed(
+            "Termination of a non-partitioned topic is not allowed using partitioned-terminate, please use terminate "
+            "commands"
+        )
     names = await existing_partitions(call, call.topic)
     ends = {str(name.partition_index): await _terminated(await open_persistent(call, name)) for name in names}
     return answer_json(ends)

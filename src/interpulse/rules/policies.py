@@ -185,7 +185,9 @@ def check_not_negative(name: str, value: int, *, most: int = INT_MAX) -> int:
     A refusal begins with Pulsar's sentence. Where that names the setting it stands alone: tests of clients compare it.
     """
     if value < 0 and name not in _OWN_SENTENCES:
-        raise PreconditionFailed(_WHOLE_SENTENCES.get(name, f"{name} must be 0 or more"))
+        if name in _WHOLE_SENTENCES:
+            raise PreconditionFailed(_WHOLE_SENTENCES[name])
+        raise PreconditionFailed(f"{name} must be 0 or more")
     if not 0 <= value <= most:
         sentence = _OWN_SENTENCES.get(name, f"Invalid value for {name}")
         raise PreconditionFailed(f"{sentence}: it must be 0 or more, and at most {most}, not {value}")

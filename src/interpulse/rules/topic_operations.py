@@ -132,15 +132,14 @@ def _check_numbered_name(view: TopicView) -> None:
 
 
 def _no_place(name: TopicName, base: TopicName, partitions: int) -> str:
-    begin = f'Can\'t create topic {name.local_name} with "{PARTITION_MARK}" followed by'
     if not partitions:
         return (
-            f"{begin} numeric value if there isn't a partitioned topic {base.local_name} created. "
-            f"Create {base} with all its partitions first"
+            f"Can't create topic {name.local_name} with \"{PARTITION_MARK}\" followed by numeric value if there isn't "
+            f"a partitioned topic {base.local_name} created. Create {base} with all its partitions first"
         )
     return (
-        f"{begin} a number smaller than number of partition of partitioned topic {base.local_name}, "
-        f"which are {partitions}: grow {base}"
+        f'Can\'t create topic {name.local_name} with "{PARTITION_MARK}" followed by a number smaller than number of '
+        f"partition of partitioned topic {base.local_name}, which are {partitions}: grow {base}"
     )
 
 

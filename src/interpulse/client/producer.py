@@ -160,9 +160,12 @@ class PartitionProducer:
         if not config.batching_enabled or message.deliver_at_ms is not None:
             self._flush_batch()
             self._send_single(message, sequence_id, future)
+            entry_gone = False
         else:
-            self._send_batched(message, sequence_id, future)
+            entry_gone = self._send_batched(message, sequence_id, future)
         self._sequence_id = sequence_id
+        if entry_gone:
+            await asyncio.sleep(0)  # a sender that never waits for room leaves turns for receipts, timers and Ctrl-C
         return future
 
     def _next_sequence_id(self, message: OutgoingMessage) -> int:
@@ -188,16 +191,20 @@ class PartitionProducer:
         receipts = [self._transmit(chunk, [], on_failure=future) for chunk in chunks[:-1]]
         self._transmit(chunks[-1], [future], first_chunk=receipts[0] if receipts else None)
 
-    def _send_batched(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> None:
+    def _send_batched(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> bool:
+        """Whether an entry has gone out, with this message or to make room for it."""
         self._check_size(len(message.content or b""))
-        if not self._batcher.fits(message):
+        entry_gone = not self._batcher.fits(message)
+        if entry_gone:
             self._flush_batch()
         self._batcher.add(message, sequence_id)
         self._waiting.append(future)
         if self._batcher.is_full:
             self._flush_batch()
-        elif self._timer is None:
+            return True
+        if self._timer is None:
             self._timer = self._loop.call_later(self._config.batch_delay_ms / 1000, self._flush_batch)
+        return entry_gone
 
     def _flush_batch(self) -> None:
         if self._timer is not None:

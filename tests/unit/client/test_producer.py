@@ -38,6 +38,20 @@ async def test_messages_when_batched_then_share_an_entry_and_have_indexes(
     await producer.close()
 
 
+@pytest.mark.parametrize("limits", [{"batch_messages_max": 3}, {"batch_bytes_max": 25}])
+async def test_sender_when_it_never_waits_for_room_then_receipts_come_in_meanwhile(
+    broker: ScriptedBroker, session: Session, limits: dict[str, int]
+) -> None:
+    producer = await open_producer(session, batch_delay_ms=60_000, pending_messages_max=1_000_000, **limits)
+    first = await producer.enqueue(OutgoingMessage(b"0123456789"))
+    sent = 1
+    while not first.done() and sent < 100_000:
+        await producer.enqueue(OutgoingMessage(b"0123456789"))
+        sent += 1
+    assert first.done()
+    await producer.close()
+
+
 async def test_batch_when_nothing_follows_then_leaves_after_its_delay(broker: ScriptedBroker, session: Session) -> None:
     producer = await open_producer(session, batch_delay_ms=5)
     assert await producer.send(OutgoingMessage(b"x")) == MessageId(1, 0, -1, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -165,3 +166,19 @@ async def test_replication_job_reads_every_rate_with_one_question(broker: RestBr
     await done(broker, "DELETE", "persistent/public/default/x/replicatorDispatchRate")
     await done(broker, "POST", "brokers/configuration/dispatchThrottlingRatePerReplicatorInMsg/7")
     assert (await rates())["default"]["dispatchThrottlingRateInMsg"] == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "shown"),
+    [("messageTTL", "12", 12), ("maxTopicsPerNamespace", "3", 3), ("deduplication", "TRUE", True)],
+)
+async def test_bare_value_may_come_as_a_text_as_to_pulsar(broker: RestBroker, path: str, sent: str, shown: Any) -> None:
+    assert (await call(broker.web_url, "POST", f"{DEFAULT}/{path}", sent)).status == 204
+    assert (await call(broker.web_url, "GET", f"{DEFAULT}/{path}")).json == shown
+
+
+@pytest.mark.parametrize(("path", "sent"), [("messageTTL", "soon"), ("deduplication", "yes"), ("deduplication", 1)])
+async def test_bare_value_of_another_type_is_named(broker: RestBroker, path: str, sent: Any) -> None:
+    refused = await call(broker.web_url, "POST", f"{DEFAULT}/{path}", sent)
+    assert refused.status == 400
+    assert f"not {json.dumps(sent)}" in refused.reason

@@ -86,3 +86,10 @@ async def test_growth_that_races_ends_at_the_largest_count_with_all_partitions(b
     assert len((await call(broker.web_url, "GET", "persistent/demo/a")).json) == 6
     stats = (await call(broker.web_url, "GET", "persistent/demo/a/p/partitioned-stats")).json
     assert all(list(each["subscriptions"]) == ["s"] for each in stats["partitions"].values())
+
+
+async def test_value_of_a_property_that_many_remove_is_told_to_one(broker: RestBroker) -> None:
+    path = "namespaces/demo/a/property/k"
+    await call(broker.web_url, "PUT", f"{path}/v")
+    replies = await asyncio.gather(*(call(broker.web_url, "DELETE", path) for _ in range(8)))
+    assert sorted(reply.body for reply in replies) == [b""] * 7 + [b"v"]

@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from interpulse.broker.rest.fields import Body, checked_fields
+from interpulse.broker.rest.fields import FLAG, LONG, Body, checked_fields, checked_value
 from interpulse.broker.rest.rooms import RestRooms
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
@@ -164,15 +164,12 @@ class Call:
         return {key: _typed(value, str, "an object of texts") for key, value in pairs.items()}
 
     def integer(self) -> int:
-        """The body, which has to be a whole number of 64 bits."""
-        body = self.json()
-        if not is_whole_number(body, most=LONG_MAX):
-            raise InvalidRequest(f"The body must be a whole number of 64 bits, not {json.dumps(body)[:100]}")
-        return int(body)
+        """The body, which has to be a whole number of 64 bits, or a text of one."""
+        return int(checked_value(LONG, "The body", self.json()))
 
     def boolean(self) -> bool:
-        """The body, which has to be true or false."""
-        return _typed(self.json(), bool, "true or false")
+        """The body, which has to be true or false, or a text that says so."""
+        return bool(checked_value(FLAG, "The body", self.json()))
 
 
 def _decoded(text: str, *, form_encoded: bool = False) -> str:

@@ -32,6 +32,7 @@ __all__ = [
     "Kind",
     "Unoffered",
     "checked_fields",
+    "checked_value",
     "each",
     "one",
 ]
@@ -77,11 +78,16 @@ def checked_fields(body: Body, given: Mapping[str, Any]) -> dict[str, Any]:
         if kind is None:
             _check_without_effect(body, name, value)
             continue
-        read = kind.read(value)
-        if read is _NO_FIT:
-            raise InvalidRequest(f"{name} must be {kind.words}, not {_shown(value)}")
-        checked[name] = read
+        checked[name] = checked_value(kind, name, value)
     return checked
+
+
+def checked_value(kind: Kind, name: str, value: Any) -> Any:
+    """What is meant by a value of this kind; raises InvalidRequest, which calls it ``name``."""
+    read = kind.read(value)
+    if read is _NO_FIT:
+        raise InvalidRequest(f"{name} must be {kind.words}, not {_shown(value)}")
+    return read
 
 
 def _check_without_effect(body: Body, name: str, value: Any) -> None:

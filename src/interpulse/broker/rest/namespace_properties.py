@@ -26,7 +26,7 @@ async def remove_all(call: Call) -> Answer:
 
 
 async def get_one(call: Call) -> Answer:
-    return _value(await _properties(call), call.param("key"))
+    return _value((await _properties(call)).get(call.param("key"), ""))
 
 
 async def set_one(call: Call) -> Answer:
@@ -35,13 +35,16 @@ async def set_one(call: Call) -> Answer:
 
 async def remove_one(call: Call) -> Answer:
     """The answer is the value it had."""
-    key, before = call.param("key"), await _properties(call)
+    key, before = call.param("key"), ""
 
     def change(policies: NamespacePolicies) -> NamespacePolicies:
-        return policies.changed(properties={name: each for name, each in policies.properties.items() if name != key})
+        nonlocal before
+        rest = dict(policies.properties)
+        before = rest.pop(key, "")
+        return policies.changed(properties=rest)
 
     await call.rooms.namespaces.update_policies(call.namespace, change)
-    return _value(before, key)
+    return _value(before)
 
 
 async def _properties(call: Call) -> Mapping[str, str]:
@@ -55,9 +58,9 @@ async def _add(call: Call, added: Mapping[str, str]) -> Answer:
     return DONE
 
 
-def _value(properties: Mapping[str, str], key: str) -> Answer:
-    """The bare text, as Pulsar sends it: its clients read it so."""
-    return answer_text(properties[key], content_type="application/json") if properties.get(key) else UNSET
+def _value(value: str) -> Answer:
+    """The bare text, as Pulsar sends it: its clients read it so. One that is not there is as empty as an empty one."""
+    return answer_text(value, content_type="application/json") if value else UNSET
 
 
 _NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"

@@ -43,7 +43,7 @@ class SchemasAdmin:
         return await self._http.get(_version_path(topic, version), kind="schema", read=record)
 
     async def history(self, topic: TopicName | str) -> list[SchemaVersion]:
-        """All versions, oldest first. Raises SchemaNotFound if there never was one."""
+        """All versions, oldest first; none if there never was one, or if the topic is not there."""
         return await self._http.get(_path(topic, "schemas"), kind="schema", read=made_by(_history))
 
     async def upload(self, topic: TopicName | str, schema: SchemaInfo) -> int:

@@ -559,7 +559,7 @@ class SchemasAdmin:
         return self._portal.call(lambda: self._area.get_json(topic, version))
 
     def history(self, topic: TopicName | str) -> list[SchemaVersion]:
-        """All versions, oldest first. Raises SchemaNotFound if there never was one."""
+        """All versions, oldest first; none if there never was one, or if the topic is not there."""
         return self._portal.call(lambda: self._area.history(topic))
 
     def upload(self, topic: TopicName | str, schema: SchemaInfo) -> int:

@@ -38,6 +38,7 @@ class DispatchRates:
 
     async def refresh(self, topics: Collection[TopicName]) -> None:
         self._known = {topic: rate for topic, rate in self._known.items() if topic in topics}
+        self._asked_singly_at = {topic: at for topic, at in self._asked_singly_at.items() if topic in topics}
         by_namespace: dict[NamespaceName, list[TopicName]] = {}
         for topic in topics:
             by_namespace.setdefault(topic.namespace_name, []).append(topic)

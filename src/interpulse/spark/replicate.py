@@ -161,8 +161,9 @@ class ReplicationJob:
         self._take_ended()
         await self._check_name("source", self._config.source, admin)
         if self._config.target is not None and "target" not in self._names_checked:
-            with contextlib.suppress(PulsarError):  # not there yet; its topics are told so, and it is asked again
-                async with self._config.target.admin() as target:
+            # Not there yet, or silent: its topics are told so, and it is asked again.
+            with contextlib.suppress(PulsarError, TimeoutError):
+                async with asyncio.timeout(_TURN_S), self._config.target.admin() as target:
                     await self._check_name("target", self._config.target, target)
         selected = await select(self._config, admin)
         self._note_left_out(selected)

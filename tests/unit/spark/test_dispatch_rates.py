@@ -69,6 +69,14 @@ async def test_other_brokers_are_asked_for_each_topic_and_not_at_every_look():
     assert (found.of(A), source.asked) == (Rate(5, -1), 1)
 
 
+async def test_topic_that_comes_back_is_asked_for_at_once():
+    source = Source(singly={A: DispatchRate(5)})
+    found = DispatchRates(source)
+    for topics in ([A], [], [A]):
+        await found.refresh(topics)
+    assert (found.of(A), source.asked) == (Rate(5, -1), 2)
+
+
 OFF = NotAllowed("Topic level policies are disabled")
 CONFIGURATION = {
     "dispatchThrottlingRatePerReplicatorInMsg": "7",

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import uuid
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -257,3 +258,27 @@ async def test_cluster_whose_record_cannot_be_used_is_told_once_and_its_topics_a
     assert [first["topic"][-3:], second["topic"][-3:]] == ["n-0", "n-1"]
     assert (first["state"], first["reason"]) == ("HELD", "west wants basic")
     assert "clusters update west" in first["remedy"]
+
+
+async def test_target_that_is_silent_does_not_keep_the_job_from_its_turn(tmp_path, monkeypatch):
+    at = ClusterAddress(cluster="west", service_url="pulsar://127.0.0.1:1", admin_url="http://127.0.0.1:1")
+    source = replace(at, cluster="east")
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=at, select=Selection(topics=("x",)))
+    job = ReplicationJob(config, supervised=False)
+    west = FakePipeline("west", asyncio.Event())
+    west.route = SimpleNamespace(target=at)
+    job._pipelines["west"] = west
+
+    async def misnamed(admin, given, address):
+        if given == "west":
+            await asyncio.Event().wait()
+
+    async def select(config, admin):
+        return {"west": RemoteSelection(at, {"x": 0})}
+
+    monkeypatch.setattr("interpulse.spark.pipeline_config.misnamed", misnamed)
+    monkeypatch.setattr("interpulse.spark.replicate.select", select)
+    monkeypatch.setattr("interpulse.spark.replicate._TURN_S", 0.01)
+    async with asyncio.timeout(60):
+        await job._turn(None)
+    assert west.updates == [{"x"}]

@@ -143,9 +143,9 @@ async def test_rates_of_other_clusters_are_kept(broker: RestBroker) -> None:
     assert policies["publishMaxMessageRate"] == {"west": elsewhere}
 
 
-async def test_refusal_of_a_policy_names_it_and_its_value(broker: RestBroker) -> None:
+async def test_refusal_of_a_policy_names_it_and_what_it_may_be(broker: RestBroker) -> None:
     reply = await call(broker.web_url, "POST", f"{DEFAULT}/maxProducersPerTopic", -1)
-    assert (reply.status, "maxProducersPerTopic" in reply.reason, "-1" in reply.reason) == (412, True, True)
+    assert (reply.status, reply.reason) == (412, "maxProducersPerTopic must be 0 or more")
     reply = await call(
         broker.web_url, "POST", f"{DEFAULT}/dispatchRate", {"dispatchThrottlingRateInMsg": 5, "ratePeriodInSecond": 0}
     )

@@ -113,8 +113,8 @@ class TargetTopics:
         except TopicNotFound:
             if self._create == "auto":
                 raise TopicNotFound(
-                    f"{name} does not exist, and its cluster does not let producers create it: create it, or set "
-                    f"createTopics to a number of partitions and admin.url"
+                    f"{name} does not exist, and producers cannot create it: {name.namespace_name} is missing "
+                    f"or does not allow that. Create it, or set createTopics to a number of partitions and admin.url"
                 ) from None
             if not isinstance(self._create, int):
                 raise

@@ -13,6 +13,7 @@ from interpulse.broker.config_sources import load_config
 OURS = {
     "autoTopicCreationLookupTimeoutMs",
     "dataDir",
+    "diskReserveInMB",
     "maxTopicsPerBatchLookup",
     "replicationJob",
     "replicationJobDriverMemory",

@@ -132,5 +132,5 @@ def _supported(
 
 
 def _nearest(key: str) -> str:
-    near = difflib.get_close_matches(key, [*_FIELDS, *PULSAR_KEYS], n=1, cutoff=0.0)
+    near = difflib.get_close_matches(key, [*_FIELDS, *PULSAR_KEYS], n=1)
     return f"; the nearest is {near[0]}" if near else ""

@@ -40,12 +40,18 @@ _MODULES: Final = {
 }
 
 
+_PACKAGES: Final = {"jwt": "pyjwt", "prometheus_client": "prometheus-client", "re2": "google-re2"}
+"""Modules whose packages have another name."""
+
+
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     try:
         return getattr(import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == "interpulse":
+        module = (error.name or "interpulse").partition(".")[0]
+        if module == "interpulse":
             raise
-        raise ImportError(f"a broker needs {error.name} as well: pip install 'interpulse[broker]'") from error
+        package = _PACKAGES.get(module, module)
+        raise ImportError(f"a broker needs {package} as well: pip install 'interpulse[broker]'") from error

@@ -26,6 +26,7 @@ def test_help_when_asked_then_names_every_option() -> None:
         (["--config", "/nowhere/broker.conf"], "configuration file /nowhere/broker.conf cannot be read"),
         (["--set", "a=1", "--set", "b=2"], "; "),
         (["--set", "defaultNumPartition=3"], "the nearest is defaultNumPartitions"),
+        (["--set", "foo=1"], "foo is not a known setting\n"),
     ],
 )
 def test_settings_when_they_cannot_be_used_then_one_sentence_and_exit_code_2(

@@ -145,7 +145,7 @@ class Screen:
             f"{progress.published[index]:,}",
             f"{progress.replicated[index]:,}",
             f"{progress.lag_messages(index):,}",
-            _known(status.get("lagEntries")),
+            _known(status.get("lagEntries") if progress.lag_messages(index) else 0),  # the status is a little older
             _known(progress.lag_seconds(index), ".1f"),
             str(status.get("state", "waiting")),
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from interpulse.cli.command_groups import CommandGroup
 from interpulse.cli.output import print_lines
 from interpulse.cli.running import CommandFailed
 from interpulse.model.errors import PulsarError
@@ -34,7 +35,7 @@ class _Key(click.ParamType[str]):
 _KEY = _Key()
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def metadata() -> None:
     """Look into the metadata of a stopped broker.
 

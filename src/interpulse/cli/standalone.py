@@ -93,7 +93,7 @@ def standalone(
 
 
 def _check_broker_extra() -> None:
-    missing = [name for name in _BROKER_PACKAGES if find_spec(name) is None]
+    missing = [name.replace("_", "-") for name in _BROKER_PACKAGES if find_spec(name) is None]
     if missing:
         raise CannotStart(f"a broker needs {' and '.join(missing)} as well: pip install 'interpulse[broker]'")
 

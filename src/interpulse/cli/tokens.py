@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from interpulse.cli.command_groups import CommandGroup
 from interpulse.cli.params import TIME
 from interpulse.cli.running import CommandFailed
 
@@ -40,7 +41,7 @@ def _algorithm(names: Sequence[str], about: str | None = None) -> Callable[[Call
     )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def tokens() -> None:
     """Keys and tokens for a broker with authentication."""
 

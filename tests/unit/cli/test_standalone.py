@@ -42,7 +42,7 @@ def test_broker_when_its_extra_is_not_installed_then_one_sentence_names_it(monke
     monkeypatch.setattr("interpulse.cli.standalone._BROKER_PACKAGES", ("structlog", "absent_package"))
     ended = CliRunner().invoke(standalone, [])
     assert ended.exit_code == 2
-    assert ended.stderr == "Error: a broker needs absent_package as well: pip install 'interpulse[broker]'\n"
+    assert ended.stderr == "Error: a broker needs absent-package as well: pip install 'interpulse[broker]'\n"
 
 
 @pytest.mark.parametrize(

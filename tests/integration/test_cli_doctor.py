@@ -253,7 +253,7 @@ def test_everything_when_no_name_is_given_then_is_examined(patient: Patient) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("public/nowhere", "Namespace public/nowhere does not exist"),
+        ("public/nowhere", "Namespace does not exist"),
         ("public/doctored/nothing", "There is no topic persistent://public/doctored/nothing"),
         ("a/b/c/d", "Invalid topic name"),
         (f"{NAMESPACE} --delete {X}", "are part of a --repair"),

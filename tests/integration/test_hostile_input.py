@@ -58,7 +58,7 @@ PATHS = [
     "PUT namespaces/{}/a",
     "POST brokers/configuration/{}/1",
 ]
-NO_NUMBERS = ["-1", "0", "2147483648", "1000000000", "1.5", "1e9", "true", '"2"', "[2]", "9" * 5_000, "NaN", "{}", ""]
+NO_NUMBERS = ["-1", "0", "2147483648", "1000000000", "1.5", "1e9", "true", '"two"', "[2]", "9" * 5_000, "NaN", "{}", ""]
 NO_OBJECTS = ["", "x", "1", '"x"', "[]", "[" * 100_000, '{"a":' * 100_000, "\ud800", "9" * 5_000]
 WRONG_FIELDS = [
     ("PUT tenants/t", "adminRoles", ["x", 1, {"a": 1}, [1], [None]]),
@@ -70,9 +70,9 @@ WRONG_FIELDS = [
     (
         "PUT namespaces/public/n",
         "bundles",
-        ["x", 4, [4], {"numBundles": "4"}, {"numBundles": 2**40}, {"boundaries": 5}],
+        ["x", 4, [4], {"numBundles": "four"}, {"numBundles": 2**40}, {"boundaries": 5}],
     ),
-    ("PUT namespaces/public/n", "autoTopicCreationOverride", ["x", 1, [], {"defaultNumPartitions": "2"}]),
+    ("PUT namespaces/public/n", "autoTopicCreationOverride", ["x", 1, [], {"defaultNumPartitions": "two"}]),
     ("PUT namespaces/public/n", "retention_policies", ["x", 1, {"retentionTimeInMinutes": []}]),
     ("PUT namespaces/public/n", "max_topics_per_namespace", ["x", 2**31, 1.5, {}]),
     ("POST namespaces/public/default/retention", "retentionTimeInMinutes", ["x", {}, [], 2**31, 1e300]),

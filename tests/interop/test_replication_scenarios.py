@@ -267,8 +267,8 @@ def test_e_create_partitioned_topic_in_a_replicated_namespace(pair: Pair, tmp_pa
 
 
 DIFFERENCES = {
-    "partitions": "p: local=2, {target}=3",
-    "change-events": "__change_events: local=2, {target}=3",
+    "partitions": "/p': local cluster has 2 partitions, remote cluster '{target}' has 3 partitions",
+    "change-events": "/__change_events': local cluster has 2 partitions, remote cluster '{target}' has 3 partitions",
     "namespace-auto-creation": "topicType: local=non-partitioned, remote=partitioned",
     "broker-auto-creation": "topicType: local=non-partitioned, remote=partitioned",
 }

@@ -37,9 +37,10 @@ test: setup
 test-all: setup
 	$(WITH_JAVA) $(BIN)/pytest -q $(PARALLEL) $(ARGS)
 
-# The checks of this mode make every task several times as expensive: they run where the asynchronous code is.
+# The checks of this mode make every task several times as expensive: they run where the asynchronous code is. What it logs
+# of slow steps tells of the machine, and would stand among the lines that tests expect.
 test-asyncio: setup
-	$(BIN)/pytest -q -m 'not slow' -o asyncio_debug=true $(PARALLEL) tests/unit/broker tests/unit/client $(ARGS)
+	$(BIN)/pytest -q -m 'not slow' -o asyncio_debug=true --log-disable=asyncio $(PARALLEL) tests/unit/broker tests/unit/client $(ARGS)
 
 fmt: setup
 	$(BIN)/ruff check --fix-only -q

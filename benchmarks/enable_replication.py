@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.contenders import Interpulse, cpu_seconds
 from benchmarks.http_load import Request, run_requests
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData, TenantInfo
 
 NAMESPACE = "bench/enabled"

@@ -21,17 +21,17 @@ from pathlib import Path
 
 from benchmarks.micro_topic import Sink
 from interpulse.broker.clock import SystemClock
-from interpulse.broker.live.compaction import CompactionStatus
-from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.compaction.compaction import CompactionStatus
+from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
 from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.live.topic import Topic
+from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
-from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.memory import MemoryMetadataStore
+from interpulse.storage.segments.open import open_log_store
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.frames import build_entry

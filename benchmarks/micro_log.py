@@ -19,8 +19,8 @@ from pathlib import Path
 
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.api import Log
-from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.memory import MemoryMetadataStore
+from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.topic_log_store import TopicLogStore
 
 WINDOW = 5_000  # entries without receipt, as of a few pipelining producers

@@ -11,8 +11,8 @@ import argparse
 import asyncio
 import time
 
-from interpulse.broker.rest.call import Call
-from interpulse.broker.rest.metrics import get_metrics
+from interpulse.broker.rest.http.call import Call
+from interpulse.broker.rest.metrics.metrics import get_metrics
 from interpulse.model.names import TopicName
 from tests.integration.rest_broker import RestBroker, rest_broker
 

@@ -22,7 +22,7 @@ import pulsar
 
 from benchmarks.contenders import Interpulse, cpu_seconds
 from benchmarks.raw_load import encode_send, publish
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import NotFound
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -24,7 +24,7 @@ from rich.console import Console
 
 from cluster import Cluster, ClusterFailed
 from dataset import DatasetError, Row, read_rows
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.policies import RetentionPolicies

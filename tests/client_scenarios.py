@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 
 from interpulse.client import AdminClient, Client, Message
-from interpulse.client.multi_topic import Consumer
+from interpulse.client.consuming.consumer import Consumer
 from interpulse.model.errors import (
     AlreadyClosed,
     ConsumerBusy,

@@ -22,7 +22,7 @@ from interpulse.client import (
     deserialize_message_id,
     serialize_message_id,
 )
-from interpulse.client.multi_topic import Consumer
+from interpulse.client.consuming.consumer import Consumer
 from interpulse.model.errors import (
     AlreadyClosed,
     ConsumerAssignError,

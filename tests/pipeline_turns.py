@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
-from interpulse.client.entries import EntryReader
+from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.spark.lane_writer import EntryRows, LaneWriter
-from interpulse.spark.pipeline import Pipeline
-from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
-from interpulse.spark.target_view import BrokerTarget, last_position
+from interpulse.spark.job.pipeline import Pipeline
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.writing.lane_writer import EntryRows, LaneWriter
+from interpulse.spark.writing.target_view import BrokerTarget, last_position
 
 TOPIC = TopicName.parse("persistent://public/default/flights")
 FIRST = TOPIC.partition(0)

@@ -10,15 +10,15 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest, NotAllowed, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType, version_from_bytes, version_to_bytes
-from interpulse.spark.sink import write_rows
-from interpulse.spark.write_options import parse_write_options
-from interpulse.spark.written import TopicWritten
+from interpulse.spark.writing.sink import write_rows
+from interpulse.spark.writing.write_options import parse_write_options
+from interpulse.spark.writing.written import TopicWritten
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX
 from tests.client_scenarios import Cluster

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from interpulse.cli.admin import admin
+from interpulse.cli.admin.admin import admin
 from interpulse.cli.main import main as interpulse
-from interpulse.cli.pulsar_admin_tree import ABSENT_GROUPS, TREE, reason_for
+from interpulse.cli.support.pulsar_admin_tree import ABSENT_GROUPS, TREE, reason_for
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 PAGE = REFERENCE / "cli.md"
@@ -73,7 +73,7 @@ def page() -> str:
 TREE_INTRODUCTION = """\
 # The commands of pulsar-admin
 
-<!-- Written by tools/generate_cli_reference.py; change src/interpulse/cli/pulsar_admin_tree.py, not this page. -->
+<!-- Written by tools/generate_cli_reference.py from cli/support/pulsar_admin_tree.py. -->
 
 Every command of Apache Pulsar's `pulsar-admin`, and whether `interpulse-admin` has it. The names are those of release
 4.0.6, and those that the sources of 5.0 have in addition; `properties` is of releases before 4.0. One that is not

@@ -6,8 +6,8 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
-from interpulse.broker.config import BrokerConfig, settings_by_key
-from interpulse.broker.config_keys import AUTHENTICATION_KEYS, BROKER_KEYS
+from interpulse.broker.config.broker_config import BrokerConfig, settings_by_key
+from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEYS
 from interpulse.model.numbers import LONG_MAX
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "configuration.md"

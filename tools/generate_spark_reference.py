@@ -7,10 +7,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from interpulse.spark.options import documented_options
-from interpulse.spark.read_options import ReadOptions
+from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.rows import read_schema
 from interpulse.spark.session import recommended_conf
-from interpulse.spark.write_options import WriteOptions
+from interpulse.spark.writing.write_options import WriteOptions
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "spark-options.md"
 

@@ -11,8 +11,9 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOM = Path(__file__).resolve().parents[1] / "src" / "interpulse" / "client"
-MODULE = ROOM / "sync_admin.py"
+CLIENT = Path(__file__).resolve().parents[1] / "src" / "interpulse" / "client"
+ROOM = CLIENT / "admin"
+MODULE = CLIENT / "sync_admin.py"
 
 _HEAD = '''\
 """The admin client for programs without an event loop: the same names as in ``interpulse.client``, without ``await``.
@@ -29,20 +30,22 @@ from interpulse.client.portal import Portal
 
 def module_text() -> str:
     """The whole module."""
-    client = _tree("admin")
+    client = _tree("admin_client")
     homes = {
-        alias.name: statement.module.rpartition(".")[2]
+        alias.name: (statement.module or "").rpartition(".")[2]
         for statement in client.body
-        if isinstance(statement, ast.ImportFrom) and statement.module and ".admin_" in statement.module
+        if isinstance(statement, ast.ImportFrom)
+        and statement.module
+        and statement.module.startswith("interpulse.client.admin.")
         for alias in statement.names
     }
-    trees = {home: _tree(home) for home in dict.fromkeys(homes.values())} | {"admin": client}
+    trees = {home: _tree(home) for home in dict.fromkeys(homes.values())} | {"admin_client": client}
     (own,) = (each for each in client.body if isinstance(each, ast.ClassDef))
     classes = [_area(_class(trees[home], name), home) for name, home in homes.items()] + [_client(own)]
     used = {name for each in classes for name in _names_in_signatures(each)}
     pieces = [
         _HEAD,
-        f"from interpulse.client import {', '.join(trees)}",
+        f"from interpulse.client.admin import {', '.join(f'{home} as {_alias(home)}' for home in trees)}",
         *_imports(trees, used - homes.keys()),
         '__all__ = ["AdminClient"]',
         *_copied_assignments(trees, used),
@@ -59,7 +62,12 @@ def _imports(trees: dict[str, ast.Module], used: set[str]) -> Iterator[str]:
                 names = [alias.name for alias in each.names if not alias.name.endswith("Admin")]
                 yield f"from {each.module} import {', '.join(names)}" if names else ""
             elif isinstance(each, ast.ClassDef) and each.name in used:
-                yield f"from interpulse.client.{home} import {each.name}"
+                yield f"from interpulse.client.admin.{home} import {each.name}"
+
+
+def _alias(home: str) -> str:
+    """The name of a module in the twin, where parameters have names such as ``topics``."""
+    return home if home.startswith("admin_") else f"admin_{home}"
 
 
 def _tree(module: str) -> ast.Module:
@@ -74,7 +82,7 @@ def _class(tree: ast.Module, name: str) -> ast.ClassDef:
 def _area(source: ast.ClassDef, home: str) -> ast.ClassDef:
     """The twin of one part of the admin client."""
     constructor = _parsed(
-        f"def __init__(self, portal: Portal, area: {home}.{source.name}) -> None:\n"
+        f"def __init__(self, portal: Portal, area: {_alias(home)}.{source.name}) -> None:\n"
         "    self._portal = portal\n    self._area = area"
     )
     return _twin(source, [], constructor, "self._area")
@@ -89,7 +97,7 @@ def _client(source: ast.ClassDef) -> ast.ClassDef:
         for part, area in _assigned_calls(made)
         if area.endswith("Admin")
     ]
-    lines = ["self._portal = Portal()", f"self._admin = admin.AdminClient(web_url, {options})"]
+    lines = ["self._portal = Portal()", f"self._admin = {_alias('admin_client')}.AdminClient(web_url, {options})"]
     lines += ["self.web_url = self._admin.web_url", *parts]
     constructor = _parsed(f"def __init__({ast.unparse(made.args)}) -> None:\n    " + "\n    ".join(lines))
     close = _parsed(

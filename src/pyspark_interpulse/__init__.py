@@ -1,5 +1,5 @@
 """Spark looks for packages of this name and registers their ``DefaultSource``. Nothing else belongs here."""
 
-from interpulse.spark.source import PulsarDataSource as DefaultSource
+from interpulse.spark.data_source import PulsarDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from interpulse.broker import keys
+from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import NamespaceName, TopicName, decode_local_name
 from interpulse.storage.api import MetadataStore
 from tests.doors.rows import ABOVE, DELETED, FOREIGN, FULL, NOWHERE, OFF, ON, PARTITIONS_MAX, REMOTE, TENANT, TWO, Case

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from interpulse.broker import keys
+from interpulse.broker import metadata_paths as keys
 from interpulse.broker.app import BrokerApp
 from interpulse.cli.main import main
 from interpulse.client import AdminClient, Client

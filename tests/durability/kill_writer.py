@@ -9,10 +9,9 @@ from pathlib import Path
 
 from interpulse.model.ids import Position
 from interpulse.storage.lock import DirectoryLock
-from interpulse.storage.log.journal import open_log_store
+from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.sqlite import SqliteMetadataStore
-from interpulse.storage.topic_log import TopicLog
-from interpulse.storage.topic_log_store import LogConfig
+from interpulse.storage.topic_log import LogConfig, TopicLog
 
 LOGS = 5
 PENDING_MAX = 100

@@ -9,17 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from interpulse.broker import keys
-from interpulse.broker.config import BrokerConfig
-from interpulse.broker.deletion import Deletion
-from interpulse.broker.lifecycle import TopicLifecycle
-from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.live.topic import Topic
-from interpulse.broker.namespaces import Namespaces, bootstrap
-from interpulse.broker.schemas import Schemas, SchemaSettings
-from interpulse.broker.tenants import Tenants
-from interpulse.broker.topic_reading import LifecycleSettings
+from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
+from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.broker.topics.deletion import Deletion
+from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.schemas import Schemas, SchemaSettings
+from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata, Requester

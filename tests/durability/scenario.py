@@ -13,9 +13,10 @@ from pathlib import Path
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import LATEST, Position
 from interpulse.storage.api import DataDirectoryUnusable
-from interpulse.storage.log.files import Files
-from interpulse.storage.log.journal import SegmentJournal, open_log_store
 from interpulse.storage.memory import MemoryMetadataStore
+from interpulse.storage.segments.files import Files
+from interpulse.storage.segments.journal import SegmentJournal
+from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.topic_log import TopicLog
 from interpulse.storage.topic_log_store import TopicLogStore
 from tests.unit.storage.listeners import Listener, read_all

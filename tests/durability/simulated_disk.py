@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interpulse.storage.log.files import AppendFile, ReadFile
+from interpulse.storage.segments.files import AppendFile, ReadFile
 
 
 @dataclass

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.config import BrokerConfig
+from interpulse.broker.config.broker_config import BrokerConfig
 from tests.integration.rest_broker import rest_broker
 from tests.integration.rest_client import Reply, call
 from tests.integration.standalone_process import StandaloneProcess

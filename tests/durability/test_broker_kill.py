@@ -16,7 +16,7 @@ from typing import Any, Self
 import pulsar
 import pytest
 
-from interpulse.broker import keys
+from interpulse.broker import metadata_paths as keys
 from interpulse.broker.live.cursor import CursorRecord
 from interpulse.model.names import TopicName
 from tests.integration.standalone_process import StandaloneProcess, free_port

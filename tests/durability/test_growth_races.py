@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from interpulse.broker import keys
+from interpulse.broker import metadata_paths as keys
 from interpulse.broker.live.cursor import CursorRecord
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies import NamespacePolicies

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.storage.log.journal import open_log_store
+from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.sqlite import SqliteMetadataStore
 from tests.durability import kill_writer
 from tests.unit.storage.listeners import Listener, read_all

@@ -12,7 +12,7 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from interpulse.broker import keys
+from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.storage.sqlite import SqliteMetadataStore

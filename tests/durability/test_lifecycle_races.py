@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker import deletion
-from interpulse.broker.topic_policies import TopicPolicyRecords
+from interpulse.broker.topics import deletion
+from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.model.errors import AlreadyExists, NotAllowed, PulsarError, TopicLimitReached
 from interpulse.model.names import NON_PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies import PARTITIONED, AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies

@@ -23,8 +23,8 @@ import pytest
 import yaml
 from dockerfile_parse import DockerfileParser
 
-from interpulse.broker.config import settings_by_key
-from interpulse.broker.config_sources import load_config
+from interpulse.broker.config.broker_config import settings_by_key
+from interpulse.broker.config.config_sources import load_config
 from tests.guides.pages import HOWTO, ROOT
 from tests.guides.walk import UV
 from tests.house.sources import tracked_files

@@ -12,7 +12,7 @@ import click
 import pytest
 import yaml
 
-from interpulse.cli.admin import admin
+from interpulse.cli.admin.admin import admin
 from interpulse.cli.main import main
 from tests.guides.pages import Block, blocks_of, guides
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from interpulse.broker.binary.guard import CHECKS
+from interpulse.broker.binary.authorization_filter import CHECKS
 from interpulse.broker.binary.handlers import AWAITING
-from interpulse.broker.rest.needs import NEEDS, OPEN, is_declared, need_of
+from interpulse.broker.rest.http.required_permissions import NEEDS, OPEN, is_declared, need_of
 from interpulse.broker.rest.server import ROUTES
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -20,7 +20,7 @@ NOT_OFFERED_YET = {  # of real Pulsar: who adds such a route finds its line
 
 
 def test_routes_when_they_are_offered_then_say_what_they_need() -> None:
-    """Without a line in broker/rest/needs.py a route is for super users alone."""
+    """Without a line in broker/rest/http/required_permissions.py a route is for super users alone."""
     assert not [f"{route.method} {route.path}" for route in ROUTES if not is_declared(route)]
 
 

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from interpulse.client import admin
+from interpulse.client.admin import admin_client as admin
 from interpulse.sync import AdminClient
 from tools.generate_sync_admin import MODULE, module_text
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interpulse.broker.config import BrokerConfig
+from interpulse.broker.config.broker_config import BrokerConfig
 from tests.integration.rest_broker import RestBroker, rest_broker
 from tests.integration.rest_client import call
 

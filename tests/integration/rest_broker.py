@@ -9,21 +9,21 @@ from dataclasses import dataclass
 
 from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.clock import SystemClock
-from interpulse.broker.clusters import Clusters
-from interpulse.broker.config import BrokerConfig
-from interpulse.broker.dynamic_config import DynamicConfig
-from interpulse.broker.lifecycle import TopicLifecycle
-from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.config.dynamic_config import DynamicConfig
+from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner, this_broker
-from interpulse.broker.namespaces import Namespaces, bootstrap
-from interpulse.broker.remote_shapes import AdminRemoteShapes
-from interpulse.broker.rest.rooms import RestRooms, build_rest_rooms
+from interpulse.broker.rest.http.context import RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
-from interpulse.broker.schemas import Schemas, SchemaSettings
-from interpulse.broker.topic_policies import TopicPolicyRecords
-from interpulse.broker.topic_reading import LifecycleSettings
-from interpulse.broker.topic_settings import topic_settings
+from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
+from interpulse.broker.tenancy.remote_partitions import AdminRemoteShapes
+from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.lookup import BatchLimits, Lookups, SoleOwner, this_broker
+from interpulse.broker.topics.schemas import Schemas, SchemaSettings
+from interpulse.broker.topics.topic_policies import TopicPolicyRecords
+from interpulse.broker.topics.topic_reading import LifecycleSettings
+from interpulse.broker.topics.topic_settings import topic_settings
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester

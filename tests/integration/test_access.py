@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from interpulse.broker.app import BrokerApp, CannotServe
-from interpulse.broker.config_sources import load_config
+from interpulse.broker.config.config_sources import load_config
 from interpulse.cli.main import main
 from interpulse.client import Client
-from interpulse.client.auth import Credentials
+from interpulse.client.credentials import Credentials
 from interpulse.model.errors import AuthenticationError, AuthorizationError
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.broker.config import ConfigError
-from interpulse.broker.live.stamps import STAMP_CLASSES
+from interpulse.broker.config.broker_config import ConfigError
 from interpulse.client import AdminClient
+from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 
 TOPIC = "persistent://public/default/noted"
-NOTED = {"brokerEntryMetadataInterceptors": ",".join(STAMP_CLASSES)}
+NOTED = {"brokerEntryMetadataInterceptors": ",".join(INTERCEPTOR_CLASSES)}
 SHOWN = {**NOTED, "exposingBrokerEntryMetadataToClientEnabled": "true"}
 
 

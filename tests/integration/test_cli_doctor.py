@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker import keys
+from interpulse.broker import metadata_paths as keys
 from interpulse.broker.app import BrokerApp
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata

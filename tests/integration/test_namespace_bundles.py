@@ -8,7 +8,7 @@ import pytest
 
 from interpulse.broker.app import BrokerApp
 from interpulse.client import Client
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import PreconditionFailed, SubscriptionNotFound
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName

@@ -14,7 +14,7 @@ import pytest
 
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.messaging_policies import BacklogQuota, DispatchRate
-from interpulse.spark.pipeline_config import Selection
+from interpulse.spark.job.pipeline_config import Selection
 from interpulse.testing import InProcessBroker
 from tests.pipeline_turns import BY_HAND, BY_POLICIES, TOPIC, Job, avro, is_ready, schemas_come_while_they_are_wanted
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, topic_shape

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from interpulse.cli.replicate import command
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.testing import InProcessBroker
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker import keys
-from interpulse.broker.config import BrokerConfig
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.model.names import TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.replication.connect import connect

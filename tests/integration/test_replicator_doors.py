@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from interpulse.client.admin import AdminClient
-from interpulse.client.auth import Credentials
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.credentials import Credentials
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.policies import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.comparison import RemoteComparison
+from interpulse.broker.replication.comparison import RemoteComparison
 from interpulse.replication.connect import connect
 from tests.integration.adjustable import ADJUST, POLICIES, PREVIEW, REPLICATION, differ, kinds, stored
 from tests.integration.rest_broker import RestBroker

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from interpulse.broker.config import BrokerConfig
+from interpulse.broker.config.broker_config import BrokerConfig
 from tests.integration.adjustable import (
     ADJUST,
     ALL_CHANGES,

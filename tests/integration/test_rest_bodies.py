@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from interpulse.broker.rest import unsupported
-from interpulse.broker.rest.call import Route
+from interpulse.broker.rest.http.call import Route
 from interpulse.broker.rest.server import ROUTES
 from tests.integration.rest_broker import rest_broker
 from tests.integration.rest_client import call

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.topic import Topic
+from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.names import TopicName
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker

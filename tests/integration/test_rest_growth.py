@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker import keys
-from interpulse.broker.config import BrokerConfig
-from interpulse.broker.live.topic import Topic
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from tests.integration.rest_broker import RestBroker, rest_broker

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from interpulse.broker.config import BrokerConfig
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies import NamespacePolicies

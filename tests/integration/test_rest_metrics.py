@@ -8,8 +8,8 @@ import logging
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from interpulse.broker.config import BrokerConfig
-from interpulse.broker.rest import metrics_topics
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.rest.metrics import metrics_topics
 from interpulse.client import Client
 from interpulse.testing.broker import InProcessBroker
 from interpulse.wire import commands

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 
-from interpulse.broker import keys
+from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import NamespaceName
 from interpulse.storage.api import Change
 from interpulse.storage.memory import MemoryMetadataStore

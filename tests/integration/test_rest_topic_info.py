@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.broker import keys
+from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Delete
 from tests.integration.rest_broker import RestBroker

@@ -12,9 +12,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from interpulse.broker.config import BrokerConfig
-from interpulse.broker.rest.call import Route
-from interpulse.broker.rest.needs import OPEN, need_of
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.rest.http.call import Route
+from interpulse.broker.rest.http.required_permissions import OPEN, need_of
 from interpulse.broker.rest.server import ROUTES
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.client import Client
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.errors import IncompatibleSchema, SchemaNotFound, Unprocessable
 from interpulse.model.schemas import SchemaInfo, SchemaType, version_to_bytes
 from interpulse.testing import InProcessBroker

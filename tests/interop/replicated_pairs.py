@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
 from interpulse.model.names import TopicName
-from interpulse.spark.pipeline import Pipeline
-from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, ProvisionRules, Selection
-from interpulse.spark.selection import RemoteSelection, select
+from interpulse.spark.job.pipeline import Pipeline
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, ProvisionRules, Selection
+from interpulse.spark.job.selection import RemoteSelection, select
 from tests.cli_cluster import CliCluster
 from tests.pipeline_turns import copy_log, is_ready
 

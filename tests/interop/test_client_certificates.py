@@ -21,9 +21,9 @@ from interpulse.client.config import BrokerAddress
 from interpulse.client.session import Session
 from interpulse.model.errors import CertificateError, NotConnected
 from interpulse.model.names import TopicName
-from interpulse.spark.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.selection import select
 from interpulse.spark.portal import portal, session_for
-from interpulse.spark.selection import select
 from interpulse.testing import InProcessBroker
 from tests.certificates import Authority, Certificate
 from tests.interop.real_pulsar import RealPulsar

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.broker.config import BrokerConfig, dynamic_keys, settings_by_key
+from interpulse.broker.config.broker_config import BrokerConfig, dynamic_keys, settings_by_key
 from interpulse.client import AdminClient
 from tests.interop.real_pulsar import Address
 

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.testing import InProcessBroker
 from tests.interop.conftest import JavaCheck
 from tests.interop.real_pulsar import Address

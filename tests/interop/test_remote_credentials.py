@@ -21,7 +21,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from interpulse.spark.pipeline_config import ClusterAddress
+from interpulse.spark.job.pipeline_config import ClusterAddress
 from interpulse.testing import InProcessBroker
 from tests.doors import access
 from tests.interop.conftest import RealPulsarFactory

@@ -6,7 +6,7 @@ import uuid
 import psutil
 import pytest
 
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import Address

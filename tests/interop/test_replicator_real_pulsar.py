@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.policies import AutoTopicCreation
 from tests.interop.real_pulsar import Address
 from tests.replicator_rows import (

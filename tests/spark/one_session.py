@@ -8,8 +8,8 @@ import logging
 import os
 import sys
 
-from interpulse.spark.pipeline_config import load_pipeline_config
-from interpulse.spark.replicate import ReplicationJob
+from interpulse.spark.job.pipeline_config import load_pipeline_config
+from interpulse.spark.job.replicate import ReplicationJob
 
 
 async def run(paths: list[str]) -> None:

@@ -10,7 +10,7 @@ from collections import Counter
 
 import psutil
 
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.sync import Client
 from interpulse.model.errors import NotFound
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import CaseInsensitiveDict
 
-from interpulse.spark.source import PulsarDataSource
+from interpulse.spark.data_source import PulsarDataSource
 
 
 class Killed(Exception):

@@ -6,9 +6,9 @@ import pytest
 
 from interpulse.model.names import TopicName
 from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
-from interpulse.spark.sink import write_rows
 from interpulse.spark.state_files import LaneFiles
-from interpulse.spark.write_options import parse_write_options
+from interpulse.spark.writing.sink import write_rows
+from interpulse.spark.writing.write_options import parse_write_options
 from tests.spark.stream_driver import CheckpointLog, Killed, StreamDriver
 
 FAST = {"offsetPollIntervalMs": "1", "partitionDiscoveryIntervalMs": "1"}

@@ -15,48 +15,49 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from interpulse.broker import keys
+from interpulse.broker import metadata_paths as keys
 from interpulse.broker.access.setup import Access, build_access, is_loopback
 from interpulse.broker.binary.connection import Handlers
+from interpulse.broker.binary.context import ConnectionLimits, Rooms
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.permits import LookupPermits
-from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.clock import Clock, SystemClock
-from interpulse.broker.clusters import Clusters
-from interpulse.broker.config import BrokerConfig
-from interpulse.broker.dynamic_config import DynamicConfig
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.config.dynamic_config import DynamicConfig
+from interpulse.broker.inconsistencies import Refusals
 from interpulse.broker.instruments import Instruments
-from interpulse.broker.lifecycle import TopicLifecycle
 from interpulse.broker.listening import CannotListen, ServiceAddress, host_in_url, is_every_address
-from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings as LiveSettings
-from interpulse.broker.live.stamps import Stamping
-from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner, this_broker
-from interpulse.broker.namespaces import Namespaces, bootstrap
-from interpulse.broker.refusals import Refusals
-from interpulse.broker.remote_shapes import AdminRemoteShapes
-from interpulse.broker.replication import JobCommand, ReplicationSupervisor, records_without_job
-from interpulse.broker.rest.rooms import RestRooms, build_rest_rooms
+from interpulse.broker.periodic import regularly
+from interpulse.broker.replication.replication_supervisor import JobCommand, ReplicationSupervisor, records_without_job
+from interpulse.broker.rest.http.context import RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
-from interpulse.broker.rounds import regularly
-from interpulse.broker.schemas import Schemas, SchemaSettings
-from interpulse.broker.tenants import Tenants
-from interpulse.broker.topic_policies import TopicPolicyRecords
-from interpulse.broker.topic_reading import LifecycleSettings
-from interpulse.broker.topic_settings import topic_settings
-from interpulse.broker.topic_watches import TopicWatches
-from interpulse.client.auth import Credentials
+from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
+from interpulse.broker.tenancy.remote_partitions import AdminRemoteShapes
+from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.lookup import BatchLimits, Lookups, SoleOwner, this_broker
+from interpulse.broker.topics.schemas import Schemas, SchemaSettings
+from interpulse.broker.topics.topic_policies import TopicPolicyRecords
+from interpulse.broker.topics.topic_reading import LifecycleSettings
+from interpulse.broker.topics.topic_settings import topic_settings
+from interpulse.broker.topics.topic_watches import TopicWatches
+from interpulse.client.credentials import Credentials
+from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
 from interpulse.storage.api import LogStore, MetadataStore
 from interpulse.storage.disk_room import DiskRoom
 from interpulse.storage.lock import DirectoryLock
-from interpulse.storage.log.files import DiskFiles, Files
-from interpulse.storage.log.journal import open_log_store
+from interpulse.storage.segments.files import DiskFiles, Files
+from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.sqlite import SqliteMetadataStore
-from interpulse.storage.topic_log_store import LogConfig, TopicLogStore
+from interpulse.storage.topic_log import LogConfig
+from interpulse.storage.topic_log_store import TopicLogStore
 
 __all__ = ["BrokerApp", "CannotServe"]
 
@@ -222,7 +223,7 @@ class BrokerApp:
             quota_check_seconds=config.backlog_quota_check_interval_in_seconds
             if config.backlog_quota_check_enabled
             else None,
-            stamping=Stamping.named(config.broker_entry_metadata_interceptors),
+            stamping=BrokerEntryFields.named(config.broker_entry_metadata_interceptors),
             read_bytes_max=config.managed_ledger_cache_size_mb * 1024 * 1024,
             check_room=self.disk_room.check,
         )

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, NamedTuple
 
-from interpulse.broker.access.authentication import AccessMeter
 from interpulse.broker.clock import SystemClock
-from interpulse.broker.refusals import Refusals
+from interpulse.broker.inconsistencies import Refusals
 from interpulse.storage.disk_room import DiskRoom
 from interpulse.storage.journals import JournalStatistics
 from interpulse.storage.write_meter import WrittenEntries
 
-__all__ = ["ConnectionCounts", "Instruments", "LatencyMeter"]
+__all__ = ["AccessMeter", "ConnectionCounts", "Instruments", "LatencyMeter"]
 
 _REMEMBERED: Final = 1000
 
@@ -86,6 +85,17 @@ class ConnectionCounts(NamedTuple):
 
     active: int = 0
     created: int = 0
+
+
+@dataclass(slots=True)
+class AccessMeter:
+    """How often somebody was let in or not, since the broker started."""
+
+    successes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By provider and method."""
+    failures: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """By provider, method and reason."""
+    expired_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
     from interpulse.client.client import Client
+    from interpulse.client.consuming.consumer import Consumer
     from interpulse.client.messages import Message
-    from interpulse.client.multi_topic import Consumer
 
 __all__ = ["consume", "describe_message", "message_as_json"]
 
@@ -125,7 +125,7 @@ def _checked(topic: str) -> str:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    from interpulse.client.topics_pattern import TopicsPattern
+    from interpulse.client.consuming.topics_pattern import TopicsPattern
 
     try:
         pattern = re.compile(text)

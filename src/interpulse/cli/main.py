@@ -7,8 +7,8 @@ import logging
 import click
 
 from interpulse import __version__
-from interpulse.cli.lazy import LazyCommand, LazyGroup
-from interpulse.cli.logs import configure_logging
+from interpulse.cli.support.lazy import LazyCommand, LazyGroup
+from interpulse.cli.support.logs import configure_logging
 
 __all__ = ["admin_main", "main"]
 
@@ -17,7 +17,7 @@ _MESSAGES = "Send and receive messages"
 _ADMINISTRATION = "Administer"
 _COMMANDS = {
     "admin": LazyCommand(
-        "interpulse.cli.admin:admin", "Administer a cluster, with the commands of pulsar-admin.", _ADMINISTRATION
+        "interpulse.cli.admin.admin:admin", "Administer a cluster, with the commands of pulsar-admin.", _ADMINISTRATION
     ),
     "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
     "metadata": LazyCommand(
@@ -41,7 +41,7 @@ def main() -> None:
 
 def admin_main() -> None:
     """Run ``interpulse-admin``."""
-    from interpulse.cli.admin import admin
+    from interpulse.cli.admin.admin import admin
 
     _show_log()
     admin(prog_name="interpulse-admin")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from interpulse.cli.command_groups import CommandGroup
-from interpulse.cli.output import print_lines
-from interpulse.cli.running import CommandFailed
+from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.output import print_lines
+from interpulse.cli.support.running import CommandFailed
 from interpulse.model.errors import PulsarError
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.messaging import Pace, messaging_options, run_with_client
-from interpulse.cli.params import PAIRS, STRINGS, TOPIC, joined_pairs
-from interpulse.cli.progress import Advance
-from interpulse.cli.standard_input import lines_of_standard_input
-from interpulse.cli.unkept import tell_if_unkept
+from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
+from interpulse.cli.support.progress import Advance
+from interpulse.cli.support.standard_input import lines_of_standard_input
+from interpulse.cli.support.unkept import tell_if_unkept
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from interpulse.cli.logs import LogFormat, configure_logging, log_options
+from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
 
 __all__ = ["command"]
 
@@ -22,7 +22,7 @@ def command(config_path: str, dry_run: bool, supervised: bool, log_level: str, l
 
     Prints one JSON object per micro-batch. Ends on Ctrl-C or SIGTERM and goes on where it was when started again.
     """
-    from interpulse.spark.launch import replicate
+    from interpulse.spark.job.launch import replicate
     from interpulse.spark.worker_logs import pass_to_workers
 
     configure_logging(log_level, log_format)

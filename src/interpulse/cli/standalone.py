@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from interpulse.cli.logs import LogFormat, configure_logging, log_options
+from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
 
 if TYPE_CHECKING:
     from interpulse.broker.app import BrokerApp
-    from interpulse.broker.config import BrokerConfig
-    from interpulse.broker.config_sources import LoadedConfig
+    from interpulse.broker.config.broker_config import BrokerConfig
+    from interpulse.broker.config.config_sources import LoadedConfig
 
 __all__ = ["standalone"]
 
@@ -99,8 +99,8 @@ def _check_broker_extra() -> None:
 
 
 def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str, str]) -> LoadedConfig:
-    from interpulse.broker.config import ConfigError
-    from interpulse.broker.config_sources import load_config
+    from interpulse.broker.config.broker_config import ConfigError
+    from interpulse.broker.config.config_sources import load_config
 
     text = ""
     if config_file is not None:

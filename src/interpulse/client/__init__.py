@@ -7,24 +7,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from interpulse.client.auth import Credentials
 from interpulse.client.client import Client
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.consumer_config import ConsumerConfig, DeadLetterPolicy, KeySharedPolicy, RedeliveryBackoff
-from interpulse.client.entries import Entry, EntryReader
-from interpulse.client.entry_sender import EntrySender
+from interpulse.client.consuming.consumer import Consumer
+from interpulse.client.consuming.consumer_config import (
+    ConsumerConfig,
+    DeadLetterPolicy,
+    KeySharedPolicy,
+    RedeliveryBackoff,
+)
+from interpulse.client.consuming.entry_reader import Entry, EntryReader
+from interpulse.client.consuming.reader import Reader, ReaderConfig
+from interpulse.client.consuming.table_view import TableView, TableViewConfig
+from interpulse.client.credentials import Credentials
 from interpulse.client.messages import Message, OutgoingMessage
-from interpulse.client.multi_topic import Consumer
-from interpulse.client.partitioned import Producer
-from interpulse.client.producer import ProducerConfig
-from interpulse.client.reader import Reader, ReaderConfig
-from interpulse.client.sending import Receipt
-from interpulse.client.table_view import TableView, TableViewConfig
+from interpulse.client.producing.entry_sender import EntrySender
+from interpulse.client.producing.partition_producer import ProducerConfig
+from interpulse.client.producing.producer import Producer
+from interpulse.client.producing.send_queue import Receipt
 from interpulse.client.tls import TlsOptions
 from interpulse.wire.ids import deserialize_message_id, serialize_message_id
 
 if TYPE_CHECKING:
-    from interpulse.client.admin import AdminClient
+    from interpulse.client.admin.admin_client import AdminClient
 
 __all__ = [
     "AdminClient",
@@ -54,7 +59,7 @@ __all__ = [
     "serialize_message_id",
 ]
 
-_LAZY = {"AdminClient": "interpulse.client.admin"}
+_LAZY = {"AdminClient": "interpulse.client.admin.admin_client"}
 
 
 def __getattr__(name: str) -> Any:

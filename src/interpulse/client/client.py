@@ -10,17 +10,17 @@ from typing import Any
 from interpulse.client.checks import check_type, topic_name, topic_names
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.consumer_config import ConsumerConfig
-from interpulse.client.entries import EntryReader
-from interpulse.client.entry_sender import EntrySender
-from interpulse.client.lookup import TopicMode, VersionedSchema, store_schema
-from interpulse.client.multi_topic import Consumer
-from interpulse.client.partitioned import Producer, partition_names
-from interpulse.client.producer import ProducerConfig
-from interpulse.client.reader import Reader, ReaderConfig
+from interpulse.client.consuming.consumer import Consumer
+from interpulse.client.consuming.consumer_config import ConsumerConfig
+from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.client.consuming.reader import Reader, ReaderConfig
+from interpulse.client.consuming.table_view import TableView, TableViewConfig
+from interpulse.client.consuming.topics_pattern import TopicsPattern
+from interpulse.client.lookup.lookup import TopicMode, VersionedSchema, store_schema
+from interpulse.client.producing.entry_sender import EntrySender
+from interpulse.client.producing.partition_producer import ProducerConfig
+from interpulse.client.producing.producer import Producer, partition_names
 from interpulse.client.session import Session
-from interpulse.client.table_view import TableView, TableViewConfig
-from interpulse.client.topics_pattern import TopicsPattern
 from interpulse.model.errors import InvalidRequest, InvalidTopicName, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName

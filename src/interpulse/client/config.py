@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
-from interpulse.client.auth import Credentials
 from interpulse.client.checks import check_least, check_type
+from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 from interpulse.model.clusters import shown_address
 

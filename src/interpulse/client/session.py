@@ -8,11 +8,11 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from interpulse.client.backoff import Backoff, retry
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.connection import Connection
-from interpulse.client.lookup import BinaryLookup, HttpLookup, Lookup
-from interpulse.client.pool import ConnectionPool
+from interpulse.client.lookup.lookup import BinaryLookup, HttpLookup, Lookup
+from interpulse.client.transport.backoff import Backoff, retry
+from interpulse.client.transport.connection import Connection
+from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import (
     AlreadyClosed,
     CertificateError,

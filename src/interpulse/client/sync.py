@@ -12,13 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from interpulse.client import client as asynchronous
-from interpulse.client import multi_topic, partitioned, reader
 from interpulse.client.closing import Closes
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.lookup import TopicMode, VersionedSchema
+from interpulse.client.consuming import consumer as multi_topic
+from interpulse.client.consuming import reader
+from interpulse.client.consuming.partition_consumers import SeekTarget
+from interpulse.client.lookup.lookup import TopicMode, VersionedSchema
 from interpulse.client.messages import Message, OutgoingMessage
-from interpulse.client.parts import SeekTarget
 from interpulse.client.portal import Portal
+from interpulse.client.producing import producer as partitioned
 from interpulse.client.sync_table_view import TableView
 from interpulse.model.errors import AlreadyClosed, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position

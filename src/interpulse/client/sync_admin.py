@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from interpulse.client import (
-    admin,
-    admin_brokers,
-    admin_clusters,
-    admin_namespaces,
-    admin_permissions,
-    admin_schemas,
-    admin_topic_policies,
-    admin_topics,
-)
-from interpulse.client.admin_policies import QuotaType
-from interpulse.client.admin_schemas import SchemaCompatibility, SchemaVersion
-from interpulse.client.auth import Credentials
+from interpulse.client.admin import admin_client as admin_client
+from interpulse.client.admin import brokers as admin_brokers
+from interpulse.client.admin import clusters as admin_clusters
+from interpulse.client.admin import namespaces as admin_namespaces
+from interpulse.client.admin import permissions as admin_permissions
+from interpulse.client.admin import schemas as admin_schemas
+from interpulse.client.admin import topic_policies as admin_topic_policies
+from interpulse.client.admin import topics as admin_topics
+from interpulse.client.admin.policy_call import QuotaType
+from interpulse.client.admin.schemas import SchemaCompatibility, SchemaVersion
 from interpulse.client.closing import Closes
+from interpulse.client.credentials import Credentials
 from interpulse.client.messages import Message
 from interpulse.client.portal import Portal
 from interpulse.client.tls import TlsOptions
@@ -977,7 +975,7 @@ class AdminClient(Closes):
         tls: TlsOptions | None = None,
     ) -> None:
         self._portal = Portal()
-        self._admin = admin.AdminClient(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
+        self._admin = admin_client.AdminClient(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
         self.web_url = self._admin.web_url
         self.clusters = ClustersAdmin(self._portal, self._admin.clusters)
         self.tenants = TenantsAdmin(self._portal, self._admin.tenants)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from typing import Any
 
-from interpulse.client import table_view
 from interpulse.client.closing import Closes
+from interpulse.client.consuming import table_view
 from interpulse.client.portal import Portal
 
 __all__ = ["TableView"]

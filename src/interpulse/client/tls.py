@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from interpulse.model.errors import CertificateError, PulsarError
 
 if TYPE_CHECKING:
-    from interpulse.client.auth import Credentials
+    from interpulse.client.credentials import Credentials
 
 __all__ = ["TlsOptions"]
 

@@ -30,7 +30,7 @@ from interpulse.replication.snapshot import Connect, NamespaceReading, read_name
 from interpulse.rules.compatibility import NamespaceSnapshot, plan_adjustments
 
 if TYPE_CHECKING:
-    from interpulse.client.admin import AdminClient
+    from interpulse.client.admin.admin_client import AdminClient
 
 __all__ = ["Enabling", "adjust", "preview"]
 

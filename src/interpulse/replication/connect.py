@@ -9,8 +9,8 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import RemoteClusterUnavailable
 
 if TYPE_CHECKING:
-    from interpulse.client.admin import AdminClient
-    from interpulse.client.auth import Credentials
+    from interpulse.client.admin.admin_client import AdminClient
+    from interpulse.client.credentials import Credentials
     from interpulse.client.tls import TlsOptions
 
 __all__ = ["broker_url", "connect", "credentials_of", "tls_of", "web_url"]
@@ -47,7 +47,7 @@ def credentials_of(cluster: str, data: ClusterData) -> Credentials | None:
 
     Where it says nothing else, its certificate is who we are.
     """
-    from interpulse.client.auth import Credentials
+    from interpulse.client.credentials import Credentials
 
     try:
         named = Credentials.from_plugin(data.authentication_plugin, data.authentication_parameters)
@@ -79,7 +79,9 @@ def tls_of(data: ClusterData) -> TlsOptions:
 
 def connect(cluster: str, data: ClusterData, *, timeout_ms: int = TIMEOUT_MS) -> AdminClient:
     """A client for the cluster's admin API; the caller closes it. Raises RemoteClusterUnavailable."""
-    from interpulse.client.admin import AdminClient  # a broker without other clusters starts without the client
+    from interpulse.client.admin.admin_client import (
+        AdminClient,  # a broker without other clusters starts without the client
+    )
 
     try:
         return AdminClient(

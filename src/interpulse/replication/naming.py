@@ -13,7 +13,7 @@ from interpulse.model.clusters import shown_address
 from interpulse.model.errors import AuthorizationError, NotFound
 
 if TYPE_CHECKING:
-    from interpulse.client.admin import AdminClient
+    from interpulse.client.admin.admin_client import AdminClient
 
 __all__ = ["misnamed"]
 

@@ -30,8 +30,8 @@ from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.provisioning import Provisioning, ProvisioningStep, plan_topic
 
 if TYPE_CHECKING:
-    from interpulse.client.admin import AdminClient
-    from interpulse.client.admin_schemas import SchemaVersion
+    from interpulse.client.admin.admin_client import AdminClient
+    from interpulse.client.admin.schemas import SchemaVersion
 
 __all__ = [
     "Obstacle",

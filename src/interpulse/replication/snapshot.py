@@ -25,7 +25,7 @@ from interpulse.rules.compatibility import NamespaceSnapshot
 from interpulse.rules.policies import effective_schema_strategy
 
 if TYPE_CHECKING:
-    from interpulse.client.admin import AdminClient
+    from interpulse.client.admin.admin_client import AdminClient
 
 __all__ = ["AdminReading", "Connect", "NamespaceReading", "broker_auto_creation", "read_namespace", "read_remote"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from interpulse.spark.data_source import register
     from interpulse.spark.session import recommended_conf
-    from interpulse.spark.source import register
 
 __all__ = ["recommended_conf", "register"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "register":
-        from interpulse.spark.source import register
+        from interpulse.spark.data_source import register
 
         return register
     if name == "recommended_conf":

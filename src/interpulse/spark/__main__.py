@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     replicate.add_argument("--supervised", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
 
-    from interpulse.spark import launch
+    from interpulse.spark.job import launch
 
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     return launch.replicate(given.config, dry_run=given.dry_run, supervised=given.supervised)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from interpulse.client.auth import Credentials
+from interpulse.client.credentials import Credentials
 from interpulse.client.tls import TlsOptions
 
 __all__ = ["Access"]

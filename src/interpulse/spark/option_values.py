@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from interpulse.client.config import ServiceUrl
-from interpulse.client.http import parse_web_urls
+from interpulse.client.transport.http_session import parse_web_urls
 from interpulse.model.names import TopicName
 
 __all__ = [

@@ -63,7 +63,7 @@ def start_session(
     """
     from pyspark.sql import SparkSession
 
-    from interpulse.spark.source import register
+    from interpulse.spark.data_source import register
 
     builder = SparkSession.builder.appName(name)
     settings = dict(recommended_conf())
@@ -96,7 +96,7 @@ def starting_a_query(spark: SparkSession) -> Iterator[None]:
     without a lock. Two queries that begin at the same moment could break it for good, and every task ended with an
     OptionalDataException, also those of later attempts.
     """
-    from interpulse.spark.source import register
+    from interpulse.spark.data_source import register
 
     with _STARTING:
         _make_active(spark)

@@ -15,8 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, LogDamaged, LogEntry, LogNotFound
-from interpulse.storage.journals import Journal, LedgerGone
-from interpulse.storage.tail_cache import Run
+from interpulse.storage.journals import Journal, LedgerGone, Run
 from interpulse.storage.topic_records import LedgerIds, TopicRecord, TopicRecords
 
 __all__ = ["CompactedLog", "CompactedStore", "LedgerWriter"]

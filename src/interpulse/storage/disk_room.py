@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from interpulse.model.errors import NoRoomLeft
-from interpulse.storage.log.files import Files
+from interpulse.storage.segments.files import Files
 
 __all__ = ["DiskRoom"]
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from interpulse.storage.api import LedgerRecord
-from interpulse.storage.tail_cache import Run
 
-__all__ = ["Journal", "JournalClient", "JournalStatistics", "LedgerGone"]
+__all__ = ["Journal", "JournalClient", "JournalStatistics", "LedgerGone", "Run"]
+
+
+class Run(NamedTuple):
+    """Consecutive entries of one ledger."""
+
+    ledger_id: int
+    first: int
+    entries: list[bytes]
 
 
 @dataclass(slots=True)

@@ -16,9 +16,10 @@ from interpulse.storage.api import (
     Put,
     Versioned,
 )
-from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone
-from interpulse.storage.tail_cache import Run, within
-from interpulse.storage.topic_log_store import LogConfig, TopicLogStore
+from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone, Run
+from interpulse.storage.tail_cache import within
+from interpulse.storage.topic_log import LogConfig
+from interpulse.storage.topic_log_store import TopicLogStore
 from interpulse.storage.watches import Watches
 
 __all__ = ["MemoryJournal", "MemoryMetadataStore", "memory_log_store"]

@@ -9,22 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from itertools import accumulate, islice, repeat
-from typing import NamedTuple
 
 from interpulse.model.ids import Position
 from interpulse.storage.api import LogEntry
+from interpulse.storage.journals import Run
 
-__all__ = ["LogTail", "Run", "TailCache", "as_log_entries", "within"]
+__all__ = ["LogTail", "TailCache", "as_log_entries", "within"]
 
 _ENTRY_OVERHEAD = 40  # bytes of a Python bytes object beyond its content
-
-
-class Run(NamedTuple):
-    """Consecutive entries of one ledger."""
-
-    ledger_id: int
-    first: int
-    entries: list[bytes]
 
 
 class LogTail:

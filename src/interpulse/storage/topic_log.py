@@ -14,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import Position
@@ -28,24 +28,46 @@ from interpulse.storage.api import (
     LogNotFound,
     LogTerminated,
 )
-from interpulse.storage.compacted import CompactedLog
-from interpulse.storage.journals import LedgerGone
+from interpulse.storage.compacted import CompactedLog, CompactedStore
+from interpulse.storage.journals import LedgerGone, Run
 from interpulse.storage.ledgers import LedgerList
-from interpulse.storage.tail_cache import LogTail, Run, as_log_entries
+from interpulse.storage.tail_cache import LogTail, TailCache, as_log_entries
 from interpulse.storage.topic_records import TopicRecord, with_ledgers
+from interpulse.storage.write_meter import WriteMeter
 
-if TYPE_CHECKING:
-    from interpulse.storage.topic_log_store import TopicLogStore
-
-__all__ = ["TopicLog"]
+__all__ = ["LogConfig", "LogOwner", "TopicLog"]
 
 _new_tuple = tuple.__new__  # Position(...) without the generated Python function around it
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """When a ledger ends, and how much is kept in memory. A full ledger ends once it is ``ledger_age_min_ms`` old."""
+
+    ledger_entries_max: int = 50_000  # managedLedgerMaxEntriesPerLedger
+    ledger_bytes_max: int = 2048 * 1024 * 1024  # managedLedgerMaxSizePerLedgerMbytes
+    ledger_age_min_ms: int = 10 * 60_000  # managedLedgerMinLedgerRolloverTimeMinutes
+    ledger_age_max_ms: int = 240 * 60_000  # managedLedgerMaxLedgerRolloverTimeMinutes
+    cache_bytes_max: int = 64 * 1024 * 1024
+
+
+class LogOwner(CompactedStore, Protocol):
+    """What a log needs of the store of all logs."""
+
+    cache: TailCache
+    config: LogConfig
+
+    def meter(self, name: str) -> WriteMeter:
+        """Where the writes of a log are counted."""
+
+    def closed(self, log: TopicLog) -> None:
+        """The log is no longer in use."""
 
 
 class TopicLog:
     """The entries of one topic. See `interpulse.storage.api.Log`."""
 
-    def __init__(self, name: str, listener: LogListener, record: TopicRecord, store: TopicLogStore) -> None:
+    def __init__(self, name: str, listener: LogListener, record: TopicRecord, store: LogOwner) -> None:
         self._name = name
         self._listener = listener
         self._store = store

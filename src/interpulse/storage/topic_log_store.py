@@ -5,28 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from interpulse.storage.api import Change, LedgerRecord, LogListener, LogNotFound, MetadataStore
 from interpulse.storage.journals import Journal
 from interpulse.storage.tail_cache import TailCache
-from interpulse.storage.topic_log import TopicLog
+from interpulse.storage.topic_log import LogConfig, TopicLog
 from interpulse.storage.topic_records import LedgerIds, TopicRecord, TopicRecords, with_ledgers
 from interpulse.storage.write_meter import WriteMeter, WrittenEntries
 
-__all__ = ["LogConfig", "TopicLogStore"]
-
-
-@dataclass(frozen=True, slots=True)
-class LogConfig:
-    """When a ledger ends, and how much is kept in memory. A full ledger ends once it is ``ledger_age_min_ms`` old."""
-
-    ledger_entries_max: int = 50_000  # managedLedgerMaxEntriesPerLedger
-    ledger_bytes_max: int = 2048 * 1024 * 1024  # managedLedgerMaxSizePerLedgerMbytes
-    ledger_age_min_ms: int = 10 * 60_000  # managedLedgerMinLedgerRolloverTimeMinutes
-    ledger_age_max_ms: int = 240 * 60_000  # managedLedgerMaxLedgerRolloverTimeMinutes
-    cache_bytes_max: int = 64 * 1024 * 1024
+__all__ = ["TopicLogStore"]
 
 
 class TopicLogStore:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from interpulse.broker.config_values import ConfigError
+from interpulse.broker.config.config_values import ConfigError
 from interpulse.model.clusters import ClusterData
 from interpulse.testing.broker import InProcessBroker
 from interpulse.testing.settings import Setting

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol, TypeVar
 
 from interpulse.broker.app import BrokerApp
-from interpulse.broker.config import BrokerConfig
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.model.errors import InvalidTopicName, ServerError
 from interpulse.model.names import TopicName
 from interpulse.model.received_errors import error_for_wire_code
-from interpulse.storage.log.files import DiskFiles
+from interpulse.storage.segments.files import DiskFiles
 from interpulse.testing.fault import Fault
 from interpulse.testing.faulty_files import FaultyFiles
 from interpulse.testing.faulty_handlers import (

@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from interpulse.storage.log.files import AppendFile, Files, ReadFile
+from interpulse.storage.segments.files import AppendFile, Files, ReadFile
 from interpulse.testing.fault import Fault
 
 __all__ = ["FaultyFiles"]

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from interpulse.broker.binary.connection import ClientConnection, Handlers
 from interpulse.broker.binary.handlers import AWAITING, INLINE, work_on
-from interpulse.broker.binary.open import OpenConsumer, OpenProducer
+from interpulse.broker.binary.sinks import OpenConsumer, OpenProducer
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.received_errors import error_for_wire_code

@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from interpulse.broker.config import BrokerConfig
-from interpulse.broker.config_sources import load_config
-from interpulse.broker.config_values import ConfigError, as_text
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.config.config_sources import load_config
+from interpulse.broker.config.config_values import ConfigError, as_text
 
 __all__ = ["IgnoredSettingWarning", "Setting", "broker_config"]
 

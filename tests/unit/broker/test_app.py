@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from interpulse.broker.app import BrokerApp, CannotServe
-from interpulse.broker.config import BrokerConfig
-from interpulse.broker.live.topic import Topic
-from interpulse.client.admin import AdminClient
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.live.topic.topic import Topic
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import pytest
 from click.testing import CliRunner, Result
 
-from interpulse.cli.admin import admin
+from interpulse.cli.admin.admin import admin
 from tests.stub_web import StubWeb
 
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from interpulse import __version__
-from interpulse.cli.admin import admin
+from interpulse.cli.admin.admin import admin
 from interpulse.cli.main import admin_main, main
 
 HEAVY = (
@@ -36,8 +36,8 @@ print(*(name for name in {heavy!r} if name in sys.modules))
         ("interpulse.cli.main", "main", ["--help"]),
         ("interpulse.cli.main", "main", ["--version"]),
         ("interpulse.cli.main", "main", ["admin", "--help"]),
-        ("interpulse.cli.admin", "admin", ["topics", "--help"]),
-        ("interpulse.cli.admin", "admin", ["namespaces", "set-retention", "--help"]),
+        ("interpulse.cli.admin.admin", "admin", ["topics", "--help"]),
+        ("interpulse.cli.admin.admin", "admin", ["namespaces", "set-retention", "--help"]),
     ],
 )
 def test_help_when_asked_for_then_nothing_heavy_is_imported(module: str, name: str, arguments: list[str]) -> None:

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from interpulse.cli.admin import admin
+from interpulse.cli.admin.admin import admin
 from tests.stub_web import Answer, StubWeb
 from tests.unit.client.test_admin_answers import WRONG_ANSWERS
 

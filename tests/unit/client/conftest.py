@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
 from tests.scripted_broker import ScriptedBroker

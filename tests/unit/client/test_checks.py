@@ -6,9 +6,9 @@ import pytest
 
 from interpulse.client.checks import topic_names
 from interpulse.client.config import ClientConfig
-from interpulse.client.consumer_config import ConsumerConfig
-from interpulse.client.producer import ProducerConfig
-from interpulse.client.reader import ReaderConfig
+from interpulse.client.consuming.consumer_config import ConsumerConfig
+from interpulse.client.consuming.reader import ReaderConfig
+from interpulse.client.producing.partition_producer import ProducerConfig
 from interpulse.model.names import TopicName
 
 A, B = TopicName.parse("a"), TopicName.parse("b")

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.connection import Connection
 from interpulse.client.tls import TlsOptions
+from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import NotConnected
 from tests.scripted_broker import ScriptedBroker
 

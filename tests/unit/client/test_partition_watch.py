@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.consumer_config import ConsumerConfig
+from interpulse.client.consuming.consumer_config import ConsumerConfig
+from interpulse.client.consuming.reader import ReaderConfig
 from interpulse.client.partition_watch import PartitionWatch, check_interval
-from interpulse.client.producer import ProducerConfig
-from interpulse.client.reader import ReaderConfig
+from interpulse.client.producing.partition_producer import ProducerConfig
 from interpulse.client.session import Session
 from interpulse.model.errors import MetadataError, PulsarError, TopicNotFound
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from interpulse.client.auth import Credentials
 from interpulse.client.config import ClientConfig
-from interpulse.client.connection import Connection
-from interpulse.client.http import HttpSession
+from interpulse.client.credentials import Credentials
 from interpulse.client.shapes import ignored
 from interpulse.client.tls import TlsOptions
+from interpulse.client.transport.connection import Connection
+from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import CertificateError
 from tests.certificates import Authority, Certificate
 from tests.scripted_broker import ScriptedBroker

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.adjustments import AdjustmentPlan, AdminRequest, ChangeStatus, Outcome
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, NamespaceNotFound, OperationTimeout

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from interpulse.client.admin import AdminClient
-from interpulse.client.admin_schemas import SchemaVersion
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.admin.schemas import SchemaVersion
 from interpulse.model.errors import (
     AlreadyExists,
     AuthenticationError,

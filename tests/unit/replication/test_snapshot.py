@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from interpulse.client.admin import AdminClient
+from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import NamespaceNotFound, RemoteClusterUnavailable, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName

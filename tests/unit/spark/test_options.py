@@ -5,8 +5,8 @@ import pytest
 from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.option_values import parse_duration_ms, parse_size
 from interpulse.spark.options import OptionError, Purpose, documented_options
-from interpulse.spark.read_options import ReadOptions, parse_read_options
-from interpulse.spark.write_options import WriteOptions, parse_write_options
+from interpulse.spark.reading.read_options import ReadOptions, parse_read_options
+from interpulse.spark.writing.write_options import WriteOptions, parse_write_options
 
 URL = {"service.url": "pulsar://127.0.0.1:6650"}
 

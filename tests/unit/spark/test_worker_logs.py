@@ -6,10 +6,12 @@ import sys
 
 import pytest
 
-from interpulse.cli.logs import configure_logging
+from interpulse.cli.support.logs import configure_logging
 from interpulse.spark import worker_logs
 
-PROGRAM = "import logging, interpulse.spark.source; logging.getLogger('interpulse.x').warning('gone topic=%s', 'a')"
+PROGRAM = (
+    "import logging, interpulse.spark.data_source; logging.getLogger('interpulse.x').warning('gone topic=%s', 'a')"
+)
 
 
 @pytest.fixture(autouse=True)

@@ -21,10 +21,10 @@ from interpulse.storage.api import (
     Put,
 )
 from interpulse.storage.journals import Journal, JournalClient
-from interpulse.storage.log.journal import open_log_store
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
-from interpulse.storage.topic_log import TopicLog
-from interpulse.storage.topic_log_store import LogConfig, TopicLogStore
+from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.topic_log import LogConfig, TopicLog
+from interpulse.storage.topic_log_store import TopicLogStore
 from tests.unit.storage.listeners import Listener, read_all
 
 NAME = "public/default/persistent/a%2Fb"

@@ -9,7 +9,7 @@ import pytest
 
 from interpulse import sync
 from interpulse.broker.app import BrokerApp, CannotServe
-from interpulse.broker.config import ConfigError
+from interpulse.broker.config.broker_config import ConfigError
 from interpulse.model.errors import AlreadyClosed
 from interpulse.testing import InProcessBroker
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.config import BrokerConfig
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.testing import ConfigError, IgnoredSettingWarning
 from interpulse.testing.settings import broker_config
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol
 
+from interpulse.broker.instruments import AccessMeter
 from interpulse.model.errors import AuthenticationError
 
-__all__ = ["AccessMeter", "Authentication", "BadCredentials", "Identity", "Provider", "Refused"]
+__all__ = ["Authentication", "BadCredentials", "Identity", "Provider", "Refused"]
 
 
 class BadCredentials(AuthenticationError):
@@ -40,17 +40,6 @@ class Provider(Protocol):
     def authenticate(self, credentials: bytes) -> Identity:
         """Raises Refused."""
         ...
-
-
-@dataclass(slots=True)
-class AccessMeter:
-    """How often somebody was let in or not, since the broker started."""
-
-    successes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By provider and method."""
-    failures: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """By provider, method and reason."""
-    expired_tokens: int = 0
 
 
 class Refused(Exception):

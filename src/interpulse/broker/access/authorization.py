@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from interpulse.broker.namespaces import Namespaces
-from interpulse.broker.tenants import Tenants
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound, Unauthorized
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NamespaceOperation, Principal, TopicOperation

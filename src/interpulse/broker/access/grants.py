@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from interpulse.broker.lifecycle import TopicLifecycle
-from interpulse.broker.namespaces import Namespaces
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.model.errors import NotFound, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import Permissions

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from interpulse.broker.access.authentication import Authentication, Provider
 from interpulse.broker.access.authorization import Authorization
-from interpulse.broker.config import BrokerConfig
-from interpulse.broker.namespaces import Namespaces
-from interpulse.broker.tenants import Tenants
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.permissions import Principal
 
 if TYPE_CHECKING:
-    from interpulse.broker.access.keys import PublicKey
+    from interpulse.broker.access.signing_keys import PublicKey
 
 __all__ = ["Access", "build_access", "is_loopback", "words"]
 
@@ -128,7 +128,7 @@ def _token_provider(config: BrokerConfig) -> Provider:
 
 def _token_key(config: BrokerConfig) -> bytes | PublicKey:
     """The secret key wins over the public one, as in Pulsar. Errors never show what was given: it may be the key."""
-    from interpulse.broker.access.keys import public_key, read_key, secret_key, signatures
+    from interpulse.broker.access.signing_keys import public_key, read_key, secret_key, signatures
 
     if config.token_secret_key:
         return _usable("tokenSecretKey", lambda: secret_key(read_key(config.token_secret_key)))
@@ -144,7 +144,7 @@ def _token_key(config: BrokerConfig) -> bytes | PublicKey:
 
 
 def _usable(setting: str, read: Callable[[], Key]) -> Key:
-    from interpulse.broker.access.keys import UnusableKey
+    from interpulse.broker.access.signing_keys import UnusableKey
 
     try:
         return read()

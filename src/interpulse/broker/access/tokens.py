@@ -11,7 +11,7 @@ import jwt
 from jwt.types import Options
 
 from interpulse.broker.access.authentication import Identity, Refused
-from interpulse.broker.access.keys import PrivateKey, PublicKey, signatures
+from interpulse.broker.access.signing_keys import PrivateKey, PublicKey, signatures
 
 __all__ = ["BadToken", "ExpiredToken", "Token", "TokenProvider", "TokenVerifier", "create_token", "show_token"]
 

@@ -17,13 +17,13 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from interpulse.broker.binary.eager import begun
+from interpulse.broker.binary.context import ConnectionLimits, Rooms
+from interpulse.broker.binary.eager_start import begun
 from interpulse.broker.binary.failures import asker_of, refusal, request_id_of
-from interpulse.broker.binary.open import OpenConsumer, OpenProducer
 from interpulse.broker.binary.output import Output
 from interpulse.broker.binary.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
-from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
 from interpulse.broker.binary.session import Session
+from interpulse.broker.binary.sinks import OpenConsumer, OpenProducer
 from interpulse.broker.binary.topic_watchers import TopicWatcher
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands

@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from interpulse.broker.binary import consumers, lookup, producers, schemas, session, topic_watchers, topics
+from interpulse.broker.binary.authorization_filter import guarded
 from interpulse.broker.binary.connection import ClientConnection, Handlers
-from interpulse.broker.binary.guard import guarded
 from interpulse.model.errors import NotAllowed, UnsupportedVersion
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from interpulse.broker.binary.connection import ClientConnection
-from interpulse.broker.lookup import NO_OPTIONS, BatchLookup, LookupOptions
+from interpulse.broker.topics.lookup import NO_OPTIONS, BatchLookup, LookupOptions
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupFailure, LookupTarget

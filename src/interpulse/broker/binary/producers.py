@@ -7,8 +7,8 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from interpulse.broker.binary.connection import ClientConnection
-from interpulse.broker.binary.open import OpenProducer, ProducerOutlet
 from interpulse.broker.binary.schemas import requested_schema
+from interpulse.broker.binary.sinks import OpenProducer, ProducerOutlet
 from interpulse.broker.live.requests import AccessMode, InitialPosition, ProducerRequest
 from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed, ServiceNotReady
 from interpulse.model.names import TopicName
@@ -21,9 +21,9 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, accept_entry
 
 if TYPE_CHECKING:
-    from interpulse.broker.binary.rooms import Rooms
+    from interpulse.broker.binary.context import Rooms
     from interpulse.broker.live.api import LiveProducer
-    from interpulse.broker.live.registry import AnyTopic
+    from interpulse.broker.live.registry.topic_registry import AnyTopic
 
 __all__ = ["on_close_producer", "on_producer", "on_send"]
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from interpulse import __version__
 from interpulse.broker.binary.connection import ClientConnection, Handlers
+from interpulse.broker.binary.context import ConnectionLimits, Rooms
 from interpulse.broker.binary.handlers import HANDLERS
-from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
 from interpulse.broker.instruments import ConnectionCounts
 from interpulse.model.names import NamespaceName
 from interpulse.wire import pulsar_api_pb2 as pb

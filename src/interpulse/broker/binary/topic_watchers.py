@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from interpulse.broker.binary.context import ConnectionLimits, Rooms
 from interpulse.broker.binary.output import Output
-from interpulse.broker.binary.rooms import ConnectionLimits, Rooms
-from interpulse.broker.topic_patterns import TopicPattern, without_domain
-from interpulse.broker.topic_watches import TopicWatch
+from interpulse.broker.topics.topic_patterns import TopicPattern, without_domain
+from interpulse.broker.topics.topic_watches import TopicWatch
 from interpulse.model.errors import InvalidTopicName, NotAllowed, ServiceNotReady
 from interpulse.model.names import NamespaceName
 from interpulse.wire import commands

@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 from interpulse.broker.binary.connection import ClientConnection
-from interpulse.broker.topic_patterns import TopicPattern
+from interpulse.broker.topics.topic_patterns import TopicPattern
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.wire import commands

@@ -1,19 +1,14 @@
 """What is loaded right now: topics with their producers, subscriptions and cursors.
 
-Where things are, from the whole to the parts:
+Sub-rooms, from the whole to the parts; each imports only those below it and the modules of this room:
 
-* which topics there are: `registry`, `name_work`, `topic_rounds`; what is done with one: `upkeep`, `retention`,
-  `expiry`, `backlog_operations`
-* a topic: `topic`, `non_persistent`; what it needs: `host`; what is stored of it: `topic_state`; its log: `log_places`,
-  `timeline`, `stamps`; what is shown of it: `topic_stats`, `non_persistent_stats`, `subscription_stats`, `measures`,
-  `stats`
-* compaction: `compaction`, `compaction_choice`, `compaction_entries`, `compacted_reads`
-* what policies hold back: `limits`, `publish_limits`, `subscribe_limits`, `dispatch_limits`, `rate_limits`,
-  `backlog_quota`
-* producing: `producer_set`, `producer`, `sequences`, `deduplication`
-* consuming: `subscription_set`, `subscription`, `consumer`, `cursor`, `backlog`
-* who gets which entry: `dispatch_choice`, `single_active`, `shared`, `dispatch`, `dealing`, `key_dealing`,
-  `key_owners`, `delayed`
-* reading for consumers: `feed`, `shared_reads`, `replays`, `replay_reads`, `read_room`, `entries`
-* what the doors say to all this, and hear from it: `api`, `requests`, `settings`
+* `registry`: which topics there are, and what is done with them again and again
+* `topic`: a topic and its subscriptions, what policies hold back of them, what is shown of them
+* `producing`: producers, what limits them, and what has been seen of each
+* `dispatch`: consumers, and who gets which entry
+* `compaction`: the newest message of every key, and how it is read
+
+What they stand on: what is stored of a topic: `topic_state`, `broker_entry_metadata`; its log: `entry_metadata`,
+`timeline`, `shared_reads`, `read_buffer`; acknowledgements: `cursor`, `backlog`; what the front ends say to all this,
+and hear from it: `api`, `requests`, `settings`, `host`; rates and figures: `rate_limits`, `measures`, `stats`.
 """

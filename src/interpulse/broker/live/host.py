@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from interpulse.broker.live.read_room import ReadRoom
-from interpulse.broker.live.stamps import Stamping
+from interpulse.broker.live.read_buffer import ReadRoom
+from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
 
@@ -46,7 +46,7 @@ class TopicHost(Protocol):
     def read_room(self) -> ReadRoom: ...
 
     @property
-    def stamping(self) -> Stamping | None:
+    def stamping(self) -> BrokerEntryFields | None:
         """What is put in front of the entries of persistent topics."""
 
     def generate_producer_name(self) -> str: ...

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import NamedTuple
 
-from interpulse.broker.live.read_room import ReadRoom
+from interpulse.broker.live.read_buffer import ReadRoom
 from interpulse.model.ids import Position
 from interpulse.storage.api import Log, LogEntry
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from interpulse.broker.live.entries import broker_metadata_of, metadata_of
+from interpulse.broker.live.entry_metadata import broker_metadata_of, metadata_of
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.storage.api import LedgerRecord, Log

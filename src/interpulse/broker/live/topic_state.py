@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from interpulse.broker import keys
+from interpulse.broker import metadata_paths as keys
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import TopicName, decode_local_name, encode_local_name
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, scan_pages

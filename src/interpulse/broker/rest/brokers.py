@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from interpulse import __version__
-from interpulse.broker.config import dynamic_keys
-from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json, answer_text
+from interpulse.broker.config.broker_config import dynamic_keys
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json, answer_text
 from interpulse.model.errors import ClusterNotFound, NamespaceNotFound, NotFound, ServiceNotReady
 from interpulse.model.names import NamespaceName
 

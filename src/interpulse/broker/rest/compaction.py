@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
-from interpulse.broker.rest.opening import open_each, open_persistent
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.opening import open_each, open_persistent
 from interpulse.model.errors import Conflict, OperationNotAllowed, TopicNotFound
 
 __all__ = ["ROUTES"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from interpulse.broker.lookup import BatchLookup, LookupOptions
-from interpulse.broker.rest.bodies import BATCH_LOOKUP
-from interpulse.broker.rest.call import Answer, Call, Route, answer_json, answer_text
+from interpulse.broker.rest.http.bodies import BATCH_LOOKUP
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, answer_text
+from interpulse.broker.topics.lookup import BatchLookup, LookupOptions
 from interpulse.model.errors import InvalidRequest, InvalidTopicName, NotFound, UnsupportedVersion
 from interpulse.model.names import TopicName
 from interpulse.rules.lookup import LookupFailure, LookupTarget

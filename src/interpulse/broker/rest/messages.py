@@ -1,18 +1,18 @@
 """REST calls that show single messages of a topic: by their place in a backlog or in the topic, by id, by time.
 
 The body of an answer is the payload of one entry, decompressed unless it is encrypted; a batch stays a batch. What else
-there is to say of the entry stands in headers, see `interpulse.broker.rest.entry_headers`.
+there is to say of the entry stands in headers, see `interpulse.broker.rest.http.entry_headers`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.live import backlog_operations
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.timeline import nth_position
-from interpulse.broker.rest.call import Answer, Call, Route, answer_json, whole_number
-from interpulse.broker.rest.entry_headers import entry_headers
-from interpulse.broker.rest.opening import open_single
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, whole_number
+from interpulse.broker.rest.http.entry_headers import entry_headers
+from interpulse.broker.rest.http.opening import open_single
 from interpulse.model.errors import (
     InvalidRequest,
     NotFound,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.rest.bodies import NAMESPACE_POLICIES
-from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.model.errors import Conflict, InvalidRequest, OperationNotAllowed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
 from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE

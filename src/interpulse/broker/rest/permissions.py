@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.model.errors import InvalidRequest
 
 __all__ = ["ROUTES"]

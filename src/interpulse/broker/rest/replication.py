@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
-from interpulse.broker.topic_settings import policies_in_force
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.topic_policies import TopicPolicies
 

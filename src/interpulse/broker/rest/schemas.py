@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from interpulse.broker.rest.bodies import SCHEMA
-from interpulse.broker.rest.call import Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.bodies import SCHEMA
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
 from interpulse.model.errors import (
     IncompatibleSchema,
     InvalidRequest,

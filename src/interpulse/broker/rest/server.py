@@ -21,10 +21,6 @@ from interpulse.broker.rest import (
     compaction,
     lookup,
     messages,
-    metrics,
-    namespace_policies,
-    namespace_properties,
-    namespace_rates,
     namespaces,
     permissions,
     replication,
@@ -32,16 +28,17 @@ from interpulse.broker.rest import (
     subscriptions,
     tenants,
     topic_clusters,
-    topic_policies,
     topic_stats,
     topics,
     unsupported,
 )
-from interpulse.broker.rest.call import Answer, Call, Route
-from interpulse.broker.rest.guard import Guard
-from interpulse.broker.rest.rooms import RestRooms
-from interpulse.broker.rest.routing import MethodNotAllowed, Router
-from interpulse.broker.rest.web_pages import KnownHosts
+from interpulse.broker.rest.http.authorization_filter import Guard
+from interpulse.broker.rest.http.call import Answer, Call, Route
+from interpulse.broker.rest.http.context import RestRooms
+from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
+from interpulse.broker.rest.http.web_pages import KnownHosts
+from interpulse.broker.rest.metrics import metrics
+from interpulse.broker.rest.policies import namespace_policies, namespace_properties, namespace_rates, topic_policies
 from interpulse.model.errors import PulsarError
 
 __all__ = ["ROUTES", "RestServer"]

@@ -7,12 +7,12 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, Final
 
-from interpulse.broker.live import backlog_operations
-from interpulse.broker.live.expiry import expire_everywhere, expire_older, expire_upto
-from interpulse.broker.live.topic import Topic
-from interpulse.broker.rest.bodies import NEW_SUBSCRIPTION, PLACE, POSITION
-from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
-from interpulse.broker.rest.opening import open_each, open_persistent, open_single
+from interpulse.broker.live.registry import backlog_operations
+from interpulse.broker.live.registry.expiry import expire_everywhere, expire_older, expire_upto
+from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.rest.http.bodies import NEW_SUBSCRIPTION, PLACE, POSITION
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.opening import open_each, open_persistent, open_single
 from interpulse.model.errors import AlreadyExists, InvalidRequest, SubscriptionNotFound
 from interpulse.model.ids import LATEST, MessageId
 from interpulse.model.names import TopicName

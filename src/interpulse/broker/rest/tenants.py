@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.rest.bodies import TENANT
-from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.bodies import TENANT
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import PreconditionFailed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.rules.effective_policies import topic_level
 from interpulse.rules.replication import effective_replication_clusters
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from interpulse.broker.live.registry import AnyTopic
-from interpulse.broker.live.topic import Topic
-from interpulse.broker.live.topic_stats import NO_REPLICATION, add_earliest_times
-from interpulse.broker.rest.call import Answer, Call, Route, answer_json
-from interpulse.broker.rest.opening import existing_partitions, open_persistent, open_topic
+from interpulse.broker.live.registry.topic_registry import AnyTopic
+from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.live.topic.topic_stats import NO_REPLICATION, add_earliest_times
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.opening import existing_partitions, open_persistent, open_topic
 from interpulse.model.errors import OperationNotAllowed, PartitionedTopicNotFound
 from interpulse.model.ids import Position
 from interpulse.model.names import TopicName

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from interpulse.broker.live import backlog_operations, upkeep
-from interpulse.broker.rest.bodies import PARTITIONED_TOPIC
-from interpulse.broker.rest.call import DONE, Answer, Call, Route, answer_json
-from interpulse.broker.rest.opening import open_each, open_persistent
-from interpulse.broker.rest.peers import or_at_peer
+from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.opening import open_each, open_persistent
+from interpulse.broker.rest.http.peers import or_at_peer
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain
 from interpulse.model.topics import PartitionedTopicMetadata, Requester

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.broker.rest.call import DONE, UNSET, Answer, Call, Handler, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Handler, Route, answer_json
 from interpulse.model.errors import NotImplementedYet
 from interpulse.rules.bundles import boundaries_of, checked_bundle
 

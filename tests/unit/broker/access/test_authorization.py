@@ -7,8 +7,8 @@ from contextlib import nullcontext
 import pytest
 
 from interpulse.broker.access.authorization import Authorization
-from interpulse.broker.namespaces import Namespaces, bootstrap
-from interpulse.broker.tenants import Tenants
+from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
+from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.errors import AuthorizationError, TenantNotFound, Unauthorized
 from interpulse.model.names import NamespaceName, TopicName

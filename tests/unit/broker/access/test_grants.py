@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker.access.grants import Grants
-from interpulse.broker.namespaces import Namespaces, bootstrap
+from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import InvalidRequest, NamespaceNotFound, NotFound, TopicNotFound
 from interpulse.model.names import PUBLIC_DEFAULT, NamespaceName, TopicName

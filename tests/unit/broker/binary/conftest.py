@@ -10,15 +10,15 @@ import pytest
 
 from interpulse.broker.access.setup import Access
 from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.context import ConnectionLimits
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.permits import LookupPermits
-from interpulse.broker.binary.rooms import ConnectionLimits
+from interpulse.broker.inconsistencies import Refusals
 from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
-from interpulse.broker.lookup import BatchLimits, Lookups, SoleOwner
-from interpulse.broker.refusals import Refusals
-from interpulse.broker.topic_patterns import TopicPattern
-from interpulse.broker.topic_watches import TopicWatch
+from interpulse.broker.topics.lookup import BatchLimits, Lookups, SoleOwner
+from interpulse.broker.topics.topic_patterns import TopicPattern
+from interpulse.broker.topics.topic_watches import TopicWatch
 from interpulse.model.errors import PulsarError, SchemaNotFound, TopicNotFound
 from interpulse.model.ids import MessageId, Position
 from interpulse.model.names import NamespaceName, TopicName

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from interpulse.broker.live.producer import Producer
+from interpulse.broker.live.producing.producer import Producer
 from interpulse.broker.live.requests import AccessMode
 from interpulse.model.errors import (
     NoRoomLeft,

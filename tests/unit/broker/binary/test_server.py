@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.binary.rooms import ConnectionLimits
+from interpulse.broker.binary.context import ConnectionLimits
 from interpulse.broker.binary.server import BinaryServer
-from interpulse.broker.lookup import BatchLimits
+from interpulse.broker.topics.lookup import BatchLimits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder

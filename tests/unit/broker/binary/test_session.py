@@ -12,8 +12,8 @@ from interpulse.broker.access.authentication import Authentication, Identity
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.access.setup import Access
 from interpulse.broker.access.tokens import TokenProvider, TokenVerifier, create_token
-from interpulse.broker.namespaces import Namespaces, bootstrap
-from interpulse.broker.tenants import Tenants
+from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
+from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.names import NamespaceName
 from interpulse.model.permissions import Permissions, Principal

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.consumer import Consumer
-from interpulse.broker.live.producer import Producer
-from interpulse.broker.live.registry import TopicRegistry
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.producing.producer import Producer
+from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
 from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.live.stamps import Stamping
-from interpulse.broker.live.topic import Topic
+from interpulse.broker.live.topic.topic import Topic
+from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
-from interpulse.storage.topic_log_store import LogConfig
+from interpulse.storage.topic_log import LogConfig
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import build_entry
 
@@ -133,7 +133,7 @@ class Bench:
         self.metadata = MemoryMetadataStore()
         self.journal = MemoryJournal()
         self.settings = TopicSettings()
-        self.stamping: Stamping | None = None
+        self.stamping: BrokerEntryFields | None = None
         """What the next start puts in front of entries."""
         self.log_config = LogConfig(ledger_age_min_ms=0)
         self.read_bytes_max = 1_000_000

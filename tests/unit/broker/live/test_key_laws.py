@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live import replay_reads
-from interpulse.broker.live import shared as shared_module
 from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.dispatch import replay_reads
+from interpulse.broker.live.dispatch import shared as shared_module
 from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeRequest
 from interpulse.model.ids import Position
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live import backlog_operations
 from interpulse.broker.live.measures import SubscriptionMeasure, TopicMeasure
+from interpulse.broker.live.registry import backlog_operations
 from interpulse.model.names import TopicName
 
 OF_TOPIC = {

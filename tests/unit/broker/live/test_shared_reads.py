@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import shared_reads as shared_reads_module
-from interpulse.broker.live.read_room import ReadRoom
+from interpulse.broker.live.read_buffer import ReadRoom
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.model.errors import PersistenceError

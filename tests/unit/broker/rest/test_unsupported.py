@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interpulse.broker.rest.routing import MethodNotAllowed, Router
+from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
 from interpulse.broker.rest.server import ROUTES
 from interpulse.model.errors import NotFound
 from tests.scripts.rest_player import CONVERSATIONS

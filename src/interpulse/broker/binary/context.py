@@ -1,0 +1,62 @@
+"""What stands behind the binary door: the rooms its handlers ask, and the limits it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from interpulse.wire.frames import MESSAGE_BYTES_MAX
+
+if TYPE_CHECKING:
+    from interpulse.broker.access.setup import Access
+    from interpulse.broker.binary.permits import LookupPermits
+    from interpulse.broker.inconsistencies import Refusals
+    from interpulse.broker.live.registry.topic_registry import TopicRegistry
+    from interpulse.broker.tenancy.namespaces import Namespaces
+    from interpulse.broker.topics.lifecycle import TopicLifecycle
+    from interpulse.broker.topics.lookup import Lookups
+    from interpulse.broker.topics.schemas import Schemas
+    from interpulse.broker.topics.topic_watches import TopicWatches
+
+__all__ = ["ConnectionLimits", "Rooms"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """How much one connection may have going on; above a limit we stop reading from it, nothing is refused."""
+
+    keep_alive_seconds: float = 30.0
+    message_bytes_max: int = MESSAGE_BYTES_MAX
+    pending_publishes_max: int = 1000
+    """Entries taken in but not answered yet (``maxPendingPublishRequestsPerConnection``)."""
+    pending_publish_bytes_max: int = 64 * 1024 * 1024
+    liveness_check_seconds: float = 5.0
+    """How long a silent client may keep a producer name from another one (``connectionLivenessCheckTimeoutMillis``)."""
+    patterns_evaluated: bool = True
+    """Patterns of topics are matched here (``enableBrokerSideSubscriptionPatternEvaluation``)."""
+    pattern_length_max: int = 50
+    """Characters of such a pattern (``subscriptionPatternMaxLength``)."""
+    topic_watchers_allowed: bool = True
+    """Clients hear that they may watch lists of topics (``enableBrokerTopicListWatcher``)."""
+    stamps_exposed: bool = False
+    """Clients get what the broker put in front of entries (``exposingBrokerEntryMetadataToClientEnabled``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """The rooms that the handlers of the binary door ask. No handler holds a rule of its own."""
+
+    registry: TopicRegistry
+    lifecycle: TopicLifecycle
+    namespaces: Namespaces
+    schemas: Schemas
+    lookups: Lookups
+    permits: LookupPermits
+    refusals: Refusals
+    topic_watches: TopicWatches
+    replicator_prefix: str = "pulsar.repl"
+    access: Access | None = None
+    """None: everybody is let in and may do everything."""
+    check_room: Callable[[], None] = lambda: None
+    """Raises NoRoomLeft while messages cannot be stored."""

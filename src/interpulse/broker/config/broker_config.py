@@ -1,0 +1,434 @@
+"""The broker's settings.
+
+A setting is a field of `BrokerConfig`; its key is the camelCase form of the field name, Pulsar's own key wherever
+Pulsar has one. They are read once (`config_sources`), checked once, and passed down as values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import Field, dataclass, fields, replace
+from typing import Any, Final
+
+from interpulse.broker.config.config_values import ConfigError, as_text, read_value
+from interpulse.broker.config.config_values import setting as _setting
+from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES
+from interpulse.model.messaging_policies import PRODUCER_REQUEST_HOLD, QUOTA_POLICIES
+from interpulse.model.numbers import LONG_MAX
+from interpulse.model.policies import (
+    DELETE_WHEN_CAUGHT_UP,
+    DELETE_WHEN_NO_SUBSCRIPTIONS,
+    NON_PARTITIONED,
+    PARTITIONED,
+    AutoTopicCreation,
+    InactiveTopicPolicies,
+    RetentionPolicies,
+)
+from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
+
+__all__ = ["BrokerConfig", "ConfigError", "dynamic_keys", "parsed", "settings_by_key"]
+
+_PARTITIONS_MAX: Final = 10_000
+_PORT_MAX: Final = 65_535
+_AUTHORIZATION_PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
+_HIDDEN: Final = "*****"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Every setting the broker acts on."""
+
+    # --- identity and addresses
+    cluster_name: str = _setting("standalone", "Name of this cluster.")
+    data_dir: str = _setting("./data", "Directory that holds everything durable; one process at a time may use it.")
+    bind_address: str = _setting("127.0.0.1", "Address both ports listen on.")
+    advertised_address: str = _setting("", "Host name clients are told to connect to; empty = the bind address.")
+    broker_service_port: int = _setting(6650, "Port of the binary protocol; 0 = a free one.", least=0, most=_PORT_MAX)
+    web_service_port: int = _setting(8080, "Port of REST and metrics; 0 = a free one.", least=0, most=_PORT_MAX)
+    web_service_allowed_hosts: str = _setting(
+        "",
+        "Further names by which REST may be called while authentication is off, with commas between them; "
+        ".example.com = everything below it, * = any.",
+    )
+
+    # --- creation of topics and subscriptions
+    allow_auto_topic_creation: bool = _setting(True, "Asking for a missing topic may create it.", dynamic=True)
+    allow_auto_topic_creation_type: str = _setting(
+        NON_PARTITIONED,
+        "Shape of topics that are created by asking for them.",
+        dynamic=True,
+        choices=(NON_PARTITIONED, PARTITIONED),
+    )
+    default_num_partitions: int = _setting(
+        1, "Partitions of topics that are created partitioned by asking for them.", dynamic=True, least=1
+    )
+    max_num_partitions_per_partitioned_topic: int = _setting(
+        0, "Most partitions a topic may have; 0 = 10,000.", dynamic=True, least=0
+    )
+    max_topics_per_namespace: int = _setting(
+        0, "Most topics a namespace may have; 0 = no limit.", dynamic=True, least=0
+    )
+    allow_auto_subscription_creation: bool = _setting(True, "SUBSCRIBE may create its subscription.", dynamic=True)
+    subscription_expiration_time_minutes: int = _setting(
+        0, "Durable subscriptions are deleted that had no consumer for so long, in minutes; 0 = never.", least=0
+    )
+    subscription_expiry_check_interval_in_minutes: int = _setting(
+        5, "How often subscriptions are looked at for that, in minutes.", least=1
+    )
+    force_delete_namespace_allowed: bool = _setting(
+        False, "Namespaces may be deleted together with their topics.", dynamic=True
+    )
+    force_delete_tenant_allowed: bool = _setting(
+        False, "Tenants may be deleted together with their namespaces.", dynamic=True
+    )
+    system_topic_enabled: bool = _setting(True, "System topics may be created whatever the policies say.")
+    enable_persistent_topics: bool = _setting(True, "Persistent topics can be opened.")
+    enable_non_persistent_topics: bool = _setting(True, "Non-persistent topics can be opened.")
+
+    # --- topics that nobody needs any more
+    broker_delete_inactive_topics_enabled: bool = _setting(
+        True, "Topics that nobody has needed for some time are deleted.", dynamic=True
+    )
+    broker_delete_inactive_topics_frequency_seconds: int = _setting(
+        60, "How often topics are looked at for that, in seconds.", dynamic=True, least=1
+    )
+    broker_delete_inactive_topics_mode: str = _setting(
+        DELETE_WHEN_NO_SUBSCRIPTIONS,
+        "What keeps a topic nobody is connected to: any subscription, or only one that has messages to come.",
+        dynamic=True,
+        choices=(DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP),
+    )
+    broker_delete_inactive_topics_max_inactive_duration_seconds: int | None = _setting(
+        None,
+        "How long a topic stays when nobody needs it, in seconds; empty = brokerDeleteInactiveTopicsFrequencySeconds.",
+        dynamic=True,
+        least=0,
+    )
+    broker_delete_inactive_partitioned_topic_metadata_enabled: bool = _setting(
+        False, "A partitioned topic goes with its last partition.", dynamic=True
+    )
+
+    # --- schemas
+    is_allow_auto_update_schema_enabled: bool = _setting(True, "Clients may register new schemas.", dynamic=True)
+    schema_compatibility_strategy: str = _setting(
+        "FULL", "How a new schema has to fit the earlier ones.", choices=SCHEMA_STRATEGIES
+    )
+    system_topic_schema_compatibility_strategy: str = _setting(
+        "ALWAYS_COMPATIBLE", "The same for system topics.", choices=SCHEMA_STRATEGIES
+    )
+    is_schema_validation_enforced: bool = _setting(False, "Producers without schema are refused on typed topics.")
+
+    # --- metrics
+    expose_topic_level_metrics_in_prometheus: bool = _setting(
+        True, "Metrics show topics and subscriptions one by one, as long as there are not too many; false: namespaces."
+    )
+
+    # --- what topics may do where neither their own policies nor their namespace's say something else
+    max_producers_per_topic: int = _setting(0, "Most producers of a topic; 0 = no limit.", least=0)
+    max_consumers_per_topic: int = _setting(0, "Most consumers of a topic; 0 = no limit.", least=0)
+    max_consumers_per_subscription: int = _setting(0, "Most consumers of a subscription; 0 = no limit.", least=0)
+    max_subscriptions_per_topic: int = _setting(0, "Most subscriptions of a topic; 0 = no limit.", least=0)
+    max_unacked_messages_per_consumer: int = _setting(
+        50_000, "Messages a consumer of a shared subscription may leave unacknowledged; 0 = no limit.", least=0
+    )
+    max_unacked_messages_per_subscription: int = _setting(
+        200_000, "Messages a shared subscription may leave unacknowledged; 0 = no limit.", least=0
+    )
+    subscription_types_enabled: str = _setting(
+        ",".join(SUBSCRIPTION_TYPES),
+        "Types of subscriptions that may be used.",
+        dynamic=True,
+        choices=SUBSCRIPTION_TYPES,
+        several=True,
+    )
+    encryption_require_on_producer: bool = _setting(False, "Producers that do not encrypt are refused.")
+    max_publish_rate_per_topic_in_messages: int = _setting(
+        0, "Messages a topic takes per second; 0 = no limit.", dynamic=True, least=0
+    )
+    max_publish_rate_per_topic_in_bytes: int = _setting(
+        0, "Bytes a topic takes per second; 0 = no limit.", dynamic=True, least=0, most=LONG_MAX
+    )
+    dispatch_throttling_rate_per_topic_in_msg: int = _setting(
+        0, "Messages a topic hands out per second; 0 = no limit.", dynamic=True, least=0
+    )
+    dispatch_throttling_rate_per_topic_in_byte: int = _setting(
+        0, "Bytes a topic hands out per second; 0 = no limit.", dynamic=True, least=0, most=LONG_MAX
+    )
+    dispatch_throttling_rate_per_subscription_in_msg: int = _setting(
+        0, "Messages a subscription hands out per second; 0 = no limit.", dynamic=True, least=0
+    )
+    dispatch_throttling_rate_per_subscription_in_byte: int = _setting(
+        0, "Bytes a subscription hands out per second; 0 = no limit.", dynamic=True, least=0, most=LONG_MAX
+    )
+    dispatch_throttling_rate_relative_to_publish_rate: bool = _setting(
+        False, "These four are what may be handed out above what is being published.", dynamic=True
+    )
+    dispatch_throttling_rate_per_replicator_in_msg: int = _setting(
+        0, "Messages of a topic copied to another cluster per second; 0 = no limit.", dynamic=True, least=0
+    )
+    dispatch_throttling_rate_per_replicator_in_byte: int = _setting(
+        0, "Bytes of a topic copied to another cluster per second; 0 = no limit.", dynamic=True, least=0, most=LONG_MAX
+    )
+    subscribe_throttling_rate_per_consumer: int = _setting(
+        0, "How often a consumer may subscribe in a period; 0 = no limit.", dynamic=True, least=0
+    )
+    subscribe_rate_period_per_consumer_in_second: int = _setting(
+        30, "The length of that period, in seconds.", dynamic=True, least=1
+    )
+    backlog_quota_default_limit_bytes: int = _setting(
+        -1, "How much of a topic may be unacknowledged, in bytes; -1 = no limit.", least=-1, most=LONG_MAX
+    )
+    backlog_quota_default_limit_second: int = _setting(
+        -1, "How old the oldest unacknowledged message may become, in seconds; -1 = no limit.", least=-1
+    )
+    backlog_quota_default_retention_policy: str = _setting(
+        PRODUCER_REQUEST_HOLD, "What happens when a backlog is above its quota.", choices=QUOTA_POLICIES
+    )
+    backlog_quota_check_enabled: bool = _setting(True, "Backlogs are compared with their quotas from time to time.")
+    backlog_quota_check_interval_in_seconds: int = _setting(60, "How often that is, in seconds.", least=1)
+    delayed_delivery_enabled: bool = _setting(True, "Messages may ask to be delivered later.")
+    delayed_delivery_tick_time_millis: int = _setting(
+        1000, "How exactly the time of delayed messages is kept, in milliseconds.", least=1
+    )
+    delayed_delivery_max_delay_in_millis: int = _setting(
+        0, "Longest delay a message may ask for, in milliseconds; 0 = no limit.", least=0, most=LONG_MAX
+    )
+    broker_service_compaction_monitor_interval_in_seconds: int = _setting(
+        60, "How often topics are looked at whether they are to be compacted, in seconds.", least=1
+    )
+    topic_compaction_retain_null_key: bool = _setting(False, "Compaction keeps messages that have no key.")
+    broker_service_compaction_threshold_in_bytes: int = _setting(
+        0,
+        "A topic is compacted by itself when so much has come since the last time; 0 = never.",
+        least=0,
+        most=LONG_MAX,
+    )
+
+    # --- who is let in, and what he may do
+    authentication_enabled: bool = _setting(False, "Clients have to say who they are and prove it.")
+    authentication_providers: str = _setting(
+        "", "Java class names of what they may prove it with, with commas between them; see the guide on security."
+    )
+    anonymous_user_role: str = _setting("", "Role of clients without credentials; empty = they are not let in.")
+    token_secret_key: str = _setting(
+        "", "Key that signs and verifies tokens: file:..., data:;base64,... or base64.", secret=True
+    )
+    token_public_key: str = _setting("", "Key that verifies tokens signed with a private key; given in the same ways.")
+    token_public_alg: str = _setting("", "Signature algorithm tokenPublicKey is for; empty = RS256.")
+    token_auth_claim: str = _setting("", "Claim of a token that holds the role; empty = sub.")
+    token_audience_claim: str = _setting("", "Claim in which a token has to name tokenAudience; empty = nowhere.")
+    token_audience: str = _setting("", "What tokens for this broker name in tokenAudienceClaim.")
+    token_allowed_clock_skew_seconds: int = _setting(
+        0, "How long a token is still good after it has expired, in seconds.", least=0
+    )
+    authentication_refresh_check_seconds: int = _setting(
+        60, "How often clients whose tokens have expired are asked for new ones, in seconds; 0 = never.", least=0
+    )
+    authenticate_metrics_endpoint: bool = _setting(False, "Reading the metrics needs authentication as well.")
+    authorization_enabled: bool = _setting(False, "Clients may do only what they were granted.")
+    authorization_provider: str = _setting(
+        _AUTHORIZATION_PROVIDER, "Whose rules decide that; there is no other.", choices=(_AUTHORIZATION_PROVIDER,)
+    )
+    super_user_roles: str = _setting("", "Roles that may do everything, with commas between them.")
+    proxy_roles: str = _setting("", "Roles of proxies, which have to say for whom they speak.")
+    authenticate_original_auth_data: bool = _setting(
+        False, "A proxy has to hand on the credentials of its clients, their names are not enough."
+    )
+    replicator_roles: str = _setting(
+        "", "Roles besides the super users that are taken for replicators while authorization is on."
+    )
+    broker_client_authentication_plugin: str = _setting(
+        "",
+        "How the broker's own replication job proves who it is, here: a Java class name such as AuthenticationToken.",
+    )
+    broker_client_authentication_parameters: str = _setting(
+        "", "Its credentials, for example file:///path/to/token.", secret=True
+    )
+
+    # --- limits of what operators ask
+    subscription_backlog_scan_max_entries: int = _setting(
+        10_000, "Most entries that are read when a backlog is analyzed.", least=1, most=LONG_MAX
+    )
+    subscription_backlog_scan_max_time_ms: int = _setting(
+        120_000, "Longest time that is read then, in milliseconds.", least=1, most=LONG_MAX
+    )
+
+    # --- limits of connections
+    keep_alive_interval_seconds: int = _setting(30, "Silent connections are pinged after this many seconds.", least=1)
+    connection_liveness_check_timeout_millis: int = _setting(
+        5000, "How long a silent client may keep a producer name from another one, in milliseconds.", least=0
+    )
+    max_concurrent_lookup_request: int = _setting(
+        50_000, "Lookups and metadata queries under way at once.", dynamic=True, least=1
+    )
+    supports_batch_lookup: bool = _setting(
+        True, "Clients may ask for the brokers of many topics in one request (PIP-35).", dynamic=True
+    )
+    max_topics_per_batch_lookup: int = _setting(
+        1000,
+        "Most names in one request of that kind; partitions do not count.",
+        dynamic=True,
+        least=1,
+        most=10_000,
+    )
+    supports_replication_preview: bool = _setting(
+        True, "Enabling replication of a namespace can be previewed, and remote clusters adjusted to it (PIP-433)."
+    )
+    enable_broker_side_subscription_pattern_evaluation: bool = _setting(
+        True, "The broker matches patterns of topics; false: clients get all topics of the namespace."
+    )
+    subscription_pattern_max_length: int = _setting(
+        50, "Longest pattern of topics that the broker matches, in characters.", least=1
+    )
+    enable_broker_topic_list_watcher: bool = _setting(
+        True, "Clients are told when topics that match their pattern come or go, so that they need not ask."
+    )
+    max_message_size: int = _setting(5 * 1024 * 1024, "Largest message, in bytes.", least=1024)
+    max_pending_publish_requests_per_connection: int = _setting(
+        1000, "Entries a connection may have unanswered before it is no longer read from.", least=1
+    )
+
+    # --- storage of messages
+    broker_entry_metadata_interceptors: str = _setting(
+        "",
+        "What the broker notes with every message of persistent topics, its index or when it came: Java class names.",
+        choices=INTERCEPTOR_CLASSES,
+        several=True,
+    )
+    exposing_broker_entry_metadata_to_client_enabled: bool = _setting(
+        False, "Clients that understand it get what the broker noted together with the messages."
+    )
+    broker_deduplication_enabled: bool = _setting(False, "Repeated sequence ids of a producer are dropped.")
+    broker_deduplication_entries_interval: int = _setting(
+        1000, "After how many entries the state of de-duplication is stored.", least=1
+    )
+    broker_deduplication_snapshot_interval_seconds: int = _setting(
+        120, "After which time the state of de-duplication is stored, in seconds; 0 = only after entries.", least=0
+    )
+    default_retention_time_in_minutes: int = _setting(
+        0, "How long acknowledged messages stay, in minutes; -1 = for ever.", least=-1
+    )
+    default_retention_size_in_mb: int = _setting(
+        0, "How much of the acknowledged messages of a topic stays, in MiB; -1 = everything.", least=-1
+    )
+    ttl_duration_default_in_seconds: int = _setting(
+        0, "When unacknowledged messages expire, in seconds; 0 = never.", least=0
+    )
+    retention_check_interval_in_seconds: int = _setting(
+        120, "How often expired messages, and ledgers nobody needs, are removed, in seconds.", least=1
+    )
+    managed_ledger_max_entries_per_ledger: int = _setting(
+        50_000, "Entries in a ledger until a new one begins.", least=1
+    )
+    managed_ledger_max_size_per_ledger_mbytes: int = _setting(
+        2048, "Size of a ledger until a new one begins, in MiB.", least=1
+    )
+    managed_ledger_min_ledger_rollover_time_minutes: int = _setting(
+        10, "A full ledger is kept at least this long, in minutes.", least=0
+    )
+    managed_ledger_max_ledger_rollover_time_minutes: int = _setting(
+        240, "A ledger is kept at most this long, in minutes.", least=1
+    )
+    disk_reserve_in_mb: int = _setting(
+        64,
+        "Room on the file system of the data directory that messages leave to metadata, in MiB, at most a tenth of the "
+        "file system: with less, producers are refused, and what makes room still works; 0 = none.",
+        least=0,
+    )
+    managed_ledger_cache_size_mb: int = _setting(
+        64,
+        "Memory for the newest entries of all topics, and as much for what was read from disk and waits for consumers, "
+        "in MiB.",
+        least=1,
+    )
+
+    # --- replication
+    replicator_prefix: str = _setting("pulsar.repl", "Producer names that begin so belong to replicators.")
+    create_topic_to_remote_cluster_for_replication: bool = _setting(
+        True, "Replication creates topics that the remote cluster lacks."
+    )
+    replication_policy_check_duration_seconds: int = _setting(
+        600, "How often it is checked that replicated topics exist on the remote clusters, in seconds.", least=1
+    )
+    auto_topic_creation_lookup_timeout_ms: int = _setting(
+        5000, "How long other clusters may take to say what a topic is there, before it is created here.", least=1
+    )
+    replication_job: str = _setting(
+        "embedded",
+        "Who runs the replication job: the broker as a child process, or somebody else.",
+        choices=("embedded", "external"),
+    )
+    replication_job_spark_master: str = _setting("local[2]", "Spark master of the replication job.")
+    replication_job_driver_memory: str = _setting("1g", "Memory of the Spark driver of the replication job.")
+
+    @property
+    def auto_topic_creation(self) -> AutoTopicCreation:
+        """The broker's policy for namespaces that have none of their own."""
+        return AutoTopicCreation(
+            self.allow_auto_topic_creation, self.allow_auto_topic_creation_type, self.default_num_partitions
+        )
+
+    @property
+    def partitions_max(self) -> int:
+        """Most partitions of one topic. Unless somebody wants more, a mistyped count must not keep the broker busy."""
+        return self.max_num_partitions_per_partitioned_topic or _PARTITIONS_MAX
+
+    @property
+    def inactive_topics(self) -> InactiveTopicPolicies:
+        """The broker's word on inactive topics for namespaces that have none of their own."""
+        seconds = self.broker_delete_inactive_topics_max_inactive_duration_seconds
+        return InactiveTopicPolicies(
+            self.broker_delete_inactive_topics_mode,
+            self.broker_delete_inactive_topics_frequency_seconds if seconds is None else seconds,
+            self.broker_delete_inactive_topics_enabled,
+        )
+
+    @property
+    def retention(self) -> RetentionPolicies:
+        """The broker's retention for namespaces that have none of their own."""
+        return RetentionPolicies(self.default_retention_time_in_minutes, self.default_retention_size_in_mb)
+
+    @property
+    def advertised_host(self) -> str:
+        """Where clients reach this broker."""
+        return self.advertised_address or self.bind_address
+
+    def as_text(self) -> dict[str, str]:
+        """All settings by key, every value as it would stand in ``broker.conf``; secrets that are set are hidden."""
+        values = {key: (item, as_text(getattr(self, item.name))) for key, item in settings_by_key().items()}
+        return {key: _HIDDEN if text and item.metadata["secret"] else text for key, (item, text) in values.items()}
+
+    def changed(self, values: Mapping[str, str]) -> BrokerConfig:
+        """A copy with some settings, given by key and as text, replaced. Raises ConfigError with all problems."""
+        problems: list[str] = []
+        changed = dict(parsed(values.items(), "", problems))
+        if problems:
+            raise ConfigError(*problems)
+        return replace(self, **changed)
+
+
+def settings_by_key() -> dict[str, Field[Any]]:
+    """Every supported key and the field it sets."""
+    return dict(_FIELDS)
+
+
+def dynamic_keys() -> list[str]:
+    """The keys that may be changed while the broker runs, sorted."""
+    return sorted(key for key, item in _FIELDS.items() if item.metadata["dynamic"])
+
+
+def _key(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join("MB" if part == "mb" else part.capitalize() for part in rest)
+
+
+_FIELDS: Final = {_key(item.name): item for item in fields(BrokerConfig)}
+
+
+def parsed(given: Iterable[tuple[str, str]], origin: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
+    """The field and the value of every setting, all of whose keys are supported; what cannot be is a problem."""
+    for key, text in given:
+        try:
+            yield _FIELDS[key].name, read_value(_FIELDS[key], text)
+        except ValueError as error:
+            problems.append(f"{origin}{key}={text}: {error}")

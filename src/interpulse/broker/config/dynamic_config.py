@@ -1,0 +1,118 @@
+"""Settings that change while the broker runs.
+
+The dynamic values are kept as one flat JSON object under Pulsar's own key and laid over the settings of the start. The
+whole `BrokerConfig` is replaced at once, and those who watch are told.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dynamic_keys
+from interpulse.broker.config.pulsar_keys import PULSAR_KEYS
+from interpulse.model.errors import PreconditionFailed
+from interpulse.storage.api import MetadataStore, Put
+from interpulse.storage.cas import until_unchanged
+
+__all__ = ["DynamicConfig"]
+
+logger = logging.getLogger(__name__)
+
+_CLAMPING: Final = frozenset({"defaultNumPartitions", "maxNumPartitionsPerPartitionedTopic"})
+
+
+class DynamicConfig:
+    """The settings in force, `config`, and the way to change the dynamic ones among them."""
+
+    def __init__(self, store: MetadataStore, startup: BrokerConfig) -> None:
+        self._store = store
+        self._startup = startup
+        self._watchers: list[Callable[[BrokerConfig], None]] = []
+        self.config = startup
+
+    async def load(self) -> None:
+        """Take over what was set in an earlier life of the broker; a value that is no longer valid is left out."""
+        for key, value in (await self.values()).items():
+            try:
+                self._startup.changed({key: value})
+            except (ConfigError, KeyError) as problem:
+                logger.warning("ignored a stored dynamic setting key=%s value=%s reason=%s", key, value, problem)
+        self._apply(await self.values())
+
+    def watch(self, callback: Callable[[BrokerConfig], None]) -> None:
+        """Call back with the new settings after each change. A callback must not raise."""
+        self._watchers.append(callback)
+
+    async def values(self) -> dict[str, str]:
+        """What was set dynamically, by key."""
+        stored = await self._store.get(keys.CONFIGURATION)
+        return dict(json.loads(stored.value)) if stored else {}
+
+    async def set(self, key: str, value: str) -> None:
+        """Change a dynamic setting, durably; raises PreconditionFailed for other keys and for values not allowed."""
+        self._check(key, "update")
+        try:
+            self._startup.changed({key: value})
+        except ConfigError as problem:
+            raise PreconditionFailed(str(problem)) from None
+        await self._store_values(lambda values: {**values, key: value})
+
+    async def delete(self, key: str) -> None:
+        """Go back to the value of the start; raises PreconditionFailed for keys that are not dynamic."""
+        self._check(key, "delete")
+        await self._store_values(lambda values: {name: value for name, value in values.items() if name != key})
+
+    async def _store_values(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+        async def attempt() -> dict[str, str]:
+            stored = await self._store.get(keys.CONFIGURATION)
+            changed = change(dict(json.loads(stored.value)) if stored else {})
+            await self._store.commit(
+                [Put(keys.CONFIGURATION, json.dumps(changed).encode())],
+                {keys.CONFIGURATION: stored.version if stored else None},
+            )
+            return changed
+
+        self._apply(await until_unchanged(attempt))
+
+    def _apply(self, values: Mapping[str, str]) -> None:
+        allowed = set(dynamic_keys())
+        config = self._startup
+        for key, value in values.items():
+            if key in allowed:
+                config = _with(config, key, value)
+        self.config = _clamped(config, values)
+        for callback in self._watchers:
+            callback(self.config)
+
+    def _check(self, key: str, verb: str) -> None:
+        allowed = dynamic_keys()
+        if key in allowed:
+            return
+        known = ", ".join(allowed)
+        if key in PULSAR_KEYS:
+            raise PreconditionFailed(f"Can't {verb} non-dynamic configuration {key}; dynamic are: {known}")
+        near = difflib.get_close_matches(key, allowed, n=1)
+        if near:
+            raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; the nearest dynamic one is {near[0]}")
+        raise PreconditionFailed(f"Can't {verb} unknown configuration {key}; dynamic are: {known}")
+
+
+def _with(config: BrokerConfig, key: str, value: str) -> BrokerConfig:
+    try:
+        return config.changed({key: value})
+    except ConfigError:
+        return config
+
+
+def _clamped(config: BrokerConfig, values: Mapping[str, str]) -> BrokerConfig:
+    """A change at run time lowers the default partition count to the maximum; values of the start are left alone."""
+    most = config.partitions_max
+    if config.default_num_partitions <= most or not _CLAMPING & values.keys():
+        return config
+    return replace(config, default_num_partitions=most)

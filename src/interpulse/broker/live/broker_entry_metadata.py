@@ -1,0 +1,84 @@
+"""What the broker puts in front of every entry of a persistent topic: when it came, and its index.
+
+The index counts the messages of a topic from 0; an entry carries that of its last message. It never goes back: a topic
+that is loaded goes on behind its newest entry. What that entry cannot tell, because it was trimmed or has no index,
+stands in the topic's record. So the record is brought up to date before entries are trimmed, and when a topic that was
+counted before is loaded by a broker that does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from interpulse.broker.live.entry_metadata import EntryFacts, broker_metadata_of
+from interpulse.broker.live.topic_state import TopicStateStore
+from interpulse.model.broker_entry_metadata import BrokerEntryFields
+from interpulse.storage.api import Log
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import stamp_entry
+
+__all__ = ["Stamper", "TopicStamps"]
+
+
+class Stamper:
+    """Stamps the entries of one topic, in the order in which they are appended."""
+
+    def __init__(self, stamping: BrokerEntryFields, now_ms: Callable[[], int], last_index: int) -> None:
+        """``last_index`` was given to the newest message there is; -1 = none was."""
+        self._stamping = stamping
+        self._now_ms = now_ms
+        self._last_index = last_index
+
+    def stamp(self, entry: bytes, facts: EntryFacts | None) -> bytes:
+        """The entry to store; append it at once. One that is refused then leaves a gap in the count."""
+        metadata = pb.BrokerEntryMetadata()
+        if self._stamping.timed:
+            metadata.broker_timestamp = self._now_ms()
+        if self._stamping.indexed:
+            self._last_index += 1 if facts is None else max(facts.message_count, 1)
+            metadata.index = self._last_index
+        return stamp_entry(metadata, entry)
+
+
+class TopicStamps:
+    """The stamps of one topic, made when it is loaded."""
+
+    def __init__(self, log: Log, state: TopicStateStore, remembered: int | None) -> None:
+        """``remembered`` is the index in the topic's record; None = entries of this topic were never stamped."""
+        self.stamper: Stamper | None = None
+        """None while entries are stored as they come."""
+        self._log = log
+        self._state = state
+        self._remembered = remembered
+
+    @property
+    def possible(self) -> bool:
+        """Some entries of the topic may be stamped."""
+        return self._remembered is not None
+
+    async def begin(self, stamping: BrokerEntryFields | None, now_ms: Callable[[], int]) -> None:
+        """Stamp what comes from now on, or stamp nothing. Called once, before anything is appended."""
+        if stamping is None and self._remembered is None:
+            return
+        last = await self._last_index()
+        if self._remembered is None or stamping is None or not stamping.indexed:
+            await self._remember(last)
+        if stamping is not None:
+            self.stamper = Stamper(stamping, now_ms, last)
+
+    async def before_trim(self) -> None:
+        """Durable entries are about to be removed, perhaps also the newest."""
+        if self.stamper is not None:
+            await self._remember(await self._last_index())
+
+    async def _last_index(self) -> int:
+        """The index of the newest durable message; -1 if there is none."""
+        remembered = -1 if self._remembered is None else self._remembered
+        newest = await self._log.read(self._log.last_position, entries_max=1, bytes_max=1)
+        stamp = broker_metadata_of(newest[0].payload) if newest else pb.BrokerEntryMetadata()
+        return max(stamp.index, remembered) if stamp.HasField("index") else remembered
+
+    async def _remember(self, index: int) -> None:
+        if index != self._remembered:
+            await self._state.write_index(index)
+            self._remembered = index

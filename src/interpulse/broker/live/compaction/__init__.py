@@ -1,0 +1,1 @@
+"""Compaction of a topic, and reading a compacted one."""

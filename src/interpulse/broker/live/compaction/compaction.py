@@ -1,0 +1,258 @@
+"""Compaction of one persistent topic: of every key the newest message stays, in the order and with the ids it had.
+
+It works in the background, beside everything else, on what is durable when it begins: what the compaction before it
+kept, and the log behind that, up to the *horizon*. First it looks for the newest message of every key
+(`compaction_choice`), then it writes these into a new compacted ledger, and when that is durable it moves the cursor
+``__compaction``, which held the log back from being trimmed. Whatever ends it early leaves the old state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from enum import StrEnum
+from typing import Final, Protocol
+
+from interpulse.broker.live.compaction.choice import Choice, Look, survivors
+from interpulse.broker.live.compaction.compaction_entries import view_of
+from interpulse.broker.live.compaction.log_positions import LogPlaces
+from interpulse.broker.live.measures import CompactionMeasure
+from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.stats import TrafficMeter
+from interpulse.broker.live.timeline import bytes_after
+from interpulse.model.errors import Conflict, PersistenceError
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.names import TopicName
+from interpulse.storage.api import Log, LogEntry
+
+__all__ = ["COMPACTION_CURSOR", "Compaction", "CompactionOwner", "CompactionStatus", "entries_upto"]
+
+log = logging.getLogger(__name__)
+
+COMPACTION_CURSOR: Final = "__compaction"
+"""The subscription that stands where the compacted part of a topic ends."""
+
+KEYS_MAX: Final = 250_000
+"""Keys remembered at once, about 50 MB; more keys take more looks at the entries."""
+
+_ENTRIES_MAX: Final = 500  # of one step: a few milliseconds of a thread
+_BYTES_MAX: Final = 1024 * 1024
+_WRITE_BYTES: Final = 512 * 1024  # a write brings one sync along
+
+
+class CompactionStatus(StrEnum):
+    """Pulsar's words."""
+
+    NOT_RUN = "NOT_RUN"
+    RUNNING = "RUNNING"
+    SUCCESS = "SUCCESS"
+    ERROR = "ERROR"
+
+
+class CompactionOwner(Protocol):
+    """What compaction needs of its topic."""
+
+    log: Log
+    settings: TopicSettings
+
+    @property
+    def name(self) -> TopicName: ...
+
+    @property
+    def now_ms(self) -> Callable[[], int]: ...
+
+    @property
+    def places(self) -> LogPlaces: ...
+
+    async def keep_for_compaction(self) -> None:
+        """Make sure that the cursor is there."""
+
+    def compacted_upto(self, horizon: Position) -> None:
+        """Everything up to here may be trimmed as far as compaction is concerned."""
+
+
+class Compaction:
+    """See the module. At most one run at a time."""
+
+    def __init__(self, topic: CompactionOwner, permits: asyncio.Semaphore) -> None:
+        """``permits`` bounds how many topics are compacted at the same time."""
+        self.status = CompactionStatus.NOT_RUN
+        self.last_error = ""
+        self.removed = self.succeeded_ms = self.failed_ms = self.duration_ms = 0
+        self._succeeded_count = self._failed_count = 0
+        self._read, self._written = TrafficMeter(), TrafficMeter()
+        self._topic = topic
+        self._permits = permits
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Compact in the background. Raises Conflict while a compaction runs."""
+        if self.status is CompactionStatus.RUNNING:
+            raise Conflict("Compaction already in progress")
+        self.status = CompactionStatus.RUNNING
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.add_done_callback(self._ended)
+
+    def begin_if_due(self) -> None:
+        """Compact if the policies let it begin by itself, and as much has come as they want."""
+        threshold = self._topic.settings.compaction_threshold_bytes
+        if threshold <= 0 or self.status is CompactionStatus.RUNNING:
+            return
+        if bytes_after(self._topic.log.ledgers, self._compacted_upto) > threshold:
+            self.begin()
+
+    async def stop(self) -> None:
+        """End the run under way, if there is one; then nothing has changed."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def forget(self) -> None:
+        """Give up what compaction kept."""
+        await self.stop()
+        await self._topic.log.compacted.drop()
+
+    def shown(self) -> dict[str, str]:
+        """``LongRunningProcessStatus``"""
+        return {"status": str(self.status), "lastError": self.last_error}
+
+    def stats(self) -> dict[str, int]:
+        """``CompactionStats``"""
+        return {
+            "lastCompactionRemovedEventCount": self.removed,
+            "lastCompactionSucceedTimestamp": self.succeeded_ms,
+            "lastCompactionFailedTimestamp": self.failed_ms,
+            "lastCompactionDurationTimeInMills": self.duration_ms,
+        }
+
+    def measure(self) -> CompactionMeasure | None:
+        """What metrics show; None while nothing was compacted since the topic was loaded."""
+        if not self._succeeded_count + self._failed_count:
+            return None
+        current = self._topic.log.compacted.current
+        return CompactionMeasure(
+            self.removed,
+            self._succeeded_count,
+            self._failed_count,
+            self.duration_ms,
+            self._read.byte_rate,
+            self._written.byte_rate,
+            current.entries if current is not None else 0,
+            current.size if current is not None else 0,
+        )
+
+    def tick(self, seconds: float) -> None:
+        """Compute the rates of the last period."""
+        self._read.tick(seconds)
+        self._written.tick(seconds)
+
+    @property
+    def _compacted_upto(self) -> Position:
+        current = self._topic.log.compacted.current
+        return EARLIEST if current is None else current.horizon
+
+    # --- one run
+
+    async def _run(self) -> None:
+        async with self._permits:
+            await self._topic.keep_for_compaction()
+            horizon = self._topic.places.durable
+            if self._topic.log.next_position(self._compacted_upto) is not None:
+                started = time.monotonic()
+                self.removed = await self._compact(horizon)
+                self.duration_ms = round((time.monotonic() - started) * 1000)
+                self.succeeded_ms = self._topic.now_ms()
+            self._topic.compacted_upto(horizon)
+
+    async def _compact(self, horizon: Position) -> int:
+        """How many messages went."""
+        topic_log = self._topic.log
+        choice = Choice(keys_max=KEYS_MAX, keyless_kept=self._topic.settings.compaction_keeps_keyless)
+        look = await self._look(horizon, choice)
+        while choice.looks_needed:
+            _check_same(look.messages, (await self._look(horizon, choice)).messages)
+        kept = await topic_log.compacted.replace(horizon, self._survivors(horizon, choice, look.messages))
+        self._written.bytes += kept.size
+        log.info(
+            "topic compacted topic=%s horizon=%s messages=%d kept=%d entries=%d bytes=%d",
+            self._topic.name,
+            horizon,
+            look.present,
+            choice.count,
+            kept.entries,
+            kept.size,
+        )
+        return look.present - choice.count
+
+    async def _look(self, horizon: Position, choice: Choice) -> Look:
+        look = choice.next_look()
+        async for part in entries_upto(self._topic.log, horizon):
+            await asyncio.to_thread(_look_at, look, part)
+            self._read.bytes += _size_of(part)
+        look.end()
+        return look
+
+    async def _survivors(self, horizon: Position, choice: Choice, messages: int) -> AsyncIterator[list[LogEntry]]:
+        """What is kept, in pieces worth a write."""
+        number, size = 0, 0
+        gathered: list[LogEntry] = []
+        async for part in entries_upto(self._topic.log, horizon):
+            kept, number = await asyncio.to_thread(survivors, part, choice, number)
+            self._read.bytes += _size_of(part)
+            gathered += kept
+            size += _size_of(kept)
+            if size >= _WRITE_BYTES:
+                yield gathered
+                gathered, size = [], 0
+        _check_same(messages, number)
+        yield gathered
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if not task.cancelled() and error is None:
+            self.status, self.last_error = CompactionStatus.SUCCESS, ""
+            self._succeeded_count += 1
+            return
+        self.status, self.failed_ms = CompactionStatus.ERROR, self._topic.now_ms()
+        self._failed_count += 1
+        self.last_error = "The compaction was stopped before its end" if error is None else str(error) or repr(error)
+        log.warning("compaction failed topic=%s error=%s", self._topic.name, self.last_error)
+
+
+async def entries_upto(topic_log: Log, horizon: Position) -> AsyncIterator[Sequence[LogEntry]]:
+    """What the last compaction kept, then the log behind it up to the horizon; a piece at a time."""
+    compacted = topic_log.compacted
+    start = EARLIEST
+    current = compacted.current
+    if current is not None:
+        while part := await compacted.read(start, entries_max=_ENTRIES_MAX, bytes_max=_BYTES_MAX):
+            yield part
+            start = _behind(part[-1].position)
+        start = _behind(current.horizon)
+    while start <= horizon:
+        part = await topic_log.read(start, entries_max=_ENTRIES_MAX, bytes_max=_BYTES_MAX)
+        part = [each for each in part if each.position <= horizon]
+        if not part:
+            return
+        yield part
+        start = _behind(part[-1].position)
+
+
+def _check_same(before: int, now: int) -> None:
+    """Messages have the same numbers in every look. Raises PersistenceError."""
+    if before != now:
+        raise PersistenceError(f"Entries went while they were compacted: was the cursor {COMPACTION_CURSOR} moved?")
+
+
+def _size_of(entries: Sequence[LogEntry]) -> int:
+    return sum(len(each.payload) for each in entries)
+
+
+def _behind(position: Position) -> Position:
+    return Position(position.ledger, position.entry + 1)
+
+
+def _look_at(look: Look, part: Sequence[LogEntry]) -> None:
+    look.see(map(view_of, [each.payload for each in part]))

@@ -1,0 +1,83 @@
+"""Places in the log of one topic: what is durable, what can be read, and where cursors stand for it.
+
+A cursor stands on the last entry that it has passed, so what comes next lies behind it.
+"""
+
+from __future__ import annotations
+
+from interpulse.broker.live.api import LastMessage
+from interpulse.broker.live.compaction import compacted_reads
+from interpulse.broker.live.entry_metadata import facts_of, metadata_of
+from interpulse.model.errors import NotFound, PersistenceError
+from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.storage.api import Log, LogEntry
+
+__all__ = ["LogPlaces"]
+
+
+class LogPlaces:
+    """See the module."""
+
+    def __init__(self, log: Log) -> None:
+        self.durable = log.last_position
+        """The last entry that its topic knows to be durable; the owner moves it."""
+        self._log = log
+
+    def end_reached(self, position: Position) -> bool:
+        """The topic is terminated and there is nothing after this position."""
+        return self._log.terminated and position >= self.durable
+
+    def before(self, target: MessageId, *, compacted: bool = False) -> Position:
+        """Where a cursor stands so that ``target`` comes next; within the log, or what compaction kept of it."""
+        before = Position(target.ledger, max(target.entry, 0) - 1)
+        return max(self.before_first(compacted=compacted), min(before, self.durable))
+
+    async def before_time(self, publish_time_ms: int, *, compacted: bool = False) -> Position:
+        """Where a cursor stands so that the first entry published at or after this time comes next."""
+        found = await compacted_reads.first_since(self._log, publish_time_ms, compacted=compacted)
+        return self.durable if found is None else Position(found.ledger, found.entry - 1)
+
+    def before_first(self, *, compacted: bool = False) -> Position:
+        """Where a cursor stands so that the first entry that can be read comes next."""
+        if compacted and self._log.compacted.current is not None:
+            return EARLIEST
+        first = self._log.first_position
+        return self.durable if first is None else Position(first.ledger, first.entry - 1)
+
+    async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
+        """The last durable message, as far as compaction left it if it is asked so."""
+        position = self.durable
+        while position.entry >= 0:
+            if read_compacted and compacted_reads.horizon_ahead(self._log, position) is not None:
+                break
+            try:
+                entry = await self.read_entry(position)
+            except NotFound:
+                break  # it was trimmed, and everything before it
+            if not facts_of(entry.payload).is_marker:
+                return LastMessage(position, _batch_size(entry.payload) - 1)
+            position = Position(position.ledger, position.entry - 1)
+        return await compacted_reads.last_kept(self._log) if read_compacted else LastMessage(EARLIEST, -1)
+
+    async def read_entry(self, position: Position) -> LogEntry:
+        """One entry; raises NotFound if it does not exist (any more)."""
+        found = await self._log.read(position, entries_max=1, bytes_max=1) if position <= self.durable else []
+        if not found or found[0].position != position:
+            raise NotFound(f"Message not found: {position}")
+        return found[0]
+
+    async def batch_size(self, position: Position) -> int:
+        """Messages of the batch at a position; 0 if there is none."""
+        try:
+            return _batch_size((await self.read_entry(position)).payload)
+        except NotFound:
+            return 0
+
+
+def _batch_size(entry: bytes) -> int:
+    """Messages of a batch; 0 if the entry is no batch."""
+    try:
+        metadata = metadata_of(entry)
+    except PersistenceError:
+        return 0
+    return metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else 0

@@ -1,0 +1,1 @@
+"""Consumers of a subscription, and which of them gets which entry."""

@@ -1,0 +1,109 @@
+"""Which dispatch a subscription needs for its first consumer, and whether others fit to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from interpulse.broker.live.cursor import Cursor
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.dispatch.consumer_choice import choose_active, overlapping
+from interpulse.broker.live.dispatch.consumer_selector import Dealing, RoundRobin
+from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
+from interpulse.broker.live.dispatch.entry_feed import FeedSource
+from interpulse.broker.live.dispatch.key_selector import KeyDealing
+from interpulse.broker.live.dispatch.shared import SharedDispatch
+from interpulse.broker.live.dispatch.single_active import SingleActiveDispatch
+from interpulse.broker.live.requests import SubscribeRequest, SubType
+from interpulse.broker.live.settings import TopicSettings
+from interpulse.model.errors import ConsumerBusy
+from interpulse.model.names import TopicName
+
+__all__ = ["Dispatch", "DispatchOwner", "check_fitting", "delays_of", "fits", "in_the_way", "new_dispatch"]
+
+Dispatch = SingleActiveDispatch | SharedDispatch
+
+
+class DispatchOwner(FeedSource, Protocol):
+    """What a dispatch needs of its topic."""
+
+    @property
+    def name(self) -> TopicName: ...
+
+    @property
+    def now_ms(self) -> Callable[[], int]: ...
+
+    @property
+    def settings(self) -> TopicSettings: ...
+
+
+def new_dispatch(request: SubscribeRequest, owner: DispatchOwner, cursor: Cursor, wake: Callable[[], None]) -> Dispatch:
+    """For a subscription whose first consumer this is; ``wake`` is called when there may be something to send."""
+    sub_type, name = request.sub_type, owner.name
+    if sub_type in (SubType.EXCLUSIVE, SubType.FAILOVER):
+        return SingleActiveDispatch(
+            sub_type, owner, cursor, wake, lambda consumers: choose_active(consumers, str(name), name.partition_index)
+        )
+    dealing: Dealing = RoundRobin(lambda: owner.facts)
+    if sub_type is SubType.KEY_SHARED:
+        dealing = KeyDealing(ordered=not request.key_sharing.out_of_order_allowed)
+    dispatch = SharedDispatch(sub_type, owner, cursor, dealing, owner.now_ms, wake)
+    dispatch.honour_delays(delays_of(owner, wake))
+    return dispatch
+
+
+def delays_of(owner: DispatchOwner, wake: Callable[[], None]) -> DelayedEntries | None:
+    """Where entries wait for their time; None if the policies do not let them."""
+    policy = owner.settings.delayed_delivery
+    if policy is None or not policy.active:
+        return None
+    return DelayedEntries(
+        policy.tick_millis,
+        owner.now_ms,
+        lambda seconds, callback: asyncio.get_running_loop().call_later(seconds, callback),
+        wake,
+    )
+
+
+def fits(request: SubscribeRequest, first: SubscribeRequest) -> bool:
+    """Whether a consumer can share the dispatch that was made for another one."""
+    return not _difference(request, first)
+
+
+def check_fitting(request: SubscribeRequest, first: SubscribeRequest) -> None:
+    """Raises ConsumerBusy if a consumer cannot be beside those that are connected."""
+    difference = _difference(request, first)
+    if difference:
+        raise ConsumerBusy(f"Subscription is of different type. Active subscription {difference}.")
+
+
+def _difference(request: SubscribeRequest, first: SubscribeRequest) -> str:
+    """What keeps two consumers from sharing a subscription; "" = nothing."""
+    if request.sub_type is not first.sub_type:
+        return (
+            f"type of '{first.sub_type.label}' is different than the connecting consumer's type "
+            f"'{request.sub_type.label}'"
+        )
+    if request.sub_type is not SubType.KEY_SHARED:
+        return ""
+    mine, theirs = request.key_sharing, first.key_sharing
+    if mine.mode != theirs.mode:
+        return (
+            f"key_shared mode of '{theirs.mode}' is different than the connecting consumer's key_shared mode "
+            f"'{mine.mode}'"
+        )
+    if mine.out_of_order_allowed == theirs.out_of_order_allowed:
+        return ""
+    if theirs.out_of_order_allowed:
+        return "allows out of order delivery while the connecting consumer does not allow it"
+    return "does not allow out of order delivery while the connecting consumer allows it"
+
+
+def in_the_way(request: SubscribeRequest, consumers: Sequence[Consumer]) -> bool:
+    """Whether a consumer can come only if one of these is gone: all but one Exclusive, or one with its key ranges."""
+    if request.sub_type is SubType.EXCLUSIVE:
+        return bool(consumers)
+    wanted = request.key_sharing.sticky_ranges if request.sub_type is SubType.KEY_SHARED else ()
+    taken = [each for other in consumers for each in other.request.key_sharing.sticky_ranges]
+    return any(overlapping(mine, theirs) for mine in wanted for theirs in taken)

@@ -1,0 +1,137 @@
+"""What holds the deliveries of one subscription back: the dispatch rates of its topic and of its own.
+
+A gate that lets nothing through calls its subscription again when the rates allow more; it asks for one call at a time.
+Subscriptions that share the rate of their topic take turns: else the first to be called would take all there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.dispatch.consumer_choice import message_total
+from interpulse.broker.live.rate_limits import ENTRIES_MAX, PAUSE_MS_MIN, RateLimit
+from interpulse.model.messaging_policies import DispatchRate
+
+__all__ = ["NOT_THROTTLED", "DispatchGate", "DispatchLimit", "limit_of"]
+
+NOT_THROTTLED: Final = {
+    f"dispatchThrottled{kind}EventsBy{owner}Limit": 0
+    for owner in ("Subscription", "Topic")
+    for kind in ("Msg", "Bytes")
+}
+"""How often nothing was sent, for want of which tokens of whose rate; Pulsar's names."""
+
+
+class DispatchLimit:
+    """One dispatch rate, as it counts now: a rate above that of the producers follows theirs."""
+
+    def __init__(self, rate: DispatchRate, now_ms: int) -> None:
+        self.rate = rate
+        self.limit = RateLimit(rate.messages, rate.bytes, rate.period_seconds, now_ms)
+        self._turns: dict[DispatchGate, None] = {}
+        """Who waits for this limit alone, and will be called when it allows more; who came first is first."""
+
+    def is_turn_of(self, gate: DispatchGate) -> bool:
+        """Nobody else has waited longer."""
+        return next(iter(self._turns), gate) is gate
+
+    def await_turn(self, gate: DispatchGate) -> None:
+        """This one is behind those that wait already."""
+        self._turns.setdefault(gate)
+
+    def end_turn(self, gate: DispatchGate) -> None:
+        """This one had its turn, or needs it no more."""
+        self._turns.pop(gate, None)
+
+    def follow(self, publish_messages: float, publish_bytes: float, now_ms: int) -> None:
+        """The producers publish so much per second."""
+        rate = self.rate
+        if rate.relative_to_publish_rate:
+            seconds = rate.period_seconds
+            self.limit.set_rates(
+                rate.messages + round(publish_messages * seconds), rate.bytes + round(publish_bytes * seconds), now_ms
+            )
+
+
+def limit_of(rate: DispatchRate | None, before: DispatchLimit | None, now_ms: int) -> DispatchLimit | None:
+    """The limit that this rate sets, None = none; one that stays goes on counting."""
+    if rate is None or not rate.limited:
+        return None
+    return before if before is not None and before.rate == rate else DispatchLimit(rate, now_ms)
+
+
+class DispatchGate:
+    """See the module."""
+
+    def __init__(
+        self,
+        topic_limit: DispatchLimit | None,
+        own_limit: DispatchLimit | None,
+        now_ms: Callable[[], int],
+        call_later: Callable[[int, Callable[[], None]], None],
+        wake: Callable[[], None],
+    ) -> None:
+        """``call_later(ms, call)`` is the clock's; ``wake`` looks again what can be sent."""
+        self.topic_limit = topic_limit
+        self.own_limit = own_limit
+        self._limits = [("Topic", topic_limit), ("Subscription", own_limit)]
+        self._now_ms = now_ms
+        self._call_later = call_later
+        self._wake = wake
+        self._waiting = False
+        self._throttled = dict(NOT_THROTTLED)
+
+    def room(self) -> int:
+        """How many entries may be sent now at most; 0 = none, there will be a call when it is time."""
+        now = self._now_ms()
+        wait_ms = max((each.limit.wait_ms(now) for _, each in self._limits if each is not None), default=0)
+        if not wait_ms and self.topic_limit is not None and not self.topic_limit.is_turn_of(self):
+            wait_ms = PAUSE_MS_MIN
+        if wait_ms:
+            self._count_throttled(now)
+            self._wait(wait_ms, now)
+            return 0
+        return min((each.limit.room(now) for _, each in self._limits if each is not None), default=ENTRIES_MAX)
+
+    def admitted(self, batch: Sequence[Delivery]) -> int:
+        """How many entries from the beginning of ``batch`` may be sent now."""
+        now = self._now_ms()
+        numbers = [each.limit.admitted(batch, now) for _, each in self._limits if each is not None]
+        return min(numbers, default=len(batch))
+
+    def sent(self, batch: Sequence[Delivery]) -> None:
+        """These entries went to consumers."""
+        now, messages, size = self._now_ms(), message_total(batch), sum(len(each.entry) for each in batch)
+        for _, each in self._limits:
+            if each is not None:
+                each.limit.spend(messages, size, now)
+        if self.topic_limit is not None:
+            self.topic_limit.end_turn(self)
+
+    def stats(self) -> Mapping[str, int]:
+        """How often nothing was sent, and because of which rate."""
+        return self._throttled
+
+    def _count_throttled(self, now: int) -> None:
+        for owner, each in self._limits:
+            if each is None:
+                continue
+            for kind, short in zip(("Msg", "Bytes"), each.limit.short_of(now), strict=True):
+                self._throttled[f"dispatchThrottled{kind}EventsBy{owner}Limit"] += short
+
+    def _wait(self, wait_ms: int, now: int) -> None:
+        if self._waiting:
+            return
+        self._waiting = True
+        self._call_later(max(wait_ms, PAUSE_MS_MIN), self._look_again)
+        own = self.own_limit
+        if self.topic_limit is not None and (own is None or not own.limit.wait_ms(now)):
+            self.topic_limit.await_turn(self)
+
+    def _look_again(self) -> None:
+        self._waiting = False
+        self._wake()
+        if not self._waiting and self.topic_limit is not None:
+            self.topic_limit.end_turn(self)

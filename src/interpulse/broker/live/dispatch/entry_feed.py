@@ -1,0 +1,202 @@
+"""Reads the log ahead of one subscription, and turns entries into deliveries.
+
+The feed stands *behind* the last entry that was handed over. Entries in memory are handed out at once; others are read
+in a reader thread, one read at a time, and the dispatcher is called back when they are there. Entries that no consumer
+may see are acknowledged here, entries that are acknowledged already are left out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import repeat
+from operator import itemgetter
+from typing import Any, Protocol
+
+from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.compaction.compacted_reads import horizon_ahead, read_on
+from interpulse.broker.live.cursor import Cursor
+from interpulse.broker.live.dispatch.consumer_choice import within
+from interpulse.broker.live.entry_metadata import FactsCache, sticky_slot_of
+from interpulse.broker.live.requests import KeyRange
+from interpulse.broker.live.shared_reads import SharedReads
+from interpulse.model.errors import PulsarError
+from interpulse.model.ids import Position
+from interpulse.storage.api import CompactedLedger, Log, LogEntry
+from interpulse.wire.ack_sets import of_batch, words_of
+
+__all__ = ["READ_BYTES_MAX", "READ_ENTRIES_MAX", "EntryFeed", "FeedSource"]
+
+READ_ENTRIES_MAX = 1000
+"""Entries of one look into the log; consumers grant 1000 permits by default."""
+
+READ_BYTES_MAX = 5 * 1024 * 1024
+"""Bytes of one look into the log (dispatcherMaxReadSizeBytes)."""
+
+_new = tuple.__new__
+_position, _payload = itemgetter(0), itemgetter(1)
+
+
+class FeedSource(Protocol):
+    """What a feed needs of its topic."""
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def facts(self) -> FactsCache: ...
+
+    @property
+    def reads(self) -> SharedReads: ...
+
+    def read_failed(self, error: PulsarError) -> None:
+        """Entries cannot be read: the topic is of no use until it is loaded again."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work that ends with the topic."""
+
+
+class EntryFeed:
+    """See the module."""
+
+    def __init__(self, source: FeedSource, cursor: Cursor, on_ready: Callable[[], None]) -> None:
+        self._source = source
+        self._cursor = cursor
+        self._on_ready = on_ready
+        self.after = cursor.mark_delete
+        self.read_compacted = False
+        """Read what compaction kept instead of the log that it was made of."""
+        self.key_ranges: Sequence[KeyRange] = ()
+        """Pass over entries whose keys are in none of these; () = all are wanted."""
+        self._ahead: list[LogEntry] = []
+        self._held = -1
+        """The number of what is ahead in the broker's room for it."""
+        self._reads_ahead = True
+        """False once there was no room for what is ahead: from then on only what is wanted is read."""
+        self._reading = False
+        self._round = 0
+        """Grows with every rewind, so that a read begun before it is recognised."""
+        self._skipped_upto: Position | None = None
+
+    @property
+    def reading(self) -> bool:
+        """A read is under way; the dispatcher will be called back."""
+        return self._reading
+
+    def peek(self, entries_max: int) -> list[Delivery]:
+        """The next entries to deliver, in order; nothing at the end of the log, and while they are being read."""
+        while True:
+            raw = self._raw(min(entries_max, READ_ENTRIES_MAX))
+            if not raw:
+                return []
+            deliveries = self._deliveries(raw)
+            if deliveries:
+                last = raw[-1].position
+                self._skipped_upto = last if last > deliveries[-1].position else None
+                return deliveries
+            self._move(raw[-1].position)
+
+    def consumed(self, batch: Sequence[Delivery], number: int) -> None:
+        """The first ``number`` of what `peek` gave were taken."""
+        if number == len(batch) and self._skipped_upto is not None:
+            self._move(self._skipped_upto)
+        elif number:
+            self._move(batch[number - 1].position)
+        self._skipped_upto = None
+
+    def rewind(self, after: Position) -> None:
+        """Begin again behind ``after``."""
+        self.after = after
+        self._cursor.begin(compacted=self.read_compacted)
+        self._look_ahead([])
+        self._reads_ahead = True
+        self._skipped_upto = None
+        self._round += 1
+
+    def _move(self, to: Position) -> None:
+        self.after = to
+        if self._ahead:
+            del self._ahead[: bisect_right(self._ahead, to, key=_position)]
+            if not self._ahead:
+                self._look_ahead([])
+
+    def _look_ahead(self, found: list[LogEntry]) -> None:
+        room = self._source.reads.room
+        room.free(self._held)
+        self._ahead = found
+        self._held = room.hold(sum(map(len, map(_payload, found))), self._let_go) if found else -1
+
+    def _let_go(self, number: int) -> None:
+        """There is no room any more: what is ahead will be read again."""
+        if number == self._held:
+            self._look_ahead([])
+            self._reads_ahead = False
+
+    def _raw(self, entries_max: int) -> list[LogEntry]:
+        if self._ahead:
+            return self._ahead[:entries_max]
+        if self._reading:
+            return []
+        start = Position(self.after.ledger, self.after.entry + 1)
+        log = self._source.log
+        compacted = horizon_ahead(log, start) if self.read_compacted else None
+        if compacted is None:
+            if self.read_compacted:
+                self._cursor.compacted_read()
+            found = log.read_cached(start, entries_max=entries_max, bytes_max=READ_BYTES_MAX)
+            if found is not None:
+                return found
+        self._reading = True
+        wanted = READ_ENTRIES_MAX if self._reads_ahead else entries_max
+        self._source.spawn(self._read(start, self._round, compacted, wanted))
+        return []
+
+    async def _read(self, start: Position, round_: int, compacted: CompactedLedger | None, entries_max: int) -> None:
+        log, limits = self._source.log, {"entries_max": entries_max, "bytes_max": READ_BYTES_MAX}
+        found: list[LogEntry] = []
+        try:
+            if compacted is None:
+                found = await self._source.reads.read(start, **limits)
+            else:
+                found = await read_on(log, compacted, start, **limits)
+        except PulsarError as error:
+            self._source.read_failed(error)
+            return
+        finally:
+            self._reading = False
+        if round_ == self._round:
+            self._look_ahead(found)
+            if compacted is not None:
+                first = log.first_position
+                positions = map(_position, found)
+                self._cursor.hand_out_compacted(each for each in positions if first is None or each < first)
+                if not found:
+                    self.after = compacted.horizon
+        self._on_ready()
+
+    def _deliveries(self, raw: Sequence[LogEntry]) -> list[Delivery]:
+        first = raw[0].position
+        if self.key_ranges:
+            raw = [found for found in raw if within(self.key_ranges, sticky_slot_of(found.payload))]
+        untouched = self._cursor.untouched_from(first)
+        if untouched and self._source.facts.all_ordinary_since(first):
+            rows = zip(map(_position, raw), map(_payload, raw), repeat(0), repeat(()), repeat(1), strict=False)
+            return list(map(_new, repeat(Delivery), rows))
+        return [each for found in raw if (each := self._delivery(found, untouched=untouched)) is not None]
+
+    def _delivery(self, found: LogEntry, *, untouched: bool) -> Delivery | None:
+        position, payload = found
+        cursor = self._cursor
+        facts = self._source.facts.facts(position, payload)
+        if facts.is_marker:
+            cursor.acknowledge(position)
+            return None
+        if untouched:
+            return Delivery(position, payload, 0, (), facts.message_count)
+        if cursor.is_acknowledged(position):
+            return None
+        mask = cursor.waiting_mask(position)
+        if not mask:
+            return Delivery(position, payload, 0, (), facts.message_count)
+        waiting = of_batch(mask, facts.message_count)
+        return Delivery(position, payload, 0, words_of(waiting), waiting.bit_count())

@@ -1,0 +1,284 @@
+"""Key_Shared: each key goes to one consumer at a time, in order. Pure but for the consumers it names.
+
+A key is known by its slot. Invariants, unless the subscription allows any order:
+
+* all unacknowledged entries of a slot are with one consumer, its *holder*;
+* entries go to the slot's owner only, the consumer that the ring of keys names;
+* a slot whose holder is not its owner, because somebody joined or left, is *draining*: nobody gets anything of it until
+  its holder has acknowledged or given back what it has (PIP-379);
+* while entries of a slot wait among the replays, new ones of it wait behind them.
+
+Replays lie in one lane per owner, so that one which cannot take more costs the others nothing; those of a draining slot
+are parked beside.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import attrgetter
+from typing import Any
+
+from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.dispatch.consumer_selector import Dealt
+from interpulse.broker.live.dispatch.replays import Replays
+from interpulse.broker.live.dispatch.sticky_keys import KeyOwners
+from interpulse.broker.live.entry_metadata import sticky_slot_of
+from interpulse.model.ids import Position
+
+__all__ = ["KeyDealing"]
+
+
+class _Slot:
+    """A slot of which a consumer holds entries, or entries wait."""
+
+    __slots__ = ("holder", "lane", "number", "out", "owner", "turned_away", "waiting")
+
+    def __init__(self, number: int, owner: Consumer | None, lane: Replays) -> None:
+        self.number = number
+        self.owner = owner
+        self.holder: Consumer | None = None
+        """Who has its unacknowledged entries; None while nobody has any, so that nobody who left is kept."""
+        self.out = 0
+        """How many these are."""
+        self.lane = lane
+        """Where its replays lie."""
+        self.waiting = 0
+        """How many these are."""
+        self.turned_away = 0
+        """How many times an entry of it was, since it is draining."""
+
+
+class KeyDealing:
+    """See the module."""
+
+    def __init__(self, *, ordered: bool = True) -> None:
+        """Not ``ordered``: the owner of a slot gets its entries whatever others still hold of it."""
+        self._ordered = ordered
+        self._owners = KeyOwners()
+        self._slots: dict[int, _Slot] = {}
+        self._slot_of: dict[Position, _Slot] = {}
+        """Of every entry that a consumer holds, or that waits and was seen."""
+        self._draining: set[_Slot] = set()
+        self._drained: Counter[Consumer] = Counter()
+        """Per consumer: how many of its slots have been drained."""
+        self._waiting = 0
+        """How many entries are among the replays and were seen."""
+        self._lanes: dict[Consumer | None, Replays] = {}
+        """Per owner: what waits of its slots, without those that are draining."""
+        self._unseen = Replays()
+        """Replays whose key is not known before they are read."""
+
+    # --- entries
+
+    @property
+    def waiting(self) -> int:
+        return self._waiting + len(self._unseen)
+
+    def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
+        budgets = {each: each.permits for each in ready}
+        shares: dict[Consumer, list[Delivery]] = {each: [] for each in ready}
+        held: list[Delivery] = []
+        for delivery in batch:
+            slot = self._learn(delivery)
+            behind = self._ordered and slot.waiting
+            taker = None if behind else self._taker(slot, budgets)
+            if taker is None:
+                self._hold(delivery[0], slot)
+                held.append(delivery)
+            else:
+                _hand_over(slot, taker)
+                budgets[taker] -= delivery[4]
+                shares[taker].append(delivery)
+        return Dealt([(taker, part) for taker, part in shares.items() if part], held)
+
+    def deal_again(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
+        budgets = {each: each.permits for each in ready}
+        shares: dict[Consumer, list[Delivery]] = {each: [] for each in ready}
+        filed: list[Delivery] = []
+        for delivery in batch:
+            slot = self._slot_of.get(delivery[0])
+            unseen = slot is None
+            if slot is None:
+                slot = self._file(delivery)
+            taker = self._taker(slot, budgets)
+            if taker is not None:
+                slot.waiting -= 1
+                _hand_over(slot, taker)
+                budgets[taker] -= delivery[4]
+                shares[taker].append(delivery)
+            elif unseen:
+                filed.append(delivery)
+        parts = [(taker, part) for taker, part in shares.items() if part]
+        for taker, part in parts:
+            self._waiting -= len(part)
+            self._lanes[taker].discard_all({delivery[0] for delivery in part})
+        return Dealt(parts, filed)
+
+    def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
+        wanted = self._unseen.first(entries_max)
+        for consumer in ready:
+            lane = self._lanes.get(consumer)
+            if lane:
+                wanted += lane.first(min(consumer.permits, entries_max))
+        wanted.sort()
+        return wanted[:entries_max]
+
+    def await_turn(self, positions: Iterable[Position]) -> None:
+        self._unseen.add_all(positions)
+
+    def give_back(self, positions: Sequence[Position]) -> None:
+        for position in positions:
+            slot = self._slot_of.get(position)
+            if slot is None:
+                self._unseen.add(position)
+            else:
+                self._hold(position, slot)
+                self._release(slot)
+
+    def acknowledged(self, position: Position, *, held: bool) -> bool:
+        slot = self._slot_of.pop(position, None)
+        if slot is None:
+            self._unseen.discard(position)
+            return False
+        if held:
+            return self._release(slot) and slot.waiting > 0
+        slot.lane.discard(position)
+        self._count_out(slot)
+        return False
+
+    def forget_upto(self, position: Position) -> None:
+        self._unseen.pop_upto(position)
+        for lane in self._all_lanes():
+            for each in lane.pop_upto(position):
+                self._count_out(self._slot_of.pop(each))
+
+    def reset(self) -> None:
+        for state in (self._slots, self._slot_of, self._draining, self._lanes, self._unseen):
+            state.clear()
+        self._waiting = 0
+
+    # --- consumers
+
+    def joined(self, consumer: Consumer) -> None:
+        self._owners.join(consumer)
+        self._regroup()
+
+    def left(self, consumer: Consumer) -> None:
+        self._owners.leave(consumer)
+        self._drained.pop(consumer, None)
+        self._regroup()
+
+    def _regroup(self) -> None:
+        """Slots have other owners now."""
+        waiting = sorted(chain.from_iterable(self._all_lanes()))
+        self._lanes.clear()
+        self._draining.clear()
+        for slot in self._slots.values():
+            slot.owner = self._owners.owner(slot.number)
+            if self._ordered and slot.out and slot.holder is not slot.owner:
+                self._draining.add(slot)
+                slot.lane = Replays()
+            else:
+                slot.turned_away = 0
+                slot.lane = self._lane(slot.owner)
+        for position in waiting:
+            self._slot_of[position].lane.add(position)
+
+    # --- statistics
+
+    def stats(self) -> dict[str, Any]:
+        return {
+            "allowOutOfOrderDelivery": not self._ordered,
+            "keySharedMode": self._owners.mode,
+            "drainingHashesCount": len(self._draining),
+            "drainingHashesClearedTotal": self._drained.total(),
+            "drainingHashesUnackedMessages": sum(slot.out for slot in self._draining),
+        }
+
+    def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
+        mine = sorted((slot for slot in self._draining if slot.holder is consumer), key=attrgetter("number"))
+        draining = [{"hash": slot.number, "unackMsgs": slot.out, "blockedAttempts": slot.turned_away} for slot in mine]
+        return {
+            "drainingHashesCount": len(draining),
+            "drainingHashesClearedTotal": self._drained[consumer],
+            "drainingHashesUnackedMessages": sum(slot.out for slot in mine),
+            "drainingHashes": draining,
+            "keyHashRangeArrays": [list(each) for each in self._owners.ranges_of(consumer)],
+        }
+
+    # --- parts
+
+    def _learn(self, delivery: Delivery) -> _Slot:
+        """Find out which slot an entry belongs to."""
+        number = sticky_slot_of(delivery[1])
+        slot = self._slots.get(number)
+        if slot is None:
+            owner = self._owners.owner(number)
+            slot = self._slots[number] = _Slot(number, owner, self._lane(owner))
+        self._slot_of[delivery[0]] = slot
+        return slot
+
+    def _taker(self, slot: _Slot, budgets: dict[Consumer, int]) -> Consumer | None:
+        """Who may get an entry of this slot now."""
+        if slot in self._draining:
+            slot.turned_away += 1
+            return None
+        owner = slot.owner
+        return owner if owner is not None and budgets.get(owner, 0) > 0 else None
+
+    def _release(self, slot: _Slot) -> bool:
+        """One entry less is with the slot's holder; True if that ended its draining."""
+        slot.out -= 1
+        if slot.out:
+            return False
+        holder, slot.holder = slot.holder, None
+        if slot not in self._draining:
+            self._forget_unused(slot)
+            return False
+        self._draining.remove(slot)
+        slot.turned_away = 0
+        if holder is not None and holder in self._owners:
+            self._drained[holder] += 1
+        parked, slot.lane = slot.lane, self._lane(slot.owner)
+        slot.lane.add_all(parked)
+        self._forget_unused(slot)
+        return True
+
+    def _lane(self, owner: Consumer | None) -> Replays:
+        lane = self._lanes.get(owner)
+        if lane is None:
+            lane = self._lanes[owner] = Replays()
+        return lane
+
+    def _all_lanes(self) -> list[Replays]:
+        return [*self._lanes.values(), *(slot.lane for slot in self._draining)]
+
+    def _file(self, delivery: Delivery) -> _Slot:
+        """A replay was read for the first time: it goes to the others of its slot."""
+        slot = self._learn(delivery)
+        self._unseen.discard(delivery[0])
+        self._hold(delivery[0], slot)
+        return slot
+
+    def _hold(self, position: Position, slot: _Slot) -> None:
+        slot.waiting += 1
+        self._waiting += 1
+        slot.lane.add(position)
+
+    def _count_out(self, slot: _Slot) -> None:
+        """One entry less waits."""
+        slot.waiting -= 1
+        self._waiting -= 1
+        self._forget_unused(slot)
+
+    def _forget_unused(self, slot: _Slot) -> None:
+        if not slot.waiting and not slot.out:
+            del self._slots[slot.number]
+
+
+def _hand_over(slot: _Slot, taker: Consumer) -> None:
+    slot.holder = taker
+    slot.out += 1

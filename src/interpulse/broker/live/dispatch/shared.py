@@ -1,0 +1,335 @@
+"""Shared and Key_Shared: entries are dealt out, acknowledged one by one, and sent again when somebody gives them up.
+
+Entries wait among the *replays* when they have to be sent outside the order of the log: given back by a consumer, held
+because their key is busy, or due after a delay. Replays go before new entries. An entry is at one place at a time: not
+read yet, delayed, among the replays, pending with one consumer, or acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.cursor import Cursor
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.dispatch.consumer_selector import Dealing, Parts
+from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries, deliver_at_of
+from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
+from interpulse.broker.live.dispatch.entry_feed import READ_ENTRIES_MAX, EntryFeed, FeedSource
+from interpulse.broker.live.dispatch.replay_reads import ReplayReads
+from interpulse.broker.live.requests import SubType
+from interpulse.model.ids import Position
+from interpulse.rules.unacked import subscription_blocked
+from interpulse.wire.ack_sets import of_batch, words_of
+
+__all__ = ["SharedDispatch"]
+
+REPLAYS_MAX = 10_000
+"""No new entries are read while more than these wait among the replays."""
+
+PUT_ASIDE_AT_ONCE = 2_000
+"""After so many entries that have to wait for their time it is others' turn in the event loop, which waited 25 ms."""
+
+
+class SharedDispatch:
+    """See the module."""
+
+    def __init__(
+        self,
+        sub_type: SubType,
+        source: FeedSource,
+        cursor: Cursor,
+        dealing: Dealing,
+        now_ms: Callable[[], int],
+        wake: Callable[[], None],
+    ) -> None:
+        """``wake`` is the subscription's `pump`, which also looks whether the end of the topic is reached."""
+        self.sub_type = sub_type
+        self.consumers: list[Consumer] = []
+        self.feed = EntryFeed(source, cursor, wake)
+        self.delayed: DelayedEntries | None = None
+        """None while delays are not honoured."""
+        self.gate: DispatchGate | None = None
+        """None while no dispatch rate holds anything back."""
+        self.unacknowledged_max = 0
+        """Nothing is sent while consumers hold so many messages together, until they hold half of it; 0 = no limit."""
+        self.blocked = False
+        self.dealing = dealing
+        self._source = source
+        self._cursor = cursor
+        self._now_ms = now_ms
+        self._wake = wake
+        self._redeliveries: dict[Position, int] = {}
+        self._replays = ReplayReads(source, cursor, self._forget_replays, wake)
+        self._put_aside = 0
+        """Entries that were found to have to wait, since it was others' turn."""
+
+    @property
+    def active(self) -> Consumer | None:
+        """Nobody is preferred."""
+        return None
+
+    @property
+    def read_position(self) -> Position:
+        """Everything up to here was read."""
+        return self.feed.after
+
+    @property
+    def replaying(self) -> int:
+        """Entries that wait to be sent again."""
+        return self.dealing.waiting
+
+    @property
+    def drained(self) -> bool:
+        """Of what was read nothing waits to be sent."""
+        return not self.dealing.waiting and not self.delayed
+
+    def add(self, consumer: Consumer) -> None:
+        """Raises ConsumerAssignError if its key ranges are taken."""
+        self.dealing.joined(consumer)
+        if not self.consumers:
+            self._start_again()
+        self.consumers.append(consumer)
+        self.consumers.sort(key=lambda each: each.priority_level)
+
+    def remove(self, consumer: Consumer) -> None:
+        """What the consumer held goes to others; with the last one it is forgotten, since the next one begins anew."""
+        self.consumers.remove(consumer)
+        self.dealing.left(consumer)
+        if self.consumers:
+            self._give_back(consumer, list(consumer.pending))
+        else:
+            consumer.forget_held()
+            self._forget_sent()
+            if self.delayed is not None:
+                self.delayed.sleep()
+        self._wake()
+
+    def offer(self, fresh: Sequence[Delivery], previous: Position) -> None:
+        """Entries that follow ``previous`` became durable; none of them is a marker."""
+        if self.feed.after != previous or self.dealing.waiting or self.feed.reading or self._full:
+            self.pump()
+            return
+        ready = self._ready()
+        if not ready:
+            return
+        dealt = self._deal_new(fresh, ready)
+        if dealt:
+            self.feed.after = fresh[dealt - 1].position
+        if dealt < len(fresh):
+            self.pump()
+
+    def pump(self) -> None:
+        """Send what permits allow, replays first."""
+        while ready := self._ready():
+            if self.delayed:
+                self._take_due(self.delayed)
+            if self.dealing.waiting and self._pump_replays(ready):
+                continue
+            if self._replays.reading or self.dealing.waiting > REPLAYS_MAX or self._full or not self._pump_new(ready):
+                return
+            if self._put_aside >= PUT_ASIDE_AT_ONCE:
+                self._put_aside = 0
+                self._source.spawn(self._pump_later())
+                return
+
+    def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        """Send again what this consumer holds: these entries, or all."""
+        held = [each for each in positions if each in consumer.pending] if positions else list(consumer.pending)
+        for position in held:
+            self._redeliveries[position] = self._redeliveries.get(position, 0) + 1
+        consumer.redelivered.messages += sum(consumer.pending[each] for each in held)
+        self._give_back(consumer, held)
+        self._wake()
+
+    def rewind(self) -> None:
+        """Begin again behind the mark-delete position, as if nothing had been sent."""
+        for consumer in self.consumers:
+            consumer.forget_held()
+        self._start_again()
+        self.pump()
+
+    def put_away(self) -> None:
+        """Another dispatch takes over."""
+        self.honour_delays(None)
+
+    def skipped(self) -> None:
+        """The cursor was moved past entries that consumers have not acknowledged."""
+        mark_delete = self._cursor.mark_delete
+        self.dealing.forget_upto(mark_delete)
+        self._replays.forget_upto(mark_delete)
+        self._redeliveries = {each: count for each, count in self._redeliveries.items() if each > mark_delete}
+        if self.delayed is not None:
+            self.delayed.forget_upto(mark_delete)
+        if self.feed.after < mark_delete:
+            self.feed.rewind(mark_delete)
+
+    def released(self, consumer: Consumer, position: Position, messages_left: int) -> None:
+        """An acknowledgement by ``consumer``, who is usually but not always the one that holds the entry."""
+        holder = self._holder(consumer, position)
+        was_blocked = holder is not None and holder.blocked
+        if holder is not None:
+            holder.release(position, messages_left)
+        playable = False
+        self._redeliveries.pop(position, None)  # whoever works on a batch is not failing it
+        if not messages_left:
+            playable = self.dealing.acknowledged(position, held=holder is not None)
+            if holder is None:
+                self._replays.forget([position])
+        if playable or self.blocked or (was_blocked and holder is not None and not holder.blocked):
+            self._wake()
+
+    def stats(self) -> dict[str, Any]:
+        """What this adds to the statistics of the subscription."""
+        return self.dealing.stats()
+
+    def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
+        """What this adds to the statistics of a consumer."""
+        return self.dealing.consumer_stats(consumer)
+
+    # --- delays
+
+    def honour_delays(self, delayed: DelayedEntries | None) -> None:
+        """What waits for its time goes on waiting with ``delayed``; with None it is sent."""
+        before, self.delayed = self.delayed, delayed
+        if before is None:
+            return
+        waiting = before.take_all()
+        if delayed is None:
+            self.dealing.await_turn(position for position, _ in waiting)
+            self.pump()
+        else:
+            for position, deliver_at_ms in waiting:
+                delayed.add(position, deliver_at_ms)
+
+    @property
+    def _full(self) -> bool:
+        return self.delayed is not None and self.delayed.full
+
+    def _take_due(self, delayed: DelayedEntries) -> None:
+        room = REPLAYS_MAX - self.dealing.waiting
+        due = delayed.due(room) if room > 0 else []
+        if due:
+            self.dealing.await_turn(each for each in due if not self._cursor.is_acknowledged(each))
+
+    def _deal_new(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
+        """As `_deal`, for entries of which some may have to wait for their time."""
+        delayed = self.delayed
+        late = [] if delayed is None else [(row, at) for row in batch if (at := deliver_at_of(row[1]))]
+        if delayed is None or not late:
+            return self._deal(batch, ready)
+        now = self._now_ms()
+        waiting = {row[0]: at for row, at in late if at > now}
+        rest = [each for each in batch if each[0] not in waiting]
+        dealt = self._deal(rest, ready) if rest else 0
+        end = len(batch) if dealt == len(rest) else batch.index(rest[dealt])
+        for delivery in batch[:end]:
+            if delivery[0] in waiting:
+                delayed.add(delivery[0], waiting[delivery[0]])
+        self._put_aside += end - dealt
+        return end
+
+    async def _pump_later(self) -> None:
+        self._wake()
+
+    # --- parts
+
+    def _forget_sent(self) -> None:
+        """Of everything that was read and is not acknowledged, but for what is delayed."""
+        self._redeliveries.clear()
+        self._replays.forget_all()
+        self.dealing.reset()
+
+    def _start_again(self) -> None:
+        self._forget_sent()
+        if self.delayed is not None:
+            self.delayed.clear()
+        self.feed.rewind(self._cursor.mark_delete)
+
+    def _holder(self, likely: Consumer, position: Position) -> Consumer | None:
+        if position in likely.pending:
+            return likely
+        return next((each for each in self.consumers if position in each.pending), None)
+
+    def _ready(self) -> list[Consumer]:
+        if self.blocked:
+            self._count_unacknowledged()
+        ready = [each for each in self.consumers if each.permits > 0 and not self.blocked and each.sink.writable]
+        return ready if self.gate is None or not ready or self.gate.room() else []
+
+    def _count_unacknowledged(self) -> None:
+        limit, held = self.unacknowledged_max, sum(each.unacknowledged for each in self.consumers)
+        self.blocked = limit > 0 and subscription_blocked(held, limit, before=self.blocked)
+
+    def _give_back(self, consumer: Consumer, positions: Iterable[Position]) -> None:
+        replays = []
+        for position in positions:
+            if not consumer.release(position):
+                continue
+            if self._cursor.is_acknowledged(position):  # not by the consumer: it expired, or an operator skipped it
+                self.dealing.acknowledged(position, held=True)
+            else:
+                replays.append(position)
+        self.dealing.give_back(replays)
+
+    def _pump_new(self, ready: Sequence[Consumer]) -> bool:
+        permits = sum(each.permits for each in ready)
+        batch = self.feed.peek(permits if self.gate is None else min(permits, self.gate.room()))
+        if not batch:
+            return False
+        dealt = self._deal_new(batch, ready)
+        self.feed.consumed(batch, dealt)
+        return dealt > 0
+
+    def _deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
+        """Send what can be sent; how many entries from the beginning of the batch are sent or held."""
+        if self.gate is not None:
+            batch = batch[: self.gate.admitted(batch)]
+        dealt = self.dealing.deal(batch, ready)
+        self._replays.keep(dealt.held)
+        self._send(dealt.parts)
+        return dealt.entry_count
+
+    def _send(self, parts: Parts) -> None:
+        for consumer, part in parts:
+            consumer.hold(part)
+        for consumer, part in parts:
+            consumer.deliver(part)
+            if self.gate is not None:
+                self.gate.sent(part)
+        if self.unacknowledged_max:
+            self._count_unacknowledged()
+
+    # --- replays
+
+    def _pump_replays(self, ready: Sequence[Consumer]) -> bool:
+        """Send replays; False if none can be sent now."""
+        if self._replays.reading:
+            return False
+        wanted = self.dealing.next_replays(ready, READ_ENTRIES_MAX)
+        gone = {each for each in wanted if self._cursor.is_acknowledged(each)}
+        self._forget_replays(gone)
+        batch = [self._replay(*each) for each in self._replays.fetch([each for each in wanted if each not in gone])]
+        if self.gate is not None:
+            batch = batch[: self.gate.admitted(batch)]
+        if not batch:
+            return bool(gone)
+        dealt = self.dealing.deal_again(batch, ready)
+        self._replays.forget(delivery.position for _, part in dealt.parts for delivery in part)
+        self._send(dealt.parts)
+        return bool(gone) or dealt.entry_count > 0
+
+    def _forget_replays(self, gone: Collection[Position]) -> None:
+        """Nobody will get these any more."""
+        for position in gone:
+            self.dealing.acknowledged(position, held=False)
+        self._replays.forget(gone)
+
+    def _replay(self, position: Position, entry: bytes) -> Delivery:
+        messages = self._source.facts.facts(position, entry).message_count
+        waiting = of_batch(self._cursor.waiting_mask(position), messages)
+        count = self._redeliveries.get(position, 0)
+        if waiting:
+            return Delivery(position, entry, count, words_of(waiting), waiting.bit_count())
+        return Delivery(position, entry, count, (), messages)

@@ -1,0 +1,69 @@
+"""Which of the consumers of a Key_Shared subscription a slot of keys belongs to."""
+
+from __future__ import annotations
+
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.dispatch.consumer_choice import KeyRing, check_ranges
+from interpulse.broker.live.requests import KeyRange
+
+__all__ = ["KeyOwners"]
+
+
+class KeyOwners:
+    """The ring of keys for consumers that come and go; it remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self._consumers: dict[str, Consumer] = {}
+        """By name; one whose name is taken gets a number behind it."""
+        self._ring: KeyRing | None = None
+        """None until somebody asks: consumers often come and go many together."""
+        self._known: dict[int, Consumer | None] = {}
+
+    def __contains__(self, consumer: Consumer) -> bool:
+        return any(each is consumer for each in self._consumers.values())
+
+    @property
+    def mode(self) -> str:
+        """Pulsar's spelling in statistics."""
+        return next((each.request.key_sharing.mode for each in self._consumers.values()), "AUTO_SPLIT")
+
+    def join(self, consumer: Consumer) -> None:
+        """Raises ConsumerAssignError if its ranges are no ranges, or taken."""
+        check_ranges(_ranges(consumer), {label: _ranges(each) for label, each in self._consumers.items()})
+        label, number = consumer.name, 0
+        while label in self._consumers:
+            number += 1
+            label = f"{consumer.name}~{number}"
+        self._consumers[label] = consumer
+        self._changed()
+
+    def leave(self, consumer: Consumer) -> None:
+        self._consumers = {label: each for label, each in self._consumers.items() if each is not consumer}
+        self._changed()
+
+    def owner(self, slot: int) -> Consumer | None:
+        """None if nobody takes this slot."""
+        try:
+            return self._known[slot]
+        except KeyError:
+            owner = self._known[slot] = self._consumers.get(self._built().owner(slot) or "")
+            return owner
+
+    def ranges_of(self, consumer: Consumer) -> list[KeyRange]:
+        """The slots that belong to a consumer."""
+        label = next((label for label, each in self._consumers.items() if each is consumer), "")
+        return self._built().ranges_of(label)
+
+    def _changed(self) -> None:
+        self._ring = None
+        self._known.clear()
+
+    def _built(self) -> KeyRing:
+        if self._ring is None:
+            sticky = {label: _ranges(each) for label, each in self._consumers.items() if _ranges(each)}
+            self._ring = KeyRing((label for label in self._consumers if label not in sticky), sticky)
+        return self._ring
+
+
+def _ranges(consumer: Consumer) -> tuple[KeyRange, ...]:
+    return consumer.request.key_sharing.sticky_ranges

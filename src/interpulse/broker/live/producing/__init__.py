@@ -1,0 +1,1 @@
+"""Producers of a topic: who they are, how much they may send, and which of their messages came before."""

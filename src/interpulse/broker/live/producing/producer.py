@@ -1,0 +1,253 @@
+"""One producer of a topic: what it does with each entry, from the frame to the receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol
+
+from interpulse.broker.live.api import ProducerSink
+from interpulse.broker.live.broker_entry_metadata import Stamper
+from interpulse.broker.live.entry_metadata import MARKER, EntryFacts, facts_of, last_sequence_id_of, metadata_of
+from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState, Verdict
+from interpulse.broker.live.producing.publish_limits import PublishLimits
+from interpulse.broker.live.requests import AccessMode, ProducerRequest
+from interpulse.broker.live.stats import TrafficMeter, iso_time
+from interpulse.model.errors import PersistenceError, ProducerFenced, PulsarError
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.wire.ids import signed
+
+__all__ = ["PendingPublish", "Producer", "ProducerOwner"]
+
+_REPEAT = EARLIEST
+"""The position that tells a producer its entry was stored before."""
+
+_new = tuple.__new__
+_MODE_LABELS = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
+
+
+class PendingPublish(NamedTuple):
+    """An answer that waits for the log. ``entry`` None = nothing was appended, only the answer must keep its turn."""
+
+    position: Position
+    producer: Producer
+    sequence_id: int
+    highest_sequence_id: int
+    entry: bytes | None
+    message_count: int
+    sequence: SequenceState | None = None
+    sequence_last: int = -1
+    error: PulsarError | None = None
+
+
+class ProducerOwner(Protocol):
+    """What a producer needs of its topic."""
+
+    @property
+    def now_ms(self) -> Callable[[], int]: ...
+
+    @property
+    def deduplication(self) -> Deduplication | None: ...
+
+    @property
+    def topic_epoch(self) -> int | None: ...
+
+    @property
+    def publish_limits(self) -> PublishLimits | None:
+        """None if the policies of the topic demand nothing of single entries."""
+
+    @property
+    def stamper(self) -> Stamper | None:
+        """None if entries are stored as they come; the same as long as the topic is loaded."""
+
+    def append(self, entry: bytes, facts: EntryFacts | None) -> Position:
+        """Raises TopicTerminated, PersistenceError."""
+
+    def await_durable(self, publish: PendingPublish) -> None:
+        """Answer when everything up to the position is durable."""
+
+    def last_appended(self) -> Position: ...
+
+    def remove_producer(self, producer: Producer) -> None: ...
+
+
+class Producer:
+    """See `interpulse.broker.live.api.LiveProducer`."""
+
+    def __init__(self, owner: ProducerOwner, request: ProducerRequest, name: str, sink: ProducerSink) -> None:
+        self.request = request
+        self.producer_id = request.producer_id
+        self.name = name
+        self.sink = sink
+        self.ready = True
+        self.closed = False
+        self.leaving = False
+        self.pending_count = 0
+        self.published = TrafficMeter()
+        self._owner = owner
+        self._stamper = owner.stamper
+        self._connected_ms = owner.now_ms()
+        self._sequence: SequenceState | None = None
+        self._deduplication: Deduplication | None = None
+
+    @property
+    def topic_epoch(self) -> int | None:
+        return self._owner.topic_epoch if self.ready else None
+
+    @property
+    def last_sequence_id(self) -> int:
+        deduplication = self._owner.deduplication
+        return deduplication.last_sequence_id(self.name) if deduplication else -1
+
+    @property
+    def exclusive(self) -> bool:
+        return self.request.access_mode is not AccessMode.SHARED
+
+    def publish(
+        self,
+        sequence_id: int,
+        highest_sequence_id: int,
+        num_messages: int,
+        entry: bytes | memoryview,
+        is_chunk: bool = False,
+        marker: bool = False,
+    ) -> None:
+        owner, stamper = self._owner, self._stamper
+        stored = entry = bytes(entry)  # copied here only if it is a view
+        sequence, last = None, -1
+        facts = None
+        limits = owner.publish_limits
+        try:
+            if self.closed or not self.ready:
+                raise ProducerFenced(f"Producer {self.name} is closed, or waits for exclusivity")
+            if limits is not None:
+                limits.check(entry, is_chunk=is_chunk, is_marker=marker)
+            if num_messages != 1 or is_chunk or marker:
+                facts = _published_facts(num_messages, entry, is_chunk, marker)
+            if owner.deduplication is not None and (facts is None or facts.ends_message):
+                sequence, last = self._sequence_of(entry, sequence_id, highest_sequence_id, num_messages)
+                if not self._is_new(sequence, last):
+                    return self._answer(sequence_id, highest_sequence_id, None)
+            if stamper is not None:
+                stored = stamper.stamp(entry, facts)
+            position = owner.append(stored, facts)
+        except PulsarError as error:
+            if self.leaving:
+                return None
+            return self._answer(sequence_id, highest_sequence_id, error)
+        self.pending_count += 1
+        published = self.published
+        published.messages += num_messages
+        published.bytes += len(entry)
+        row = (position, self, sequence_id, highest_sequence_id, stored, num_messages, sequence, last, None)
+        owner.await_durable(_new(PendingPublish, row))
+        if limits is not None and (wait_ms := limits.charge(num_messages, len(entry), owner.now_ms())):
+            self.sink.throttle(wait_ms)
+        return None
+
+    def answered(self, publishes: Iterable[PendingPublish]) -> None:
+        """The log came to the positions of these publishes."""
+        receipts: list[tuple[int, int, int, int]] = []
+        for position, _, sequence_id, highest_sequence_id, entry, _, sequence, last, error in publishes:
+            self.pending_count -= 1
+            if sequence is not None:
+                sequence.confirm(last)
+            if error is None:
+                ledger, number = _REPEAT if entry is None else position
+                receipts.append((sequence_id, highest_sequence_id, ledger, number))
+            elif not self.closed:
+                if receipts:
+                    self.sink.receipts(self.producer_id, receipts)
+                    receipts = []
+                self.sink.send_failed(self.producer_id, max(sequence_id, highest_sequence_id), error)
+        if receipts and not self.closed:
+            self.sink.receipts(self.producer_id, receipts)
+
+    def failed(self, publish: PendingPublish, error: PulsarError) -> None:
+        """The entry will not become durable."""
+        self.pending_count -= 1
+        if not self.closed:
+            highest = max(publish.sequence_id, publish.highest_sequence_id)
+            self.sink.send_failed(self.producer_id, highest, error)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._owner.remove_producer(self)
+
+    def leave(self) -> None:
+        """Take nothing more and say nothing of it: the client is sent away soon, and sends it again elsewhere."""
+        self.leaving = True
+        self.ready = False
+
+    def close_by_broker(self) -> None:
+        """Tell the client to come back."""
+        if not self.closed:
+            self.close()
+            self.sink.producer_closed(self.producer_id)
+
+    def _answer(self, sequence_id: int, highest_sequence_id: int, error: PulsarError | None) -> None:
+        """Answer without having appended, but not before the answers of earlier publishes."""
+        position = self._owner.last_appended()
+        publish = PendingPublish(position, self, sequence_id, highest_sequence_id, None, 0, error=error)
+        self.pending_count += 1
+        if self.pending_count == 1:
+            self.answered((publish,))
+        else:
+            self._owner.await_durable(publish)
+
+    def _sequence_of(
+        self, entry: bytes, sequence_id: int, highest_sequence_id: int, num_messages: int
+    ) -> tuple[SequenceState, int]:
+        """Whose sequence ids count, and the last one of the entry.
+
+        A replicator of another cluster passes on what many producers wrote: there the name in the entry counts, as it
+        does when the state is rebuilt from the log.
+        """
+        deduplication = self._owner.deduplication
+        assert deduplication is not None
+        if self.request.remote:
+            metadata = metadata_of(entry)
+            return deduplication.state(metadata.producer_name), last_sequence_id_of(metadata)
+        if self._sequence is None or self._deduplication is not deduplication:
+            self._deduplication = deduplication
+            self._sequence = deduplication.state(self.name)
+        if num_messages != 1:
+            return self._sequence, last_sequence_id_of(metadata_of(entry))
+        return self._sequence, max(signed(sequence_id), signed(highest_sequence_id))
+
+    def _is_new(self, sequence: SequenceState, last: int) -> bool:
+        """False for a repeat; raises PersistenceError if that is not known yet."""
+        verdict = sequence.judge(last)
+        if verdict is Verdict.IN_FLIGHT:
+            raise PersistenceError("Cannot determine whether the message is a duplicate at this time")
+        return verdict is Verdict.NEW
+
+    # --- statistics
+
+    def stats(self) -> dict[str, Any]:
+        request = self.request
+        return {
+            "accessMode": _MODE_LABELS[request.access_mode],
+            "msgRateIn": self.published.message_rate,
+            "msgThroughputIn": self.published.byte_rate,
+            "averageMsgSize": self.published.average_bytes,
+            "chunkedMessageRate": 0.0,
+            "producerId": self.producer_id,
+            "supportsPartialProducer": False,
+            "producerName": self.name,
+            "address": request.address,
+            "connectedSince": iso_time(self._connected_ms),
+            "clientVersion": request.client_version,
+            "metadata": dict(request.metadata),
+        }
+
+    def tick(self, seconds: float) -> None:
+        """Compute the rates of the last period."""
+        self.published.tick(seconds)
+
+
+def _published_facts(num_messages: int, entry: bytes, is_chunk: bool, marker: bool) -> EntryFacts:
+    """What a SEND command says of its entry; of a chunk the entry itself knows more."""
+    if marker:
+        return MARKER
+    return facts_of(entry) if is_chunk else EntryFacts(num_messages)

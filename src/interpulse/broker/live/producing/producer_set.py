@@ -1,0 +1,159 @@
+"""The producers of one topic: who may open, and who has to wait, is refused, or sends others away.
+
+Names are unique per topic. A producer that comes back with a generated name and a higher epoch replaces its former
+self; anybody else is refused while the holder of the name is alive. Access modes: an exclusive producer tolerates no
+other, the next one of its kind has to wait, to be refused, or to fence it out; every new exclusive owner raises the
+topic's epoch, and whoever comes back with an older one is refused for good.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from interpulse.broker.live.api import ProducerSink
+from interpulse.broker.live.producing.producer import Producer, ProducerOwner
+from interpulse.broker.live.requests import AccessMode, ProducerRequest
+from interpulse.model.errors import NotAllowed, ProducerBusy, ProducerFenced, PulsarError
+from interpulse.model.numbers import LONG_MAX
+from interpulse.rules.limits import check_producers
+
+__all__ = ["ProducerSet"]
+
+_EPOCH_MAX = LONG_MAX
+"""A client that names a higher one would leave no room for the next owner of the topic."""
+
+
+class ProducerSet:
+    """See the module."""
+
+    def __init__(
+        self,
+        topic: str,
+        epoch: int | None,
+        generate_name: Callable[[], str],
+        store_epoch: Callable[[int], Awaitable[None]],
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self.epoch = epoch
+        self.limit = 0
+        """How many may be open at once, replicators not counted; 0 = any number."""
+        self.by_name: dict[str, Producer] = {}
+        self.waiting: deque[Producer] = deque()
+        self.exclusive: Producer | None = None
+        self._topic = topic
+        self._generate_name = generate_name
+        self._store_epoch = store_epoch
+        self._spawn = spawn
+
+    async def add(self, owner: ProducerOwner, request: ProducerRequest, sink: ProducerSink) -> Producer:
+        """Raises ProducerBusy, ProducerFenced. A producer that has to wait is not `ready` yet."""
+        name = request.name or self._generate_name()
+        await self._free_name(name, request, sink)
+        self._check_limit(request)
+        producer = Producer(owner, request, name, sink)
+        if request.access_mode is AccessMode.SHARED:
+            self._check_no_exclusive(ProducerBusy)
+            self.by_name[name] = producer
+            return producer
+        self._check_epoch(request)
+        if request.access_mode is AccessMode.WAIT_FOR_EXCLUSIVE and self._occupied:
+            producer.ready = False
+            self.waiting.append(producer)
+            return producer
+        if request.access_mode is AccessMode.EXCLUSIVE_WITH_FENCING:
+            self._fence_out()
+        self._check_no_exclusive(ProducerFenced)
+        if self.by_name:
+            raise ProducerFenced("Topic has existing shared producers")
+        await self._make_exclusive(producer)
+        return producer
+
+    def remove(self, producer: Producer) -> None:
+        """The producer is closed; the next one that waits may have its turn."""
+        if self.by_name.get(producer.name) is producer:
+            del self.by_name[producer.name]
+        if producer in self.waiting:
+            self.waiting.remove(producer)
+        if self.exclusive is producer:
+            self.exclusive = None
+        if self.waiting and not self.by_name:
+            heir = self.waiting.popleft()
+            self.by_name[heir.name] = self.exclusive = heir  # at once, so that nobody slips in
+            self._spawn(self._promote(heir))
+
+    def leave(self) -> None:
+        """The topic is being unloaded: answer what was taken, then :meth:`close_by_broker`."""
+        for producer in self.by_name.values():
+            producer.leave()
+
+    def close_by_broker(self) -> None:
+        """Close all; their clients come back."""
+        waiting, self.waiting = list(self.waiting), deque()
+        for producer in [*self.by_name.values(), *waiting]:
+            producer.close_by_broker()
+
+    @property
+    def _occupied(self) -> bool:
+        return bool(self.by_name or self.waiting)
+
+    async def _free_name(self, name: str, request: ProducerRequest, sink: ProducerSink) -> None:
+        while (holder := self.by_name.get(name)) is not None:
+            generated = not request.user_provided_name and not holder.request.user_provided_name
+            returns = generated or (holder.sink is sink and holder.producer_id == request.producer_id)
+            if not (returns and request.epoch > holder.request.epoch) and await holder.sink.is_alive():
+                raise ProducerBusy(f"Producer with name '{name}' is already connected to topic '{self._topic}'")
+            holder.close()
+
+    def _check_limit(self, request: ProducerRequest) -> None:
+        if self.limit and request.remote_cluster is None:
+            count = sum(each.request.remote_cluster is None for each in self.by_name.values())
+            check_producers(self._topic, count, self.limit)
+
+    def _check_no_exclusive(self, refusal: type[PulsarError]) -> None:
+        if self.exclusive or self.waiting:
+            name = self.exclusive.name if self.exclusive else None
+            raise refusal(f"Topic has an existing exclusive producer: {name}")
+
+    def _check_epoch(self, request: ProducerRequest) -> None:
+        if request.topic_epoch is not None and request.topic_epoch > _EPOCH_MAX:
+            raise NotAllowed(f"Not an epoch of a topic: {request.topic_epoch}")
+        if request.topic_epoch is not None and self.epoch is not None and request.topic_epoch < self.epoch:
+            raise ProducerFenced(
+                f"Topic epoch has already moved. Current epoch: {self.epoch}, Producer epoch: {request.topic_epoch}"
+            )
+
+    def _fence_out(self) -> None:
+        waiting, self.waiting = list(self.waiting), deque()
+        for producer in waiting:
+            producer.closed = True
+            producer.sink.producer_refused(producer.producer_id, ProducerFenced("Fenced out"))
+        for producer in list(self.by_name.values()):
+            producer.close_by_broker()
+
+    async def _make_exclusive(self, producer: Producer) -> None:
+        """Own the topic at once, so that nobody slips in while the epoch is being stored."""
+        self.by_name[producer.name] = self.exclusive = producer
+        wanted = producer.request.topic_epoch
+        epoch = wanted if wanted is not None else (-1 if self.epoch is None else self.epoch) + 1
+        try:
+            await self._store_epoch(epoch)
+        except BaseException:
+            producer.close()
+            raise
+        self.epoch = epoch if self.epoch is None else max(self.epoch, epoch)
+        if producer.closed:
+            raise ProducerFenced("Fenced out")
+
+    async def _promote(self, producer: Producer) -> None:
+        if producer.closed:
+            return  # before its turn came
+        try:
+            await self._make_exclusive(producer)
+        except PulsarError as error:
+            producer.sink.producer_refused(producer.producer_id, error)
+            return
+        if not producer.closed and self.epoch is not None:
+            producer.ready = True
+            producer.sink.producer_ready(producer.producer_id, self.epoch)

@@ -1,0 +1,89 @@
+"""What the policies of a topic demand of each entry that is published; a topic without such policies has none of this.
+
+Entries that may not be stored are refused. One that comes too early never is: it is stored, and then nothing more is
+read from its client until the publish rate allows it.
+"""
+
+from __future__ import annotations
+
+from interpulse.broker.live.dispatch.delayed_entries import check_delay
+from interpulse.broker.live.entry_metadata import metadata_of
+from interpulse.broker.live.rate_limits import PAUSE_MS_MIN, RateLimit
+from interpulse.broker.live.settings import TopicSettings
+from interpulse.model.errors import MetadataError, NotAllowed
+from interpulse.model.messaging_policies import PublishRate
+from interpulse.model.names import TopicName
+
+__all__ = ["PublishLimits", "check_encrypted"]
+
+
+class PublishLimits:
+    """See the module; made by `of` whenever the settings of the topic change."""
+
+    __slots__ = (
+        "_delay_ms_max",
+        "_encryption_required",
+        "_message_bytes_max",
+        "_rate",
+        "_rate_limit",
+        "throttled_count",
+    )
+
+    def __init__(self, settings: TopicSettings, now_ms: int) -> None:
+        self._message_bytes_max = settings.max_message_size
+        self._encryption_required = settings.encryption_required
+        self._delay_ms_max = _delay_ms_max(settings)
+        self._rate: PublishRate | None = settings.publish_rate
+        self._rate_limit = _rate_limit(settings.publish_rate, now_ms)
+        self.throttled_count = 0
+        """How often a client was not read from for a while."""
+
+    @classmethod
+    def of(cls, settings: TopicSettings, before: PublishLimits | None, now_ms: int) -> PublishLimits | None:
+        """What these settings demand, None = nothing; a rate that stays goes on counting."""
+        demanding = settings.publish_rate or settings.max_message_size > 0 or settings.encryption_required
+        if not demanding and not _delay_ms_max(settings):
+            return None
+        limits = cls(settings, now_ms)
+        if before is not None:
+            limits.throttled_count = before.throttled_count
+            if before._rate == settings.publish_rate:
+                limits._rate_limit = before._rate_limit
+        return limits
+
+    def check(self, entry: bytes, *, is_chunk: bool, is_marker: bool) -> None:
+        """Raises NotAllowed for an entry too large or delayed for too long, MetadataError for one not encrypted."""
+        limit = self._message_bytes_max
+        if 0 < limit < len(entry) and not is_chunk:
+            raise NotAllowed(f"Exceed maximum message size: {len(entry)} bytes (maxMessageSize={limit})")
+        if self._encryption_required and not is_marker and not metadata_of(entry).encryption_keys:
+            raise MetadataError("Messages must be encrypted (encryptionRequired=true)")
+        if self._delay_ms_max and not is_marker:
+            check_delay(entry, self._delay_ms_max)
+
+    def charge(self, messages: int, size: int, now_ms: int) -> int:
+        """An entry was taken; for how many ms nothing more shall be read from its client."""
+        if self._rate_limit is None:
+            return 0
+        self._rate_limit.spend(messages, size, now_ms)
+        wait_ms = self._rate_limit.wait_ms(now_ms)
+        if wait_ms:
+            self.throttled_count += 1
+            wait_ms = max(wait_ms, PAUSE_MS_MIN)
+        return wait_ms
+
+
+def check_encrypted(topic: TopicName, settings: TopicSettings, *, encrypted: bool) -> None:
+    """Raises MetadataError for a producer without encryption where it is required."""
+    if settings.encryption_required and not encrypted:
+        raise MetadataError(f"Encryption is required in {topic} (encryptionRequired=true)")
+
+
+def _delay_ms_max(settings: TopicSettings) -> int:
+    """How much later messages may ask to be delivered; 0 = however late."""
+    delays = settings.delayed_delivery
+    return max(delays.max_delay_millis, 0) if delays is not None and delays.active else 0
+
+
+def _rate_limit(rate: PublishRate | None, now_ms: int) -> RateLimit | None:
+    return RateLimit(rate.messages, rate.bytes, 1, now_ms) if rate is not None and rate.limited else None

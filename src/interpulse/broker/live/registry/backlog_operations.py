@@ -1,0 +1,158 @@
+"""What operators do with the entries that wait on a topic: look at them, skip some, clear them, or forget them all."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from interpulse.broker.live.backlog import after_skipping, nth_waiting
+from interpulse.broker.live.entry_metadata import metadata_of
+from interpulse.broker.live.timeline import bytes_after
+from interpulse.broker.live.topic.topic import Topic
+from interpulse.model.errors import NotFound
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.storage.api import LogEntry
+from interpulse.wire.ack_sets import words_of
+
+__all__ = ["analyze", "behind", "bytes_behind", "clear", "peek", "reset", "skip", "truncate"]
+
+log = logging.getLogger(__name__)
+
+_SCANNED_AT_ONCE: Final = 100
+_SCANNED_BYTES: Final = 2**20
+
+
+class ScanLimits(NamedTuple):
+    """How much of a backlog is read for one question."""
+
+    entries_max: int
+    time_ms_max: int
+
+
+@dataclass(slots=True)
+class BacklogAnalysis:
+    """What a subscription waits for. ``aborted``: there is more than was looked at."""
+
+    entries: int = 0
+    messages: int = 0
+    markers: int = 0
+    first: Position | None = None
+    last: Position | None = None
+    aborted: bool = False
+
+    def count(self, entry: LogEntry) -> None:
+        """One more entry that waits; all messages of a batch count, also where some are acknowledged."""
+        metadata = metadata_of(entry.payload)
+        self.entries += 1
+        self.messages += metadata.num_messages_in_batch
+        self.markers += metadata.HasField("marker_type")
+        self.first, self.last = self.first or entry.position, entry.position
+
+    def to_json(self) -> dict[str, Any]:
+        """Pulsar's form; there are no entry filters here, so all of it counts as accepted by them."""
+        ends = {"firstMessageId": self.first, "lastMessageId": self.last}
+        return {
+            "entries": self.entries,
+            "messages": self.messages,
+            "markerMessages": self.markers,
+            "filterRejectedEntries": 0,
+            "filterAcceptedEntries": self.entries,
+            "filterRescheduledEntries": 0,
+            "filterRejectedMessages": 0,
+            "filterAcceptedMessages": self.messages,
+            "filterRescheduledMessages": 0,
+            "aborted": self.aborted,
+        } | {name: str(position) for name, position in ends.items() if position is not None}
+
+
+def skip(topic: Topic, subscription: str, entry_count: int) -> int:
+    """Acknowledge the next so many entries that are not; how many there were. Raises SubscriptionNotFound."""
+    found = topic.subscription(subscription)
+    return found.skip_to(after_skipping(topic.log, found.cursor, entry_count))
+
+
+def clear(topic: Topic, subscription: str) -> int:
+    """Acknowledge everything; how many entries that were. Raises SubscriptionNotFound."""
+    return topic.subscription(subscription).skip_to(topic.places.durable)
+
+
+def bytes_behind(topic: Topic, position: Position) -> int:
+    """About how many bytes the topic holds behind a message; everything, if its ledger is none of the topic's."""
+    ledgers = topic.log.ledgers
+    known = any(each.ledger_id == position.ledger for each in ledgers)
+    return bytes_after(ledgers, position if known else EARLIEST)
+
+
+async def analyze(topic: Topic, subscription: str, start: Position | None, limits: ScanLimits) -> BacklogAnalysis:
+    """Read what a subscription waits for, and count it; raises SubscriptionNotFound.
+
+    It begins with the entry at ``start`` whatever is acknowledged there: as in Pulsar only what is acknowledged behind
+    the mark-delete position is left out.
+    """
+    cursor = topic.subscription(subscription).cursor
+    begun_ms, analysis = topic.now_ms(), BacklogAnalysis()
+    after = cursor.mark_delete if start is None else Position(start.ledger, start.entry - 1)
+    while (following := topic.log.next_position(after)) is not None and following <= topic.places.durable:
+        for entry in await topic.log.read(following, entries_max=_SCANNED_AT_ONCE, bytes_max=_SCANNED_BYTES):
+            after = entry.position
+            if after > topic.places.durable or (after > cursor.mark_delete and cursor.is_acknowledged(after)):
+                continue
+            if analysis.entries >= limits.entries_max or topic.now_ms() - begun_ms > limits.time_ms_max:
+                analysis.aborted = True
+                return analysis
+            analysis.count(entry)
+    return analysis
+
+
+async def reset(topic: Topic, subscription: str, target: MessageId, *, excluded: bool) -> None:
+    """Close the consumers, then let ``target`` come next, or what is behind it; an index no batch has is its first.
+
+    Raises SubscriptionNotFound.
+    """
+    found = topic.subscription(subscription)
+    begin = await behind(topic, target) if excluded else target
+    size = await topic.places.batch_size(begin.position) if begin.batch_index > 0 else 0
+    waiting = (1 << size) - (1 << begin.batch_index) if 0 < begin.batch_index < size else 0
+    await found.seek(begin, words_of(waiting) if waiting else ())
+
+
+async def behind(topic: Topic, target: MessageId) -> MessageId:
+    """The message after ``target``: the next of its batch, else the next entry. Latest and earliest stay."""
+    if not 0 <= target.entry < LATEST.entry:
+        return target
+    if 0 <= target.batch_index < await topic.places.batch_size(target.position) - 1:
+        return target._replace(batch_index=target.batch_index + 1)
+    return target._replace(entry=target.entry + 1, batch_index=-1)
+
+
+async def peek(topic: Topic, subscription: str, number: int) -> LogEntry:
+    """The ``number``-th entry (from 1) that is not acknowledged. Raises SubscriptionNotFound, NotFound at the end."""
+    position = nth_waiting(topic.log, topic.subscription(subscription).cursor, number)
+    if position is None:
+        raise NotFound("Message not found")
+    return await topic.places.read_entry(position)
+
+
+async def truncate(topic: Topic) -> None:
+    """Forget every entry there is; each subscription stands at the end. Durable on return.
+
+    Whoever is connected stays, publishes under way are answered, and what is published meanwhile may survive. The
+    ledgers go in one commit: before it everything is there, after it nothing, wherever stored cursors point. What
+    producers sent is remembered before, so that a repeat is still known as one.
+    """
+    topic.check_open()
+    await topic.compaction.forget()
+    if not topic.log.terminated:
+        await topic.log.roll()
+    end = topic.places.durable if topic.log.terminated else Position(topic.log.ledgers[-1].ledger_id, -1)
+    topic.sequences.snapshot_due = topic.deduplication is not None
+    await topic.flush()
+    await topic.stamps.before_trim()
+    await topic.log.trim(LATEST if topic.log.terminated else end)
+    await topic.compaction.forget()  # one that began meanwhile
+    for subscription in topic.subscriptions.values():
+        subscription.skip_to(end)
+        subscription.pump()
+    await topic.flush()
+    log.info("topic truncated topic=%s upto=%s", topic.name, end)

@@ -1,0 +1,50 @@
+"""Expiring entries because an operator asks for it; expiry by time to live is the topic's own work."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from interpulse.broker.live.registry.upkeep import expire
+from interpulse.broker.live.topic.topic import Topic
+from interpulse.model.errors import Conflict
+from interpulse.model.ids import Position
+
+__all__ = ["expire_everywhere", "expire_older", "expire_upto"]
+
+Expiry = Callable[[], Awaitable[None]]
+
+
+async def expire_older(topic: Topic, subscription: str, seconds: int) -> None:
+    """Acknowledge what was published longer ago than that; raises SubscriptionNotFound.
+
+    Raises Conflict for an empty backlog, as Pulsar does: there is nothing that could expire.
+    """
+    if topic.subscription(subscription).cursor.backlog(topic.places.durable) == 0:
+        raise Conflict(
+            f"Expire message by timestamp not issued on topic {topic.name} for subscription {subscription}: "
+            "it has no backlog. On a partitioned topic other partitions may have been expired"
+        )
+    await expire(topic, subscription, seconds)
+
+
+def expire_upto(topic: Topic, subscription: str, position: Position) -> None:
+    """Acknowledge everything up to this entry; raises SubscriptionNotFound, Conflict if the topic is not so long."""
+    found = topic.subscription(subscription)
+    if position > topic.places.durable:
+        raise Conflict(
+            f"Expire message by position not issued on topic {topic.name} for subscription {subscription}: "
+            f"{position} is behind the last message, {topic.places.durable}"
+        )
+    found.expire_upto(position)
+
+
+async def expire_everywhere(expiries: Iterable[Expiry]) -> None:
+    """Do all of them, and only then raise the first Conflict."""
+    conflicts: list[Conflict] = []
+    for each in expiries:
+        try:
+            await each()
+        except Conflict as conflict:
+            conflicts.append(conflict)
+    if conflicts:
+        raise conflicts[0]

@@ -1,0 +1,378 @@
+"""The topics that are loaded now: each is loaded once, however many ask, and comes and goes as a whole.
+
+For one name, loading, unloading and deleting follow each other; each runs in a task of its own, so that a client that
+goes away does not leave half a topic behind. The rules are asked before a topic is loaded, never for one that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
+from typing import Any, TypeVar
+
+from interpulse.broker.clock import Clock
+from interpulse.broker.instruments import LatencyMeter
+from interpulse.broker.live.host import HostedTopic
+from interpulse.broker.live.read_buffer import ReadRoom
+from interpulse.broker.live.registry.keyed_executor import NameWork
+from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic, TopicRounds, in_turns
+from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
+from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.periodic import regularly
+from interpulse.model.broker_entry_metadata import BrokerEntryFields
+from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.topics import Requester
+from interpulse.storage.api import Change, CommitConflict, Log, LogNotFound, LogStore, MetadataStore, Put
+
+__all__ = ["AnyTopic", "DeleteCheck", "OpenRule", "TopicRegistry"]
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+DeleteCheck = Callable[[AnyTopic | None], None]
+"""Looks at the topic, None if it is not loaded, in the moment of its deletion; refuses by raising."""
+
+OpenRule = Callable[[TopicName, Requester, bool], Awaitable[None]]
+"""Whether a topic may be loaded; creates its record if it is missing and may be created (name, by, create)."""
+
+_NAME_COUNTER_KEY = "/counters/producer-name"
+_FLUSH_SECONDS = 1.0
+_COMPACTIONS_AT_ONCE = 2  # each of them has memory for its keys
+
+
+class TopicRegistry:
+    """See the module. `start` before the first call, `close` at the end."""
+
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        metadata: MetadataStore,
+        logs: LogStore,
+        clock: Clock,
+        open_rule: OpenRule,
+        settings: Callable[[TopicName], Awaitable[TopicSettings]],
+        replicator_prefix: str = "pulsar.repl",
+        rates_seconds: float = 10.0,
+        upkeep_seconds: float = 60.0,
+        compaction_seconds: float = 60.0,
+        subscription_expiry_seconds: float = 300.0,
+        quota_check_seconds: float | None = 60.0,
+        stamping: BrokerEntryFields | None = None,
+        read_bytes_max: int = 64 * 1024 * 1024,
+        check_room: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``settings`` gives the effective policies of a topic; ``rates_seconds`` is the period of rates.
+
+        Backlogs are looked at every ``quota_check_seconds``; None = never, then only opening a producer is checked. Of
+        what was read from logs up to ``read_bytes_max`` waits for consumers. ``check_room`` raises NoRoomLeft while
+        messages cannot be stored.
+        """
+        self.metadata = metadata
+        self.loads = LatencyMeter()
+        """Topics that the rules let be loaded."""
+        self.replicator_prefix = replicator_prefix
+        self.now_ms = clock.now_ms
+        self.stamping = stamping
+        self.read_room = ReadRoom(read_bytes_max)
+        self._cluster = cluster
+        self._logs = logs
+        self._open_rule = open_rule
+        self._settings = settings
+        self._topics: dict[TopicName, AnyTopic] = {}
+        self.rounds = TopicRounds(
+            self._topics,
+            rates_seconds=rates_seconds,
+            upkeep_seconds=upkeep_seconds,
+            compaction_seconds=compaction_seconds,
+            subscription_expiry_seconds=subscription_expiry_seconds,
+            quota_check_seconds=quota_check_seconds,
+            check_room=check_room,
+        )
+        self._working = NameWork()
+        self._changed: set[HostedTopic] = set()
+        self._unstored: set[HostedTopic] = set()
+        """Whose cursors could not be stored when that was tried last; the log says it once."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._applying = asyncio.Lock()
+        self._to_apply: dict[tuple[NamespaceName | None, TopicName | None], asyncio.Task[PulsarError | None]] = {}
+        self._closing = False
+        self.compaction_permits = asyncio.Semaphore(_COMPACTIONS_AT_ONCE)
+        self._names_given = 0
+        self._starts = 0
+
+    # --- life
+
+    async def start(self) -> None:
+        """Count this start, so that generated producer names are never used twice; begin the upkeep."""
+        while True:
+            stored = await self.metadata.get(_NAME_COUNTER_KEY)
+            self._starts = int(stored.value) if stored else 0
+            put = Put(_NAME_COUNTER_KEY, str(self._starts + 1).encode())
+            try:
+                await self.metadata.commit([put], {_NAME_COUNTER_KEY: stored.version if stored else None})
+            except CommitConflict:
+                continue
+            break
+        self.spawn(regularly("cursors", lambda: _FLUSH_SECONDS, self.flush))
+        self.rounds.begin(self.spawn)
+
+    async def close(self) -> None:
+        """Unload everything: answer what is pending, store all cursors. No topic can be opened any more."""
+        self._closing = True
+        await self._working.end()
+        await asyncio.gather(*(self._unload_at_end(topic) for topic in self.topics()))
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    # --- topics
+
+    @property
+    def names(self) -> KeysView[TopicName]:
+        """The names of all loaded topics, a live view."""
+        return self._topics.keys()
+
+    def get(self, name: TopicName) -> AnyTopic | None:
+        """The topic if it is loaded."""
+        return self._topics.get(name)
+
+    def topics(self) -> list[AnyTopic]:
+        """All loaded topics."""
+        return list(self._topics.values())
+
+    async def open(self, name: TopicName, *, by: Requester = Requester.CLIENT, create: bool = True) -> AnyTopic:
+        """The loaded topic, after the rules agreed. Raises TopicNotFound, NotAllowed, ServiceNotReady, LogDamaged."""
+        await self._working.settled(name)
+        topic = self._topics.get(name)
+        if topic is not None:
+            return topic
+        if self._closing:
+            raise ServiceNotReady("The broker is shutting down")
+        return await self._working.do([name], lambda: self._load(name, by, create))
+
+    async def unload(self, name: TopicName) -> None:
+        """Close the topic if it is loaded; clients come back and load it again."""
+        await self._working.settled(name)
+        topic = self._topics.get(name)
+        if topic is not None:
+            await self._working.do([name], lambda: self._unload(topic))
+
+    async def delete(
+        self,
+        *names: TopicName,
+        force: bool = False,
+        check: DeleteCheck | None = None,
+        also: Sequence[Change] = (),
+        expect: Mapping[str, int | None] = {},
+    ) -> None:
+        """Remove topics with their entries, records and cursors, and apply ``also``, in one commit.
+
+        Raises PreconditionFailed if one of them is in use and it is not forced, and CommitConflict if ``expect`` does
+        not hold; then none is removed. ``check`` is asked in the moment of the deletion; what it lets pass nobody can
+        use any more.
+        """
+        await self._working.do(names, lambda: self._delete(names, force, check, also, expect))
+
+    def names_in(self, namespace: NamespaceName) -> list[TopicName]:
+        """The topics of a namespace that are loaded, or on their way in or out."""
+        return [name for name in {*self._topics, *self._working.names} if name.namespace_name == namespace]
+
+    async def policies_changed(self, namespace: NamespaceName | None = None, base: TopicName | None = None) -> None:
+        """Apply the new settings to the loaded topics of a namespace, of one base name, or to all.
+
+        On return they are in force. What the topics store for it is stored together, so many at a time.
+
+        Raises the first failure after every topic was tried.
+        """
+        failure = await asyncio.shield(self._application(namespace, base))
+        if failure is not None:
+            raise failure
+
+    def begin_applying(self, namespace: NamespaceName | None = None) -> None:
+        """As `policies_changed`, in the background."""
+        self._application(namespace, None)
+
+    def _application(self, namespace: NamespaceName | None, base: TopicName | None) -> asyncio.Task[PulsarError | None]:
+        """Whoever asks for the same before it has begun to read shares it."""
+        concerned = (namespace, base)
+        if concerned not in self._to_apply:
+            self._to_apply[concerned] = self._begin(self._apply_new_settings(namespace, base))
+        return self._to_apply[concerned]
+
+    async def _apply_new_settings(self, namespace: NamespaceName | None, base: TopicName | None) -> PulsarError | None:
+        """The first failure; each is logged with its topic."""
+        failures: list[PulsarError] = []
+        async with self._applying:
+            del self._to_apply[namespace, base]
+            concerned = [
+                topic
+                async for topic in in_turns(self._topics)
+                if namespace in (None, topic.name.namespace_name) and base in (None, topic.name.base)
+            ]
+            for first in range(0, len(concerned), TOPICS_AT_ONCE):
+                some = concerned[first : first + TOPICS_AT_ONCE]
+                failures += filter(None, await asyncio.gather(*map(self._apply_settings, some)))
+        return next(iter(failures), None)
+
+    async def _apply_settings(self, topic: AnyTopic) -> PulsarError | None:
+        """What kept them from coming into force."""
+        try:
+            settings = await self._settings(topic.name)
+            if self._topics.get(topic.name) is topic:  # it may have gone meanwhile
+                await topic.apply(settings)
+        except PulsarError as error:
+            log.error("policies not applied topic=%s error=%s", topic.name, error)
+            return error
+        return None
+
+    # --- what topics ask
+
+    def generate_producer_name(self) -> str:
+        self._names_given += 1
+        return f"{self._cluster}-{self._starts}-{self._names_given - 1}"
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._begin(work)
+
+    def _begin(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def call_later(self, wait_ms: int, call: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(wait_ms / 1000, call)
+
+    def cursors_changed(self, topic: HostedTopic) -> None:
+        self._changed.add(topic)
+
+    def topic_failed(self, topic: HostedTopic) -> None:
+        self._unstored.discard(topic)
+        if self._topics.get(topic.name) is topic:
+            del self._topics[topic.name]
+            self._working.begin([topic.name], lambda: self._close_failed(topic))
+
+    # --- loading and unloading
+
+    async def _load(self, name: TopicName, by: Requester, create: bool) -> AnyTopic:
+        await self._open_rule(name, by, create)
+        with self.loads.timed():
+            return await self._load_permitted(name)
+
+    async def _load_permitted(self, name: TopicName) -> AnyTopic:
+        settings = await self._settings(name)
+        if name.is_persistent:
+            topic: AnyTopic = await self._load_persistent(name, settings)
+        else:
+            topic = NonPersistentTopic(name, self, settings)
+        self._topics[name] = topic
+        try:
+            while (newest := await self._settings(name)) != topic.settings:  # they changed while it was loading
+                await topic.apply(newest)
+        except BaseException:
+            await self._unload(topic)
+            raise
+        log.info("topic loaded topic=%s", name)
+        return topic
+
+    async def _load_persistent(self, name: TopicName, settings: TopicSettings) -> Topic:
+        try:
+            topic = await Topic.load(name, self, settings, self._open_log)
+        except LogNotFound as error:
+            raise TopicNotFound(f"Topic {name} does not exist") from error
+        if topic.failed:
+            await topic.close()
+            raise PersistenceError(f"Topic {name} failed while it was loaded")
+        return topic
+
+    async def _open_log(self, topic: Topic) -> Log:
+        return await self._logs.open(topic.name.log_name, topic, create=False)
+
+    async def _unload(self, topic: AnyTopic) -> None:
+        try:
+            await topic.close()
+        finally:
+            self._topics.pop(topic.name, None)
+            self._changed.discard(topic)
+            self._unstored.discard(topic)
+        log.info("topic unloaded topic=%s", topic.name)
+
+    async def _unload_at_end(self, topic: AnyTopic) -> None:
+        try:
+            await self._unload(topic)
+        except PulsarError as error:
+            log.error("topic not closed cleanly topic=%s error=%s", topic.name, error)
+
+    async def _close_failed(self, topic: HostedTopic) -> None:
+        try:
+            await topic.close()
+        except PulsarError as error:
+            log.error("failed topic could not store its cursors topic=%s error=%s", topic.name, error)
+
+    async def _delete(
+        self,
+        names: Sequence[TopicName],
+        force: bool,
+        check: DeleteCheck | None,
+        also: Sequence[Change],
+        expect: Mapping[str, int | None],
+    ) -> None:
+        loaded = [topic for topic in map(self._topics.get, names) if topic is not None]
+        if check is not None:
+            for name in names:
+                check(self._topics.get(name))
+        if not force:
+            for topic in loaded:
+                topic.check_deletable()
+        for topic in loaded:  # all of them at once, so that none is taken into use while others are being closed
+            topic.retire()
+        # what was acknowledged last is kept if they stay: the commit can fail
+        await asyncio.gather(*(self._flush(topic) for topic in loaded if topic in self._changed))
+        for number, topic in enumerate(loaded, 1):
+            await topic.abandon()
+            self._topics.pop(topic.name, None)  # it may have failed meanwhile
+            if number % TOPICS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        logs = [name.log_name for name in names if name.is_persistent]
+        await self._logs.delete(*logs, also=also, expect=expect)
+        log.info("topics deleted count=%d first=%s", len(names), names[0])
+
+    # --- cursors
+
+    async def flush(self) -> None:
+        """Store every cursor that changed; the store puts what comes together into one sync."""
+        changed, self._changed = self._changed, set()
+        try:
+            async with asyncio.TaskGroup() as flushes:
+                for number, topic in enumerate(changed, 1):
+                    flushes.create_task(self._flush(topic))
+                    if number % TOPICS_AT_ONCE == 0:
+                        await asyncio.sleep(0)
+        except BaseException:
+            self._changed |= changed
+            raise
+
+    async def _flush(self, topic: HostedTopic) -> None:
+        try:
+            await topic.flush()
+        except PulsarError as error:
+            if self._topics.get(topic.name) is topic:
+                self._changed.add(topic)
+            if topic not in self._unstored:
+                log.warning("cursors not stored, tried again each second topic=%s error=%s", topic.name, error)
+                self._unstored.add(topic)
+            return
+        if topic in self._unstored:
+            log.info("cursors stored again topic=%s", topic.name)
+            self._unstored.discard(topic)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("background work failed", exc_info=task.exception())

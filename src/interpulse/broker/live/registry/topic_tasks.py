@@ -1,0 +1,115 @@
+"""What is done with all loaded topics again and again while the broker runs, besides storing their cursors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from interpulse.broker.live.registry import upkeep
+from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
+from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.periodic import regularly
+from interpulse.model.errors import NoRoomLeft, PulsarError
+from interpulse.model.names import TopicName
+
+__all__ = ["TOPICS_AT_ONCE", "AnyTopic", "TopicRounds", "in_turns"]
+
+log = logging.getLogger(__name__)
+
+AnyTopic = Topic | NonPersistentTopic
+
+TOPICS_AT_ONCE: Final = 100
+"""Of many that something is done to; then it is others' turn in the event loop, which waited 2 ms."""
+
+
+async def in_turns(topics: Mapping[TopicName, AnyTopic]) -> AsyncIterator[AnyTopic]:
+    """All of them; between many it is others' turn, and what goes meanwhile is left out."""
+    for number, topic in enumerate(list(topics.values()), 1):
+        if topics.get(topic.name) is topic:
+            yield topic
+        if number % TOPICS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+
+
+class TopicRounds:
+    """See the module."""
+
+    def __init__(
+        self,
+        topics: Mapping[TopicName, AnyTopic],
+        *,
+        rates_seconds: float,
+        upkeep_seconds: float,
+        compaction_seconds: float,
+        subscription_expiry_seconds: float,
+        quota_check_seconds: float | None,
+        check_room: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``topics`` are those that are loaded, a live view; ``check_room`` raises NoRoomLeft on a full disk."""
+        self._topics = topics
+        self._rates_seconds = rates_seconds
+        self._upkeep_seconds = upkeep_seconds
+        self._compaction_seconds = compaction_seconds
+        self._subscription_expiry_seconds = subscription_expiry_seconds
+        self._quota_check_seconds = quota_check_seconds
+        self._check_room = check_room
+
+    def begin(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        """Do everything at its time, in tasks that ``spawn`` owns."""
+        spawn(regularly("rates", lambda: self._rates_seconds, self._tick))
+        spawn(regularly("upkeep", lambda: self._upkeep_seconds, self.maintain))
+        spawn(regularly("compaction", lambda: self._compaction_seconds, self.compact_due))
+        spawn(regularly("subscription expiry", lambda: self._subscription_expiry_seconds, self.expire_subscriptions))
+        if (seconds := self._quota_check_seconds) is not None:
+            spawn(regularly("backlog quotas", lambda: seconds, self.check_backlogs))
+
+    async def maintain(self) -> None:
+        """Expire and trim every topic."""
+        await self._look_after("upkeep", upkeep.maintain)
+
+    async def expire_subscriptions(self) -> None:
+        """Delete the subscriptions that had no consumer for as long as policies say."""
+        await self._look_after("subscription expiry", upkeep.expire_subscriptions)
+
+    async def compact_due(self) -> None:
+        """Begin to compact every topic whose policies want it now; none while there is no room for what it writes."""
+        try:
+            self._check_room()
+        except NoRoomLeft:
+            return
+
+        async def begin(topic: Topic) -> None:
+            topic.compaction.begin_if_due()
+
+        await self._look_after("compaction", begin)
+
+    async def check_backlogs(self) -> None:
+        """Keep every topic within its backlog quotas."""
+        await self._look_after("backlog check", lambda topic: topic.backlog_keeper.check())
+
+    async def make_room(self) -> None:
+        """While the disk is full: send producers away, and give back the room of what is acknowledged."""
+        async for topic in in_turns(self._topics):
+            if isinstance(topic, Topic):
+                topic.producers.close_by_broker()
+                try:
+                    await upkeep.make_room(topic)
+                except PulsarError as error:  # it was said that the disk is full, and the next round comes soon
+                    log.debug("no room made topic=%s error=%s", topic.name, error)
+
+    async def _tick(self) -> None:
+        async for topic in in_turns(self._topics):
+            topic.tick(self._rates_seconds)
+
+    async def _look_after(self, what: str, work: Callable[[Topic], Awaitable[None]]) -> None:
+        """Do this with every persistent topic; one that it fails for is logged and does not keep it from the others."""
+        async for topic in in_turns(self._topics):
+            try:
+                if isinstance(topic, Topic):
+                    await work(topic)
+            except PulsarError as error:
+                log.warning("round failed for a topic what=%s topic=%s error=%s", what, topic.name, error)
+            except Exception:  # a fault of ours
+                log.exception("round failed for a topic what=%s topic=%s", what, topic.name)

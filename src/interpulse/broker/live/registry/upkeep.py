@@ -1,0 +1,87 @@
+"""What is done with a topic from time to time, so that nothing of it stays longer than its policies want."""
+
+from __future__ import annotations
+
+import logging
+
+from interpulse.broker.live.registry.retention import trim_before
+from interpulse.broker.live.topic.topic import Topic
+from interpulse.model.ids import LATEST, Position
+from interpulse.storage.api import LedgerRecord
+
+__all__ = ["expire", "expire_subscriptions", "maintain", "make_room", "trim"]
+
+log = logging.getLogger(__name__)
+
+
+async def maintain(topic: Topic) -> None:
+    """Expire, trim, and drop what nobody came back for."""
+    await topic.subscription_set.follow_remotes()  # something may have kept new policies from coming into force
+    if topic.settings.message_ttl_seconds > 0:
+        for name in topic.backlog_names():
+            await expire(topic, name, topic.settings.message_ttl_seconds)
+    topic.subscription_set.drop_idle_readers()
+    silent_ms = topic.settings.deduplication_inactivity_minutes * 60_000
+    topic.sequences.forget_inactive(topic.now_ms() - silent_ms, topic.producers.by_name)
+    await trim(topic)
+
+
+async def expire(topic: Topic, subscription: str, older_than_seconds: int) -> int:
+    """Acknowledge entries published longer ago than that; how many. Raises SubscriptionNotFound."""
+    found = topic.subscription(subscription)
+    position = await topic.places.before_time(topic.now_ms() - older_than_seconds * 1000)
+    return found.expire_upto(position)
+
+
+async def expire_subscriptions(topic: Topic) -> None:
+    """Delete the durable subscriptions that had no consumer for as long as the policies say.
+
+    Those that replicate their state stay, as in Pulsar: somebody may read on another cluster. So do the broker's own.
+    """
+    limit_ms = topic.settings.subscription_expiration_minutes * 60_000
+    if limit_ms <= 0:
+        return
+    for each in topic.subscription_set.of_clients():
+        if each.durable and not each.replicate_state and await each.delete_if_idle(limit_ms):
+            log.info(
+                "subscription expired topic=%s subscription=%s idle_seconds=%d subscriptionExpirationTime=%d",
+                topic.name,
+                each.name,
+                (topic.now_ms() - each.idle_since_ms) // 1000,
+                topic.settings.subscription_expiration_minutes,
+            )
+
+
+async def trim(topic: Topic) -> None:
+    """Forget the ledgers that no durable subscription and no policy needs any more."""
+    if topic.sequences.needed_from is not None:
+        topic.sequences.request_snapshot()
+    before = trim_before(topic.log.ledgers, _needed_from(topic), topic.settings.retention, topic.now_ms())
+    if before is not None:
+        await topic.stamps.before_trim()
+        await topic.log.trim(before)
+        log.info("log trimmed topic=%s before=%s", topic.name, before)
+
+
+async def make_room(topic: Topic) -> None:
+    """Trim, the current ledger too: no entry comes to fill it, so it ends early once all of it is acknowledged.
+
+    Of topics without a durable subscription nothing was acknowledged, so theirs does not end before its time.
+    """
+    ledgers, now_ms = topic.log.ledgers, topic.now_ms()
+    acknowledges = any(each.durable for each in topic.subscriptions.values())
+    if acknowledges and ledgers and ledgers[-1].entries and not topic.log.terminated:
+        following = LedgerRecord(ledgers[-1].ledger_id + 1, 0, 0, now_ms)
+        before = trim_before([*ledgers, following], _needed_from(topic), topic.settings.retention, now_ms)
+        if before == Position(following.ledger_id, 0):
+            await topic.log.roll()
+    await trim(topic)
+
+
+def _needed_from(topic: Topic) -> Position:
+    """Up to here everything is acknowledged."""
+    needed = [each.cursor.mark_delete for each in topic.subscriptions.values() if each.durable]
+    snapshot_position = topic.sequences.needed_from
+    if snapshot_position is not None:
+        needed.append(snapshot_position)
+    return min(needed, default=LATEST)

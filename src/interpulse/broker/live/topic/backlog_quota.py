@@ -1,0 +1,185 @@
+"""Keeps one topic within its backlog quotas, as `rules.backlog_quota` has them.
+
+A quota holds producers back - they are sent away, and refused while it is exceeded - or evicts: subscriptions that are
+behind count what is too much as acknowledged. Only durable subscriptions count. What waits for another cluster holds
+producers back like everything else, but is never evicted: it would be missing there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR
+from interpulse.broker.live.compaction.log_positions import LogPlaces
+from interpulse.broker.live.producing.producer_set import ProducerSet
+from interpulse.broker.live.timeline import bytes_after, position_leaving, publish_time_of
+from interpulse.broker.live.topic.subscription import Subscription
+from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.model.errors import NotFound
+from interpulse.model.ids import Position
+from interpulse.model.messaging_policies import (
+    CONSUMER_BACKLOG_EVICTION,
+    DESTINATION_STORAGE,
+    MESSAGE_AGE,
+    BacklogQuota,
+)
+from interpulse.model.names import TopicName
+from interpulse.rules.backlog_quota import age_kept_ms, bytes_kept, described, exceeded, refusal
+from interpulse.storage.api import Log
+
+__all__ = ["BacklogKeeper", "BacklogOwner"]
+
+log = logging.getLogger(__name__)
+
+
+class BacklogOwner(Protocol):
+    """What this needs of its topic."""
+
+    @property
+    def name(self) -> TopicName: ...
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def limits(self) -> TopicLimits: ...
+
+    @property
+    def producers(self) -> ProducerSet: ...
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]: ...
+
+    @property
+    def now_ms(self) -> Callable[[], int]: ...
+
+    @property
+    def places(self) -> LogPlaces: ...
+
+    def remote_of(self, subscription: str) -> str | None:
+        """The remote cluster if this is a replication cursor."""
+
+
+class _Oldest(NamedTuple):
+    """The oldest message that somebody waits for, when it was last looked at."""
+
+    position: Position
+    publish_time_ms: int
+    subscription: str
+
+
+class BacklogKeeper:
+    """See the module."""
+
+    def __init__(self, owner: BacklogOwner) -> None:
+        self._owner = owner
+        self._oldest: _Oldest | None = None
+        self.evictions: Counter[str] = Counter()
+        """How often each type of quota made messages go."""
+
+    async def check_producer(self) -> None:
+        """Raises QuotaExceededError, QuotaExceededException while producers are held back."""
+        error = refusal(await self._exceeded())
+        if error is not None:
+            raise error
+
+    async def check(self) -> None:
+        """Look whether a quota is exceeded, and do what it says."""
+        for quota_type, quota in (await self._exceeded()).items():
+            if quota.policy != CONSUMER_BACKLOG_EVICTION:
+                self._send_producers_away(quota_type, quota)
+            elif quota_type == DESTINATION_STORAGE:
+                self._evict(quota_type, quota, self._too_much(quota))
+            else:
+                since = self._owner.now_ms() - age_kept_ms(quota)
+                position = await self._owner.places.before_time(since)
+                self._evict(quota_type, quota, ((each, position) for each in self._evictable()))
+
+    def stats(self) -> dict[str, Any]:
+        """The quotas, and the age of the backlog as of the last look at it."""
+        quotas = self._owner.limits.settings.backlog_quotas
+        storage, age = quotas.get(DESTINATION_STORAGE), quotas.get(MESSAGE_AGE)
+        oldest = self._still_oldest()
+        return {
+            "backlogQuotaLimitSize": storage.limit_bytes if storage else -1,
+            "backlogQuotaLimitTime": age.limit_seconds if age else -1,
+            "oldestBacklogMessageAgeSeconds": self._age_ms(oldest) // 1000 if oldest else -1,
+        } | ({"oldestBacklogMessageSubscriptionName": oldest.subscription} if oldest else {})
+
+    # --- how much there is
+
+    async def _exceeded(self) -> dict[str, BacklogQuota]:
+        quotas = self._owner.limits.settings.backlog_quotas
+        if not quotas:
+            return {}
+        await self._look_for_oldest()
+        ledgers = self._owner.log.ledgers
+        size = max((bytes_after(ledgers, each.cursor.mark_delete) for each in self._behind()), default=0)
+        return exceeded(quotas, size, self._age_ms(self._oldest) if self._oldest else 0)
+
+    def _behind(self) -> Iterator[Subscription]:
+        """Durable subscriptions with a backlog; compaction is not one."""
+        last = self._owner.places.durable
+        for name, each in self._owner.subscriptions.items():
+            if each.durable and name != COMPACTION_CURSOR and each.cursor.backlog(last):
+                yield each
+
+    def _evictable(self) -> Iterator[Subscription]:
+        return (each for each in list(self._behind()) if self._owner.remote_of(each.name) is None)
+
+    async def _look_for_oldest(self) -> None:
+        slowest = min(self._behind(), key=lambda each: each.cursor.mark_delete, default=None)
+        self._oldest = None
+        if slowest is None or (position := self._owner.log.next_position(slowest.cursor.mark_delete)) is None:
+            return
+        try:
+            entry = await self._owner.places.read_entry(position)
+        except NotFound:
+            return  # it was acknowledged and trimmed meanwhile
+        self._oldest = _Oldest(position, publish_time_of(entry.payload), slowest.name)
+
+    def _still_oldest(self) -> _Oldest | None:
+        """What was the oldest message, if it still waits for its subscription."""
+        oldest = self._oldest
+        subscription = self._owner.subscriptions.get(oldest.subscription) if oldest else None
+        waits = oldest and subscription and not subscription.cursor.is_acknowledged(oldest.position)
+        return oldest if waits else None
+
+    def _age_ms(self, oldest: _Oldest) -> int:
+        return max(0, self._owner.now_ms() - oldest.publish_time_ms)
+
+    # --- what is done about it
+
+    def _send_producers_away(self, quota_type: str, quota: BacklogQuota) -> None:
+        producers = self._owner.producers
+        if producers.by_name or producers.waiting:
+            reason = described(quota_type, quota)
+            log.warning("producers held back topic=%s quota=%s", self._owner.name, reason)
+            producers.close_by_broker()
+
+    def _too_much(self, quota: BacklogQuota) -> Iterator[tuple[Subscription, Position]]:
+        ledgers, kept = self._owner.log.ledgers, bytes_kept(quota)
+        for each in self._evictable():
+            yield each, position_leaving(ledgers, each.cursor.mark_delete, kept)
+
+    def _evict(self, quota_type: str, quota: BacklogQuota, upto: Iterator[tuple[Subscription, Position]]) -> None:
+        reason, count_all = described(quota_type, quota), 0
+        for subscription, position in upto:
+            count = subscription.skip_to(position)
+            if count:
+                count_all += count
+                log.warning(
+                    "backlog evicted topic=%s subscription=%s entries=%d upto=%s quota=%s",
+                    self._owner.name,
+                    subscription.name,
+                    count,
+                    position,
+                    reason,
+                )
+        if count_all:
+            self.evictions[quota_type] += 1
+        else:
+            log.warning("backlog quota exceeded, nothing to evict topic=%s quota=%s", self._owner.name, reason)

@@ -1,0 +1,374 @@
+"""Non-persistent topics: entries go straight to whoever has permits, and are lost for everybody else.
+
+Nothing is stored and nothing is remembered: every entry has the id 0:0, a subscription exists while it has consumers,
+acknowledgements mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
+from interpulse.broker.live.compaction.compacted_reads import check_allowed
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.dispatch.consumer_choice import choose_active, share_out
+from interpulse.broker.live.dispatch.dispatch_choice import check_fitting
+from interpulse.broker.live.dispatch.sticky_keys import KeyOwners
+from interpulse.broker.live.entry_metadata import EntryFacts, sticky_slot_of
+from interpulse.broker.live.host import TopicHost
+from interpulse.broker.live.measures import LimitMeasure, Measured, SubscriptionMeasure, TopicMeasure, summed
+from interpulse.broker.live.producing.deduplication import Deduplication
+from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.producing.producer_set import ProducerSet
+from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
+from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest, SubType
+from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.stats import TrafficMeter
+from interpulse.broker.live.topic import non_persistent_stats
+from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.model.errors import (
+    ConsumerBusy,
+    MetadataError,
+    NotAllowed,
+    PreconditionFailed,
+    PulsarError,
+    ServiceNotReady,
+    SubscriptionNotFound,
+)
+from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.names import TopicName
+from interpulse.rules.limits import check_consumers_of_subscription, check_consumers_of_topic
+
+__all__ = ["NonPersistentSubscription", "NonPersistentTopic"]
+
+_NOWHERE = Position(0, 0)
+
+
+class NonPersistentSubscription:
+    """The consumers of one name, and who of them is next."""
+
+    def __init__(self, topic: NonPersistentTopic, name: str, sub_type: SubType) -> None:
+        self.name = name
+        self.sub_type = sub_type
+        self.consumers: list[Consumer] = []
+        self.now_ms = topic.now_ms
+        self.dropped = TrafficMeter()
+        self._topic = topic
+        self._turn = 0
+        self._active: Consumer | None = None
+        self._keys = KeyOwners()
+        self._given_up = TrafficMeter()
+
+    async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        """Raises ConsumerBusy."""
+        if self.consumers:
+            check_fitting(request, self.consumers[0].request)
+        if request.sub_type is SubType.EXCLUSIVE:
+            for other in list(self.consumers):
+                if await other.sink.is_alive():
+                    raise ConsumerBusy("Exclusive consumer is already connected")
+                other.close()
+            if self.consumers:  # somebody came while we asked
+                raise ConsumerBusy("Exclusive consumer is already connected")
+        topic = self._topic
+        check_consumers_of_topic(topic.consumer_count, topic.limits.settings.max_consumers)
+        check_consumers_of_subscription(len(self.consumers), topic.limits.settings.max_consumers_per_subscription)
+        self.sub_type = request.sub_type
+        consumer = Consumer(self, request, sink)
+        if request.sub_type is SubType.KEY_SHARED:
+            self._keys.join(consumer)
+        self.consumers.append(consumer)
+        self._choose_active()
+        return consumer
+
+    def send(self, delivery: Delivery) -> None:
+        """Give an entry to one consumer, or drop it."""
+        receiver = self._receiver(delivery)
+        if receiver is None or receiver.permits <= 0 or not receiver.sink.writable:
+            self.dropped.messages += delivery.message_count
+            return
+        receiver.deliver([delivery])
+
+    def _receiver(self, delivery: Delivery) -> Consumer | None:
+        if self.sub_type in (SubType.EXCLUSIVE, SubType.FAILOVER):
+            return self._active
+        if self.sub_type is SubType.KEY_SHARED:
+            return self._keys.owner(sticky_slot_of(delivery.entry))
+        ready = [each for each in self.consumers if each.sink.writable]
+        parts, self._turn = share_out([delivery], ready, [each.permits for each in ready], self._turn)
+        return parts[0][0] if parts else None
+
+    def _choose_active(self) -> None:
+        name = self._topic.name
+        chosen = choose_active(self.consumers, str(name), name.partition_index)
+        if chosen is self._active:
+            return
+        self._active = chosen
+        if self.sub_type is SubType.FAILOVER:
+            for each in self.consumers:
+                each.sink.active_changed(each.consumer_id, each is chosen)
+
+    # --- what a consumer asks
+
+    def flow_granted(self) -> None:
+        """There is nothing to catch up with."""
+
+    def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
+        """There is nothing to acknowledge."""
+
+    def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
+        """There is nothing to acknowledge."""
+
+    def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        """What is gone is gone."""
+
+    def remove(self, consumer: Consumer) -> None:
+        self.consumers.remove(consumer)
+        self._keys.leave(consumer)
+        self._given_up.absorb(consumer.out)
+        self._choose_active()
+        if not self.consumers:
+            self._topic.forget(self)
+
+    async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
+        """There is nothing to go back to; clients are told that it is done, as by Pulsar."""
+
+    async def seek_to_time(self, publish_time_ms: int) -> None:
+        """As `seek`."""
+
+    async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
+        if len(self.consumers) > 1 and not force:
+            raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
+        consumer.close()
+        self.close_consumers()
+
+    def close_consumers(self) -> None:
+        for consumer in list(self.consumers):
+            consumer.close_by_broker()
+
+    def tick(self, seconds: float) -> None:
+        self.dropped.tick(seconds)
+        for consumer in self.consumers:
+            consumer.tick(seconds)
+
+    def measure(self) -> SubscriptionMeasure:
+        """What metrics show."""
+        consumers = self.consumers
+        return SubscriptionMeasure(
+            backlog=0,
+            unacknowledged=0,
+            blocked=False,
+            rate_out=sum(each.out.message_rate for each in consumers),
+            throughput_out=sum(each.out.byte_rate for each in consumers),
+            rate_redelivered=0.0,
+            rate_acknowledged=0.0,
+            consumers=len(consumers),
+            expired=0,
+            messages_out=self._given_up.messages + sum(each.out.messages for each in consumers),
+            bytes_out=self._given_up.bytes + sum(each.out.bytes for each in consumers),
+        )
+
+    @property
+    def out(self) -> TrafficMeter:
+        """What was sent to consumers, also to those that are gone."""
+        total = TrafficMeter()
+        for meter in (self._given_up, *(each.out for each in self.consumers)):
+            total.absorb(meter)
+            total.message_rate += meter.message_rate
+            total.byte_rate += meter.byte_rate
+        return total
+
+
+class NonPersistentTopic:
+    """See the module and `interpulse.broker.live.api.LiveTopic`."""
+
+    def __init__(self, name: TopicName, host: TopicHost, settings: TopicSettings) -> None:
+        self.name = name
+        self.settings = settings
+        self.subscriptions: dict[str, NonPersistentSubscription] = {}
+        self.deduplication: Deduplication | None = None
+        self.now_ms: Callable[[], int] = host.now_ms
+        self.published = TrafficMeter()
+        self.gone = TrafficMeter()
+        """What subscriptions sent to consumers that are gone."""
+        self.entries_added = 0
+        self.created_ms = self.active_ms = host.now_ms()
+        self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
+        self.limits = TopicLimits(name, host.now_ms, host.call_later)
+        self.publish_limits: PublishLimits | None = None
+        self.stamper = None
+        self.stamps_possible = False
+        self._refusal: PulsarError | None = None
+        self._use_limits()
+
+    # --- producing
+
+    async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
+        self._check_open()
+        check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
+        producer = await self.producers.add(self, request, sink)
+        if self._refusal is not None:
+            producer.close()
+            raise self._refusal
+        return producer
+
+    @property
+    def topic_epoch(self) -> int | None:
+        return self.producers.epoch
+
+    def append(self, entry: bytes, facts: EntryFacts | None) -> Position:
+        """Nothing is kept; `await_durable` follows at once and sends."""
+        if self._refusal is not None:
+            raise self._refusal
+        self.entries_added += 1
+        return _NOWHERE
+
+    def await_durable(self, publish: PendingPublish) -> None:
+        publish.producer.answered((publish,))
+        if publish.entry is not None:
+            delivery = Delivery(_NOWHERE, publish.entry, 0, (), publish.message_count)
+            for subscription in list(self.subscriptions.values()):
+                subscription.send(delivery)
+
+    def last_appended(self) -> Position:
+        return _NOWHERE
+
+    def remove_producer(self, producer: Producer) -> None:
+        self.producers.remove(producer)
+        self.published.absorb(producer.published)
+        self.active_ms = self.now_ms()
+
+    # --- subscribing
+
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        self._check_open()
+        check_allowed(request, is_persistent=False)
+        subscription = self.subscriptions.get(request.subscription)
+        if subscription is None:
+            subscription = NonPersistentSubscription(self, request.subscription, request.sub_type)
+            self.subscriptions[request.subscription] = subscription
+        try:
+            consumer = await subscription.add(request, sink)
+        except PulsarError:
+            if not subscription.consumers:
+                self.forget(subscription)
+            raise
+        if self._refusal is not None:
+            consumer.close()
+            raise self._refusal
+        self.subscriptions[request.subscription] = subscription  # it may have lost its last consumer meanwhile
+        return consumer
+
+    @property
+    def consumer_count(self) -> int:
+        """Of all subscriptions."""
+        return sum(len(each.consumers) for each in self.subscriptions.values())
+
+    def forget(self, subscription: NonPersistentSubscription) -> None:
+        """The last consumer left."""
+        if self.subscriptions.get(subscription.name) is subscription:
+            del self.subscriptions[subscription.name]
+            self.gone.absorb(subscription.out)
+        self.active_ms = self.now_ms()
+
+    async def create_subscription(
+        self,
+        subscription: str,
+        *,
+        position: MessageId | None = None,
+        initial: InitialPosition = InitialPosition.LATEST,
+        properties: Mapping[str, str] | None = None,
+        replicate_state: bool = False,
+    ) -> None:
+        raise NotAllowed("Create subscription on non-persistent topic is not supported")
+
+    async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
+        found = self.subscriptions.get(subscription)
+        if found is None:
+            raise SubscriptionNotFound(f"Subscription {subscription} not found for topic {self.name}")
+        found.close_consumers()  # whether forced or not, as in Pulsar: nothing is lost with it
+
+    def subscription_names(self) -> list[str]:
+        return sorted(self.subscriptions)
+
+    async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
+        raise NotAllowed("A non-persistent topic has no last message")
+
+    def mark_delete_position(self, subscription: str) -> Position:
+        return EARLIEST
+
+    # --- upkeep and ending; the same calls as on a persistent topic
+
+    async def apply(self, settings: TopicSettings) -> None:
+        self.settings = settings
+        self._use_limits()
+
+    def _use_limits(self) -> None:
+        self.limits.use(self.settings, self.producers)
+        self.publish_limits = self.limits.publish
+
+    async def flush(self) -> None:
+        """There is nothing to store."""
+
+    def tick(self, seconds: float) -> None:
+        for producer in self.producers.by_name.values():
+            producer.tick(seconds)
+        for subscription in self.subscriptions.values():
+            subscription.tick(seconds)
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self.producers.by_name or self.producers.waiting or self.subscriptions)
+
+    def check_deletable(self) -> None:
+        """Raises PreconditionFailed while somebody is connected."""
+        if self.in_use:
+            raise PreconditionFailed(f"Topic {self.name} has active producers/subscriptions")
+
+    def disconnect(self) -> None:
+        """Send all clients away; they look the topic up again."""
+        self.producers.close_by_broker()
+        for subscription in list(self.subscriptions.values()):
+            subscription.close_consumers()
+
+    async def close(self) -> None:
+        self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being unloaded")
+        self.disconnect()
+
+    def retire(self) -> None:
+        self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being deleted")
+        self.disconnect()
+
+    async def abandon(self) -> None:
+        self.retire()
+
+    def _check_open(self) -> None:
+        if self._refusal is not None:
+            raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
+
+    # --- statistics
+
+    def stats(self) -> dict[str, Any]:
+        return non_persistent_stats.stats(self)
+
+    def measure(self) -> Measured:
+        """What metrics show."""
+        subscriptions = {name: each.measure() for name, each in self.subscriptions.items()}
+        producers = self.producers.by_name.values()
+        figures = TopicMeasure(
+            producers=len(producers),
+            rate_in=sum(each.published.message_rate for each in producers),
+            throughput_in=sum(each.published.byte_rate for each in producers),
+            messages_in=self.published.messages + sum(each.published.messages for each in producers),
+            bytes_in=self.published.bytes + sum(each.published.bytes for each in producers),
+        )
+        limits = LimitMeasure(self.limits.publish_throttled) if self.limits.publish else None
+        return Measured(summed(figures, subscriptions), subscriptions, {}, limits)
+
+    def internal_stats(self) -> dict[str, Any]:
+        return non_persistent_stats.internal_stats(self)
+
+
+async def _keep_nothing(epoch: int) -> None:
+    """The epoch of a non-persistent topic lives as long as the topic."""

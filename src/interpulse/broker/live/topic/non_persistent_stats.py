@@ -1,0 +1,155 @@
+"""The statistics of a non-persistent topic in Pulsar's JSON: what is stored or counted per entry is 0 or left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.producing.producer_set import ProducerSet
+from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.stats import TrafficMeter
+from interpulse.broker.live.topic.topic_limits import TopicLimits
+
+__all__ = ["ShownSubscription", "ShownTopic", "internal_stats", "stats", "subscription_stats"]
+
+_NOTHING_STORED: Final[dict[str, Any]] = {
+    "averageMsgSize": 0.0,
+    "msgChunkPublished": False,
+    "storageSize": 0,
+    "backlogSize": 0,
+    "earliestMsgPublishTimeInBacklogs": 0,
+    "offloadedStorageSize": 0,
+    "nonContiguousDeletedMessagesRanges": 0,
+    "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+    "compaction": {
+        "lastCompactionRemovedEventCount": 0,
+        "lastCompactionSucceedTimestamp": 0,
+        "lastCompactionFailedTimestamp": 0,
+        "lastCompactionDurationTimeInMills": 0,
+    },
+    "lastPublishTimeStamp": 0,
+}
+_NOTHING_WAITS: Final[dict[str, Any]] = {
+    "msgRateRedeliver": 0.0,
+    "messageAckRate": 0.0,
+    "chunkedMessageRate": 0.0,
+    "msgBacklog": 0,
+    "backlogSize": 0,
+    "earliestMsgPublishTimeInBacklog": 0,
+    "msgBacklogNoDelayed": 0,
+    "blockedSubscriptionOnUnackedMsgs": False,
+    "msgDelayed": 0,
+    "msgInReplay": 0,
+    "unackedMessages": 0,
+    "msgRateExpired": 0.0,
+    "msgExpired": 0,
+    "totalMsgExpired": 0,
+    "lastExpireTimestamp": 0,
+    "lastAckedTimestamp": 0,
+    "lastMarkDeleteAdvancedTimestamp": 0,
+    "isDurable": False,
+    "isReplicated": False,
+    "allowOutOfOrderDelivery": False,
+    "consumersAfterMarkDeletePosition": {},
+    "nonContiguousDeletedMessagesRanges": 0,
+    "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+    "subscriptionProperties": {},
+    "durable": False,
+    "replicated": False,
+}
+_NO_CURSOR: Final[dict[str, Any]] = {
+    "waitingReadOp": False,
+    "pendingReadOps": 0,
+    "messagesConsumedCounter": 0,
+    "cursorLedger": 0,
+    "cursorLedgerLastEntry": 0,
+    "active": False,
+    "numberOfEntriesSinceFirstNotAckedMessage": 0,
+    "totalNonContiguousDeletedMessagesRange": 0,
+    "subscriptionHavePendingRead": False,
+    "subscriptionHavePendingReplayRead": False,
+}
+
+
+class ShownSubscription(Protocol):
+    """What statistics look at of a subscription."""
+
+    dropped: TrafficMeter
+    sub_type: SubType
+
+    @property
+    def consumers(self) -> Sequence[Consumer]: ...
+
+    @property
+    def out(self) -> TrafficMeter:
+        """What was sent since the subscription is there."""
+
+
+class ShownTopic(Protocol):
+    """What statistics look at of a topic."""
+
+    created_ms: int
+    entries_added: int
+    gone: TrafficMeter
+    """What was sent to subscriptions that are gone."""
+    limits: TopicLimits
+    producers: ProducerSet
+    published: TrafficMeter
+    """By producers that are gone."""
+
+    @property
+    def subscriptions(self) -> Mapping[str, ShownSubscription]: ...
+
+
+def stats(topic: ShownTopic) -> dict[str, Any]:
+    """``NonPersistentTopicStats``: counters since the topic was loaded, rates of the last period."""
+    producers = sorted(topic.producers.by_name.values(), key=lambda each: each.name)
+    shown = {name: subscription_stats(topic.subscriptions[name]) for name in sorted(topic.subscriptions)}
+    return _NOTHING_STORED | {
+        "msgRateIn": float(sum(each.published.message_rate for each in producers)),
+        "msgThroughputIn": float(sum(each.published.byte_rate for each in producers)),
+        "msgRateOut": float(sum(each["msgRateOut"] for each in shown.values())),
+        "msgThroughputOut": float(sum(each["msgThroughputOut"] for each in shown.values())),
+        "bytesInCounter": topic.published.bytes + sum(each.published.bytes for each in producers),
+        "msgInCounter": topic.published.messages + sum(each.published.messages for each in producers),
+        "bytesOutCounter": topic.gone.bytes + sum(each["bytesOutCounter"] for each in shown.values()),
+        "msgOutCounter": topic.gone.messages + sum(each["msgOutCounter"] for each in shown.values()),
+        "msgDropRate": float(sum(each["msgDropRate"] for each in shown.values())),
+        "publishRateLimitedTimes": topic.limits.publish_throttled,
+        "publishers": [each.stats() for each in producers if each.request.remote_cluster is None],
+        "waitingPublishers": len(topic.producers.waiting),
+        "subscriptions": shown,
+        "replication": {},
+        "topicCreationTimeStamp": topic.created_ms,
+    }
+
+
+def subscription_stats(subscription: ShownSubscription) -> dict[str, Any]:
+    """``NonPersistentSubscriptionStats``."""
+    consumers = subscription.consumers
+    out = subscription.out
+    return _NOTHING_WAITS | {
+        "msgRateOut": out.message_rate,
+        "msgThroughputOut": out.byte_rate,
+        "bytesOutCounter": out.bytes,
+        "msgOutCounter": out.messages,
+        "msgDropRate": subscription.dropped.message_rate,
+        "type": subscription.sub_type.label,
+        "lastConsumedTimestamp": max((each.last_sent_ms for each in consumers), default=0),
+        "consumers": [each.stats() for each in consumers],
+    }
+
+
+def internal_stats(topic: ShownTopic) -> dict[str, Any]:
+    """As `PersistentTopicInternalStats` of a topic that stores nothing."""
+    return {
+        "entriesAddedCounter": topic.entries_added,
+        "numberOfEntries": 0,
+        "totalSize": 0,
+        "currentLedgerEntries": 0,
+        "currentLedgerSize": 0,
+        "waitingCursorsCount": 0,
+        "pendingAddEntriesCount": 0,
+        "cursors": {name: dict(_NO_CURSOR) for name in sorted(topic.subscriptions)},
+    }

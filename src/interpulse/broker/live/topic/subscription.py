@@ -1,0 +1,379 @@
+"""One subscription of a persistent topic: its cursor, its consumers, and who gets what next.
+
+Changes that take time (creating, seeking, deleting) exclude each other and new consumers through `changing`; anybody
+who waited for it looks again whether the subscription still exists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from interpulse.broker.live.api import ConsumerSink, Delivery
+from interpulse.broker.live.compaction.log_positions import LogPlaces
+from interpulse.broker.live.cursor import Cursor, CursorRecord
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.dispatch.dispatch_choice import (
+    Dispatch,
+    DispatchOwner,
+    check_fitting,
+    delays_of,
+    fits,
+    in_the_way,
+    new_dispatch,
+)
+from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
+from interpulse.broker.live.dispatch.shared import SharedDispatch
+from interpulse.broker.live.requests import SubscribeRequest, SubType
+from interpulse.broker.live.stats import TrafficMeter
+from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
+from interpulse.model.ids import MessageId, Position
+from interpulse.rules.limits import check_consumers_of_subscription, check_consumers_of_topic
+from interpulse.wire.ack_sets import mask_of
+
+__all__ = ["Subscription", "SubscriptionOwner"]
+
+
+class SubscriptionOwner(DispatchOwner, Protocol):
+    """What a subscription needs of its topic."""
+
+    @property
+    def limits(self) -> TopicLimits: ...
+
+    @property
+    def places(self) -> LogPlaces: ...
+
+    @property
+    def consumer_count(self) -> int:
+        """Of all subscriptions, without replication."""
+
+    def remote_of(self, subscription: str) -> str | None:
+        """The remote cluster if this is a replication cursor."""
+
+    def cursor_changed(self, subscription: Subscription) -> None:
+        """The cursor has to be stored, soon."""
+
+    async def store_cursor(self, subscription: Subscription) -> None:
+        """Store the cursor now."""
+
+    def forget_subscription(self, subscription: Subscription) -> None:
+        """A non-durable subscription has lost its last consumer."""
+
+    async def drop_subscription(self, subscription: Subscription) -> None:
+        """Forget the subscription and its stored cursor."""
+
+
+class Subscription:
+    """See the module."""
+
+    def __init__(
+        self,
+        owner: SubscriptionOwner,
+        name: str,
+        cursor: Cursor,
+        *,
+        durable: bool = True,
+        properties: Mapping[str, str] | None = None,
+        replicate_state: bool = False,
+    ) -> None:
+        self.name = name
+        self.cursor = cursor
+        self.durable = durable
+        self.properties = dict(properties or {})
+        self.replicate_state = replicate_state
+        self.by_policy = False
+        """See `CursorRecord`."""
+        self.changing = asyncio.Lock()
+        self.stored = False
+        self.deleted = False
+        self.idle_since_ms = owner.now_ms()
+        """Since when it has had no consumer; while there are some, since when it had none before."""
+        self.dispatch: Dispatch | None = None
+        """None until the first consumer came."""
+        self.out, self.redelivered, self.acknowledged = TrafficMeter(), TrafficMeter(), TrafficMeter()
+        """What consumers counted that are gone."""
+        self.expired = TrafficMeter()
+        self.last_acknowledged_ms = self.last_moved_ms = self.last_flow_ms = self.last_expired_ms = 0
+        self.now_ms = owner.now_ms
+        self._owner = owner
+        self._gate: DispatchGate | None = None
+        self._made_for: SubscribeRequest | None = None
+        """Of the first consumer that the dispatch had."""
+        self._stored_changes = -1
+
+    # --- consumers
+
+    @property
+    def consumers(self) -> Sequence[Consumer]:
+        return self.dispatch.consumers if self.dispatch else ()
+
+    @property
+    def sub_type(self) -> SubType | None:
+        """None until the first consumer came."""
+        return self.dispatch.sub_type if self.dispatch else None
+
+    async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        """Open a consumer; the caller holds `changing`. Raises ConsumerBusy, ConsumerAssignError."""
+        if self.consumers:
+            check_fitting(request, self.consumers[0].request)
+        if in_the_way(request, self.consumers):
+            await self._drop_dead_consumers()
+        if self.dispatch is None or self._made_for is None or not fits(request, self._made_for):
+            if self.dispatch is not None:
+                self.dispatch.put_away()
+            self.dispatch = new_dispatch(request, self._owner, self.cursor, self.pump)
+            self._made_for = request
+            self._limit_dispatch()
+        self._check_room()
+        consumer = Consumer(self, request, sink)
+        consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
+        self.dispatch.add(consumer)
+        self._use_changed()
+        return consumer
+
+    def _check_room(self) -> None:
+        """Raises ConsumerBusy if there are as many consumers as there may be."""
+        if self._owner.remote_of(self.name) is None:
+            settings = self._owner.limits.settings
+            check_consumers_of_topic(self._owner.consumer_count, settings.max_consumers)
+            check_consumers_of_subscription(len(self.consumers), settings.max_consumers_per_subscription)
+
+    def use_limits(self) -> None:
+        """The policies of the topic limit something else now."""
+        for consumer in self.consumers:
+            consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
+        if self.dispatch is not None:
+            self._limit_dispatch()
+            self.pump()
+
+    def follow(self, publish_messages: float, publish_bytes: float) -> None:
+        """The producers published so much per second in the last period."""
+        if self._gate is not None and self._gate.own_limit is not None:
+            self._gate.own_limit.follow(publish_messages, publish_bytes, self.now_ms())
+
+    def _limit_dispatch(self) -> None:
+        dispatch, limits = self.dispatch, self._owner.limits
+        if dispatch is None or self._owner.remote_of(self.name) is not None:
+            return
+        dispatch.gate = self._gate = limits.gate(self._gate, self.pump)
+        if isinstance(dispatch, SharedDispatch):
+            dispatch.unacknowledged_max = limits.settings.max_unacked_per_subscription
+
+    async def _drop_dead_consumers(self) -> None:
+        """A client whose connection broke without a word comes back before the old one is found dead."""
+        for consumer in list(self.consumers):
+            if not await consumer.sink.is_alive():
+                consumer.close()
+
+    def remove(self, consumer: Consumer) -> None:
+        """The consumer is closed."""
+        assert self.dispatch is not None
+        self.dispatch.remove(consumer)
+        self.out.absorb(consumer.out)
+        self.redelivered.absorb(consumer.redelivered)
+        self.acknowledged.absorb(consumer.acknowledged)
+        if not self.consumers:
+            self.idle_since_ms = self.now_ms()
+            self._use_changed()
+            if not self.durable and not self.changing.locked():
+                self._owner.forget_subscription(self)
+
+    def _use_changed(self) -> None:
+        """Where subscriptions expire, a restart has to know since when nobody uses this one, or that somebody does."""
+        if self.durable and self._owner.limits.settings.subscription_expiration_minutes:
+            self.cursor.changes += 1
+            self._owner.cursor_changed(self)
+
+    def close_consumers(self) -> None:
+        """The broker closes all consumers; their clients come back."""
+        for consumer in list(self.consumers):
+            consumer.close_by_broker()
+
+    # --- entries
+
+    def offer(self, fresh: Sequence[Delivery], previous: Position) -> None:
+        """Entries became durable behind ``previous``; none of them is a marker."""
+        if self.dispatch is not None and self.dispatch.consumers:
+            self.dispatch.offer(fresh, previous)
+
+    def flow_granted(self) -> None:
+        """Somebody has permits, or can be written to again."""
+        self.last_flow_ms = self.now_ms()
+        self.pump()
+
+    def pump(self) -> None:
+        """Send what can be sent."""
+        if self.dispatch is None:
+            return
+        self.dispatch.pump()
+        if self._owner.places.end_reached(self.dispatch.read_position) and self.dispatch.drained:
+            for consumer in self.consumers:
+                if not consumer.end_told:
+                    consumer.end_told = True
+                    consumer.sink.end_of_topic(consumer.consumer_id)
+
+    def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        assert self.dispatch is not None
+        self.dispatch.redeliver(consumer, positions)
+
+    def policies_changed(self) -> None:
+        """The topic has new settings."""
+        if isinstance(self.dispatch, SharedDispatch):
+            self.dispatch.honour_delays(delays_of(self._owner, self.pump))
+
+    # --- acknowledgements
+
+    def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
+        """One entry, or some messages of it. Positions that do not exist are ignored."""
+        if position > self._owner.places.durable:
+            return
+        if ack_set:
+            left = 0 if self.cursor.acknowledge_part(position, mask_of(ack_set)) else self._waiting(position)
+        else:
+            self.cursor.acknowledge(position)
+            left = 0
+        assert self.dispatch is not None
+        self.dispatch.released(consumer, position, left)
+        self._changed()
+
+    def _waiting(self, position: Position) -> int:
+        """How many messages of a batch still wait; bits beyond its size do not count."""
+        mask = self.cursor.waiting_mask(position)
+        return mask.bit_count() if mask > 0 else 0
+
+    def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
+        """Everything up to this entry; of this entry itself only what ``ack_set`` says."""
+        if self.sub_type in (SubType.SHARED, SubType.KEY_SHARED):
+            raise NotAllowed(f"Cumulative acknowledgement is not allowed on a {self.sub_type.label} subscription")
+        if position > self._owner.places.durable:
+            return
+        if ack_set:
+            self.cursor.acknowledge_upto(Position(position.ledger, position.entry - 1))
+            self.cursor.acknowledge_part(position, mask_of(ack_set))
+        else:
+            self.cursor.acknowledge_upto(position)
+        self._changed()
+
+    def _changed(self) -> None:
+        self.last_acknowledged_ms = self.now_ms()
+        if self.durable:
+            self._owner.cursor_changed(self)
+
+    # --- moving the cursor
+
+    async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
+        """Close the consumers, then let ``position`` come next."""
+        async with self.changing:
+            compacted = self._reads_compacted
+            self.close_consumers()
+            await self._reset(self._owner.places.before(position, compacted=compacted))
+            if ack_set and position.ledger >= 0:
+                self.cursor.acknowledge_part(position.position, mask_of(ack_set))
+
+    async def seek_to_time(self, publish_time_ms: int) -> None:
+        """Close the consumers, then let the first entry published at or after this time come next."""
+        async with self.changing:
+            compacted = self._reads_compacted
+            self.close_consumers()
+            await self._reset(await self._owner.places.before_time(publish_time_ms, compacted=compacted))
+
+    @property
+    def _reads_compacted(self) -> bool:
+        return any(each.read_compacted for each in self.consumers)
+
+    async def _reset(self, mark_delete: Position) -> None:
+        self.cursor.reset(mark_delete)
+        if self.dispatch:
+            self.dispatch.rewind()
+        await self._owner.store_cursor(self)
+
+    def skip_to(self, position: Position) -> int:
+        """Count everything up to here as acknowledged; how many entries that were. Consumers stay."""
+        last = self._owner.places.durable
+        before = self.cursor.backlog(last)
+        if not self.cursor.acknowledge_upto(min(position, last)):
+            return 0
+        self.last_moved_ms = self.now_ms()
+        if self.dispatch:
+            self.dispatch.skipped()
+            self.pump()  # what was skipped may have been what kept it from going on
+        self._changed()
+        return before - self.cursor.backlog(last)
+
+    def expire_upto(self, position: Position) -> int:
+        """As `skip_to`, for entries that are too old."""
+        count = self.skip_to(position)
+        self.expired.messages += count
+        self.last_expired_ms = self.now_ms()
+        return count
+
+    async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
+        """A consumer deletes the subscription; raises MetadataError if it is not alone."""
+        async with self.changing:
+            if self.deleted:
+                return
+            if len(self.consumers) > 1 and not force:
+                raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
+            consumer.close()
+            self.close_consumers()
+            await self._owner.drop_subscription(self)
+
+    async def delete(self, *, force: bool) -> None:
+        """Delete the subscription; raises PreconditionFailed if somebody is connected and it is not forced."""
+        async with self.changing:
+            if self.deleted:
+                return
+            if self.consumers and not force:
+                raise PreconditionFailed("Subscription has active connected consumers")
+            self.close_consumers()
+            await self._owner.drop_subscription(self)
+
+    async def delete_if_idle(self, limit_ms: int) -> bool:
+        """Delete the subscription if it has had no consumer for longer than that; whether it is gone now."""
+        async with self.changing:
+            idle = not self.deleted and not self.consumers and self.now_ms() - self.idle_since_ms > limit_ms
+            if idle:
+                await self._owner.drop_subscription(self)
+            return idle
+
+    # --- durable form
+
+    @property
+    def dirty(self) -> bool:
+        """The stored record is not the newest state."""
+        return self.durable and not self.deleted and self._stored_changes != self.cursor.changes
+
+    def take_record(self) -> tuple[CursorRecord, int]:
+        """What to store, and what to tell `stored_as` when it is."""
+        record = self.cursor.record(
+            self.properties,
+            replicate_state=self.replicate_state,
+            by_policy=self.by_policy,
+            last_active_ms=None if self.consumers else self.idle_since_ms,
+        )
+        return record, self.cursor.changes
+
+    def stored_as(self, changes: int) -> None:
+        self.stored = True
+        self._stored_changes = changes
+
+    def properties_changed(self, properties: Mapping[str, str]) -> None:
+        """Replace the properties; stored with the cursor."""
+        self.properties = dict(properties)
+        self.cursor.changes += 1
+        self._owner.cursor_changed(self)
+
+    # --- statistics
+
+    def tick(self, seconds: float) -> None:
+        """Compute the rates of the last period."""
+        self.expired.tick(seconds)
+        for consumer in self.consumers:
+            consumer.tick(seconds)
+
+    @property
+    def throttled(self) -> Mapping[str, int] | None:
+        """How often nothing was sent because of which dispatch rate; None while there is none."""
+        return self._gate.stats() if self._gate is not None else None

@@ -1,0 +1,490 @@
+"""One loaded persistent topic: it appends, answers producers when entries are durable, and wakes its subscriptions.
+
+Order: the position of an entry is fixed by the order of `append` calls. Answers to producers and deliveries to
+consumers follow that order, and happen only after the log said that an entry is durable. When the log fails, everything
+that waits is refused, all clients are sent away, and the topic is of no use until it is loaded again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
+from interpulse.broker.live.broker_entry_metadata import Stamper, TopicStamps
+from interpulse.broker.live.compaction import compacted_reads
+from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR, Compaction
+from interpulse.broker.live.compaction.log_positions import LogPlaces
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.entry_metadata import EntryFacts, FactsCache
+from interpulse.broker.live.host import TopicHost
+from interpulse.broker.live.measures import Measured
+from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication
+from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.producing.producer_set import ProducerSet
+from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
+from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
+from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest
+from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.shared_reads import SharedReads
+from interpulse.broker.live.stats import TrafficMeter
+from interpulse.broker.live.topic import topic_stats
+from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
+from interpulse.broker.live.topic.subscription import Subscription
+from interpulse.broker.live.topic.subscription_set import SubscriptionSet
+from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.broker.live.topic_state import TopicCounters, TopicStateStore
+from interpulse.model.errors import (
+    PersistenceError,
+    PreconditionFailed,
+    PulsarError,
+    ServiceNotReady,
+    TopicTerminated,
+)
+from interpulse.model.ids import EARLIEST, MessageId, Position
+from interpulse.model.names import TopicName
+from interpulse.storage.api import Log, LogFenced, LogTerminated, MetadataFull, StorageFull
+
+__all__ = ["Topic"]
+
+log = logging.getLogger(__name__)
+
+_new = tuple.__new__
+_producer_of = attrgetter("producer")
+
+
+class Topic:
+    """See `interpulse.broker.live.api.LiveTopic`. Made by `load` only."""
+
+    log: Log
+    places: LogPlaces
+    facts: FactsCache
+    reads: SharedReads
+    producers: ProducerSet
+    sequences: SequenceKeeper
+    stamps: TopicStamps
+
+    def __init__(self, name: TopicName, host: TopicHost, settings: TopicSettings) -> None:
+        self.name = name
+        self.settings = settings
+        self.now_ms = host.now_ms
+        self.published = TrafficMeter()
+        """What producers published that are gone."""
+        self.created_ms = self.active_ms = host.now_ms()
+        self.last_publish_ms = 0
+        self.entries_added = 0
+        self.chunk_published = False
+        self.failed = False
+        self.limits = TopicLimits(name, host.now_ms, host.call_later)
+        self.publish_limits: PublishLimits | None = None
+        self.backlog_keeper = BacklogKeeper(self)
+        self._host = host
+        self._state = TopicStateStore(host.metadata, name)
+        self._pending: deque[PendingPublish] = deque()
+        self._refusal: PulsarError | None = None
+        self._terminating = 0  # calls under way
+        self._last_marker = EARLIEST
+        self.compaction = Compaction(self, host.compaction_permits)
+        self.subscription_set = SubscriptionSet(self, self._state, host.replicator_prefix, self.check_open)
+        self.subscriptions = self.subscription_set.by_name
+
+    # --- loading
+
+    @classmethod
+    async def load(
+        cls,
+        name: TopicName,
+        host: TopicHost,
+        settings: TopicSettings,
+        open_log: Callable[[Topic], Coroutine[Any, Any, Log]],
+    ) -> Topic:
+        """Open the log, restore cursors and sequence ids. Raises LogNotFound, LogDamaged, MetadataError."""
+        topic = cls(name, host, settings)
+        counters = await topic._state.read_counters()  # opening the log changes the record, now it is still in memory
+        topic.log = await open_log(topic)
+        try:
+            await topic._restore(counters)
+        except BaseException:
+            await topic.log.close()
+            raise
+        return topic
+
+    async def _restore(self, counters: TopicCounters) -> None:
+        self.places = LogPlaces(self.log)
+        self.facts = FactsCache(Position(self.log.last_appended.ledger, self.log.last_appended.entry + 1))
+        self.reads = SharedReads(self.log, lambda: len(self.subscriptions) > 1, self._host.read_room)
+        self.producers = ProducerSet(
+            str(self.name),
+            counters.epoch,
+            self._host.generate_producer_name,
+            self._state.write_epoch,
+            self._host.spawn,
+        )
+        self._use_limits()
+        self.stamps = TopicStamps(self.log, self._state, counters.last_index)
+        await self.stamps.begin(self._host.stamping, self.now_ms)
+        self.sequences = SequenceKeeper(self.log, self._state, lambda: self._host.cursors_changed(self))
+        stored = await self._state.read_cursors()
+        snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
+        for subscription_name, record in stored.items():
+            self.subscription_set.restore(subscription_name, record)
+        await self._restore_sequences(snapshot)
+        if self.log.compacted.current is not None:
+            self.compacted_upto(self.log.compacted.current.horizon)
+        if self.settings.compaction_threshold_bytes > 0:
+            await self.keep_for_compaction()
+        await self.subscription_set.follow_remotes()
+
+    async def _restore_sequences(self, snapshot: bytes | None) -> None:
+        self.sequences.follow(self.settings)
+        if not self.settings.deduplication_enabled:
+            if snapshot is not None:
+                await self.sequences.end()
+        elif snapshot is None:
+            await self.sequences.begin()
+        else:
+            await self.sequences.resume(snapshot, self.now_ms())
+
+    # --- what the log says
+
+    def on_durable(self, last: Position) -> None:
+        places = self.places
+        previous, places.durable = places.durable, last
+        self.last_publish_ms = self.now_ms()
+        pending = self._pending
+        listening = [each for each in self.subscriptions.values() if each.consumers]
+        done: list[PendingPublish] = []
+        while pending and pending[0][0] <= last:
+            done.append(pending.popleft())
+        for producer, publishes in groupby(done, _producer_of):
+            producer.answered(publishes)
+        fresh = [_new(Delivery, (each[0], each[4], 0, (), each[5])) for each in done if each[4]] if listening else []
+        self.sequences.count(last.entry - previous.entry if last.ledger == previous.ledger else last.entry + 1)
+        if self._last_marker > previous:
+            for subscription in listening:
+                subscription.pump()
+        elif fresh:
+            for subscription in listening:
+                subscription.offer(fresh, previous)
+
+    def on_log_failed(self, error: Exception) -> None:
+        log.error("topic fenced topic=%s error=%s", self.name, error)
+        self._give_up(error)
+
+    def read_failed(self, error: PulsarError) -> None:
+        """Entries cannot be read: the topic is of no use until it is loaded again."""
+        if self._refusal is not None:
+            return  # it is being closed, and its log with it
+        log.error("read failed topic=%s error=%s", self.name, error)
+        self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        if self.failed:
+            return
+        self.failed = True
+        kind = StorageFull if isinstance(error, StorageFull | MetadataFull) else PersistenceError
+        refusal = kind(f"The topic {self.name} is fenced: {error}")
+        self._refusal = refusal
+        pending, self._pending = list(self._pending), deque()
+        for publish in pending:
+            publish.producer.failed(publish, refusal)
+        self.disconnect()
+        self._host.topic_failed(self)
+
+    # --- producing
+
+    async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
+        self.check_open()
+        if self.log.terminated:
+            raise TopicTerminated(f"Topic {self.name} was already terminated")
+        if self._terminating:
+            raise ServiceNotReady(f"Topic {self.name} is being terminated")
+        check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
+        await self.backlog_keeper.check_producer()
+        producer = await self.producers.add(self, request, sink)
+        if self._refusal is not None or self._terminating or self.log.terminated:
+            producer.close()
+            raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
+        return producer
+
+    def append(self, entry: bytes, facts: EntryFacts | None) -> Position:
+        """Give an entry to the log; ``facts`` None = it is ordinary. Raises TopicTerminated, PersistenceError."""
+        if self._refusal is not None:
+            raise self._refusal
+        try:
+            position = self.log.append(entry)
+            self.entries_added += 1
+        except LogTerminated as error:
+            raise TopicTerminated(f"Topic {self.name} was already terminated") from error
+        if facts is not None:
+            self.facts.published(position, facts)
+            if facts.is_marker:
+                self._last_marker = position
+            self.chunk_published = self.chunk_published or bool(facts.chunk_uuid)
+        return position
+
+    @property
+    def pending_count(self) -> int:
+        """Publishes that wait for the log."""
+        return len(self._pending)
+
+    def await_durable(self, publish: PendingPublish) -> None:
+        """Answer this publish in its turn."""
+        self._pending.append(publish)
+
+    @property
+    def deduplication(self) -> Deduplication | None:
+        """The sequence ids of producers; None while de-duplication is off."""
+        return self.sequences.deduplication
+
+    @property
+    def topic_epoch(self) -> int | None:
+        return self.producers.epoch
+
+    @property
+    def stamper(self) -> Stamper | None:
+        return self.stamps.stamper
+
+    @property
+    def stamps_possible(self) -> bool:
+        return self.stamps.possible
+
+    def last_appended(self) -> Position:
+        return self.log.last_appended
+
+    def remove_producer(self, producer: Producer) -> None:
+        """The producer is closed."""
+        self.producers.remove(producer)
+        self.published.absorb(producer.published)
+        self.active_ms = self.now_ms()
+        if self.deduplication is not None:
+            self.deduplication.touch(producer.name, self.now_ms())
+
+    async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
+        return await self.places.last_message(read_compacted=read_compacted)
+
+    # --- subscribing
+
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+        compacted_reads.check_allowed(request, is_persistent=True)
+        creation_allowed = self.settings.auto_subscription_creation_allowed
+        return await self.subscription_set.subscribe(request, sink, creation_allowed=creation_allowed)
+
+    async def create_subscription(
+        self,
+        subscription: str,
+        *,
+        position: MessageId | None = None,
+        initial: InitialPosition = InitialPosition.LATEST,
+        properties: Mapping[str, str] | None = None,
+        replicate_state: bool = False,
+    ) -> None:
+        self.check_open()
+        await self.subscription_set.create(subscription, position, initial, properties, replicate_state=replicate_state)
+
+    async def delete_subscription(self, subscription: str, *, force: bool = False) -> None:
+        await self.subscription(subscription).delete(force=force)
+
+    def subscription(self, name: str) -> Subscription:
+        """Raises SubscriptionNotFound."""
+        return self.subscription_set.get(name)
+
+    def subscription_names(self) -> list[str]:
+        return sorted(name for name in self.subscriptions if self.remote_of(name) is None)
+
+    def backlog_names(self) -> list[str]:
+        """Those whose backlog may be cleared or expire as a whole: without compaction, which would miss newest keys."""
+        return [name for name in self.subscription_names() if name != COMPACTION_CURSOR]
+
+    def mark_delete_position(self, subscription: str) -> Position:
+        return self.subscription(subscription).cursor.mark_delete
+
+    def remote_of(self, subscription: str) -> str | None:
+        """The remote cluster if this is a replication cursor."""
+        return self.subscription_set.remote_of(subscription)
+
+    # --- what subscriptions ask
+
+    @property
+    def consumer_count(self) -> int:
+        """Of all subscriptions, without replication."""
+        return self.subscription_set.consumer_count
+
+    def cursor_changed(self, subscription: Subscription) -> None:
+        """The cursor has to be stored, soon."""
+        self._host.cursors_changed(self)
+
+    async def store_cursor(self, subscription: Subscription) -> None:
+        """Store the cursor now; raises ServiceNotReady if the topic was closed meanwhile."""
+        await self.subscription_set.store(subscription)
+        self.check_open()
+
+    def forget_subscription(self, subscription: Subscription) -> None:
+        """A non-durable subscription lost its last consumer."""
+        self.subscription_set.forget(subscription)
+        self.active_ms = self.now_ms()
+
+    async def drop_subscription(self, subscription: Subscription) -> None:
+        """The subscription is deleted."""
+        if subscription.name == COMPACTION_CURSOR:
+            await self.compaction.forget()
+        await self.subscription_set.drop(subscription)
+        self.active_ms = self.now_ms()
+
+    # --- compaction
+
+    async def keep_for_compaction(self) -> None:
+        """From now on nothing is trimmed that was not compacted."""
+        self.check_open()
+        await self.subscription_set.ensure(COMPACTION_CURSOR, self.places.before_first())
+
+    def compacted_upto(self, horizon: Position) -> None:
+        """Everything up to here may be trimmed as far as compaction is concerned."""
+        cursor = self.subscriptions.get(COMPACTION_CURSOR)
+        if cursor is not None:
+            cursor.skip_to(horizon)
+
+    # --- settings, cursors, rates
+
+    async def flush(self) -> None:
+        """Store every cursor that changed, and the sequence ids when it is time; one commit."""
+        position = self.places.durable
+        if not self.sequences.snapshot_due:
+            await self.subscription_set.flush({})
+            return
+        try:
+            await self.subscription_set.flush({DEDUPLICATION_CURSOR: self.sequences.snapshot(position)})
+        except PulsarError:
+            self.sequences.snapshot_due = True
+            raise
+        self.sequences.stored(position)
+
+    async def apply(self, settings: TopicSettings) -> None:
+        """Use new policies; on return they are in force."""
+        old, self.settings = self.settings, settings
+        self._use_limits()
+        if settings.delayed_delivery != old.delayed_delivery:
+            for subscription in self.subscriptions.values():
+                subscription.policies_changed()
+        self.sequences.follow(settings)
+        if settings.deduplication_enabled and self.deduplication is None:
+            await self.sequences.begin()
+        elif not settings.deduplication_enabled and self.deduplication is not None:
+            await self.sequences.end()
+        if settings.compaction_threshold_bytes > 0 and self._refusal is None:
+            await self.keep_for_compaction()
+        await self.subscription_set.follow_remotes()
+
+    def _use_limits(self) -> None:
+        self.limits.use(self.settings, self.producers)
+        self.publish_limits = self.limits.publish
+        for subscription in self.subscriptions.values():
+            subscription.use_limits()
+
+    def tick(self, seconds: float) -> None:
+        """Compute the rates of the last period."""
+        for producer in self.producers.by_name.values():
+            producer.tick(seconds)
+        for subscription in self.subscriptions.values():
+            subscription.tick(seconds)
+        self.compaction.tick(seconds)
+        self.reads.forget_unused()
+        self.sequences.tick(self.now_ms())
+        producers = [each.published for each in self.producers.by_name.values()]
+        published = (sum(each.message_rate for each in producers), sum(each.byte_rate for each in producers))
+        self.limits.follow(*published)
+        for subscription in self.subscriptions.values():
+            subscription.follow(*published)
+
+    # --- ending
+
+    async def terminate(self) -> Position:
+        """Take no more entries, for ever; the last position.
+
+        Producers are sent away, and meet the end of the topic when they come back: what they send meanwhile stays
+        without an answer. Go's client gives up, and says why, on the refused PRODUCER alone (wire protocol, 5.2).
+        """
+        self.check_open()
+        self._terminating += 1
+        self.producers.leave()
+        try:
+            last = await self.log.terminate()
+        finally:
+            self._terminating -= 1
+            if not self._terminating:
+                self.producers.close_by_broker()
+        for subscription in self.subscriptions.values():
+            subscription.pump()
+        return last
+
+    @property
+    def in_use(self) -> bool:
+        """Somebody is connected."""
+        return bool(
+            self.producers.by_name
+            or self.producers.waiting
+            or any(each.consumers for each in self.subscriptions.values())
+        )
+
+    def check_deletable(self) -> None:
+        """Raises PreconditionFailed while somebody is connected."""
+        if self.in_use:
+            raise PreconditionFailed(f"Topic {self.name} has active producers/subscriptions")
+
+    def disconnect(self) -> None:
+        """Send all clients away; they look the topic up again."""
+        self.producers.close_by_broker()
+        for subscription in list(self.subscriptions.values()):
+            subscription.close_consumers()
+
+    async def close(self) -> None:
+        """Answer what is pending, send clients away, store the cursors, give the log back."""
+        if self._refusal is None:
+            self._refusal = ServiceNotReady(f"Topic {self.name} is being unloaded")
+        self.producers.leave()
+        await self.compaction.stop()
+        try:
+            await self.log.close()
+        except LogFenced as error:
+            log.warning("log failed while closing topic=%s error=%s", self.name, error)
+        self.disconnect()
+        self.sequences.request_snapshot()
+        try:
+            await self.flush()
+        finally:  # the next one to load the topic is the only one who writes
+            await self._state.close()
+
+    def retire(self) -> None:
+        """The topic is about to be deleted: send clients away and let none in."""
+        self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being deleted")
+        self.disconnect()
+
+    async def abandon(self) -> None:
+        """The topic is deleted: send clients away, and never write anything of it again."""
+        self.retire()
+        await self.compaction.stop()
+        await self._state.close()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._host.spawn(work)
+
+    def check_open(self) -> None:
+        """Raises ServiceNotReady once the topic has failed or is being closed."""
+        if self._refusal is not None:
+            raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
+
+    # --- statistics
+
+    def stats(self) -> dict[str, Any]:
+        return topic_stats.stats(self)
+
+    def internal_stats(self) -> dict[str, Any]:
+        return topic_stats.internal_stats(self)
+
+    def measure(self) -> Measured:
+        """What metrics show."""
+        return topic_stats.measure(self)

@@ -1,0 +1,328 @@
+"""The statistics of a persistent topic in Pulsar's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR, Compaction
+from interpulse.broker.live.compaction.log_positions import LogPlaces
+from interpulse.broker.live.measures import (
+    LimitMeasure,
+    Measured,
+    ReplicationMeasure,
+    SubscriptionMeasure,
+    TopicMeasure,
+    summed,
+)
+from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication
+from interpulse.broker.live.producing.producer import Producer
+from interpulse.broker.live.producing.producer_set import ProducerSet
+from interpulse.broker.live.stats import TrafficMeter, iso_time, sum_of
+from interpulse.broker.live.timeline import bytes_after, publish_time_of
+from interpulse.broker.live.topic import subscription_stats
+from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
+from interpulse.broker.live.topic.subscription import Subscription
+from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.model.errors import NotFound
+from interpulse.model.ids import Position
+from interpulse.storage.api import CompactedLedger, Log
+
+__all__ = ["NO_REPLICATION", "ShownTopic", "add_earliest_times", "internal_stats", "measure", "stats"]
+
+_NEVER_IN_TOPICS = dict.fromkeys(
+    (
+        "abortedTxnCount",
+        "bytesOutInternalCounter",
+        "committedTxnCount",
+        "lastOffloadFailureTimeStamp",
+        "lastOffloadLedgerId",
+        "lastOffloadSuccessTimeStamp",
+        "offloadedStorageSize",
+        "ongoingTxnCount",
+        "systemTopicBytesInCounter",
+    ),
+    0,
+)
+"""What Pulsar counts and does not happen here: transactions, offloading, system topics."""
+
+_NEVER_IN_SUBSCRIPTIONS = dict.fromkeys(
+    (
+        "dispatchThrottledBytesEventsByBrokerLimit",
+        "dispatchThrottledMsgEventsByBrokerLimit",
+        "filterAcceptedMsgCount",
+        "filterProcessedMsgCount",
+        "filterRejectedMsgCount",
+        "filterRescheduledMsgCount",
+    ),
+    0,
+)
+"""The same: filters of entries, dispatch rates of whole brokers."""
+
+NO_REPLICATION: dict[str, Any] = {
+    "msgRateIn": 0.0,
+    "msgInCount": 0,
+    "msgThroughputIn": 0.0,
+    "bytesInCount": 0,
+    "msgRateOut": 0.0,
+    "msgOutCount": 0,
+    "msgThroughputOut": 0.0,
+    "bytesOutCount": 0,
+    "msgRateExpired": 0.0,
+    "replicationBacklog": 0,
+    "connected": False,
+    "replicationDelayInSeconds": 0,
+}
+"""``ReplicatorStats`` of a cluster that nothing goes to."""
+
+
+class ShownTopic(Protocol):
+    """What statistics look at of a topic."""
+
+    compaction: Compaction
+    created_ms: int
+    entries_added: int
+    last_publish_ms: int
+    limits: TopicLimits
+    log: Log
+    places: LogPlaces
+    producers: ProducerSet
+    published: TrafficMeter
+    """By producers that are gone."""
+
+    @property
+    def backlog_keeper(self) -> BacklogKeeper: ...
+
+    @property
+    def chunk_published(self) -> bool: ...
+
+    @property
+    def deduplication(self) -> Deduplication | None: ...
+
+    @property
+    def pending_count(self) -> int:
+        """Publishes that wait for the log."""
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]: ...
+
+    @property
+    def topic_epoch(self) -> int | None: ...
+
+    def remote_of(self, subscription: str) -> str | None:
+        """The remote cluster if this is a replication cursor."""
+
+
+def stats(topic: ShownTopic) -> dict[str, Any]:
+    """``TopicStats``: counters in messages and bytes since the topic was loaded, rates of the last period."""
+    producers = sorted(topic.producers.by_name.values(), key=lambda each: each.name)
+    subscriptions = {name: topic.subscriptions[name] for name in sorted(topic.subscriptions)}
+    published = sum_of(topic.published, *(each.published for each in producers))
+    sent = sum_of(*(subscription_stats.sent(each) for each in subscriptions.values()))
+    ledgers = topic.log.ledgers
+    backlogs = [
+        bytes_after(ledgers, each.cursor.mark_delete)
+        for each in subscriptions.values()
+        if each.durable and each.cursor.backlog(topic.places.durable)
+    ]
+    return {
+        "msgRateIn": published.message_rate,
+        "msgThroughputIn": published.byte_rate,
+        "msgRateOut": sent.message_rate,
+        "msgThroughputOut": sent.byte_rate,
+        "bytesInCounter": published.bytes,
+        "msgInCounter": published.messages,
+        "bytesOutCounter": sent.bytes,
+        "msgOutCounter": sent.messages,
+        "averageMsgSize": published.average_bytes,
+        "msgChunkPublished": topic.chunk_published,
+        "storageSize": sum(each.size for each in ledgers),
+        "backlogSize": max(backlogs, default=0),
+        **topic.backlog_keeper.stats(),
+        "publishRateLimitedTimes": topic.limits.publish_throttled,
+        "earliestMsgPublishTimeInBacklogs": 0,
+        "publishers": [each.stats() for each in producers if each.request.remote_cluster is None],
+        "waitingPublishers": len(topic.producers.waiting),
+        "subscriptions": {
+            name: _subscription(topic, each) for name, each in subscriptions.items() if topic.remote_of(name) is None
+        },
+        "replication": _replications(topic, producers),
+        "deduplicationStatus": "Enabled" if topic.deduplication is not None else "Disabled",
+        "nonContiguousDeletedMessagesRanges": sum(
+            sum(1 for _ in each.cursor.ranges()) for each in subscriptions.values()
+        ),
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "delayedMessageIndexSizeInBytes": sum(map(subscription_stats.delayed_bytes, subscriptions.values())),
+        **_NEVER_IN_TOPICS,
+        "compaction": topic.compaction.stats(),
+        "topicCreationTimeStamp": topic.created_ms,
+        "lastPublishTimeStamp": topic.last_publish_ms,
+    } | ({} if topic.topic_epoch is None else {"topicEpoch": topic.topic_epoch})
+
+
+def measure(topic: ShownTopic) -> Measured:
+    """What metrics show."""
+    own: dict[str, SubscriptionMeasure] = {}
+    replication: dict[str, ReplicationMeasure] = {}
+    last = topic.places.durable
+    for name, subscription in topic.subscriptions.items():
+        found, remote = subscription_stats.measure(subscription, last), topic.remote_of(name)
+        if remote is None:
+            own[name] = found
+        else:
+            replication[remote] = ReplicationMeasure(
+                found.backlog, found.consumers > 0, found.consumers == 0, found.rate_out, found.throughput_out
+            )
+    ledgers = topic.log.ledgers
+    waiting = [topic.subscriptions[name].cursor.mark_delete for name, found in own.items() if found.backlog]
+    published, producers = topic.published, topic.producers.by_name.values()
+    figures = TopicMeasure(
+        producers=len(producers),
+        rate_in=sum(each.published.message_rate for each in producers),
+        throughput_in=sum(each.published.byte_rate for each in producers),
+        messages_in=published.messages + sum(each.published.messages for each in producers),
+        bytes_in=published.bytes + sum(each.published.bytes for each in producers),
+        backlog_bytes=bytes_after(ledgers, min(waiting)) if waiting else 0,
+        storage_bytes=sum(each.size for each in ledgers),
+    )
+    limits = _limits(topic) if topic.limits.measured else None
+    return Measured(summed(figures, own), own, replication, limits, topic.compaction.measure())
+
+
+def _limits(topic: ShownTopic) -> LimitMeasure:
+    backlog = topic.backlog_keeper.stats()
+    return LimitMeasure(
+        topic.limits.publish_throttled,
+        backlog["backlogQuotaLimitSize"],
+        backlog["backlogQuotaLimitTime"],
+        backlog["oldestBacklogMessageAgeSeconds"],
+        topic.backlog_keeper.evictions,
+        {name: each.throttled for name, each in topic.subscriptions.items() if each.throttled is not None},
+    )
+
+
+def _subscription(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
+    body = subscription_stats.stats(subscription, topic.places.durable)
+    behind = bytes_after(topic.log.ledgers, subscription.cursor.mark_delete) if body["msgBacklog"] else 0
+    return body | _NEVER_IN_SUBSCRIPTIONS | {"backlogSize": behind}
+
+
+async def add_earliest_times(topic: ShownTopic, body: dict[str, Any]) -> None:
+    """Say in `stats` when the oldest message was published that a subscription waits for; -1 if it waits for none."""
+    for name, figures in body["subscriptions"].items():
+        figures["earliestMsgPublishTimeInBacklog"] = await _earliest_time(topic, name)
+    times = [each["earliestMsgPublishTimeInBacklog"] for each in body["subscriptions"].values()]
+    body["earliestMsgPublishTimeInBacklogs"] = min((each for each in times if each >= 0), default=0)
+
+
+async def _earliest_time(topic: ShownTopic, subscription: str) -> int:
+    cursor = topic.subscriptions[subscription].cursor if subscription in topic.subscriptions else None
+    if cursor is None or not cursor.backlog(topic.places.durable):
+        return -1
+    position = topic.log.next_position(cursor.mark_delete)
+    try:
+        return -1 if position is None else publish_time_of((await topic.places.read_entry(position)).payload)
+    except NotFound:
+        return -1  # it was acknowledged and trimmed meanwhile
+
+
+def _replications(topic: ShownTopic, producers: Iterable[Producer]) -> dict[str, dict[str, Any]]:
+    """``ReplicatorStats`` of every cluster that something goes to or comes from."""
+    clusters = {name: topic.remote_of(name) for name in sorted(topic.subscriptions)}
+    shown = {
+        remote: NO_REPLICATION | _outbound(topic, topic.subscriptions[name])
+        for name, remote in clusters.items()
+        if remote is not None
+    }
+    for producer in producers:
+        remote = producer.request.remote_cluster
+        if remote is not None:
+            before = shown.get(remote, NO_REPLICATION)
+            shown[remote] = before | _inbound(before, producer)
+    return shown
+
+
+def _outbound(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
+    """What the replication job took, and whether it is here now."""
+    out = subscription_stats.sent(subscription)
+    consumers = subscription.consumers
+    return {
+        "msgRateOut": out.message_rate,
+        "msgThroughputOut": out.byte_rate,
+        "msgOutCount": out.messages,
+        "bytesOutCount": out.bytes,
+        "replicationBacklog": subscription.cursor.backlog(topic.places.durable),
+        "connected": bool(consumers),
+        "outboundConnection": consumers[0].request.address if consumers else None,
+    }
+
+
+def _inbound(before: Mapping[str, Any], producer: Producer) -> dict[str, Any]:
+    """The replicator of another cluster is here; our own job has a producer more than the one that sends."""
+    shown, published = producer.stats(), producer.published
+    return {
+        "msgRateIn": before["msgRateIn"] + published.message_rate,
+        "msgInCount": before["msgInCount"] + published.messages,
+        "msgThroughputIn": before["msgThroughputIn"] + published.byte_rate,
+        "bytesInCount": before["bytesInCount"] + published.bytes,
+        "inboundConnection": shown["address"],
+        "inboundConnectedSince": shown["connectedSince"],
+    }
+
+
+def internal_stats(topic: ShownTopic) -> dict[str, Any]:
+    """``PersistentTopicInternalStats``. As in Pulsar, the current ledger stands in the list with 0 entries."""
+    ledgers = topic.log.ledgers
+    current = ledgers[-1] if ledgers and not topic.log.terminated else None
+    cursors = {name: _cursor(topic, topic.subscriptions[name]) for name in sorted(topic.subscriptions)}
+    if topic.deduplication is not None:
+        cursors[DEDUPLICATION_CURSOR] = _deduplication_cursor(topic.deduplication.snapshot_position)
+    compacted = topic.log.compacted.current
+    if compacted is not None and COMPACTION_CURSOR in cursors:
+        cursors[COMPACTION_CURSOR]["properties"] = {"CompactedTopicLedger": compacted.ledger_id}
+    return {
+        "entriesAddedCounter": topic.entries_added,
+        "numberOfEntries": sum(each.entries for each in ledgers),
+        "totalSize": sum(each.size for each in ledgers),
+        "currentLedgerEntries": current.entries if current else 0,
+        "currentLedgerSize": current.size if current else 0,
+        "lastLedgerCreatedTimestamp": iso_time(ledgers[-1].created_ms if ledgers else 0),
+        "waitingCursorsCount": sum(1 for each in topic.subscriptions.values() if each.consumers),
+        "pendingAddEntriesCount": topic.pending_count,
+        "lastConfirmedEntry": str(topic.places.durable),
+        "state": "Terminated" if topic.log.terminated else "LedgerOpened",
+        "ledgers": [
+            {
+                "ledgerId": each.ledger_id,
+                "entries": 0 if each is current else each.entries,
+                "size": 0 if each is current else each.size,
+                "offloaded": False,
+                "underReplicated": False,
+            }
+            for each in ledgers
+        ],
+        "cursors": cursors,
+        "schemaLedgers": [],
+        "compactedLedger": _compacted_ledger(compacted),
+    }
+
+
+def _cursor(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
+    """``messagesConsumedCounter`` counts as Pulsar's does: below zero while entries wait from before the loading."""
+    consumed = topic.entries_added - subscription.cursor.backlog(topic.places.durable)
+    return subscription_stats.internal_stats(subscription) | {"messagesConsumedCounter": consumed}
+
+
+def _compacted_ledger(compacted: CompactedLedger | None) -> dict[str, Any]:
+    ledger_id, entries, size = (-1, -1, -1) if compacted is None else compacted[:3]
+    return {"ledgerId": ledger_id, "entries": entries, "size": size, "offloaded": False, "underReplicated": False}
+
+
+def _deduplication_cursor(position: Position) -> dict[str, Any]:
+    return {
+        "markDeletePosition": str(position),
+        "readPosition": str(Position(position.ledger, position.entry + 1)),
+        "individuallyDeletedMessages": "[]",
+        "state": "Open",
+        "properties": {},
+    }

@@ -1,0 +1,307 @@
+"""Sees to it that what is replicated from here exists on the clusters it is replicated to (PIP-370, PIP-433).
+
+For every pair of a topic and a remote cluster one task compares, creates what is missing there, looks again after a
+long while, or after a growing pause if something is in the way. Nothing that exists is changed, here or there. The
+pairs follow the policies by themselves; what keeps a pair from being replicated is what operators are shown.
+
+Other clusters are spared: for each there are few questions at a time, and many new pairs begin one after another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.clock import Clock
+from interpulse.broker.tenancy.cluster_links import ClusterLinks
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.throttled_log import ObstacleLog
+from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.partition_records import stored_partitions
+from interpulse.broker.topics.topic_policies import TopicPolicyRecords
+from interpulse.client.transport.backoff import Backoff
+from interpulse.model.errors import PulsarError
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
+from interpulse.model.topics import TopicKind
+from interpulse.replication.provision import Provisioned, TopicProvisioner, obstacle_of
+from interpulse.rules.replication import effective_replication_clusters, remote_clusters
+from interpulse.storage.api import MetadataStore
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["RemoteState", "RemoteTopics"]
+
+log = logging.getLogger(__name__)
+
+_STORE_RETRY_SECONDS: Final = 1.0
+_TOPICS_AT_ONCE: Final = 10  # of thousands; then it is others' turn in the event loop
+
+
+class RemoteState(NamedTuple):
+    """How far one pair is. Without a reason the topic is there, or was not looked at yet."""
+
+    since_ms: int
+    ready: bool = False
+    state: str = "PROVISIONING"
+    reason: str | None = None
+    remedy: str | None = None
+    retry_at_ms: int | None = None
+    change: str | None = None
+    """What was created there."""
+
+
+@dataclass(eq=False, slots=True)
+class _Pair:
+    """A base name and a cluster it is replicated to, its state, and the task that keeps it."""
+
+    topic: TopicName
+    cluster: str
+    state: RemoteState
+    woken: asyncio.Event
+    task: asyncio.Task[None] | None = None
+
+
+class RemoteTopics:
+    """See the module. `start` when other clusters may be asked, `stop` before the storage is closed."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        namespaces: Namespaces,
+        lifecycle: TopicLifecycle,
+        policies: TopicPolicyRecords,
+        links: ClusterLinks,
+        clock: Clock,
+        *,
+        creation_allowed: Callable[[], bool],
+        recheck_seconds: float = 600.0,
+    ) -> None:
+        """``creation_allowed`` is ``createTopicToRemoteClusterForReplication``."""
+        self._store = store
+        self._namespaces = namespaces
+        self._lifecycle = lifecycle
+        self._policies = policies
+        self._links = links
+        self._clock = clock
+        self._creation_allowed = creation_allowed
+        self._recheck_seconds = recheck_seconds
+        self._pairs: dict[TopicName, dict[str, _Pair]] = {}
+        self._away: dict[str, _Pair] = {}
+        """Who saw last that a cluster cannot be reached; while it is silent the others wait long for their turn."""
+        self._replicated: set[NamespaceName] = set()
+        self._changed_namespaces: set[NamespaceName] = set()
+        self._changed_topics: set[TopicName] = set()
+        self._changed = asyncio.Event()
+        self._cancel_watches: list[Callable[[], None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._obstacles = ObstacleLog()
+
+    # --- life
+
+    async def start(self) -> None:
+        """Follow the policies; return before any other cluster was asked."""
+        watched = (
+            (keys.POLICIES, self._on_policies),
+            (keys.TOPIC_POLICIES, self._on_topic_policies),
+            (keys.PARTITIONED_TOPICS, self._on_partitions),
+            (keys.TOPIC_RECORDS, self._on_record),
+            (keys.CLUSTERS, self._on_cluster),
+        )
+        self._cancel_watches = [self._store.watch(f"{prefix}/", callback) for prefix, callback in watched]
+        for tenant in await self._store.children(keys.POLICIES):
+            for name in await self._store.children(keys.tenant(tenant)):
+                self._changed_namespaces.add(NamespaceName(tenant, name))
+        self._changed.set()
+        self._task = asyncio.create_task(self._follow(), name="remote topics")
+
+    async def stop(self) -> None:
+        """Let go of everything; what is under way on another cluster may still become true there."""
+        for cancel in self._cancel_watches:
+            cancel()
+        tasks = [pair.task for pairs in self._pairs.values() for pair in pairs.values()]
+        running = [task for task in (self._task, *tasks) if task is not None]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        self._obstacles.close()
+
+    def state(self, topic: TopicName, cluster: str) -> RemoteState | None:
+        """How far the topic is on a cluster, None if it is not replicated to it."""
+        pair = self._pairs.get(topic.base, {}).get(cluster)
+        if pair is None:
+            return None
+        is_looked_at = pair.state.ready or pair.state.reason is not None
+        if is_looked_at or cluster not in self._away:
+            return pair.state
+        return self._away[cluster].state._replace(change=None)
+
+    # --- what changes
+
+    def _on_policies(self, key: str) -> None:
+        namespace = keys.namespace_of_policies_key(key)
+        if namespace is not None:
+            self._changed_namespaces.add(namespace)
+            self._changed.set()
+
+    def _on_topic_policies(self, key: str) -> None:
+        self._topic_changed(keys.topic_of_topic_policies(key))
+
+    def _on_partitions(self, key: str) -> None:
+        topic = keys.topic_of_partitioned_topic(key)
+        for pair in self._pairs.get(topic, {}).values():
+            pair.woken.set()
+        self._topic_changed(topic)
+
+    def _on_record(self, key: str) -> None:
+        """Called for every cursor that is stored, so most is told apart before anything is parsed."""
+        if not self._replicated:
+            return
+        parts = key.split("/", 6)
+        if len(parts) == 6 and NamespaceName(parts[2], parts[3]) in self._replicated:
+            self._topic_changed(keys.topic_of_record(key))
+
+    def _on_cluster(self, key: str) -> None:
+        """Other addresses or credentials: tried at once."""
+        cluster = key.removeprefix(f"{keys.CLUSTERS}/")
+        self._away.pop(cluster, None)
+        for pairs in self._pairs.values():
+            if cluster in pairs:
+                pairs[cluster].woken.set()
+
+    def _topic_changed(self, name: TopicName) -> None:
+        if name.is_persistent:
+            self._changed_topics.add(name.base)
+            self._changed.set()
+
+    # --- following
+
+    async def _follow(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            namespaces, self._changed_namespaces = self._changed_namespaces, set()
+            topics, self._changed_topics = self._changed_topics, set()
+            try:
+                for namespace in sorted(namespaces, key=str):
+                    topics |= await self._topics_of(namespace)
+                for number, topic in enumerate(sorted(topics, key=str), 1):
+                    await self._follow_topic(topic)
+                    if number % _TOPICS_AT_ONCE == 0:
+                        await asyncio.sleep(0)
+            except Exception as error:  # of the store; and a fault of ours must not end the care for all topics
+                log.error(
+                    "replicated topics not followed, tried again error=%s", error, exc_info=_unless_expected(error)
+                )
+                self._changed_namespaces |= namespaces
+                self._changed_topics |= topics
+                self._changed.set()
+                await asyncio.sleep(_STORE_RETRY_SECONDS)
+
+    async def _topics_of(self, namespace: NamespaceName) -> set[TopicName]:
+        """Whatever may be replicated now, or was before."""
+        topics = {topic for topic in self._pairs if topic.namespace_name == namespace}
+        topics |= (await self._policies.replication_clusters(namespace)).keys()
+        if not self._namespaces.remotes(await self._namespaces.find_policies(namespace)):
+            self._replicated.discard(namespace)
+            return topics
+        self._replicated.add(namespace)
+        stored = await self._lifecycle.list_topics(namespace, PERSISTENT, include_system=True)
+        partitioned = await self._lifecycle.list_partitioned(namespace, PERSISTENT, include_system=True)
+        return topics | {name.base for name in stored} | set(partitioned)
+
+    async def _follow_topic(self, topic: TopicName) -> None:
+        """Begin the pairs that are wanted, end the others."""
+        wanted, kept = await self._remotes_of(topic), self._pairs.setdefault(topic, {})
+        for cluster in [each for each in kept if each not in wanted]:
+            self._end(kept.pop(cluster))
+        for cluster in wanted:
+            if cluster not in kept:
+                pair = _Pair(topic, cluster, RemoteState(self._clock.now_ms()), asyncio.Event())
+                pair.task = asyncio.create_task(self._keep(pair), name=f"provisioning {topic} on {cluster}")
+                kept[cluster] = pair
+        if not kept:
+            del self._pairs[topic]
+
+    def _end(self, pair: _Pair) -> None:
+        assert pair.task is not None, "a pair is kept from its beginning"
+        pair.task.cancel()
+        if self._away.get(pair.cluster) is pair:
+            del self._away[pair.cluster]
+
+    async def _remotes_of(self, topic: TopicName) -> tuple[str, ...]:
+        """System topics, such as the ``__change_events`` of another cluster, are compared and created as all others.
+
+        Partitions that are left over from a topic are held under its name.
+        """
+        if topic.is_transaction_internal:
+            return ()
+        is_absent = (await self._lifecycle.existence(topic)).kind is TopicKind.ABSENT
+        if is_absent and not await stored_partitions(self._store, topic):
+            return ()
+        policies = await self._namespaces.find_policies(topic.namespace_name)
+        if policies is None or policies.deleted:
+            return ()
+        clusters = effective_replication_clusters(await self._policies.find(topic), policies)
+        return remote_clusters(self._namespaces.local_cluster, clusters)
+
+    # --- one pair
+
+    async def _keep(self, pair: _Pair) -> None:
+        """Look at it again and again; what its cluster or its policies say new wakes it early."""
+        backoff = Backoff()
+        await asyncio.sleep(self._links.delay(pair.cluster))
+        while True:
+            pair.woken.clear()
+            try:
+                self._note_ready(pair, await self._links.use(pair.cluster, lambda admin: self._ensure(pair, admin)))
+                backoff.reset()
+                pause = self._recheck_seconds * random.uniform(0.5, 1.0)
+            except Exception as problem:  # noqa: BLE001  # also what nobody expected: it is shown, and tried again
+                pause = backoff.next_pause()
+                self._note_obstacle(pair, problem, pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await pair.woken.wait()
+
+    async def _ensure(self, pair: _Pair, admin: AdminClient) -> Provisioned:
+        provisioner = TopicProvisioner(self._lifecycle.existence, admin, creation_allowed=self._creation_allowed())
+        return await provisioner.ensure_topic(pair.topic)
+
+    def _note_ready(self, pair: _Pair, found: Provisioned) -> None:
+        before = pair.state
+        since_ms = before.since_ms if before.ready else self._clock.now_ms()
+        pair.state = RemoteState(since_ms, ready=True, change=found.change or before.change)
+        self._away.pop(pair.cluster, None)
+        if found.change:
+            log.info("remote topic provisioned cluster=%s topic=%s what=%s", pair.cluster, pair.topic, found.change)
+
+    def _note_obstacle(self, pair: _Pair, problem: Exception, pause: float) -> None:
+        before, obstacle, now_ms = pair.state, obstacle_of(pair.cluster, problem), self._clock.now_ms()
+        if before.reason != obstacle.reason:
+            self._obstacles.note(pair.cluster, pair.topic, obstacle)
+            if not isinstance(problem, PulsarError):  # a fault of ours
+                log.error("topic not provisioned cluster=%s topic=%s", pair.cluster, pair.topic, exc_info=problem)
+        pair.state = RemoteState(
+            before.since_ms if before.state == obstacle.state else now_ms,
+            state=obstacle.state,
+            reason=obstacle.reason,
+            remedy=obstacle.remedy,
+            retry_at_ms=now_ms + int(pause * 1000),
+            change=before.change,
+        )
+        if obstacle.state == "DISCONNECTED":
+            self._away[pair.cluster] = pair
+        else:
+            self._away.pop(pair.cluster, None)
+
+
+def _unless_expected(problem: Exception) -> Exception | None:
+    """What the log shows with its traceback."""
+    return None if isinstance(problem, PulsarError) else problem

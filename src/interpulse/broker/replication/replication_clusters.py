@@ -1,0 +1,123 @@
+"""The clusters of a namespace: checked, stored, and a cursor opened for each remote one before anybody is told."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Protocol
+
+from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.model.adjustments import AdjustmentPlan
+from interpulse.model.clusters import ClusterData
+from interpulse.model.names import NamespaceName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.replication.adjust import Enabling
+from interpulse.rules.replication import (
+    check_allowed_clusters,
+    check_new_namespace_clusters,
+    check_replication_clusters,
+)
+
+__all__ = ["ClusterComparison", "ReplicationClusters", "ReplicationCursors"]
+
+
+class ReplicationCursors(Protocol):
+    """Whoever can keep what a namespace's topics hold for remote clusters."""
+
+    async def follow(self, namespace: NamespaceName) -> None:
+        """On return its topics keep what is published from now on, for the clusters that are stored and no other."""
+
+
+class ClusterComparison(Protocol):
+    """Whoever can compare a namespace here with the same one on other clusters."""
+
+    async def check(self, namespace: NamespaceName, added: Mapping[str, ClusterData]) -> None:
+        """Raises Conflict that lists every difference which would keep replication from working."""
+
+    async def preview(self, enabling: Enabling) -> AdjustmentPlan:
+        """What would have to change on the added clusters."""
+
+    async def adjust(self, enabling: Enabling, store: Callable[[], Awaitable[None]]) -> AdjustmentPlan:
+        """Change it, then ``store``; the plan says what came of it."""
+
+
+class ReplicationClusters:
+    """Sets the replication clusters and the allowed clusters of namespaces."""
+
+    def __init__(
+        self,
+        clusters: Clusters,
+        tenants: Tenants,
+        namespaces: Namespaces,
+        cursors: ReplicationCursors,
+        comparison: ClusterComparison,
+    ) -> None:
+        self._clusters = clusters
+        self._tenants = tenants
+        self._namespaces = namespaces
+        self._cursors = cursors
+        self._comparison = comparison
+
+    async def create_namespace(self, namespace: NamespaceName, policies: NamespacePolicies) -> None:
+        """Create a namespace on clusters its tenant may use; raises TenantNotFound, Forbidden, AlreadyExists.
+
+        Without replication clusters it is on the local one. This one is always among the allowed clusters, if any are
+        named.
+        """
+        local = self._namespaces.local_cluster
+        replication = policies.replication_clusters or (local,)
+        allowed = tuple(sorted({*policies.allowed_clusters, local})) if policies.allowed_clusters else ()
+        created = policies.changed(replication_clusters=replication, allowed_clusters=allowed)
+        tenant = await self._tenants.get(namespace.tenant)
+        registered = await self._clusters.known({*replication, *allowed})
+        check_new_namespace_clusters(namespace, created, registered=registered, tenant=tenant)
+        await self._namespaces.create(namespace, created)
+
+    async def set(self, namespace: NamespaceName, requested: Iterable[str], *, compare: bool) -> None:
+        """Replicate a namespace to these clusters from the moment this returns.
+
+        With ``compare`` the clusters that are new in the list are first compared with this one. Nothing is stored when
+        anything is refused.
+        """
+        enabling = await self._checked(namespace, requested)
+        if compare:
+            await self._comparison.check(namespace, enabling.added)
+        await self._store(enabling)
+
+    async def preview(self, namespace: NamespaceName, requested: Iterable[str]) -> AdjustmentPlan:
+        """What `adjust` would do; the same refusals, and nothing is changed."""
+        return await self._comparison.preview(await self._checked(namespace, requested))
+
+    async def adjust(self, namespace: NamespaceName, requested: Iterable[str]) -> AdjustmentPlan:
+        """As `set`, but the added clusters are first made to fit where that can be done (PIP-433)."""
+        enabling = await self._checked(namespace, requested)
+        return await self._comparison.adjust(enabling, lambda: self._store(enabling))
+
+    async def _checked(self, namespace: NamespaceName, requested: Iterable[str]) -> Enabling:
+        wanted = tuple(sorted(set(requested)))
+        registered = await self._clusters.known(wanted)
+        policies = await self._namespaces.find_policies(namespace)
+        tenant = await self._tenants.get(namespace.tenant) if policies else None
+        check_replication_clusters(namespace, wanted, registered=registered, policies=policies, tenant=tenant)
+        local = self._namespaces.local_cluster
+        old = policies.replication_clusters if policies else ()
+        added = sorted(set(wanted) - set(old) - {local}) if local in wanted else []
+        return Enabling(namespace, local, wanted, {name: registered[name] for name in added})
+
+    async def _store(self, enabling: Enabling) -> None:
+        namespace, wanted = enabling.namespace, enabling.requested
+        await self._namespaces.update_policies(namespace, lambda old: old.changed(replication_clusters=wanted))
+        await self._cursors.follow(namespace)
+
+    async def set_allowed(self, namespace: NamespaceName, requested: Iterable[str]) -> None:
+        """Limit the clusters a namespace may be on."""
+        wanted = tuple(sorted(set(requested)))
+        registered = await self._clusters.known(wanted)
+        tenant = await self._tenants.get(namespace.tenant)
+
+        def allow(policies: NamespacePolicies) -> NamespacePolicies:
+            check_allowed_clusters(namespace, wanted, registered=registered, policies=policies, tenant=tenant)
+            return policies.changed(allowed_clusters=wanted)
+
+        await self._namespaces.update_policies(namespace, allow)

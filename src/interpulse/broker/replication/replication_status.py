@@ -1,0 +1,277 @@
+"""How the replication of each topic is going: what the job reports, and what is known without it.
+
+A record is ``{topic, cluster, state, since, reason, remedy, nextRetryAt, lagEntries, lagMessages, lagSeconds,
+msgRateOut, msgThroughputOut, batchId, batchMs, provisioned}``; there is one for each topic (or partition) and remote
+cluster. Times are milliseconds since 1970, rates are per second. The messages that wait are estimated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.replication.remote_topics import RemoteState
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.topic_policies import TopicPolicyRecords
+from interpulse.model.errors import InvalidRequest
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
+from interpulse.model.topics import TopicKind
+from interpulse.rules.replication import effective_replication_clusters, remote_clusters
+from interpulse.storage.api import MetadataStore, Put
+from interpulse.storage.cas import until_unchanged
+
+__all__ = ["STATES", "ReplicationStatus"]
+
+Record = dict[str, Any]
+_Reports = dict[TopicName, dict[str, list[Record]]]
+
+STATES: Final = ("REPLICATING", "PROVISIONING", "HELD", "DISCONNECTED", "NOT_APPLICABLE", "DISABLED")
+_SYSTEM_TOPIC: Final = "a system topic is made equal there; its messages are copied only with include_system_topics"
+_UNREPORTED: Final = "it comes by itself; if it stays away, see that the job runs (replicationJob) and read its log"
+_FIELDS: Final = (
+    "topic",
+    "cluster",
+    "state",
+    "since",
+    "reason",
+    "remedy",
+    "nextRetryAt",
+    "lagEntries",
+    "lagMessages",
+    "lagSeconds",
+    "msgRateOut",
+    "msgThroughputOut",
+    "batchId",
+    "batchMs",
+    "provisioned",
+)
+_LAG: Final = ("lagEntries", "lagMessages", "lagSeconds")
+_RATES: Final = ("msgRateOut", "msgThroughputOut")
+_NUMBERS: Final = ("since", "nextRetryAt", *_LAG, *_RATES, "batchId", "batchMs")
+_TEXTS: Final = ("reason", "remedy", "provisioned")
+_FIELDS_OF_THE_PAST: Final = ("since", "remedy", "nextRetryAt", *_LAG, *_RATES)
+"""What the job said last is no longer so once a topic is let go."""
+_IN_STATS: Final = ("state", "since", "reason", "remedy", "nextRetryAt")
+
+
+class RemoteStates(Protocol):
+    """Whoever sees to it that topics exist on other clusters."""
+
+    def state(self, topic: TopicName, cluster: str) -> RemoteState | None:
+        """How far a topic is on a cluster, None if nothing is known of it."""
+
+
+class ReplicationStatus:
+    """Keeps the job's reports per namespace, and completes them from the policies and from what is seen remotely."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        namespaces: Namespaces,
+        lifecycle: TopicLifecycle,
+        topic_policies: TopicPolicyRecords,
+        *,
+        remote_topics: RemoteStates,
+        without_job: Callable[[Sequence[str]], list[Record]] = lambda topics: [],
+    ) -> None:
+        """``without_job`` gives the records for topics while the job does not run, nothing while it does."""
+        self._store = store
+        self._namespaces = namespaces
+        self._lifecycle = lifecycle
+        self._topic_policies = topic_policies
+        self._remote_topics = remote_topics
+        self._without_job = without_job
+        self._parsed: dict[NamespaceName, tuple[int, _Reports]] = {}
+
+    async def report(self, namespace: NamespaceName, records: Sequence[Any]) -> None:
+        """Take over the job's records; each replaces the one of the same topic and cluster. Raises InvalidRequest."""
+        checked = [_checked(namespace, record) for record in records]
+        await self._namespaces.get_policies(namespace)
+        key = keys.replication_status(namespace)
+
+        async def attempt() -> None:
+            stored = await self._store.get(key)
+            kept = await self._of_what_exists(json.loads(stored.value), checked) if stored else []
+            merged = {_identity(record): record for record in [*kept, *checked]}
+            expect = {key: stored.version if stored else None, **await self._namespaces.guard(namespace)}
+            await self._store.commit([Put(key, json.dumps(list(merged.values())).encode())], expect)
+
+        await until_unchanged(attempt)
+
+    async def _of_what_exists(self, stored: Sequence[Record], newer: Sequence[Record]) -> list[Record]:
+        """Nobody reports topics that are deleted: without this their records would gather, one for each there ever was.
+
+        What is reported again is replaced anyway, so it is not asked for.
+        """
+        reported = {record["topic"] for record in newer}
+        asked = {name: TopicName.parse(name) for record in stored if (name := record["topic"]) not in reported}
+        found = await self._lifecycle.existences(asked.values()) if asked else {}
+        gone = {name for name, topic in asked.items() if found[topic].kind is TopicKind.ABSENT}
+        return [record for record in stored if record["topic"] not in gone]
+
+    async def of_namespace(self, namespace: NamespaceName) -> list[Record]:
+        """The records of all topics of a namespace, sorted; raises NamespaceNotFound."""
+        policies = await self._namespaces.get_policies(namespace)
+        own = await self._topic_policies.replication_clusters(namespace)
+        reports = await self._reports(namespace)
+        if not self._namespaces.remotes(policies) and not own and not reports:
+            return []
+        found = {
+            topic: self._remotes(own.get(topic, policies.replication_clusters))
+            for topic in await self._topics(namespace)
+        }
+        return self._records(found, reports)
+
+    async def of_topic(self, name: TopicName) -> list[Record]:
+        """The records of a topic, for a partitioned one those of its partitions too; raises TopicNotFound."""
+        await self._lifecycle.partitions(name, create=False)
+        return await self._of_existing(name)
+
+    async def in_stats(self, name: TopicName) -> dict[str, Record]:
+        """What statistics show of an existing topic, by remote cluster: what its copies are made with, the delay of the
+        slowest partition, and as ``status`` how it is going, a partition in trouble before the others. Clusters that
+        the topic is not replicated to any more are left out."""
+        by_cluster: dict[str, list[Record]] = {}
+        for record in await self._of_existing(name):
+            if record["state"] != "DISABLED":
+                by_cluster.setdefault(record["cluster"], []).append(record)
+        return {cluster: _in_stats(records) for cluster, records in by_cluster.items()}
+
+    async def _of_existing(self, name: TopicName) -> list[Record]:
+        namespace = name.namespace_name
+        policies = await self._namespaces.get_policies(namespace)
+        clusters = effective_replication_clusters(await self._topic_policies.find(name), policies)
+        records = self._records({name.base: self._remotes(clusters)}, await self._reports(namespace))
+        names = {str(name), str(name.base)}
+        return [record for record in records if not name.is_partition or record["topic"] in names]
+
+    def _remotes(self, clusters: Collection[str]) -> tuple[str, ...]:
+        return remote_clusters(self._namespaces.local_cluster, clusters)
+
+    def _records(self, remotes: Mapping[TopicName, Collection[str]], reports: _Reports) -> list[Record]:
+        """``remotes`` are the clusters each of the topics is replicated to."""
+        halted = [str(topic) for topic, clusters in remotes.items() if clusters and topic.is_persistent]
+        stopped = {_identity(record): record for record in self._without_job(halted)} if halted else {}
+        records: list[Record] = []
+        for topic, clusters in remotes.items():
+            reported = reports.get(topic, {})
+            for cluster in {*clusters, *reported}:
+                known = reported.get(cluster, [])
+                if cluster in clusters:
+                    records += self._of_pair(topic, cluster, known, stopped.get((str(topic), cluster)))
+                else:
+                    ended = dict.fromkeys(_FIELDS_OF_THE_PAST) | {"state": "DISABLED"}
+                    ended["reason"] = f"{cluster} is not in the replication clusters"
+                    records += [{**record, **ended} for record in known]
+        return sorted(records, key=_identity)
+
+    def _of_pair(self, topic: TopicName, cluster: str, known: list[Record], stopped: Record | None) -> list[Record]:
+        """What stands in the way there, else why the job does not run, else what the job says: the newest counts."""
+        if not topic.is_persistent:
+            reason = "non-persistent topics have no log, so they are not replicated"
+            return [_record(topic, cluster, "NOT_APPLICABLE", reason=reason)]
+        remote = self._remote_topics.state(topic, cluster)
+        if remote is not None and remote.reason and not _is_newer(known, remote.since_ms):
+            return [_of_obstacle(topic, cluster, remote)]
+        change = remote.change if remote is not None else None
+        if topic.is_system and not known:
+            return [_record(topic, cluster, "NOT_APPLICABLE", reason=_SYSTEM_TOPIC, provisioned=change)]
+        if stopped is not None:
+            return [_record(topic, cluster, **_without_identity(stopped), provisioned=change)]
+        if known:
+            return [{**record, "provisioned": record["provisioned"] or change} for record in known]
+        there = "it is there" if remote is not None and remote.ready else "it is looked for there"
+        return [
+            _record(
+                topic,
+                cluster,
+                "PROVISIONING",
+                since=remote.since_ms if remote is not None else None,
+                reason=f"{there}; the replication job has not reported this topic yet",
+                remedy=_UNREPORTED,
+                provisioned=change,
+            )
+        ]
+
+    async def _topics(self, namespace: NamespaceName) -> list[TopicName]:
+        bases: set[TopicName] = set()
+        for domain in (PERSISTENT, NON_PERSISTENT):
+            bases.update(await self._lifecycle.list_partitioned(namespace, domain, include_system=True))
+            single = await self._lifecycle.list_topics(namespace, domain, include_system=True)
+            bases.update(name.base for name in single)
+        return sorted(bases, key=str)
+
+    async def _reports(self, namespace: NamespaceName) -> _Reports:
+        """What the job said, by base name and cluster; parsed again only when it said something new."""
+        stored = await self._store.get(keys.replication_status(namespace))
+        if stored is None:
+            self._parsed.pop(namespace, None)
+            return {}
+        version, reports = self._parsed.get(namespace, (None, {}))
+        if version != stored.version:
+            reports = {}
+            for record in json.loads(stored.value):
+                of_topic = reports.setdefault(TopicName.parse(record["topic"]).base, {})
+                of_topic.setdefault(record["cluster"], []).append(record)
+            self._parsed[namespace] = (stored.version, reports)
+        return reports
+
+
+def _in_stats(records: Sequence[Record]) -> Record:
+    told = next((record for record in records if record["state"] != "REPLICATING"), records[0])
+    return {
+        **{rate: float(sum(record.get(rate) or 0 for record in records)) for rate in _RATES},
+        "replicationDelayInSeconds": int(max(record["lagSeconds"] or 0 for record in records)),
+        "status": {field: told[field] for field in _IN_STATS},
+    }
+
+
+def _is_newer(known: list[Record], since_ms: int) -> bool:
+    """Whether the job has seen the topic in its present state after that time."""
+    return bool(known) and all((record["since"] or 0) > since_ms for record in known)
+
+
+def _of_obstacle(topic: TopicName, cluster: str, remote: RemoteState) -> Record:
+    return _record(
+        topic,
+        cluster,
+        remote.state,
+        since=remote.since_ms,
+        reason=remote.reason,
+        remedy=remote.remedy,
+        nextRetryAt=remote.retry_at_ms,
+        provisioned=remote.change,
+    )
+
+
+def _identity(record: Record) -> tuple[str, str]:
+    return record["topic"], record["cluster"]
+
+
+def _without_identity(record: Record) -> Record:
+    return {field: value for field, value in record.items() if field not in ("topic", "cluster")}
+
+
+def _record(topic: TopicName, cluster: str, state: str, **values: Any) -> Record:
+    found = {"topic": str(topic), "cluster": cluster, "state": state, **values}
+    return {field: found.get(field) for field in _FIELDS}
+
+
+def _checked(namespace: NamespaceName, record: Any) -> Record:
+    if not isinstance(record, dict):
+        raise InvalidRequest("a status record is an object")
+    topic = TopicName.parse(str(record.get("topic")))
+    if topic.namespace_name != namespace:
+        raise InvalidRequest(f"{topic} is not in namespace {namespace}")
+    if not isinstance(record.get("cluster"), str) or record.get("state") not in STATES:
+        raise InvalidRequest(f"a status record names its cluster, and its state is one of {', '.join(STATES)}")
+    for field in _NUMBERS:
+        if not isinstance(record.get(field), int | float | None) or isinstance(record.get(field), bool):
+            raise InvalidRequest(f"{field} of a status record must be a number or null, not {record[field]!r}"[:200])
+    for field in _TEXTS:
+        if not isinstance(record.get(field), str | None):
+            raise InvalidRequest(f"{field} of a status record must be a text or null, not {record[field]!r}"[:200])
+    return {field: record.get(field) for field in _FIELDS} | {"topic": str(topic)}

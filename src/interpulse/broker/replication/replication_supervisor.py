@@ -1,0 +1,393 @@
+"""Starts and supervises the Spark replication job while policies ask for it.
+
+The job is one child process started by a command line; nothing of Spark is imported here. It runs as long as a
+namespace or a topic lists another registered cluster besides the local one. It dies with the broker whatever happens
+to either: the child ends when its standard input closes, and everything it started is in its process group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.clock import Clock, SystemClock
+from interpulse.model.errors import PulsarError
+from interpulse.model.policies import NamespacePolicies
+from interpulse.model.topic_policies import TopicPolicyRecord
+from interpulse.rules.effective_policies import topic_level
+from interpulse.rules.replication import remote_clusters
+from interpulse.storage.api import MetadataStore, scan_pages
+
+__all__ = ["JobCommand", "JobState", "ReplicationJobView", "ReplicationSupervisor", "missing_for_replication"]
+
+log = logging.getLogger(__name__)
+
+_BACKOFF_FIRST_S: Final = 1.0
+_BACKOFF_MAX_S: Final = 300.0
+_STEADY_S: Final = 60.0
+_STOP_S: Final = 2.0  # the end of the broker waits for it, and must not take 5 s; a killed job loses nothing
+_KILL_S: Final = 2.0
+_RECHECK_S: Final = 30.0
+_RECORDS_PER_PAGE: Final = 1000
+_LINE_BYTES_MAX: Final = 4 * 1024 * 1024
+
+
+class JobState:
+    """The words for what the job is doing."""
+
+    IDLE = "IDLE"  # no policy asks
+    EXTERNAL = "EXTERNAL"  # somebody else runs it
+    UNAVAILABLE = "UNAVAILABLE"  # something is not installed
+    RUNNING = "RUNNING"
+    RESTARTING = "RESTARTING"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationJobView:
+    """What is known about the job; replaced as a whole, never changed."""
+
+    state: str = JobState.IDLE
+    since_ms: int = 0
+    remotes: tuple[str, ...] = ()
+    last_error: str | None = None
+    restarts: int = 0
+    retry_at_ms: int | None = None
+    """When it is tried again to start it, while it does not run."""
+    pid: int | None = None
+    progress: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The newest progress line of each remote cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobCommand:
+    """What the job needs to know about the broker and about Spark."""
+
+    cluster: str
+    service_url: str
+    web_url: str
+    data_dir: Path
+    spark_master: str = "local[2]"
+    driver_memory: str = "1g"
+    creation_allowed: bool = True
+    """``createTopicToRemoteClusterForReplication``: the job creates topics that a remote cluster lacks."""
+    token: str | None = field(default=None, repr=False)
+    """Who the job is for the broker, best ``file:///path``; None if the broker does not ask."""
+
+    program: tuple[str, ...] = (sys.executable, "-m", "interpulse.cli", "replicate")
+    arguments: tuple[str, ...] = ()
+    """Given to the program besides: how it shows its log."""
+
+    @property
+    def directory(self) -> Path:
+        return self.data_dir.resolve() / "replication"
+
+    @property
+    def config_path(self) -> Path:
+        return self.directory / "job.toml"
+
+    def config_text(self) -> str:
+        """The job's configuration: it finds topics, clusters and their addresses through the admin API."""
+        values = json.dumps  # a JSON string is a TOML basic string
+        return "\n".join(
+            (
+                "[pipeline]",
+                'name = "supervised"',
+                f"state = {values(str(self.directory))}",
+                "as_replicator = true",
+                "",
+                "[source]",
+                f"cluster = {values(self.cluster)}",
+                f"service_url = {values(self.service_url)}",
+                f"admin_url = {values(self.web_url)}",
+                *([f"token = {values(self.token)}"] if self.token else []),
+                "",
+                "[select]",
+                "from_policies = true",
+                "",
+                "[provision]",
+                f"create = {values(self.creation_allowed)}",
+                "",
+                "[spark]",
+                f"master = {values(self.spark_master)}",
+                f"driver_memory = {values(self.driver_memory)}",
+                "",
+            )
+        )
+
+
+def missing_for_replication() -> str | None:
+    """What has to be installed before the job can run, as a sentence; None if nothing is missing."""
+    java_home = os.environ.get("JAVA_HOME")
+    if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
+        return "replication needs Java 17 or newer: install one (for example openjdk-17-jre-headless) or set JAVA_HOME"
+    if any(importlib.util.find_spec(name) is None for name in ("pyspark", "pyarrow")):
+        return "replication needs the spark extra: pip install 'interpulse[spark]'"
+    return None
+
+
+class ReplicationSupervisor:
+    """Keeps the job running while it is wanted. Start it when the broker serves clients, stop it before it does not.
+
+    ``mode`` is ``embedded`` or ``external`` (never start a job, somebody submits it).
+    """
+
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        command: JobCommand,
+        *,
+        mode: str = "embedded",
+        clock: Clock | None = None,
+        missing: Callable[[], str | None] = missing_for_replication,
+    ) -> None:
+        self._metadata = metadata
+        self._command = command
+        self._mode = mode
+        self._clock = clock or SystemClock()
+        self._missing = missing
+        self._changed = asyncio.Event()
+        self._cancel_watches: list[Callable[[], None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._view = ReplicationJobView(since_ms=self._clock.now_ms())
+
+    @property
+    def view(self) -> ReplicationJobView:
+        """What is known about the job now."""
+        return self._view
+
+    async def start(self) -> None:
+        """Watch policies and clusters; start the job when one asks for it."""
+        for prefix in (keys.POLICIES, keys.TOPIC_POLICIES, keys.CLUSTERS):
+            self._cancel_watches.append(self._metadata.watch(prefix, lambda key: self._changed.set()))
+        self._task = asyncio.create_task(self._run(), name="replication supervisor")
+
+    async def stop(self) -> None:
+        """End the job and wait until nothing of it is left."""
+        for cancel in self._cancel_watches:
+            cancel()
+        self._cancel_watches.clear()
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        await self._end_process()
+
+    async def _run(self) -> None:
+        """One turn for every change of policies and every end of the child."""
+        pause = _BACKOFF_FIRST_S
+        while True:
+            self._changed.clear()
+            started = self._clock.now_ms()
+            try:
+                remotes = await self._wanted_remotes()
+                self._view = replace(self._view, remotes=remotes)
+                if not await self._may_run(remotes):
+                    await self._wait_to_try_again(_RECHECK_S)
+                    continue
+                await self._start_process()
+                if not await self._supervise():
+                    continue
+            except (OSError, ValueError, PulsarError) as failure:  # no room, no process, a policy that cannot be read
+                await self._end_process()
+                self._view = replace(self._view, last_error=f"the job cannot be run: {failure}")
+            ran_s = (self._clock.now_ms() - started) / 1000
+            pause = _BACKOFF_FIRST_S if ran_s >= _STEADY_S else pause
+            self._note(JobState.RESTARTING, restarts=self._view.restarts + 1)
+            log.warning("replication job ended, starting again pause_s=%.0f error=%s", pause, self._view.last_error)
+            await self._wait_to_try_again(pause)
+            pause = min(pause * 2, _BACKOFF_MAX_S)
+
+    async def _may_run(self, remotes: tuple[str, ...]) -> bool:
+        """Whether the job should run now; if not, it is ended and the reason noted."""
+        state, problem = JobState.RUNNING, None
+        if not remotes:
+            state = JobState.IDLE
+        elif self._mode == "external":
+            state = JobState.EXTERNAL
+        else:
+            problem = self._missing()
+            state = JobState.RUNNING if problem is None else JobState.UNAVAILABLE
+        if state == JobState.RUNNING:
+            return True
+        await self._end_process()
+        if state == JobState.IDLE:
+            self._forget_checkpoints()
+        if (state, problem) != (self._view.state, self._view.last_error):
+            self._note(state, last_error=problem, pid=None)
+            if problem is not None:
+                log.error("replication cannot run reason=%s", problem)
+            else:
+                log.info("replication job not running state=%s", state)
+        return False
+
+    def _forget_checkpoints(self) -> None:
+        """Should a policy ask again, replication begins at the cursors opened then, not where it once ended."""
+        for checkpoint in self._command.directory.glob("*/checkpoint"):
+            shutil.rmtree(checkpoint, ignore_errors=True)
+
+    async def _wanted_remotes(self) -> tuple[str, ...]:
+        """Registered clusters other than ours that some namespace or topic of ours is replicated to."""
+        registered = set(await self._metadata.children(keys.CLUSTERS))
+        wanted: set[str] = set()
+        for tenant in await self._metadata.children(keys.POLICIES):
+            paths = [
+                f"{keys.POLICIES}/{tenant}/{name}"
+                for name in await self._metadata.children(f"{keys.POLICIES}/{tenant}")
+            ]
+            for stored in (await self._metadata.get_many(paths)).values():
+                clusters = NamespacePolicies.load(stored.value).replication_clusters
+                wanted.update(remote_clusters(self._command.cluster, clusters))
+        async for page in scan_pages(self._metadata, f"{keys.TOPIC_POLICIES}/", limit=_RECORDS_PER_PAGE):
+            for _, stored in page:
+                own = topic_level(TopicPolicyRecord.load(stored.value)).replication_clusters or ()
+                wanted.update(remote_clusters(self._command.cluster, own))
+        return tuple(sorted(wanted & registered))
+
+    async def _wait_to_try_again(self, timeout_s: float) -> None:
+        """Policies that change end it early."""
+        self._view = replace(self._view, retry_at_ms=self._clock.now_ms() + int(timeout_s * 1000))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._changed.wait()
+
+    # ---- The child
+
+    async def _start_process(self) -> None:
+        command = self._command
+        command.directory.mkdir(parents=True, exist_ok=True)
+        command.config_path.touch(mode=0o600)  # it may hold a token
+        command.config_path.chmod(0o600)
+        command.config_path.write_text(command.config_text(), encoding="utf-8")
+        with (command.directory / "job.log").open("ab") as log_file:
+            self._process = await asyncio.create_subprocess_exec(
+                *command.program,
+                "--config",
+                str(command.config_path),
+                "--supervised",
+                *command.arguments,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log_file,
+                start_new_session=True,
+                limit=_LINE_BYTES_MAX,
+            )
+        self._note(JobState.RUNNING, pid=self._process.pid)
+        log.info("replication job started pid=%d remotes=%s", self._process.pid, ",".join(self._view.remotes))
+
+    async def _supervise(self) -> bool:
+        """Read the child's lines until it ends (True) or no policy asks for it any more (False, and it is ended).
+
+        New remote clusters and topics are found by the job itself.
+        """
+        process = self._process
+        assert process is not None
+        reading = asyncio.create_task(self._read_lines(process))
+        try:
+            while True:
+                waiting = asyncio.create_task(self._changed.wait())
+                done, _ = await asyncio.wait({reading, waiting}, return_when=asyncio.FIRST_COMPLETED)
+                waiting.cancel()
+                if reading in done:
+                    await self._end_process()
+                    return True
+                self._changed.clear()
+                remotes = await self._wanted_remotes()
+                if not remotes:
+                    await self._end_process()
+                    return False
+                self._view = replace(self._view, remotes=remotes)
+        finally:
+            reading.cancel()
+
+    async def _read_lines(self, process: asyncio.subprocess.Process) -> None:
+        """Progress and errors, one JSON object per line; returns when the child has closed its output."""
+        assert process.stdout is not None
+        async for raw in process.stdout:
+            try:
+                line = json.loads(raw)
+            except ValueError:
+                log.info("replication job says line=%s", raw.decode(errors="replace").rstrip())
+                continue
+            if isinstance(line, dict):
+                self._take_line(line)
+
+    def _take_line(self, line: Mapping[str, Any]) -> None:
+        if line.get("event") == "progress":
+            self._view = replace(self._view, progress={**self._view.progress, str(line.get("cluster")): line})
+        elif line.get("event") == "error":
+            self._view = replace(self._view, last_error=str(line.get("error")))
+            log.warning("replication job cluster=%s error=%s", line.get("cluster"), line.get("error"))
+        else:
+            log.info("replication job says line=%s", json.dumps(line))
+
+    async def _end_process(self) -> None:
+        """Ask, then kill; in any case nothing of its process group survives."""
+        process = self._process  # remembered until it is gone: whoever is cancelled here leaves the rest to `stop`
+        if process is None:
+            return
+        try:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.terminate()
+                await _exited(process, _STOP_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        await _exited(process, _KILL_S)
+        self._process = None
+        if process.returncode not in (0, None, -signal.SIGTERM):
+            ended = f"the job ended with code {process.returncode}, see {self._command.directory / 'job.log'}"
+            self._view = replace(self._view, last_error=self._view.last_error or ended)
+        self._view = replace(self._view, pid=None)
+        log.info("replication job stopped code=%s", process.returncode)
+
+    def _note(self, state: str, **values: Any) -> None:
+        if state == JobState.RUNNING:
+            values.setdefault("last_error", None)
+        self._view = replace(self._view, state=state, since_ms=self._clock.now_ms(), **values)
+
+
+async def _exited(process: asyncio.subprocess.Process, timeout_s: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await process.wait()
+
+
+def records_without_job(view: ReplicationJobView, topics: Sequence[str]) -> list[dict[str, Any]]:
+    """Status records for topics whose job does not run: what is missing. A job that runs, or is run by somebody else,
+    reports for itself: no records then."""
+    if view.state not in (JobState.UNAVAILABLE, JobState.RESTARTING):
+        return []
+    remedy = {
+        JobState.UNAVAILABLE: view.last_error,
+        JobState.RESTARTING: f"the job starts again by itself; last error: {view.last_error}",
+    }.get(view.state)
+    return [
+        {
+            "topic": topic,
+            "cluster": remote,
+            "state": "DISCONNECTED",
+            "since": view.since_ms,
+            "reason": f"the replication job is {view.state}",
+            "remedy": remedy,
+            "nextRetryAt": view.retry_at_ms,
+            "lagEntries": None,
+            "lagSeconds": None,
+        }
+        for topic in topics
+        for remote in view.remotes
+    ]

@@ -1,0 +1,1 @@
+"""What all handlers of the admin API share: requests and answers, routes, permissions, fields of bodies."""

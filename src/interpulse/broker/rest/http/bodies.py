@@ -1,0 +1,231 @@
+"""Every JSON object that a call may bring along, and what may stand in it: the one table of bodies.
+
+The fields are those of Pulsar's classes; what one of them means is said where it is acted on. A call names its body
+when it reads it, `Call.object`, and a field that the body does not have is refused there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from interpulse.broker.rest.http.fields import (
+    ANY,
+    FLAG,
+    LONG,
+    NUMBER,
+    PAIRS,
+    TEXT,
+    TEXTS,
+    TEXTS_BY_NAME,
+    TEXTS_BY_NAME_TWICE,
+    Body,
+    Unoffered,
+    each,
+    one,
+)
+
+__all__ = [
+    "AUTO_SUBSCRIPTION_CREATION",
+    "AUTO_TOPIC_CREATION",
+    "BACKLOG_QUOTA",
+    "BATCH_LOOKUP",
+    "CLUSTER",
+    "DELAYED_DELIVERY",
+    "DISPATCH_RATE",
+    "FAILURE_DOMAIN",
+    "INACTIVE_TOPICS",
+    "NAMESPACE_POLICIES",
+    "NEW_SUBSCRIPTION",
+    "PARTITIONED_TOPIC",
+    "PLACE",
+    "POSITION",
+    "PUBLISH_RATE",
+    "RETENTION",
+    "SCHEMA",
+    "SUBSCRIBE_RATE",
+    "TENANT",
+]
+
+_ONE_DISK: Final = "messages lie on the one disk of this broker, not on bookies"
+_NO_TIERS: Final = "messages are not moved to another storage"
+_ONE_BROKER: Final = "one broker serves everything"
+_NO_FILTERS: Final = "entry filters are Java classes"
+_NO_MIGRATION: Final = "clusters are not migrated"
+_OWN_STATE: Final = "the broker keeps it by itself"
+
+TENANT: Final = Body("a tenant", {"adminRoles": TEXTS, "allowedClusters": TEXTS})
+
+CLUSTER: Final = Body(
+    "a cluster",
+    {
+        **dict.fromkeys(("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls"), TEXT),
+        **dict.fromkeys(("proxyServiceUrl", "proxyProtocol", "listenerName", "brokerClientTrustCertsFilePath"), TEXT),
+        **dict.fromkeys(("brokerClientKeyFilePath", "brokerClientCertificateFilePath"), TEXT),
+        **dict.fromkeys(("authenticationPlugin", "authenticationParameters"), TEXT),
+        **dict.fromkeys(("brokerClientTlsTrustStoreType", "brokerClientTlsTrustStore"), TEXT),
+        **dict.fromkeys(("brokerClientTlsTrustStorePassword", "brokerClientTlsKeyStorePassword"), TEXT),
+        **dict.fromkeys(("brokerClientTlsKeyStoreType", "brokerClientTlsKeyStore"), TEXT),
+        **dict.fromkeys(("brokerClientSslFactoryPlugin", "brokerClientSslFactoryPluginParams"), TEXT),
+        **dict.fromkeys(("brokerClientTlsEnabled", "tlsAllowInsecureConnection"), FLAG),
+        "brokerClientTlsEnabledWithKeyStore": FLAG,
+        "peerClusterNames": TEXTS,
+    },
+    {"migrated": Unoffered(_NO_MIGRATION, (False,)), "migratedClusterUrl": Unoffered(_NO_MIGRATION)},
+)
+
+FAILURE_DOMAIN: Final = Body("a failure domain", {"brokers": TEXTS})
+
+RETENTION: Final = Body("a retention policy", {"retentionTimeInMinutes": NUMBER, "retentionSizeInMB": LONG})
+
+INACTIVE_TOPICS: Final = Body(
+    "inactive topic policies",
+    {"inactiveTopicDeleteMode": TEXT, "maxInactiveDurationSeconds": NUMBER, "deleteWhileInactive": FLAG},
+)
+
+AUTO_TOPIC_CREATION: Final = Body(
+    "an auto topic creation policy",
+    {
+        "allowAutoTopicCreation": FLAG,
+        "topicType": TEXT,
+        "defaultNumPartitions": NUMBER,
+        "alwaysAllowForReplicator": FLAG,
+    },
+)
+
+AUTO_SUBSCRIPTION_CREATION: Final = Body(
+    "an auto subscription creation policy", {"allowAutoSubscriptionCreation": FLAG}
+)
+
+BACKLOG_QUOTA: Final = Body("a backlog quota", {"limit": LONG, "limitSize": LONG, "limitTime": NUMBER, "policy": TEXT})
+
+PUBLISH_RATE: Final = Body(
+    "a publish rate", {"publishThrottlingRateInMsg": NUMBER, "publishThrottlingRateInByte": LONG}
+)
+
+DISPATCH_RATE: Final = Body(
+    "a dispatch rate",
+    {
+        "dispatchThrottlingRateInMsg": NUMBER,
+        "dispatchThrottlingRateInByte": LONG,
+        "relativeToPublishRate": FLAG,
+        "ratePeriodInSecond": NUMBER,
+    },
+)
+
+SUBSCRIBE_RATE: Final = Body(
+    "a subscribe rate", {"subscribeThrottlingRatePerConsumer": NUMBER, "ratePeriodInSecond": NUMBER}
+)
+
+DELAYED_DELIVERY: Final = Body(
+    "a delayed delivery policy", {"active": FLAG, "tickTime": LONG, "maxDeliveryDelayInMillis": LONG}
+)
+
+_BUNDLES: Final = Body("bundles", {"numBundles": NUMBER, "boundaries": TEXTS})
+
+_PERMISSIONS: Final = Body(
+    "permissions",
+    {
+        "namespace_auth": TEXTS_BY_NAME,
+        "destination_auth": TEXTS_BY_NAME_TWICE,
+        "subscription_auth_roles": TEXTS_BY_NAME,
+    },
+)
+
+NAMESPACE_POLICIES: Final = Body(
+    "the policies of a namespace",
+    {
+        "replication_clusters": TEXTS,
+        "allowed_clusters": TEXTS,
+        "auth_policies": one(_PERMISSIONS),
+        "bundles": one(_BUNDLES),
+        "autoTopicCreationOverride": one(AUTO_TOPIC_CREATION),
+        "autoSubscriptionCreationOverride": one(AUTO_SUBSCRIPTION_CREATION),
+        "retention_policies": one(RETENTION),
+        "inactive_topic_policies": one(INACTIVE_TOPICS),
+        "delayed_delivery_policies": one(DELAYED_DELIVERY),
+        "backlog_quota_map": each(BACKLOG_QUOTA),
+        "publishMaxMessageRate": each(PUBLISH_RATE),
+        "topicDispatchRate": each(DISPATCH_RATE),
+        "subscriptionDispatchRate": each(DISPATCH_RATE),
+        "replicatorDispatchRate": each(DISPATCH_RATE),
+        "clusterSubscribeRate": each(SUBSCRIBE_RATE),
+        **dict.fromkeys(("deduplicationEnabled", "encryption_required", "schema_validation_enforced"), FLAG),
+        **dict.fromkeys(("is_allow_auto_update_schema", "is_allow_auto_update_schema_with_replicator"), FLAG),
+        **dict.fromkeys(("message_ttl_in_seconds", "max_topics_per_namespace", "max_producers_per_topic"), NUMBER),
+        **dict.fromkeys(("max_consumers_per_topic", "max_consumers_per_subscription"), NUMBER),
+        **dict.fromkeys(("max_subscriptions_per_topic", "deduplicationSnapshotIntervalSeconds"), NUMBER),
+        **dict.fromkeys(("max_unacked_messages_per_consumer", "max_unacked_messages_per_subscription"), NUMBER),
+        "subscription_expiration_time_minutes": NUMBER,
+        "compaction_threshold": LONG,
+        "properties": PAIRS,
+        "subscription_types_enabled": TEXTS,
+        "subscription_auth_mode": TEXT,
+        "schema_compatibility_strategy": TEXT,
+        "schema_auto_update_compatibility_strategy": TEXT,
+    },
+    {
+        "deleted": Unoffered(_OWN_STATE, (False,)),
+        "migrated": Unoffered(_NO_MIGRATION, (False,)),
+        "persistence": Unoffered(_ONE_DISK),
+        "offload_policies": Unoffered(_NO_TIERS),
+        "offload_threshold": Unoffered(_NO_TIERS, (-1,)),
+        "offload_threshold_in_seconds": Unoffered(_NO_TIERS, (-1,)),
+        "offload_deletion_lag_ms": Unoffered(_NO_TIERS),
+        "antiAffinityGroup": Unoffered(_ONE_BROKER),
+        "resource_group_name": Unoffered("there are no resource groups"),
+        "entryFilters": Unoffered(_NO_FILTERS),
+        "dispatcherPauseOnAckStatePersistentEnabled": Unoffered("what is acknowledged is always stored", (False,)),
+        "scalableTopicAutoScalePolicy": Unoffered("topics are not scaled by themselves"),
+        "latency_stats_sample_rate": Unoffered("latencies are not sampled"),
+        "allowed_topic_property_keys_for_metrics": Unoffered("metrics have no labels of topic properties"),
+        "clusterDispatchRate": Unoffered("it is the older name of topicDispatchRate"),
+    },
+)
+
+PARTITIONED_TOPIC: Final = Body(
+    "a partitioned topic",
+    {"partitions": NUMBER, "properties": PAIRS},
+    {"deleted": Unoffered(_OWN_STATE, (False,))},
+)
+
+_MESSAGE_ID: Final = {
+    **dict.fromkeys(("ledgerId", "entryId"), LONG),
+    **dict.fromkeys(("partitionIndex", "batchIndex"), NUMBER),
+    **dict.fromkeys(("batchSize", "outstandingAcksInSameBatch", "originalBatchSize"), ANY),
+    **dict.fromkeys(("ownerTopic", "topicName", "topicPartitionName", "innerMessageId"), ANY),
+}
+"""The last two lines are what Java's classes write beside the id, and Pulsar passes over."""
+
+NEW_SUBSCRIPTION: Final = Body(
+    "a new subscription",
+    {**_MESSAGE_ID, "properties": PAIRS},
+    {"excluded": Unoffered("it begins with its message; reset its cursor to begin behind it", (False,))},
+)
+
+POSITION: Final = Body(
+    "a message id",
+    {**_MESSAGE_ID, "excluded": FLAG},
+    {"properties": Unoffered("those of a subscription are set by themselves")},
+)
+
+PLACE: Final = Body(
+    "a place in a topic",
+    _MESSAGE_ID,
+    {
+        "excluded": Unoffered("the message itself counts", (False,)),
+        "properties": Unoffered("those of a subscription are set by themselves"),
+    },
+)
+
+SCHEMA: Final = Body("a schema", {"type": TEXT, "schema": TEXT, "properties": PAIRS})
+
+BATCH_LOOKUP: Final = Body(
+    "a batch lookup",
+    {
+        "topics": TEXTS,
+        "authoritative": FLAG,
+        "listenerName": TEXT,
+        "createIfMissing": FLAG,
+        "expandPartitions": FLAG,
+    },
+)

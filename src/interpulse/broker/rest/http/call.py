@@ -1,0 +1,215 @@
+"""One REST call and its answer, without the HTTP library."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from math import isfinite
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote_to_bytes
+
+from interpulse.broker.rest.http.context import RestRooms
+from interpulse.broker.rest.http.fields import FLAG, LONG, Body, checked_fields, checked_value
+from interpulse.model.errors import InvalidRequest, PulsarError
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.numbers import LONG_MAX, is_whole_number
+from interpulse.model.permissions import Principal
+
+__all__ = ["DONE", "UNSET", "Answer", "Call", "Handler", "Route", "answer_json", "answer_text", "whole_number"]
+
+T = TypeVar("T")
+
+_JSON: Final = "application/json"
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back: a status and a body that is ready to be sent."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = _JSON
+    headers: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    """A tuple is a header that comes several times, or not at all."""
+
+
+DONE: Final = Answer(204)
+"""It is done, and there is nothing to say."""
+
+
+UNSET: Final = Answer(200)
+"""There is nothing to say, since nothing was ever set."""
+
+
+def answer_json(value: Any, *, status: int = 200) -> Answer:
+    """A JSON document. None, a policy that is not set, is an empty answer; Pulsar's clients take it for null."""
+    return UNSET if value is None else Answer(status, json.dumps(value).encode())
+
+
+def answer_text(text: str, *, content_type: str = "text/plain") -> Answer:
+    """A plain text."""
+    return Answer(200, text.encode(), content_type)
+
+
+@dataclass(slots=True)
+class Call:
+    """What was asked: the parts of the path that vary (still encoded), the query, the body."""
+
+    rooms: RestRooms
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+    body: bytes = b""
+    content_type: str = ""
+    request_headers: Mapping[str, str] = field(default_factory=dict)
+    """Names in any case find their header."""
+
+    principal: Principal | None = None
+    """Who asks; None while authentication is off."""
+
+    def param(self, name: str, *, form_encoded: bool = False) -> str:
+        """A decoded part of the path; raises InvalidRequest if its encoding is none."""
+        return _decoded(self.params[name], form_encoded=form_encoded)
+
+    def param_or_none(self, name: str) -> str | None:
+        """The same of a part that not every path of the handler has."""
+        return self.param(name) if name in self.params else None
+
+    @property
+    def namespace(self) -> NamespaceName:
+        """The namespace in the path; raises InvalidTopicName."""
+        return NamespaceName.of(self.param("tenant"), self.param("namespace"))
+
+    @property
+    def topic(self) -> TopicName:
+        """The topic in the path, whose last part is form-encoded; raises InvalidTopicName."""
+        local_name = _decoded(self.params["topic"], form_encoded=True)
+        return TopicName.of(self.params["domain"], self.param("tenant"), self.param("namespace"), local_name)
+
+    @property
+    def subscription(self) -> str:
+        """The subscription in the path of a topic. Pulsar's clients encode it twice, and its brokers decode it so."""
+        once = self.param("subscription")
+        try:
+            return _decoded(once, form_encoded=True)
+        except InvalidRequest:
+            return once
+
+    @property
+    def refused_lookups(self) -> Callable[[Mapping[str, TopicName]], Awaitable[Mapping[str, PulsarError]]] | None:
+        """Tells which topics the caller may not look up; None if there are none such."""
+        authorization = self.rooms.access.authorization if self.rooms.access else None
+        if authorization is None or self.principal is None:
+            return None
+        return partial(authorization.refused_lookups, self.principal)
+
+    def number(self, name: str) -> int:
+        """A whole number in the path, 0 or more; raises InvalidRequest."""
+        return whole_number(name, self.param(name))
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A query parameter that is true or false."""
+        value = self.query.get(name)
+        return default if value is None else value.lower() == "true"
+
+    def flag_of_ours(self, name: str) -> bool:
+        """One that a real Pulsar does not know; other words than true and false, false for it, raise InvalidRequest."""
+        value = self.query.get(name, "false").lower()
+        if value not in ("true", "false"):
+            raise InvalidRequest(f"{name} must be true or false, not {value[:100]!r}; nothing was changed")
+        return value == "true"
+
+    def json(self) -> Any:
+        """The body; raises InvalidRequest if there is none, or if it is not JSON."""
+        if not self.body:
+            raise InvalidRequest("The request needs a body")
+        try:
+            return json.loads(self.body, parse_float=_finite, parse_constant=_finite)
+        except (ValueError, RecursionError) as error:
+            raise InvalidRequest(f"The body is not JSON: {error}") from None
+
+    def json_or_none(self) -> Any:
+        """The body, None if there is none."""
+        return self.json() if self.body.strip() else None
+
+    def object(self, body: Body) -> dict[str, Any]:
+        """The body, which has to be a JSON object with the fields of this one; see `checked_fields`."""
+        return checked_fields(body, _typed(self.json(), dict, "an object"))
+
+    def object_or_empty(self, body: Body) -> dict[str, Any]:
+        """As `object`, of a body that may be missing."""
+        return {} if self.json_or_none() is None else self.object(body)
+
+    def strings(self) -> list[str]:
+        """The body, which has to be an array of texts; null counts as an empty one."""
+        found = self.json()
+        body = _typed([] if found is None else found, list, "an array")
+        return [_typed(item, str, "an array of texts") for item in body]
+
+    def whole_numbers(self) -> list[int]:
+        """The body, an array of whole numbers of 64 bits or missing."""
+        body = self.json_or_none()
+        numbers = [] if body is None else _typed(body, list, "an array")
+        if not all(is_whole_number(number, most=LONG_MAX) for number in numbers):
+            raise InvalidRequest(f"The body must be an array of whole numbers, not {json.dumps(body)[:100]}")
+        return numbers
+
+    def properties(self) -> dict[str, str]:
+        """The body, an object of texts or missing."""
+        body = self.json_or_none()
+        pairs = {} if body is None else _typed(body, dict, "an object")
+        return {key: _typed(value, str, "an object of texts") for key, value in pairs.items()}
+
+    def integer(self) -> int:
+        """The body, which has to be a whole number of 64 bits, or a text of one."""
+        return int(checked_value(LONG, "The body", self.json()))
+
+    def boolean(self) -> bool:
+        """The body, which has to be true or false, or a text that says so."""
+        return bool(checked_value(FLAG, "The body", self.json()))
+
+
+def _decoded(text: str, *, form_encoded: bool = False) -> str:
+    """A part of the path, decoded strictly: what is not UTF-8 would come out as a name nobody wrote."""
+    if _BAD_ESCAPE.search(text):
+        raise InvalidRequest(f"A % in the path needs two hexadecimal digits behind it: {text[:100]!r}")
+    try:
+        return unquote_to_bytes(text.replace("+", " ") if form_encoded else text).decode()
+    except UnicodeError:
+        raise InvalidRequest(f"The path is not UTF-8: {text[:100]!r}") from None
+
+
+def whole_number(name: str, text: str) -> int:
+    """A number from 0 to the largest that Pulsar's clients know; raises InvalidRequest."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LONG_MAX)) and int(text) <= LONG_MAX):
+        raise InvalidRequest(f"{name} must be a whole number from 0 to {LONG_MAX}, not {text[:100]!r}")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    """A number with a fraction. NaN and what is too large are none: stored, they would come back as no JSON."""
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text[:100]} is not a number that JSON can hold")
+    return value
+
+
+def _typed(value: Any, kind: type[T], words: str) -> T:
+    if not isinstance(value, kind):
+        raise InvalidRequest(f"The body must be {words}, not {json.dumps(value)[:100]}")
+    return value
+
+
+Handler = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A method and a path; ``{name}`` stands for one part, ``{domain}`` for one of the two topic domains."""
+
+    method: str
+    path: str
+    handler: Handler

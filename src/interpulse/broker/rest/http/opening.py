@@ -1,0 +1,63 @@
+"""Loading what a path names: one topic, or every partition of a partitioned one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from interpulse.broker.live.registry.topic_registry import AnyTopic
+from interpulse.broker.live.topic.topic import Topic
+from interpulse.broker.rest.http.call import Call
+from interpulse.model.errors import OperationNotAllowed
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Requester, TopicKind
+
+__all__ = ["existing_partitions", "open_each", "open_persistent", "open_single", "open_topic"]
+
+
+async def open_topic(call: Call, name: TopicName) -> AnyTopic:
+    """Load one topic that exists; raises TopicNotFound and TopicInconsistent."""
+    return await call.rooms.registry.open(name, by=Requester.ADMIN, create=False)
+
+
+async def open_persistent(call: Call, name: TopicName) -> Topic:
+    """As `open_topic`, for what only topics with a log can do; raises OperationNotAllowed for the others."""
+    topic = await open_topic(call, name)
+    if not isinstance(topic, Topic):
+        raise OperationNotAllowed(f"{name} is not persistent: it keeps no messages")
+    return topic
+
+
+async def open_single(call: Call, operation: str) -> Topic:
+    """The topic of the path, for what is done to one log; raises OperationNotAllowed naming the operation."""
+    name = call.topic
+    if not name.is_persistent:
+        raise OperationNotAllowed(f"{operation} on a non-persistent topic is not allowed")
+    if not name.is_partition and await call.rooms.lifecycle.partitions(name, create=False):
+        raise OperationNotAllowed(f"{operation} on a partitioned topic is not allowed, ask one of its partitions")
+    return await open_persistent(call, name)
+
+
+async def open_each(call: Call) -> AsyncIterator[AnyTopic]:
+    """The topic of the path, or its partitions that exist one after the other, also those that it gets meanwhile."""
+    name = call.topic
+    if name.is_partition or await call.rooms.lifecycle.partitions(name, create=False) == 0:
+        yield await open_topic(call, name)
+        return
+    begin = 0
+    while (end := await call.rooms.lifecycle.partitions(name, create=False)) > begin:
+        for partition in await _existing(call, [name.partition(index) for index in range(begin, end)]):
+            yield await open_topic(call, partition)
+        begin = end
+
+
+async def existing_partitions(call: Call, base: TopicName) -> list[TopicName]:
+    """The partitions of a partitioned topic that have a record or are loaded."""
+    partitions = await call.rooms.lifecycle.partitions(base, create=False)
+    return await _existing(call, [base.partition(index) for index in range(partitions)])
+
+
+async def _existing(call: Call, names: Sequence[TopicName]) -> list[TopicName]:
+    if not call.topic.is_persistent:
+        return [name for name in names if call.rooms.registry.get(name) is not None]
+    kinds = [(await call.rooms.lifecycle.existence(name)).kind for name in names]
+    return [name for name, kind in zip(names, kinds, strict=True) if kind is not TopicKind.ABSENT]

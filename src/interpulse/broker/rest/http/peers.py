@@ -1,0 +1,28 @@
+"""Namespaces that a peer cluster serves in this one's place: whoever asks for one of their topics is sent there."""
+
+from __future__ import annotations
+
+import functools
+from urllib.parse import urlencode
+
+from interpulse.broker.rest.http.call import Answer, Call, Handler
+
+__all__ = ["or_at_peer"]
+
+
+def or_at_peer(handler: Handler, below: str = "") -> Handler:
+    """A handler that redirects (307) where a peer cluster is to be asked; its path ends with the topic and ``below``.
+
+    Real Pulsar does so with questions, and answers creations 503, from which nobody learns where to go.
+    """
+
+    @functools.wraps(handler)
+    async def answer(call: Call) -> Answer:
+        peer = await call.rooms.lookups.peer(call.namespace)
+        if peer is None or not peer.web_url:
+            return await handler(call)
+        query = f"?{urlencode(call.query)}" if call.query else ""
+        location = f"{peer.web_url.rstrip('/')}/admin/v2/{call.topic.rest_path}{below}{query}"
+        return Answer(307, headers={"Location": location})
+
+    return answer

@@ -1,0 +1,93 @@
+"""Which handler a path belongs to.
+
+The paths form a tree of parts; a literal part wins over one that varies. Paths are matched as they were sent: a topic
+name may hold an encoded slash. A slash at the end makes no difference to reading, as in Pulsar; where something would
+change, it may be the rest of a name that was left out, and the same path without the name stand for everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from interpulse.broker.rest.http.call import Route
+from interpulse.model.errors import NotFound
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT
+
+__all__ = ["MethodNotAllowed", "Router"]
+
+
+class MethodNotAllowed(Exception):
+    """The path exists, but not with this method."""
+
+    def __init__(self, method: str, allowed: Iterable[str]) -> None:
+        self.allowed = tuple(sorted(allowed))
+        super().__init__(f"{method} is not allowed here, only {', '.join(self.allowed)}")
+
+
+@dataclass(slots=True)
+class _Leaf:
+    route: Route
+    names: tuple[str, ...]
+    constants: dict[str, str]
+
+
+@dataclass(slots=True)
+class _Node:
+    literal: dict[str, _Node] = field(default_factory=dict)
+    varying: _Node | None = None
+    leaves: dict[str, _Leaf] = field(default_factory=dict)
+
+
+class Router:
+    """Finds handlers; built once from all routes."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._root = _Node()
+        for route in routes:
+            if "{domain}" not in route.path:
+                self._add(route, route.path, {})
+                continue
+            for domain in (PERSISTENT, NON_PERSISTENT):
+                self._add(route, route.path.replace("{domain}", domain), {"domain": domain})
+
+    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
+        """The route, and the varying parts by name; raises NotFound or MethodNotAllowed."""
+        parts = (path.removesuffix("/") if method == "GET" else path).split("/")[1:]
+        allowed: set[str] = set()
+        found = _find(self._root, method, parts, 0, [], allowed)
+        if found is not None:
+            leaf, values = found
+            return leaf.route, leaf.constants | dict(zip(leaf.names, values, strict=True))
+        if allowed:
+            raise MethodNotAllowed(method, allowed)
+        raise NotFound(f"There is nothing at {path}")
+
+    def _add(self, route: Route, path: str, constants: dict[str, str]) -> None:
+        node, names = self._root, []
+        for part in path.split("/")[1:]:
+            if part.startswith("{"):
+                names.append(part[1:-1])
+                node.varying = node.varying or _Node()
+                node = node.varying
+            else:
+                node = node.literal.setdefault(part, _Node())
+        assert route.method not in node.leaves, f"two routes for {route.method} {path}"
+        node.leaves[route.method] = _Leaf(route, tuple(names), constants)
+
+
+def _find(
+    node: _Node, method: str, parts: list[str], depth: int, values: list[str], allowed: set[str]
+) -> tuple[_Leaf, list[str]] | None:
+    if depth == len(parts):
+        leaf = node.leaves.get(method)
+        if leaf is None:
+            allowed.update(node.leaves)
+            return None
+        return leaf, values
+    part = parts[depth]
+    literal = node.literal.get(part)
+    found = None if literal is None else _find(literal, method, parts, depth + 1, values, allowed)
+    if found is None and node.varying is not None and part:
+        found = _find(node.varying, method, parts, depth + 1, [*values, part], allowed)
+    return found

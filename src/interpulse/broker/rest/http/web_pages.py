@@ -1,0 +1,109 @@
+"""Keeps web pages away from the broker: a browser calls any address that a page tells it to, in the name of its user.
+
+Two rules, for every route that is not open to everybody:
+
+* What a page of another origin sends is refused. Browsers say so in ``Sec-Fetch-Site``, or in ``Origin`` where that is
+  missing, and no page can make them say something else (the rule of Go's ``http.CrossOriginProtection``; here it holds
+  for GET too, which can create a topic). Programs send neither header.
+* ``Host`` has to be a name of this broker. A page whose own name is made to resolve to the broker's address (DNS
+  rebinding) is of the same origin for its browser, but the name it calls is not ours. A literal address is always
+  accepted: there is no name in it that somebody could have pointed here. Asked only where callers without credentials
+  are let in; credentials of ours are never sent by a browser on its own.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from interpulse.broker.access.setup import words
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.listening import is_every_address
+from interpulse.model.errors import Forbidden
+
+__all__ = ["KnownHosts", "check_origin"]
+
+_ALLOWED_HOSTS: Final = "webServiceAllowedHosts"
+_OWN_SITES: Final = frozenset({"same-origin", "none"})
+_SHOWN_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class KnownHosts:
+    """The names by which the web service may be called; all lower case."""
+
+    names: frozenset[str]
+    domains: tuple[str, ...] = (".localhost",)
+    """Everything below them."""
+    any_name: bool = False
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> KnownHosts:
+        """What the broker listens on and advertises, and what the operator adds."""
+        bound = socket.gethostname() if is_every_address(config.bind_address) else config.bind_address
+        given = words(config.web_service_allowed_hosts.lower())
+        domains = tuple(name for name in given if name.startswith("."))
+        names = {"localhost", bound.lower(), config.advertised_address.lower(), *given}
+        return cls(frozenset(names - {"", "*", *domains}), (".localhost", *domains), any_name="*" in given)
+
+    def check(self, headers: Mapping[str, str]) -> None:
+        """Raise Forbidden if the caller means somebody else. Programs may leave ``Host`` out, browsers never do."""
+        host = headers.get("Host", "")
+        if not host or self.any_name or self._is_ours(_name_of(host)):
+            return
+        raise Forbidden(
+            f"Host: {_shown(host)} is not a name of this broker, so a web page may be behind this request. Call the "
+            f"broker by its IP address, as localhost or by advertisedAddress, or add the name to {_ALLOWED_HOSTS}"
+        )
+
+    def _is_ours(self, name: str) -> bool:
+        if name in self.names or any(_is_below(domain, name) for domain in self.domains):
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+def check_origin(headers: Mapping[str, str]) -> None:
+    """Raise Forbidden for what a web page of another origin sends."""
+    site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
+    if site is not None:
+        if site not in _OWN_SITES:
+            raise _foreign(f"Sec-Fetch-Site: {_shown(site)}")
+    elif origin is not None and not _is_same(origin, headers.get("Host", "")):
+        raise _foreign(f"Origin: {_shown(origin)}")
+
+
+def _foreign(header: str) -> Forbidden:
+    return Forbidden(
+        f"{header} says that a web page from elsewhere sends this request; it is refused. Use a program such as "
+        "pulsar-admin or curl, or serve the page and the broker under one address, by a proxy that keeps Host"
+    )
+
+
+def _is_same(origin: str, host: str) -> bool:
+    """Whatever the scheme: a proxy that ends TLS keeps the host, but calls us without it."""
+    _, separator, place = origin.partition("://")
+    return bool(separator) and place.lower() == host.lower()
+
+
+def _name_of(host: str) -> str:
+    """Without port, brackets and the dot of the root."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").removesuffix(".")
+    except ValueError:
+        return host
+
+
+def _is_below(domain: str, name: str) -> bool:
+    return name.endswith(domain) or name == domain[1:]
+
+
+def _shown(value: str) -> str:
+    return value[:_SHOWN_MAX] if value.isprintable() else ascii(value)[:_SHOWN_MAX]

@@ -1,0 +1,32 @@
+"""``/metrics``: what Prometheus asks for, under Pulsar's names where Pulsar has them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.exposition import generate_latest
+
+from interpulse.broker.rest.http.call import Answer, Call, Route
+from interpulse.broker.rest.metrics.exposition import CONTENT_TYPE, Exposition
+from interpulse.broker.rest.metrics.metrics_broker import write_broker
+from interpulse.broker.rest.metrics.metrics_topics import write_topics
+
+__all__ = ["ROUTES"]
+
+
+async def get_metrics(call: Call) -> Answer:
+    rooms, page = call.rooms, Exposition()
+    cluster = rooms.namespaces.local_cluster
+    topic_level = rooms.dynamic.config.expose_topic_level_metrics_in_prometheus
+    await write_topics(page, rooms.registry.topics(), cluster, topic_level=topic_level)
+    write_broker(page, rooms.instruments, cluster)
+    process = CollectorRegistry()
+    ProcessCollector(registry=process)
+    return Answer(200, page.render() + generate_latest(process), CONTENT_TYPE)
+
+
+ROUTES: Final = (
+    Route("GET", "/metrics", get_metrics),
+    Route("GET", "/metrics/", get_metrics),  # where real Pulsar sends those who ask for the other
+)

@@ -1,0 +1,57 @@
+"""Metrics of what policies limit. Only topics that have such policies have these series."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from interpulse.broker.live.measures import LimitMeasure
+from interpulse.broker.rest.metrics.exposition import Exposition, Kind, labelled
+from interpulse.model.messaging_policies import DESTINATION_STORAGE, MESSAGE_AGE
+
+__all__ = ["write_limits"]
+
+Row = tuple[str, Kind, str]
+
+_OF_TOPIC: Final[tuple[Row, ...]] = (
+    ("pulsar_publish_rate_limit_times", "gauge", "How often a client was not read from because of the publish rate."),
+    ("pulsar_storage_backlog_quota_limit", "gauge", "Bytes that may be unacknowledged; -1 = no limit."),
+    ("pulsar_storage_backlog_quota_limit_time", "gauge", "Age in seconds that a backlog may have; -1 = no limit."),
+    ("pulsar_storage_backlog_age_seconds", "gauge", "Age of the oldest unacknowledged message; -1 = there is none."),
+)
+_EVICTIONS: Final[Row] = (
+    "pulsar_storage_backlog_quota_exceeded_evictions_total",
+    "counter",
+    "How often a backlog quota made messages go.",
+)
+_QUOTA_TYPES: Final = ((DESTINATION_STORAGE, "size"), (MESSAGE_AGE, "time"))
+_THROTTLED: Final[tuple[tuple[str, Row], ...]] = (
+    (
+        "Msg",
+        (
+            "pulsar_subscription_dispatch_throttled_msg_events",
+            "gauge",
+            "How often nothing was sent because of a dispatch rate in messages.",
+        ),
+    ),
+    (
+        "Bytes",
+        (
+            "pulsar_subscription_dispatch_throttled_bytes_events",
+            "gauge",
+            "How often nothing was sent because of a dispatch rate in bytes.",
+        ),
+    ),
+)
+
+
+def write_limits(page: Exposition, labels: str, limits: LimitMeasure) -> None:
+    """Add the limits of one topic; ``labels`` name it."""
+    for row, figure in zip(_OF_TOPIC, limits[:4], strict=True):
+        page.add(*row, labels, figure)
+    for quota_type, label in _QUOTA_TYPES:
+        page.add(*_EVICTIONS, f"{labels},{labelled(quota_type=label)}", limits.evictions.get(quota_type, 0))
+    for subscription, events in limits.throttled.items():
+        for kind, row in _THROTTLED:
+            for owner in ("Subscription", "Topic"):
+                reason = labelled(subscription=subscription, reason=owner.lower())
+                page.add(*row, f"{labels},{reason}", events[f"dispatchThrottled{kind}EventsBy{owner}Limit"])

@@ -1,0 +1,201 @@
+"""Metrics of topics, subscriptions and replication, and their sums by namespace and broker.
+
+Each topic and subscription has series of its own while there are not too many of them; else, or if
+``exposeTopicLevelMetricsInPrometheus`` is false, the same names stand for whole namespaces. Both are never shown,
+so that sums over a name count everything once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from operator import add
+from typing import Final
+
+from interpulse.broker.live.measures import (
+    CompactionMeasure,
+    Measured,
+    ReplicationMeasure,
+    SubscriptionMeasure,
+    TopicMeasure,
+)
+from interpulse.broker.live.registry.topic_registry import AnyTopic
+from interpulse.broker.rest.metrics.exposition import Exposition, Kind, labelled
+from interpulse.broker.rest.metrics.metrics_limits import write_limits
+
+__all__ = ["SERIES_OWNERS_MAX", "write_topics"]
+
+SERIES_OWNERS_MAX: Final = 20_000
+"""Topics and subscriptions that are shown one by one; a page of more helps nobody and takes seconds to make."""
+
+_AT_ONCE: Final = 100  # topics read in one turn of the event loop: about 2 ms
+
+Row = tuple[str, Kind, str]
+
+_OF_TOPIC: Final[tuple[Row, ...]] = (
+    ("pulsar_subscriptions_count", "gauge", "Subscriptions."),
+    ("pulsar_producers_count", "gauge", "Producers connected."),
+    ("pulsar_consumers_count", "gauge", "Consumers connected."),
+    ("pulsar_rate_in", "gauge", "Messages per second that producers publish."),
+    ("pulsar_rate_out", "gauge", "Messages per second that consumers get."),
+    ("pulsar_throughput_in", "gauge", "Bytes per second that producers publish."),
+    ("pulsar_throughput_out", "gauge", "Bytes per second that consumers get."),
+    ("pulsar_in_messages_total", "counter", "Messages published since the topic was loaded."),
+    ("pulsar_in_bytes_total", "counter", "Bytes published since the topic was loaded."),
+    ("", "counter", ""),  # what subscriptions got is a figure of theirs
+    ("", "counter", ""),
+    ("pulsar_msg_backlog", "gauge", "Entries not acknowledged, summed over subscriptions."),
+    ("pulsar_storage_backlog_size", "gauge", "Bytes that some subscription still waits for."),
+    ("pulsar_storage_size", "gauge", "Bytes stored."),
+)
+_OF_SUBSCRIPTION: Final[tuple[Row, ...]] = (
+    ("pulsar_subscription_back_log", "gauge", "Entries not acknowledged."),
+    ("pulsar_subscription_unacked_messages", "gauge", "Messages delivered but not acknowledged."),
+    (
+        "pulsar_subscription_blocked_on_unacked_messages",
+        "gauge",
+        "1 while consumers together hold too much to get more.",
+    ),
+    ("pulsar_subscription_msg_rate_out", "gauge", "Messages per second."),
+    ("pulsar_subscription_msg_throughput_out", "gauge", "Bytes per second."),
+    ("pulsar_subscription_msg_rate_redeliver", "gauge", "Messages per second sent again."),
+    ("pulsar_subscription_msg_ack_rate", "gauge", "Messages acknowledged per second."),
+    ("pulsar_subscription_consumers_count", "gauge", "Consumers connected."),
+    ("pulsar_subscription_total_msg_expired", "gauge", "Messages expired since the topic was loaded."),
+    ("pulsar_out_messages_total", "counter", "Messages delivered since the topic was loaded."),
+    ("pulsar_out_bytes_total", "counter", "Bytes delivered since the topic was loaded."),
+    ("pulsar_subscription_delayed", "gauge", "Messages that wait for their delivery time."),
+    ("pulsar_subscription_delayed_message_index_size_bytes", "gauge", "Memory that these take."),
+    ("pulsar_subscription_in_replay", "gauge", "Entries that wait to be sent outside the order of the topic."),
+)
+_OF_REPLICATION: Final[tuple[Row, ...]] = (
+    ("pulsar_replication_backlog", "gauge", "Entries that the remote cluster does not have yet."),
+    ("pulsar_replication_connected_count", "gauge", "Whether the replication job reads this topic now."),
+    ("pulsar_replication_disconnected_count", "gauge", "Whether it does not."),
+    ("pulsar_replication_rate_out", "gauge", "Messages per second taken for the remote cluster."),
+    ("pulsar_replication_throughput_out", "gauge", "Bytes per second taken for the remote cluster."),
+)
+_OF_COMPACTION: Final[tuple[Row, ...]] = (
+    ("pulsar_compaction_removed_event_count", "gauge", "Messages that the last compaction left out."),
+    ("pulsar_compaction_succeed_count", "gauge", "Compactions since the topic was loaded."),
+    ("pulsar_compaction_failed_count", "gauge", "Compactions that failed or were stopped since the topic was loaded."),
+    ("pulsar_compaction_duration_time_in_mills", "gauge", "Milliseconds that the last compaction took."),
+    ("pulsar_compaction_read_throughput", "gauge", "Bytes per second read by compactions."),
+    ("pulsar_compaction_write_throughput", "gauge", "Bytes per second written by compactions."),
+    ("pulsar_compaction_compacted_entries_count", "gauge", "Entries that the last compaction kept."),
+    ("pulsar_compaction_compacted_entries_size", "gauge", "Bytes that the last compaction kept."),
+)
+_OF_NAMESPACE: Final[tuple[Row, ...]] = (
+    *_OF_TOPIC[:9],
+    ("pulsar_out_messages_total", "counter", "Messages delivered since their topics were loaded."),
+    ("pulsar_out_bytes_total", "counter", "Bytes delivered since their topics were loaded."),
+    *_OF_TOPIC[11:],
+)
+_TOPICS: Final[Row] = ("pulsar_topics_count", "gauge", "Topics loaded.")
+_LEFT_OUT: Final = "interpulse_metrics_topics_left_out"
+
+assert len(_OF_TOPIC) == len(_OF_NAMESPACE) == len(TopicMeasure._fields)
+assert len(_OF_SUBSCRIPTION) == len(SubscriptionMeasure._fields)
+assert len(_OF_REPLICATION) == len(ReplicationMeasure._fields)
+assert len(_OF_COMPACTION) == len(CompactionMeasure._fields)
+
+
+async def write_topics(page: Exposition, topics: Sequence[AnyTopic], cluster: str, *, topic_level: bool) -> None:
+    """Add what is loaded. Gives way to other work between topics, so the figures are of no single moment."""
+    one_by_one = topic_level and len(topics) + sum(len(each.subscriptions) for each in topics) <= SERIES_OWNERS_MAX
+    sums = _Sums(page, cluster)
+    lines = _Lines(page, cluster) if one_by_one else None
+    for start in range(0, len(topics), _AT_ONCE):
+        for topic in topics[start : start + _AT_ONCE]:
+            measured = topic.measure()
+            sums.add(str(topic.name.namespace_name), measured)
+            if lines is not None:
+                lines.add(str(topic.name.namespace_name), str(topic.name), measured)
+        await asyncio.sleep(0)
+    sums.write(one_by_one=one_by_one)
+    left_out = 0 if one_by_one or not topic_level else len(topics)
+    text = "Topics shown by their namespaces only, because there are too many."
+    page.add(_LEFT_OUT, "gauge", text, labelled(cluster=cluster), left_out)
+
+
+class _Lines:
+    """One line for each figure of each topic and subscription."""
+
+    def __init__(self, page: Exposition, cluster: str) -> None:
+        self._page = page
+        self._cluster = cluster
+        self._of_topic = list(_families(page, _OF_TOPIC))
+        self._of_subscription = list(_families(page, _OF_SUBSCRIPTION))
+        self._of_replication = list(_families(page, _OF_REPLICATION))
+        self._of_compaction = list(_families(page, _OF_COMPACTION))
+
+    def add(self, namespace: str, topic: str, measured: Measured) -> None:
+        labels = labelled(cluster=self._cluster, namespace=namespace, topic=topic)
+        _add(self._of_topic, labels, measured.topic)
+        for subscription, figures in measured.subscriptions.items():
+            _add(self._of_subscription, f"{labels},{labelled(subscription=subscription)}", figures)
+        for remote, way in measured.replication.items():
+            _add(self._of_replication, f"{labels},{labelled(remote_cluster=remote)}", way)
+        if measured.limits is not None:
+            write_limits(self._page, labels, measured.limits)
+        if measured.compaction is not None:
+            _add(self._of_compaction, labels, measured.compaction)
+
+
+_Family = tuple[int, str, list[str]]
+
+
+def _families(page: Exposition, rows: Sequence[Row]) -> Iterator[_Family]:
+    """For each row that has a name: which figure it is, the name, and where its lines go."""
+    return ((index, row[0], page.family(*row)) for index, row in enumerate(rows) if row[0])
+
+
+def _add(families: Sequence[_Family], labels: str, figures: Sequence[float]) -> None:
+    for index, name, lines in families:
+        lines.append(f"{name}{{{labels}}} {+figures[index]}\n")
+
+
+class _Sums:
+    """The figures of all namespaces, and of the broker."""
+
+    def __init__(self, page: Exposition, cluster: str) -> None:
+        self._page = page
+        self._cluster = cluster
+        self._topics: dict[str, int] = {}
+        self._figures: dict[str, TopicMeasure] = {}
+        self._replication: dict[tuple[str, str], ReplicationMeasure] = {}
+
+    def add(self, namespace: str, measured: Measured) -> None:
+        self._topics[namespace] = self._topics.get(namespace, 0) + 1
+        before = self._figures.get(namespace)
+        self._figures[namespace] = TopicMeasure._make(_added(before, measured.topic))
+        for remote, way in measured.replication.items():
+            there = self._replication.get((namespace, remote))
+            self._replication[namespace, remote] = ReplicationMeasure._make(_added(there, way))
+
+    def write(self, *, one_by_one: bool) -> None:
+        page, cluster = self._page, self._cluster
+        for namespace, count in self._topics.items():
+            page.add(*_TOPICS, labelled(cluster=cluster, namespace=namespace), count)
+        if not one_by_one:
+            self._write_namespaces()
+        total = TopicMeasure()
+        for figures in self._figures.values():
+            total = TopicMeasure._make(_added(total, figures))
+        labels = labelled(cluster=cluster)
+        page.add("pulsar_broker_topics_count", "gauge", "Topics loaded.", labels, sum(self._topics.values()))
+        for (name, kind, text), figure in zip(_OF_NAMESPACE, total, strict=True):
+            page.add(name.replace("pulsar_", "pulsar_broker_", 1), kind, text, labels, figure)
+
+    def _write_namespaces(self) -> None:
+        of_namespace = list(_families(self._page, _OF_NAMESPACE))
+        of_replication = list(_families(self._page, _OF_REPLICATION))
+        for namespace, figures in self._figures.items():
+            _add(of_namespace, labelled(cluster=self._cluster, namespace=namespace), figures)
+        for (namespace, remote), way in self._replication.items():
+            labels = labelled(cluster=self._cluster, namespace=namespace, remote_cluster=remote)
+            _add(of_replication, labels, way)
+
+
+def _added(before: Sequence[float] | None, figures: Sequence[float]) -> Iterable[float]:
+    return figures if before is None else map(add, before, figures)

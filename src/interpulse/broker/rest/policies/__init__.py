@@ -1,0 +1,1 @@
+"""Policies of namespaces and topics, and how their bodies are read."""

@@ -1,0 +1,77 @@
+"""REST calls about the properties of a namespace, which operators set and read; they mean nothing to the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Route, answer_json, answer_text
+from interpulse.model.policies import NamespacePolicies
+
+__all__ = ["ROUTES"]
+
+
+async def get_all(call: Call) -> Answer:
+    return answer_json(dict(await _properties(call)))
+
+
+async def add_all(call: Call) -> Answer:
+    """Those that the body does not name stay, as in Pulsar."""
+    return await _add(call, call.properties())
+
+
+async def remove_all(call: Call) -> Answer:
+    await call.rooms.namespaces.update_policies(call.namespace, lambda policies: policies.changed(properties={}))
+    return DONE
+
+
+async def get_one(call: Call) -> Answer:
+    return _value((await _properties(call)).get(call.param("key"), ""))
+
+
+async def set_one(call: Call) -> Answer:
+    return await _add(call, {call.param("key"): call.param("value")})
+
+
+async def remove_one(call: Call) -> Answer:
+    """The answer is the value it had."""
+    key, before = call.param("key"), ""
+
+    def change(policies: NamespacePolicies) -> NamespacePolicies:
+        nonlocal before
+        rest = dict(policies.properties)
+        before = rest.pop(key, "")
+        return policies.changed(properties=rest)
+
+    await call.rooms.namespaces.update_policies(call.namespace, change)
+    return _value(before)
+
+
+async def _properties(call: Call) -> Mapping[str, str]:
+    return (await call.rooms.namespaces.get_policies(call.namespace)).properties
+
+
+async def _add(call: Call, added: Mapping[str, str]) -> Answer:
+    await call.rooms.namespaces.update_policies(
+        call.namespace, lambda policies: policies.changed(properties={**policies.properties, **added})
+    )
+    return DONE
+
+
+def _value(value: str) -> Answer:
+    """The bare text, as Pulsar sends it: its clients read it so. One that is not there is as empty as an empty one."""
+    return answer_text(value, content_type="application/json") if value else UNSET
+
+
+_NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
+_ALL: Final = f"{_NAMESPACE}/properties"
+_ONE: Final = f"{_NAMESPACE}/property/{{key}}"
+
+ROUTES: Final = (
+    Route("GET", _ALL, get_all),
+    Route("PUT", _ALL, add_all),
+    Route("DELETE", _ALL, remove_all),
+    Route("GET", _ONE, get_one),
+    Route("PUT", f"{_ONE}/{{value}}", set_one),
+    Route("DELETE", _ONE, remove_one),
+)

@@ -1,0 +1,86 @@
+"""Policies in the body of a call, as they are sent for namespaces and for topics alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from interpulse.broker.rest.http.bodies import AUTO_SUBSCRIPTION_CREATION, INACTIVE_TOPICS, RETENTION
+from interpulse.broker.rest.http.call import Call
+from interpulse.broker.rest.http.fields import Body
+from interpulse.model.errors import InvalidRequest
+from interpulse.model.numbers import INT_MAX
+from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
+from interpulse.rules.inactivity import check_inactive_topics
+from interpulse.rules.policies import check_not_negative, check_retention, check_strategy
+from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, check_quota_type, check_subscription_types
+
+__all__ = [
+    "auto_subscription_creation",
+    "backlog_quota_type",
+    "count",
+    "count_in_query",
+    "count_or_none",
+    "inactive_topics",
+    "record",
+    "retention",
+    "strategy",
+    "subscription_types",
+]
+
+T = TypeVar("T")
+
+
+def record(call: Call, body: Body, check: Callable[[Mapping[str, Any]], T]) -> T | None:
+    """The policy in the body; null, or no body, takes it away."""
+    return None if call.json_or_none() is None else check(call.object(body))
+
+
+def retention(call: Call) -> RetentionPolicies | None:
+    return record(call, RETENTION, check_retention)
+
+
+def inactive_topics(call: Call) -> InactiveTopicPolicies | None:
+    return record(call, INACTIVE_TOPICS, check_inactive_topics)
+
+
+def count(call: Call, name: str, *, most: int = INT_MAX) -> int:
+    """The number in the body, 0 or more."""
+    return check_not_negative(name, call.integer(), most=most)
+
+
+def count_or_none(call: Call, name: str) -> int | None:
+    """The number in the body, 0 or more; null, or no body, takes the policy away."""
+    return None if call.json_or_none() is None else count(call, name)
+
+
+def subscription_types(call: Call) -> frozenset[str]:
+    return check_subscription_types(call.strings())
+
+
+def backlog_quota_type(call: Call) -> str:
+    return check_quota_type(call.query.get("backlogQuotaType"))
+
+
+def strategy(call: Call) -> str | None:
+    """A schema compatibility strategy; null, no body, an empty text and UNDEFINED take it away."""
+    value = call.json_or_none()
+    return None if value in (None, "", "UNDEFINED") else check_strategy(value, SCHEMA_STRATEGIES)
+
+
+def count_in_query(call: Call, name: str) -> int | None:
+    """The number in the query, 0 or more; without one the policy is taken away. Pulsar ignores a body, we refuse it."""
+    if call.json_or_none() is not None:
+        raise InvalidRequest(f"{name} is expected in the query, as in ?{name}=60, and not in the body")
+    text = call.query.get(name, "")
+    if not re.fullmatch(r"(-?[0-9]{1,10})?", text, re.ASCII):
+        raise InvalidRequest(f"{name} must be a whole number, not {text[:100]}")
+    return check_not_negative(name, int(text)) if text else None
+
+
+def auto_subscription_creation(call: Call) -> bool | None:
+    """Whether it is allowed; null, or no body, takes the policy away, and a body that does not say it forbids it."""
+    if call.json_or_none() is None:
+        return None
+    return bool(call.object(AUTO_SUBSCRIPTION_CREATION).get("allowAutoSubscriptionCreation"))

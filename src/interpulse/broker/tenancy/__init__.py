@@ -1,0 +1,1 @@
+"""Tenants, namespaces and clusters: their records, and how other clusters are reached."""

@@ -1,0 +1,92 @@
+"""Clients of the other clusters' admin API: one for each, used sparingly, new when a cluster's record changes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import NotFound, RemoteClusterUnavailable
+from interpulse.replication.connect import connect as connect_to
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["QUESTIONS_MAX", "ClusterLinks", "Connect"]
+
+T = TypeVar("T")
+Connect = Callable[[str, ClusterData], "AdminClient"]
+
+QUESTIONS_MAX: Final = 16
+"""At once and per cluster: what runs in the background must not crowd out what the cluster is there for."""
+_BEGUN_PER_SECOND: Final = 200.0
+"""So many that begin in one moment are spread: a broker that starts is no thundering herd."""
+
+
+class _Link:
+    def __init__(self, data: ClusterData, admin: AdminClient) -> None:
+        self.data = data
+        self.admin = admin
+        self.slots = asyncio.Semaphore(QUESTIONS_MAX)
+        self.users = 0
+
+
+class ClusterLinks:
+    """See the module. `close` at the end."""
+
+    def __init__(self, clusters: Clusters, *, connect: Connect = connect_to) -> None:
+        self._clusters = clusters
+        self._connect = connect
+        self._links: dict[str, _Link] = {}
+        self._replaced: set[_Link] = set()
+        """What somebody is still in the middle of a question with."""
+        self._next_begin: dict[str, float] = {}
+
+    async def use(self, cluster: str, call: Callable[[AdminClient], Awaitable[T]]) -> T:
+        """Raises RemoteClusterUnavailable for a cluster without a usable record, and what the call raises."""
+        try:
+            data = await self._clusters.get(cluster)
+        except NotFound as error:
+            await self._replace(cluster)
+            raise RemoteClusterUnavailable(f"{error}; register it with clusters create") from error
+        known = self._links.get(cluster)
+        if known is not None and known.data != data:
+            await self._replace(cluster)
+            known = self._links.get(cluster)  # somebody may have been faster
+        if known is None:
+            known = self._links[cluster] = _Link(data, self._connect(cluster, data))
+        return await self._ask(known, call)
+
+    async def _ask(self, link: _Link, call: Callable[[AdminClient], Awaitable[T]]) -> T:
+        link.users += 1
+        try:
+            async with link.slots:
+                return await call(link.admin)
+        finally:
+            link.users -= 1
+            if link in self._replaced and not link.users:
+                self._replaced.discard(link)
+                await link.admin.close()
+
+    async def _replace(self, cluster: str) -> None:
+        """Its connections end with its last question."""
+        link = self._links.pop(cluster, None)
+        if link is None:
+            return
+        if link.users:
+            self._replaced.add(link)
+        else:
+            await link.admin.close()
+
+    def delay(self, cluster: str) -> float:
+        """How many seconds somebody who is about to ask again and again waits first: nothing, if there are few."""
+        now = time.monotonic()
+        begin = max(now, self._next_begin.get(cluster, now))
+        self._next_begin[cluster] = begin + 1 / _BEGUN_PER_SECOND
+        return begin - now
+
+    async def close(self) -> None:
+        await asyncio.gather(*(link.admin.close() for link in (*self._replaced, *self._links.values())))

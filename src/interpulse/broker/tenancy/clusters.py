@@ -1,0 +1,139 @@
+"""The clusters this one knows, itself included."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import AlreadyExists, ClusterNotFound, PreconditionFailed
+from interpulse.model.policies import NamespacePolicies
+from interpulse.model.topic_policies import TopicPolicyRecord
+from interpulse.rules.clusters import check_cluster_data, check_peers
+from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, scan_pages
+from interpulse.storage.cas import until_unchanged
+
+__all__ = ["Clusters", "check_entity_name"]
+
+_ENTITY: Final = re.compile(r"[A-Za-z0-9_\-=:.]+", re.ASCII)
+_HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")  # JSON may hold them, a key cannot
+_KEYS_PER_PAGE: Final = 500
+_NAME_LENGTH_MAX: Final = 1_000  # names of topics contain it, and go into the line of an HTTP request
+
+
+def check_entity_name(kind: str, name: str) -> None:
+    """Cluster and tenant names are letters, digits and ``_-=:.``; raises PreconditionFailed."""
+    if not _ENTITY.fullmatch(name):
+        raise PreconditionFailed(f"{kind} name is not valid: {name[:100]!r} must be letters, digits and _-=:. only")
+    if len(name) > _NAME_LENGTH_MAX:
+        raise PreconditionFailed(f"{kind} name of {len(name)} characters: it may have {_NAME_LENGTH_MAX}")
+
+
+class Clusters:
+    """Reads and changes the registered clusters."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    async def claim(self, name: str) -> str:
+        """Take this metadata for a cluster, for ever; the name of the cluster that did so first."""
+        key = keys.LOCAL_CLUSTER
+
+        async def attempt() -> str:
+            stored = await self._store.get(key)
+            if stored is None:
+                await self._store.commit([Put(key, name.encode())], {key: None})
+                return name
+            return stored.value.decode()
+
+        return await until_unchanged(attempt)
+
+    async def list(self) -> list[str]:
+        """The names of all registered clusters, sorted."""
+        return await self._store.children(keys.CLUSTERS)
+
+    async def get(self, name: str) -> ClusterData:
+        """How to reach a cluster; raises ClusterNotFound."""
+        stored = await self._store.get(keys.cluster(name))
+        if stored is None:
+            raise ClusterNotFound(f"Cluster does not exist: {name}")
+        return ClusterData.load(stored.value)
+
+    async def known(self, names: Iterable[str]) -> dict[str, ClusterData]:
+        """Those of the names that are registered."""
+        wanted = {keys.cluster(name): name for name in names if not _HALF_PAIRS.search(name)}
+        found = await self._store.get_many(list(wanted))
+        return {wanted[key]: ClusterData.load(stored.value) for key, stored in found.items()}
+
+    async def create(self, name: str, cluster: ClusterData) -> None:
+        """Register a cluster; raises AlreadyExists, and InvalidRequest for an address that is none."""
+        check_entity_name("Cluster", name)
+        check_cluster_data(cluster)
+        key = keys.cluster(name)
+        try:
+            await self._store.commit([Put(key, cluster.dump())], {key: None})
+        except CommitConflict:
+            raise AlreadyExists(f"Cluster already exists: {name}") from None
+
+    async def update(self, name: str, cluster: ClusterData) -> None:
+        """Replace the addresses of a registered cluster; raises ClusterNotFound and InvalidRequest."""
+        check_cluster_data(cluster)
+        key = keys.cluster(name)
+
+        async def attempt() -> None:
+            stored = await self._store.get(key)
+            if stored is None:
+                raise ClusterNotFound(f"Cluster does not exist: {name}")
+            await self._store.commit([Put(key, cluster.dump())], {key: stored.version})
+
+        await until_unchanged(attempt)
+
+    async def put(self, name: str, cluster: ClusterData) -> None:
+        """Register a cluster or replace its addresses."""
+        await self._store.commit([Put(keys.cluster(name), cluster.dump())])
+
+    async def set_peers(self, name: str, peers: Sequence[str] | None) -> None:
+        """Replace the peer clusters, None = not said; raises ClusterNotFound and PreconditionFailed."""
+        key = keys.cluster(name)
+
+        async def attempt() -> None:
+            stored = await self._store.get(key)
+            check_peers(name, peers or (), registered=await self.list())
+            if stored is None:
+                raise ClusterNotFound(f"Cluster does not exist: {name}")
+            distinct = None if peers is None else tuple(dict.fromkeys(peers))
+            changed = replace(ClusterData.load(stored.value), peer_cluster_names=distinct)
+            await self._store.commit([Put(key, changed.dump())], {key: stored.version})
+
+        await until_unchanged(attempt)
+
+    async def delete(self, name: str) -> None:
+        """Forget a cluster that nothing is replicated to; raises ClusterNotFound and PreconditionFailed.
+
+        A real Pulsar forgets it all the same, and then no topic of such a namespace opens.
+        """
+        await self.get(name)
+        user = await self._user(name)
+        if user is not None:
+            raise PreconditionFailed(f"Cluster {name} is used by {user}; take it out of its replication clusters first")
+        domains = await self._store.children(keys.failure_domains(name))
+        gone = [f"{keys.failure_domains(name)}/{domain}" for domain in domains]
+        await self._store.commit([Delete(key) for key in (keys.cluster(name), *gone)])
+
+    async def _user(self, name: str) -> str | None:
+        """A namespace or a topic that is on the cluster."""
+        async for page in scan_pages(self._store, f"{keys.POLICIES}/", limit=_KEYS_PER_PAGE):
+            for key, stored in page:
+                namespace = keys.namespace_of_policies_key(key)
+                if namespace and name in NamespacePolicies.load(stored.value).replication_clusters:
+                    return f"namespace {namespace}"
+        async for page in scan_pages(self._store, f"{keys.TOPIC_POLICIES}/", limit=_KEYS_PER_PAGE):
+            for key, stored in page:
+                record = TopicPolicyRecord.load(stored.value)
+                levels = (record.here.replication_clusters, record.everywhere.replication_clusters)
+                if any(name in (clusters or ()) for clusters in levels):
+                    return f"topic {keys.topic_of_topic_policies(key)}"
+        return None

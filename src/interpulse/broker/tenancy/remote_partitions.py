@@ -1,0 +1,71 @@
+"""What a missing topic is on the other clusters of its namespace, asked before it is created here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from interpulse.broker.clock import Clock
+from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.model.errors import NotFound, PulsarError
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Existence, TopicKind
+from interpulse.replication.connect import connect
+from interpulse.replication.provision import topic_shape
+
+__all__ = ["AdminRemoteShapes", "RemoteShapes"]
+
+logger = logging.getLogger(__name__)
+
+_FAILURE_REMEMBERED_MS: Final = 10_000
+
+
+class RemoteShapes(Protocol):
+    """Whoever can ask other clusters."""
+
+    async def find(self, name: TopicName, clusters: Sequence[str]) -> Existence | None:
+        """The topic's shape on the first of these clusters that has it, None if none has it or can be asked."""
+
+
+class AdminRemoteShapes:
+    """Asks all clusters at once through their admin API, without creating anything there.
+
+    A cluster that does not answer in time is left out, and not asked again for some seconds.
+    """
+
+    def __init__(self, clusters: Clusters, clock: Clock, *, timeout_ms: int) -> None:
+        self._clusters = clusters
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._failed_ms: dict[str, int] = {}
+
+    async def find(self, name: TopicName, clusters: Sequence[str]) -> Existence | None:
+        """See `RemoteShapes`; of clusters that disagree the first in name order counts."""
+        asked = [each for each in sorted(clusters) if not self._failed_lately(each)]
+        answers = await asyncio.gather(*(self._ask(each, name) for each in asked))
+        found = {each: answer for each, answer in zip(asked, answers, strict=True) if answer is not None}
+        if len(set(found.values())) > 1:
+            logger.warning("clusters disagree about a topic topic=%s answers=%s", name, found)
+        return next(iter(found.values()), None)
+
+    def _failed_lately(self, cluster: str) -> bool:
+        failed_ms = self._failed_ms.get(cluster)
+        return failed_ms is not None and self._clock.now_ms() - failed_ms < _FAILURE_REMEMBERED_MS
+
+    async def _ask(self, cluster: str, name: TopicName) -> Existence | None:
+        try:
+            return await self._shape(cluster, name)
+        except NotFound:
+            return None
+        except PulsarError as error:
+            self._failed_ms[cluster] = self._clock.now_ms()
+            logger.error("cluster cannot be asked for a topic cluster=%s topic=%s error=%s", cluster, name, error)
+            return None
+
+    async def _shape(self, cluster: str, name: TopicName) -> Existence | None:
+        data = await self._clusters.get(cluster)
+        async with connect(cluster, data, timeout_ms=self._timeout_ms) as admin:
+            found = await topic_shape(admin, name)
+        return None if found.kind is TopicKind.ABSENT else found

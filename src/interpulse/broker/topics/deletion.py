@@ -1,0 +1,227 @@
+"""Deleting topics, namespaces and tenants with everything that belongs to them.
+
+A topic, partitioned or not, goes in one commit: its partitions, their cursors, metadata, schemas and policies. Before
+it everything is there, after it nothing, whenever the broker dies. Whoever wants to open the topic meanwhile waits.
+
+A namespace is too large for one commit. It is marked first, so that nothing can be created in it, and removed last;
+once something is gone there is no way back, and the next start finishes what was begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from typing import Final
+from weakref import WeakValueDictionary
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.live.registry.topic_registry import DeleteCheck, TopicRegistry
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.topic_policies import stored_policies
+from interpulse.model.errors import InvalidTopicName, NotEmpty, NotFound, OperationNotAllowed, PulsarError
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
+from interpulse.storage.api import Change, Delete, MetadataStore, scan_pages
+from interpulse.storage.cas import until_unchanged
+
+__all__ = ["Deletion"]
+
+log = logging.getLogger(__name__)
+
+_DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
+_KEYS_AT_ONCE: Final = 500  # per commit and turn of the event loop, which others need too
+
+
+class Deletion:
+    """Deletes on request of an operator, and what nobody needs any more."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        lifecycle: TopicLifecycle,
+        registry: TopicRegistry,
+        namespaces: Namespaces,
+        tenants: Tenants,
+        config: Callable[[], BrokerConfig],
+    ) -> None:
+        """``config`` is asked whether namespaces and tenants may be deleted by force."""
+        self._store = store
+        self._lifecycle = lifecycle
+        self._registry = registry
+        self._namespaces = namespaces
+        self._tenants = tenants
+        self._config = config
+        self._emptying: WeakValueDictionary[NamespaceName, asyncio.Lock] = WeakValueDictionary()
+
+    async def topic(self, name: TopicName, *, force: bool) -> None:
+        """Delete one topic or partition; raises PreconditionFailed if it is in use and not forced.
+
+        Raises Unprocessable if it is replicated and not forced.
+
+        The schemas go with a topic, but stay when one partition of it is deleted, and while a topic of the same name is
+        in the other domain: they are its schemas too.
+        """
+
+        async def attempt() -> None:
+            await self._lifecycle.check_delete_plain(name, force=force)
+            if not force:
+                await self._check_left_by_others(name)
+            await self._delete_plain(name, force=force)
+
+        await until_unchanged(attempt)
+
+    async def inactive_topic(self, name: TopicName, check: DeleteCheck) -> None:
+        """Delete one topic or partition that nobody needs; ``check`` has the last word (see `TopicRegistry.delete`)."""
+        await until_unchanged(lambda: self._delete_plain(name, check=check))
+
+    async def deserted_partitioned_topic(self, name: TopicName) -> bool:
+        """Delete a partitioned topic that has no partition left, in one commit; whether it was one."""
+        return await self._lifecycle.delete_deserted(name)
+
+    async def partitioned_topic(self, name: TopicName, *, force: bool) -> None:
+        """Delete a partitioned topic with its partitions; if one is in use and it is not forced, nothing is deleted.
+
+        Raises Unprocessable if it is replicated and not forced.
+        """
+
+        async def attempt() -> None:
+            plan = await self._lifecycle.plan_delete_partitioned(name)
+            if not force:
+                await self._check_left_by_others(name)
+            await self._registry.delete(*plan.partitions, force=force, also=plan.changes, expect=plan.expect)
+
+        await until_unchanged(attempt)
+
+    async def namespace(self, namespace: NamespaceName, *, force: bool) -> None:
+        """Delete a namespace; raises NotEmpty if it holds topics of its users and it is not forced."""
+        if force and not self._config().force_delete_namespace_allowed:
+            raise OperationNotAllowed("Broker doesn't allow forced deletion of namespaces")
+        await self._delete_namespace(namespace, force=force)
+
+    async def tenant(self, name: str, *, force: bool) -> None:
+        """Delete a tenant; raises NotEmpty if it has namespaces and it is not forced.
+
+        Raises PreconditionFailed if one of them cannot be deleted, by force neither; then none is.
+        """
+        if force and not self._config().force_delete_tenant_allowed:
+            raise OperationNotAllowed("Broker doesn't allow forced deletion of tenants")
+        await self._tenants.get(name)
+        if force:
+            namespaces = [NamespaceName.parse(each) for each in await self._namespaces.list(name)]
+            for namespace in namespaces:  # before the first of them is gone
+                await self._namespaces.check_delete(namespace)
+            for namespace in namespaces:
+                await self._delete_namespace(namespace, force=True)
+        await self._tenants.delete(name)
+
+    async def resume(self) -> None:
+        """Finish the deletions that an earlier process began; one that cannot be finished is logged.
+
+        A namespace that was not to be deleted by force and holds topics of its users comes back.
+        """
+        for namespace, forced in (await self._namespaces.unfinished_deletions()).items():
+            try:
+                await self._delete_namespace(namespace, force=forced)
+                log.info("unfinished deletion finished namespace=%s", namespace)
+            except NotEmpty:
+                log.info("unfinished deletion given up, it holds topics namespace=%s", namespace)
+            except PulsarError as error:
+                log.error("unfinished deletion not finished namespace=%s error=%s", namespace, error)
+        for name in await self._lifecycle.unfinished_deletions():
+            try:
+                await self.partitioned_topic(name, force=True)
+                log.info("unfinished deletion finished topic=%s", name)
+            except NotFound:
+                continue  # somebody else has deleted it meanwhile
+            except PulsarError as error:
+                log.error("unfinished deletion not finished topic=%s error=%s", name, error)
+
+    # --- one topic
+
+    async def _check_left_by_others(self, name: TopicName) -> None:
+        """Topics that are not stored hold nothing for other clusters, nor do partitions that nobody can open."""
+        if not name.is_persistent or await self._is_orphan(name):
+            return
+        namespace = await self._namespaces.find_policies(name.namespace_name)
+        clusters = effective_replication_clusters(await stored_policies(self._store, name), namespace)
+        check_topic_left_by_others(name, remote_clusters(self._namespaces.local_cluster, clusters))
+
+    async def _is_orphan(self, name: TopicName) -> bool:
+        metadata = await self._lifecycle.metadata(name.base) if name.is_partition else None
+        return name.is_partition and (metadata is None or name.partition_index >= metadata.partitions)
+
+    async def _delete_plain(self, name: TopicName, *, force: bool = False, check: DeleteCheck | None = None) -> None:
+        also: Sequence[Change] = ()
+        expect: dict[str, int | None] = {}
+        if not name.is_partition and await self._lifecycle.metadata(name) is None:
+            belongings = await self._lifecycle.belongings(name)
+            also = belongings.removal
+            expect = {keys.partitioned_topic(name): None, **belongings.expect}
+        await self._registry.delete(name, force=force, check=check, also=also, expect=expect)
+
+    # --- a namespace
+
+    async def _delete_namespace(self, namespace: NamespaceName, *, force: bool) -> None:
+        async with self._emptying.setdefault(namespace, asyncio.Lock()):
+            begun = await self._store.get(keys.forced_deletion(namespace)) is not None
+            await self._namespaces.begin_delete(namespace, forced=force)
+            try:
+                if not (force or begun) and await self._holds_topics(namespace):
+                    raise NotEmpty(f"Cannot delete non empty namespace {namespace}")
+                async for _ in self._emptied(namespace):
+                    begun = True
+                await self._namespaces.end_delete(namespace)
+            except BaseException as error:
+                if begun:
+                    log.error("deletion begun, the next start goes on namespace=%s error=%s", namespace, error)
+                else:
+                    await self._namespaces.give_up_delete(namespace)
+                raise
+
+    async def _holds_topics(self, namespace: NamespaceName) -> bool:
+        """Stored topics count, and topics that are not stored while somebody is connected to them."""
+        for domain in _DOMAINS:
+            if await self._lifecycle.list_partitioned(namespace, domain, include_system=False):
+                return True
+            topics = await self._lifecycle.list_topics(namespace, domain, include_system=False)
+            if any(name.is_persistent or self._in_use(name) for name in topics):
+                return True
+        return False
+
+    def _in_use(self, name: TopicName) -> bool:
+        loaded = self._registry.get(name)
+        return loaded is not None and loaded.in_use
+
+    async def _emptied(self, namespace: NamespaceName) -> AsyncIterator[None]:
+        """Remove everything but the policies, some at a time: loaded topics, stored ones, then what is left."""
+        loaded = self._registry.names_in(namespace)
+        for first in range(0, len(loaded), _KEYS_AT_ONCE):
+            await self._registry.delete(*loaded[first : first + _KEYS_AT_ONCE], force=True)
+            yield
+        async for page in self._pages(f"{keys.namespace_records(namespace)}/"):
+            topics = _topics_of(page)
+            if topics:
+                await self._registry.delete(*topics, force=True)
+                yield
+        for prefix in keys.namespace_contents(namespace):
+            async for page in self._pages(prefix):
+                await self._store.commit([Delete(key) for key in page])
+                yield
+
+    async def _pages(self, prefix: str) -> AsyncIterator[Sequence[str]]:
+        async for page in scan_pages(self._store, prefix, limit=_KEYS_AT_ONCE):
+            yield [key for key, _ in page]
+
+
+def _topics_of(record_keys: Sequence[str]) -> list[TopicName]:
+    """The topics these records and cursors belong to. A key that is none of a topic goes with what is left."""
+    found: dict[TopicName, None] = {}
+    for key in record_keys:
+        with suppress(InvalidTopicName, ValueError):
+            found[keys.topic_of_record(key)] = None
+    return list(found)

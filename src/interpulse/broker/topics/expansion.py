@@ -1,0 +1,136 @@
+"""Growing a partitioned topic: first on the other clusters of its namespace, then here.
+
+Whatever can be refused is refused before anything is changed. Steps on other clusters are done again harmlessly when
+the call is repeated, so a cluster that fails in the middle leaves nothing to be repaired.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.tenancy.cluster_links import ClusterLinks
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.topic_policies import TopicPolicyRecords
+from interpulse.model.changes import CreatePartitionedMetadata
+from interpulse.model.errors import (
+    NamespaceNotFound,
+    PulsarError,
+    RemoteClusterUnavailable,
+    TenantNotFound,
+    Unprocessable,
+)
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Existence
+from interpulse.replication.provision import topic_shape
+from interpulse.rules.remote_growth import RemoteGrowth, plan_remote_growth
+from interpulse.rules.replication import effective_replication_clusters, remote_clusters
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["AdminRemotes", "Growth", "Remotes"]
+
+T = TypeVar("T")
+_NOT_LET_IN: Final = (401, 403)
+_ATTEMPTS_MAX: Final = 3
+"""Somebody else may create or grow the remote topic in between; once that has happened it is there."""
+
+
+class Remotes(Protocol):
+    """Whoever reaches other clusters; both raise RemoteClusterUnavailable, and Unprocessable if these refuse."""
+
+    async def find(self, cluster: str, name: TopicName) -> Existence:
+        """What the name stands for on the cluster; nothing is created. Refused where its namespace is missing."""
+
+    async def grow(self, cluster: str, change: RemoteGrowth) -> None:
+        """Make it true there, and only there."""
+
+
+class Growth:
+    """See the module."""
+
+    def __init__(
+        self,
+        lifecycle: TopicLifecycle,
+        namespaces: Namespaces,
+        topic_policies: TopicPolicyRecords,
+        remotes: Remotes,
+        config: Callable[[], BrokerConfig],
+    ) -> None:
+        self._lifecycle = lifecycle
+        self._namespaces = namespaces
+        self._topic_policies = topic_policies
+        self._remotes = remotes
+        self._config = config
+
+    async def expand(self, name: TopicName, partitions: int, *, force: bool = False, local_only: bool = False) -> None:
+        """Let the topic grow to so many partitions; ``local_only`` leaves the other clusters alone."""
+        await self._lifecycle.check_expand(name, partitions, force=force)
+        if not local_only:
+            await self._expand_remotes(name, partitions)
+        await self._lifecycle.expand(name, partitions, force=force)
+
+    async def _expand_remotes(self, name: TopicName, partitions: int) -> None:
+        for attempt in range(1, _ATTEMPTS_MAX + 1):
+            steps = await self._steps(name, partitions)
+            try:
+                for cluster, change in steps.items():
+                    await self._remotes.grow(cluster, change)
+            except Unprocessable:  # somebody else may have been faster: look again what is there
+                if attempt == _ATTEMPTS_MAX:
+                    raise
+            else:
+                return
+
+    async def _steps(self, name: TopicName, partitions: int) -> dict[str, RemoteGrowth]:
+        policies = await self._namespaces.find_policies(name.namespace_name)
+        effective = effective_replication_clusters(await self._topic_policies.find(name), policies)
+        clusters = remote_clusters(self._namespaces.local_cluster, effective)
+        found = await asyncio.gather(*(self._remotes.find(each, name) for each in clusters))
+        creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
+        remotes = dict(zip(clusters, found, strict=True))
+        return plan_remote_growth(name, partitions, remotes, creation_allowed=creation_allowed)
+
+
+class AdminRemotes:
+    """Reaches other clusters through their admin API."""
+
+    def __init__(self, links: ClusterLinks) -> None:
+        self._links = links
+
+    async def find(self, cluster: str, name: TopicName) -> Existence:
+        """See `Remotes`."""
+
+        async def ask(admin: AdminClient) -> Existence:
+            try:
+                return await topic_shape(admin, name)
+            except (NamespaceNotFound, TenantNotFound) as error:
+                raise Unprocessable(f"{error}; create namespace {name.namespace_name} there first") from error
+
+        return await self._call(cluster, ask)
+
+    async def grow(self, cluster: str, change: RemoteGrowth) -> None:
+        """See `Remotes`."""
+
+        async def apply(admin: AdminClient) -> None:
+            if isinstance(change, CreatePartitionedMetadata):
+                await admin.topics.create_partitioned(change.topic, change.partitions, local_only=True)
+            else:
+                await admin.topics.expand(change.topic, change.partitions, local_only=True)
+
+        await self._call(cluster, apply)
+
+    async def _call(self, cluster: str, call: Callable[[AdminClient], Awaitable[T]]) -> T:
+        async def named(admin: AdminClient) -> T:
+            try:
+                return await call(admin)
+            except PulsarError as error:
+                away = error.http_status >= 500 or error.http_status in _NOT_LET_IN
+                kind = RemoteClusterUnavailable if away else Unprocessable
+                raise kind(f"Cluster {cluster} at {admin.web_url}: {error}") from error
+
+        return await self._links.use(cluster, named)

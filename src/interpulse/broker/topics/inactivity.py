@@ -1,0 +1,189 @@
+"""Deletes the topics that nobody needs any more, as `rules.inactivity` has it.
+
+Only loaded topics are looked at, once per round; one that was created and never opened is loaded for it. A topic is
+looked at again in the very moment of its deletion, when nobody can open it any more: a client that came meanwhile keeps
+its topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
+from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
+from interpulse.broker.periodic import regularly
+from interpulse.broker.topics.deletion import Deletion
+from interpulse.model.errors import PreconditionFailed, PulsarError, TopicNotFound
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Requester
+from interpulse.rules.inactivity import TopicActivity, is_active, is_expendable
+
+__all__ = ["InactiveTopics"]
+
+log = logging.getLogger(__name__)
+
+_LOOKED_AT_AT_ONCE: Final = 50  # so that clients do not wait while thousands of topics are looked at
+_AT_ONCE: Final = 32  # so that they share what they have to wait for on the disk
+_NAMED_MAX: Final = 20  # in one line of the log; each has a line of its own as well
+
+
+class InactiveTopics:
+    """See the module. `start` begins the rounds, `stop` ends them; a test calls `check` itself."""
+
+    def __init__(self, registry: TopicRegistry, deletion: Deletion, config: Callable[[], BrokerConfig]) -> None:
+        """``config`` is asked each time, since it may change while the broker runs."""
+        self._registry = registry
+        self._deletion = deletion
+        self._config = config
+        self._created: list[TopicName] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def note_created(self, topic: TopicName) -> None:
+        """An operator created the topic. The next round loads it, so that it goes again if nobody ever needs it."""
+        self._created.append(topic)
+
+    def start(self) -> None:
+        """Look at the topics from time to time."""
+        rounds = regularly("inactive topics", self._pause_seconds, self.check)
+        self._task = asyncio.get_running_loop().create_task(rounds)
+
+    async def stop(self) -> None:
+        """End the rounds; a deletion under way is finished by whoever runs it, the registry."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def _pause_seconds(self) -> float:
+        return self._config().broker_delete_inactive_topics_frequency_seconds
+
+    async def check(self) -> None:
+        """One round: delete what was not needed for long enough, and partitioned topics that have nothing left."""
+        await self._load_created()
+        idle = await self._idle()
+        gone: dict[TopicName, str] = {}
+        for first in range(0, len(idle), _AT_ONCE):
+            topics = idle[first : first + _AT_ONCE]
+            deleted = await asyncio.gather(*map(self._deleted, topics))
+            gone.update((topic.name, held) for topic, held in zip(topics, deleted, strict=True) if held is not None)
+        _warn_of_messages({name: held for name, held in gone.items() if held})
+        if self._config().broker_delete_inactive_partitioned_topic_metadata_enabled:
+            await self._delete_deserted({name.base for name in gone if name.is_partition})
+
+    async def _load_created(self) -> None:
+        created, self._created = self._created, []
+        for first in range(0, len(created), _AT_ONCE):
+            await asyncio.gather(*map(self._loaded, created[first : first + _AT_ONCE]))
+
+    async def _loaded(self, topic: TopicName) -> None:
+        with _logged("load created topic", topic), contextlib.suppress(TopicNotFound):
+            await self._registry.open(topic, by=Requester.ADMIN, create=False)
+
+    async def _idle(self) -> list[AnyTopic]:
+        """The topics that may go; remembers of the others when somebody needed them."""
+        idle = []
+        for count, topic in enumerate(self._registry.topics(), 1):
+            if is_active(_activity(topic), topic.settings.inactive_topics.delete_mode):
+                topic.active_ms = topic.now_ms()
+            elif _expendable(topic):
+                idle.append(topic)
+            if count % _LOOKED_AT_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return idle
+
+    async def _deleted(self, topic: AnyTopic) -> str | None:
+        """What it held that no subscription wanted, in words; None if it stays."""
+        held = ""
+
+        def check(found: AnyTopic | None) -> None:
+            nonlocal held
+            if found is not topic or not _expendable(topic):
+                raise PreconditionFailed(f"Topic {topic.name} is active again")
+            held = _unwanted(topic)
+
+        with _logged("delete inactive topic", topic.name):
+            await self._deletion.inactive_topic(topic.name, check)
+            log.info("inactive topic deleted topic=%s held=%s", topic.name, held or None)
+            return held
+        return None
+
+    async def _delete_deserted(self, bases: Iterable[TopicName]) -> None:
+        for base in sorted(bases, key=str):
+            with _logged("delete deserted partitioned topic", base):
+                if await self._deletion.deserted_partitioned_topic(base):
+                    log.info("inactive partitioned topic deleted topic=%s", base)
+
+
+def _expendable(topic: AnyTopic) -> bool:
+    return is_expendable(
+        topic.name,
+        _activity(topic),
+        idle_ms=topic.now_ms() - _last_active_ms(topic),
+        policies=topic.settings.inactive_topics,
+        retention=topic.settings.retention,
+    )
+
+
+def _unwanted(topic: AnyTopic) -> str:
+    """How much is in a topic that has no subscription: in messages, or in entries where some are from an earlier life
+    of the topic, whose messages nobody has counted. Empty if there is nothing.
+    """
+    if isinstance(topic, NonPersistentTopic) or topic.subscriptions:
+        return ""
+    entries = sum(ledger.entries for ledger in topic.log.ledgers)
+    if not entries:
+        return ""
+    if entries == topic.entries_added:
+        return "1 message" if topic.published.messages == 1 else f"{topic.published.messages:,} messages"
+    return "1 entry" if entries == 1 else f"{entries:,} entries"
+
+
+def _warn_of_messages(held: Mapping[TopicName, str]) -> None:
+    """As in Pulsar they are gone; who did not know is told which, and what would have kept them."""
+    if not held:
+        return
+    named = [f"{topic} ({amount})" for topic, amount in itertools.islice(held.items(), _NAMED_MAX)]
+    more = f" and {len(held) - _NAMED_MAX:,} more" if len(held) > _NAMED_MAX else ""
+    log.warning(
+        "inactive topics deleted with messages that no subscription has read topics=%d names=%s remedy=%s",
+        len(held),
+        ", ".join(named) + more,
+        "a subscription or retention keeps a topic, brokerDeleteInactiveTopicsEnabled=false keeps all topics",
+    )
+
+
+def _last_active_ms(topic: AnyTopic) -> int:
+    if isinstance(topic, NonPersistentTopic):
+        return topic.active_ms
+    return max(topic.active_ms, *(each.idle_since_ms for each in topic.subscriptions.values()), 0)
+
+
+def _activity(topic: AnyTopic) -> TopicActivity:
+    if isinstance(topic, NonPersistentTopic):
+        return TopicActivity(in_use=topic.in_use)
+    last = topic.places.durable
+    waiting = {name for name, each in topic.subscriptions.items() if each.cursor.backlog(last) > 0}
+    replications = {name for name in topic.subscriptions if topic.remote_of(name) is not None}
+    return TopicActivity(
+        in_use=topic.in_use or topic.pending_count > 0,
+        subscribed=len(topic.subscriptions) > len(replications),
+        backlog=bool(waiting - replications),
+        unreplicated=bool(waiting & replications),
+        holds_entries=topic.log.first_position is not None,
+    )
+
+
+@contextlib.contextmanager
+def _logged(what: str, topic: TopicName) -> Iterator[None]:
+    """A topic that cannot be deleted now is looked at again in the next round."""
+    try:
+        yield
+    except PreconditionFailed as refusal:
+        log.debug("nothing done for now what=%s topic=%s reason=%s", what, topic, refusal)
+    except PulsarError as error:
+        log.warning("round failed for a topic what=%s topic=%s error=%s", what, topic, error)

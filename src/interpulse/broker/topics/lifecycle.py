@@ -1,0 +1,410 @@
+"""The one place where the rules of topics meet the metadata store.
+
+Every operation is the same loop: read a view of the name together with the versions it rests on, ask the rule, and
+commit the rule's changes only if nothing of the view has changed meanwhile; else read again. The store answers with
+the newest durable values, so a refusal never rests on an old read. Because the versions include those of the namespace
+policies, no creation in flight can slip into a namespace that is being deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.tenancy.remote_partitions import RemoteShapes
+from interpulse.broker.topics.partition_records import new_cursors, stored_partitions
+from interpulse.broker.topics.topic_counts import TopicCounts
+from interpulse.broker.topics.topic_info import internal_info
+from interpulse.broker.topics.topic_reading import (
+    LifecycleSettings,
+    Reading,
+    TopicReader,
+    count_if_clear,
+    parsed_metadata,
+)
+from interpulse.model.changes import (
+    Change,
+    CreatePartitionedMetadata,
+    CreateTopicRecord,
+    DeletePartitionedMetadata,
+)
+from interpulse.model.errors import MetadataError
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, decode_local_name
+from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation
+from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
+from interpulse.rules import topic_operations, topics
+from interpulse.rules.decision import Decision
+from interpulse.rules.inactivity import decide_delete_deserted
+from interpulse.rules.topic_view import TopicView, existence, metadata_names
+from interpulse.storage.api import Change as StoreChange
+from interpulse.storage.api import Delete, MetadataStore, Put, scan_pages
+from interpulse.storage.cas import until_unchanged
+
+__all__ = ["Belongings", "PartitionedDeletion", "TopicLifecycle"]
+
+log = logging.getLogger(__name__)
+
+A = TypeVar("A")
+_KEYS_PER_PAGE = 1000
+_NAMES_AT_ONCE = 500
+_NEW_RECORD = b'{"ledgers": [], "properties": {}}'
+_NO_PROPERTIES: Mapping[str, str] = {}
+_PULSARS_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIONED, default_partitions=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    """What is removed together with a topic, and what its removal rests on."""
+
+    removal: tuple[StoreChange, ...]
+    expect: Mapping[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedDeletion:
+    """What makes a partitioned topic disappear: its partitions go together with these changes, if nothing changed."""
+
+    partitions: tuple[TopicName, ...]
+    changes: tuple[StoreChange, ...]
+    expect: Mapping[str, int | None]
+
+
+class TopicLifecycle:
+    """Decides and records what exists; loading and closing topics is the registry's work."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        namespaces: Namespaces,
+        settings: Callable[[], LifecycleSettings],
+        *,
+        loaded: Collection[TopicName] = (),
+        remote_shapes: RemoteShapes | None = None,
+    ) -> None:
+        """``settings`` is asked each time, since it may change while the broker runs.
+
+        ``loaded`` are the names of the topics loaded now, a live view of the registry's: non-persistent topics exist
+        while they are in it.
+        """
+        self._store = store
+        self._namespaces = namespaces
+        self._settings = settings
+        self._loaded = loaded
+        self._counts = TopicCounts(store)
+        self._reader = TopicReader(store, namespaces, settings, loaded, remote_shapes, self._counts)
+
+    # --- questions and opening
+
+    async def partitions(self, name: TopicName, *, create: bool) -> int:
+        """How many partitions the name has, 0 = none; with ``create`` a missing one may become a partitioned topic.
+
+        A topic that another cluster of its namespace has already gets that cluster's shape.
+        """
+        rule = partial(topics.decide_partitions, create=create)
+        return await self._decide(name, rule, metadata_of=(name.base,), remotes_asked=create)
+
+    async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
+        """Check that the topic may be loaded, and create its record if it is missing and may be created."""
+        await self._decide(name, partial(topics.decide_open, by=by, create=create), metadata_of=(name.base,))
+
+    async def partitions_to_subscribe(self, name: TopicName) -> int:
+        """As `partitions` with creation, for an operator who creates a subscription; raises PreconditionFailed."""
+        return await self._decide(name, topics.decide_partitions_to_subscribe, remotes_asked=True)
+
+    async def check_administrable(self, name: TopicName) -> None:
+        """Refuse a question of an operator about a namespace that is missing or not served here."""
+        await self._decide(name, topics.decide_administer)
+
+    async def check_servable(self, name: TopicName) -> None:
+        """Refuse a name that neither exists nor may be created, as HTTP lookup does; raises TopicNotFound."""
+        await self._decide(name, topics.decide_lookup)
+
+    async def existence(self, name: TopicName) -> Existence:
+        """What the name stands for now."""
+        return existence((await self._reader.read(name)).view)
+
+    async def existences(self, names: Iterable[TopicName]) -> dict[TopicName, Existence]:
+        """The same for many names, from one consistent read."""
+        records = {name: keys.topic_record(name) for name in names}
+        candidates = {keys.partitioned_topic(each): each for name in records for each in metadata_names(name)}
+        found = await self._store.get_many([*candidates, *records.values()])
+        metadata = {each: parsed_metadata(key, found[key].value) for key, each in candidates.items() if key in found}
+        views = (
+            TopicView(name, metadata=metadata, recorded=key in found if name.is_persistent else name in self._loaded)
+            for name, key in records.items()
+        )
+        return {view.name: existence(view) for view in views}
+
+    async def guard(self, name: TopicName) -> dict[str, int]:
+        """What a commit has to expect so that nothing it stores outlives the namespace; raises NamespaceNotFound."""
+        return await self._namespaces.guard(name.namespace_name)
+
+    async def metadata(self, name: TopicName) -> PartitionedTopicMetadata | None:
+        """The partition metadata stored under exactly this name."""
+        key = keys.partitioned_topic(name)
+        stored = await self._store.get(key)
+        return parsed_metadata(key, stored.value) if stored else None
+
+    async def properties(self, name: TopicName) -> dict[str, str]:
+        """What was given to the topic at its creation; empty for a topic without properties or record."""
+        metadata = await self.metadata(name)
+        if metadata:
+            return dict(metadata.properties)
+        record = await self._store.get(keys.topic_record(name))
+        return dict(json.loads(record.value).get("properties") or {}) if record else {}
+
+    async def internal_info(self, name: TopicName) -> dict[str, Any]:
+        """What is recorded of one stored topic, also of one that may not be loaded; raises TopicNotFound."""
+        return await internal_info(self._store, name)
+
+    async def list_topics(self, namespace: NamespaceName, domain: Domain, *, include_system: bool) -> list[TopicName]:
+        """All topics and partitions of a namespace, sorted; nothing for a namespace that does not exist."""
+        if domain == "persistent":
+            names = await self._names(keys.topic_records(namespace, domain), namespace, domain)
+        else:
+            names = [name for name in self._loaded if name.domain == domain and name.namespace_name == namespace]
+        return _listed(names, include_system=include_system)
+
+    async def list_partitioned(
+        self, namespace: NamespaceName, domain: Domain, *, include_system: bool
+    ) -> list[TopicName]:
+        """The base names of all partitioned topics of a namespace, sorted."""
+        names = await self._names(keys.partitioned_topics(namespace, domain), namespace, domain)
+        return _listed(names, include_system=include_system)
+
+    async def partition_counts(
+        self, namespace: NamespaceName, domain: Domain, *, include_system: bool
+    ) -> dict[TopicName, int | None]:
+        """The same with their partition counts; None where only asking for the one topic tells how it stands."""
+        counts: dict[TopicName, int | None] = {}
+        prefix = f"{keys.partitioned_topics(namespace, domain)}/"
+        async for page in scan_pages(self._store, prefix, limit=_NAMES_AT_ONCE):
+            counts |= {keys.topic_of_partitioned_topic(key): count_if_clear(key, each.value) for key, each in page}
+        return {name: counts[name] for name in _listed(counts, include_system=include_system)}
+
+    # --- creating and growing
+
+    async def create_partitioned(
+        self,
+        name: TopicName,
+        partitions: int,
+        *,
+        properties: Mapping[str, str] = _NO_PROPERTIES,
+        local_only: bool = False,
+    ) -> None:
+        """Create a partitioned topic and all its partitions in one commit."""
+
+        def rule(view: TopicView) -> Decision[None]:
+            return topic_operations.decide_create_partitioned(
+                view, partitions, properties=properties, local_only=local_only
+            )
+
+        await self._decide(name, rule, with_partitions=True)
+
+    async def create_plain(self, name: TopicName, *, properties: Mapping[str, str] = _NO_PROPERTIES) -> None:
+        """Create a topic that is not partitioned, or restore one partition."""
+        await self._decide(name, lambda view: topic_operations.decide_create_plain(view, properties=properties))
+
+    async def create_missed_partitions(self, name: TopicName) -> None:
+        """Restore the partitions that have no record."""
+        await self._decide(name, topic_operations.decide_create_missed_partitions, with_partitions=True)
+
+    async def check_expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
+        """Refuse unless `expand` would do it."""
+        reading = await self._reader.read(name, await stored_partitions(self._store, name))
+        topic_operations.decide_expand(reading.view, partitions, force=force)
+
+    async def expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
+        """Let a partitioned topic grow; new partitions, their subscriptions and the new count are one commit.
+
+        A subscription that comes or goes on the first partition meanwhile changes its record; then all is read again.
+        """
+
+        async def attempt() -> None:
+            stored = await stored_partitions(self._store, name)
+            reading = await self._reader.read(name, stored)
+            decision = topic_operations.decide_expand(reading.view, partitions, force=force)
+            if decision.changes:
+                covered = range(reading.view.partitions)
+                joined = [*(index for index in covered if index not in stored), *range(len(covered), partitions)]
+                cursors = new_cursors(name, stored, joined, replicator_prefix=self._settings().replicator_prefix)
+                present = {index: stored[index].version for index in (0, *joined) if index in stored}
+                versions = {keys.topic_record(name.partition(index)): each for index, each in present.items()}
+                expecting = replace(reading, versions={**reading.versions, **versions})
+                await self._commit(expecting, decision.changes, cursors)
+
+        await until_unchanged(attempt)
+
+    async def set_properties(self, name: TopicName, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+        """Replace the properties of a topic, those of a partitioned topic in its metadata; raises TopicNotFound."""
+
+        async def attempt() -> None:
+            reading = await self._reader.read(name)
+            metadata = reading.view.metadata.get(name)
+            if metadata:
+                changed = replace(metadata, properties=change(dict(metadata.properties)))
+                update = Put(keys.partitioned_topic(name), changed.dump())
+            else:
+                topics.decide_open(reading.view, by=Requester.ADMIN, create=False)
+                record = await self._record(name)
+                update = Put(
+                    keys.topic_record(name),
+                    json.dumps(record | {"properties": change(dict(record.get("properties") or {}))}).encode(),
+                )
+            await self._store.commit([update], reading.versions)
+
+        await until_unchanged(attempt)
+
+    # --- deleting
+
+    async def check_delete_plain(self, name: TopicName, *, force: bool) -> None:
+        """Refuse unless this one topic or partition may be deleted."""
+        await self._decide(name, lambda view: topic_operations.decide_delete_plain(view, force=force))
+
+    async def plan_delete_partitioned(self, name: TopicName) -> PartitionedDeletion:
+        """What has to go for a partitioned topic to be gone, with its schemas and policies; nothing is changed yet.
+
+        The schemas stay if there is a topic of the same name beside it, against the rules.
+        """
+        reading = await self._reader.read(name)
+        decision = topic_operations.decide_delete_partitioned(reading.view)
+        changes = [_store_change(reading.view, change) for change in decision.changes]
+        expect = {key: reading.versions[key] for key in (keys.partitioned_topic(name), keys.topic_record(name))}
+        if not reading.view.recorded:
+            belongings = await self.belongings(name)
+            changes += belongings.removal
+            expect |= belongings.expect
+        partitions = tuple(name.partition(index) for index in range(decision.answer))
+        return PartitionedDeletion(partitions, tuple(changes), expect)
+
+    async def belongings(self, name: TopicName) -> Belongings:
+        """What goes with a topic, or with the last partition of one: its policies, permissions on it, its schemas.
+
+        The schemas are those of the same name in the other domain too, and stay while there is such a topic.
+        """
+        grants, expect = await self._namespaces.removal_of_grants(name)
+        removal: list[StoreChange] = [Delete(keys.topic_policies(name)), *grants]
+        domain: Domain = NON_PERSISTENT if name.is_persistent else PERSISTENT
+        twin = TopicName(domain, name.tenant, name.namespace, name.local_name)
+        if (await self.existence(twin)).kind is not TopicKind.ABSENT:
+            return Belongings(tuple(removal), expect)
+        absent = {keys.partitioned_topic(twin): None, keys.topic_record(twin): None}
+        return Belongings((*removal, Delete(keys.schema(name))), expect | absent)
+
+    async def unfinished_deletions(self) -> list[TopicName]:
+        """The partitioned topics that are marked as being deleted; records that cannot be understood are logged."""
+        found: list[TopicName] = []
+        async for page in scan_pages(self._store, f"{keys.PARTITIONED_TOPICS}/", limit=_KEYS_PER_PAGE):
+            marked = [key for key, stored in page if _is_marked(key, stored.value)]
+            found += map(keys.topic_of_partitioned_topic, marked)
+        return found
+
+    async def delete_deserted(self, name: TopicName) -> bool:
+        """Remove a partitioned topic that has no partition left, with its belongings; whether it was one.
+
+        No partition can come back in between: its record would have to be absent for this commit, and the metadata
+        present for its own.
+        """
+
+        async def attempt() -> bool:
+            reading = await self._reader.read(name, await stored_partitions(self._store, name))
+            partitions = [name.partition(index) for index in range(reading.view.partitions)]
+            loaded = any(partition in self._loaded for partition in partitions)
+            decision = decide_delete_deserted(reading.view, loaded=loaded)
+            if decision.changes:
+                absent: dict[str, int | None] = {keys.topic_record(each): None for each in partitions}
+                belongings = await self.belongings(name)
+                expecting = replace(reading, versions={**reading.versions, **absent, **belongings.expect})
+                await self._commit(expecting, decision.changes, belongings.removal)
+            return decision.answer
+
+        return await until_unchanged(attempt)
+
+    # --- the loop
+
+    async def _decide(
+        self,
+        name: TopicName,
+        rule: Callable[[TopicView], Decision[A]],
+        *,
+        with_partitions: bool = False,
+        metadata_of: Sequence[TopicName] | None = None,
+        remotes_asked: bool = False,
+    ) -> A:
+        """``metadata_of`` are the names whose metadata the rule looks at, if these are not all that can matter."""
+
+        async def attempt() -> A:
+            stored = await stored_partitions(self._store, name) if with_partitions else {}
+            reading = await self._reader.read(name, stored, metadata_of)
+            decision = rule(await self._reader.with_remote_shape(reading) if remotes_asked else reading.view)
+            if decision.changes:
+                await self._commit(reading, decision.changes)
+            return decision.answer
+
+        return await until_unchanged(attempt)
+
+    async def _commit(self, reading: Reading, changes: Sequence[Change], more: Sequence[StoreChange] = ()) -> None:
+        expect = dict(reading.versions)
+        updates = [_store_change(reading.view, change) for change in changes]
+        for change, update in zip(changes, updates, strict=True):
+            if isinstance(change, CreatePartitionedMetadata | CreateTopicRecord):
+                expect.setdefault(update.key, None)
+        if updates or more:
+            with self._claimed(reading, changes):
+                await self._store.commit([*updates, *more], expect)
+
+    def _claimed(self, reading: Reading, changes: Sequence[Change]) -> AbstractContextManager[None]:
+        """Others who create topics in a namespace with a limit count these while they are being stored."""
+        created = [change.topic for change in changes if isinstance(change, CreateTopicRecord)]
+        if reading.count is None or not created:
+            return nullcontext()
+        return self._counts.claim(reading.view.name.namespace_name, created, reading.count)
+
+    async def _names(self, key: str, namespace: NamespaceName, domain: Domain) -> list[TopicName]:
+        """The names of all children, parsed once and then remembered; others get their turn between many."""
+        names: list[TopicName] = []
+        for number, encoded in enumerate(await self._store.children(key), 1):
+            names.append(TopicName.parse(f"{domain}://{namespace}/{decode_local_name(encoded)}"))
+            if number % _NAMES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return names
+
+    async def _record(self, name: TopicName) -> dict[str, Any]:
+        stored = await self._store.get(keys.topic_record(name))
+        record: dict[str, Any] = json.loads(stored.value) if stored else {}
+        return record
+
+
+def _is_marked(key: str, stored: bytes) -> bool:
+    try:
+        return b"true" in stored and parsed_metadata(key, stored).deleted
+    except MetadataError as error:
+        log.error("partition metadata passed over error=%s", error)
+        return False
+
+
+def _listed(names: Iterable[TopicName], *, include_system: bool) -> list[TopicName]:
+    shown = (name for name in names if include_system or not name.is_system)
+    return sorted((name for name in shown if not name.is_transaction_internal), key=str)
+
+
+def _store_change(view: TopicView, change: Change) -> StoreChange:
+    """What a change means in the metadata store; the other interpreter of changes is the admin client."""
+    if isinstance(change, CreateTopicRecord):
+        record = {"ledgers": [], "properties": dict(change.properties)}
+        return Put(keys.topic_record(change.topic), json.dumps(record).encode() if change.properties else _NEW_RECORD)
+    key = keys.partitioned_topic(change.topic)
+    if isinstance(change, CreatePartitionedMetadata):
+        return Put(key, PartitionedTopicMetadata(change.partitions, properties=change.properties).dump())
+    if isinstance(change, DeletePartitionedMetadata):
+        return Delete(key)
+    present = view.metadata[change.topic]
+    return Put(key, replace(present, partitions=change.partitions).dump())

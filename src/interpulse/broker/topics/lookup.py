@@ -1,0 +1,320 @@
+"""Who serves a topic: what both doors ask, for one topic or for many at once (PIP-35).
+
+Reads the namespaces of the topics, asks the rule, and where the caller wants it whether the topics exist. One broker
+owns all bundles of its cluster today (`SoleOwner`); whoever shall share them among brokers brings another `Ownership`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.instruments import LatencyMeter
+from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.model.errors import (
+    ClusterNotFound,
+    MetadataError,
+    PulsarError,
+    ServiceNotReady,
+    TopicNotFound,
+    UnknownListener,
+    UnsupportedVersion,
+)
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.model.topics import TopicKind
+from interpulse.rules.bundles import boundaries_of, bundle_of
+from interpulse.rules.lookup import (
+    BatchAnswer,
+    LookupTarget,
+    NamespaceView,
+    Owner,
+    check_batch_size,
+    find_target,
+    requested_topics,
+    sort_by_existence,
+    sort_by_namespace,
+    sort_by_owner,
+    sort_by_permission,
+)
+from interpulse.rules.topic_view import NamespaceStanding
+
+__all__ = [
+    "NO_OPTIONS",
+    "BatchLimits",
+    "BatchLookup",
+    "LookupOptions",
+    "Lookups",
+    "Ownership",
+    "SoleOwner",
+    "this_broker",
+]
+
+# Topics whose existence is asked at once; between two such rounds other clients get their turn.
+_EXISTENCE_AT_ONCE: Final = 64
+_EXPANDED_CHARS_MAX: Final = 4 * 2**20
+"""The names of partitions in one answer: less than the 5 MiB that a frame may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupOptions:
+    """What a lookup says besides the topic."""
+
+    authoritative: bool = False
+    """Another broker sent the client here to have the bundle owned."""
+    listener_name: str = ""
+
+
+NO_OPTIONS: Final = LookupOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLookup:
+    """A lookup of many topics."""
+
+    topics: Sequence[str]
+    options: LookupOptions = NO_OPTIONS
+    create_if_missing: bool = True
+    """Topics need not exist, as in a lookup of one; False: those that do not exist fail."""
+    expand_partitions: bool = False
+    """A partitioned topic stands for all its partitions."""
+    refused: Callable[[Mapping[str, TopicName]], Awaitable[Mapping[str, PulsarError]]] | None = None
+    """Which of these topics may not be looked up, and why; None: all may."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """Whether lookups of many topics are offered, and how many topics one may have."""
+
+    supported: bool = True
+    topics_max: int = 1000
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> BatchLimits:
+        """The part of the broker's settings that lookups look at."""
+        return cls(config.supports_batch_lookup, config.max_topics_per_batch_lookup)
+
+
+class Ownership(Protocol):
+    """Who owns which bundle."""
+
+    def owner(self, options: LookupOptions) -> Owner:
+        """Who tells where clients that ask with these options find a bundle."""
+
+
+class SoleOwner:
+    """One broker that owns every bundle of its cluster."""
+
+    def __init__(self, broker: LookupTarget) -> None:
+        self._broker = broker
+
+    def owner(self, options: LookupOptions) -> Owner:
+        """This broker, which has no listeners but the one it does not name."""
+        return partial(_no_listener, options.listener_name) if options.listener_name else self._own
+
+    def _own(self, namespace: NamespaceName, bundle: str) -> LookupTarget:
+        return self._broker
+
+
+def this_broker(service_url: str, web_url: str) -> LookupTarget:
+    """What lookups answer where this broker serves; its id is ``host:port`` of the web service, as Pulsar has it."""
+    return LookupTarget(service_url, web_url=web_url, broker_id=web_url.partition("://")[2])
+
+
+def _no_listener(listener_name: str, namespace: NamespaceName, bundle: str) -> LookupTarget:
+    raise UnknownListener(
+        f"the broker do not have {listener_name} listener, it does not have '{listener_name}' listener configured"
+    )
+
+
+class Lookups:
+    """Answers lookups. Each takes one permit while it runs, a batch as well as a single one."""
+
+    def __init__(
+        self,
+        namespaces: Namespaces,
+        clusters: Clusters,
+        lifecycle: TopicLifecycle,
+        ownership: Ownership,
+        *,
+        permits: AbstractContextManager[None],
+        limits: Callable[[], BatchLimits] = BatchLimits,
+        ready: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """``limits`` and ``ready`` are asked each time; ``permits`` raises TooManyRequests when none is left."""
+        self.meter = LatencyMeter()
+        """Lookups of single topics."""
+        self._namespaces = namespaces
+        self._clusters = clusters
+        self._lifecycle = lifecycle
+        self._ownership = ownership
+        self._permits = permits
+        self._limits = limits
+        self._ready = ready
+        self._views: dict[NamespaceName, tuple[NamespacePolicies, NamespaceView]] = {}
+        self._turn = asyncio.Lock()
+
+    @property
+    def batches_supported(self) -> bool:
+        """Whether clients may be told that they can ask for many topics at once."""
+        return self._limits().supported
+
+    async def find(self, topic: TopicName, options: LookupOptions) -> LookupTarget:
+        """Where the client of a topic shall go, whether the topic exists or not. Raises what refuses it."""
+        with self._permits:
+            begun, failed = self.meter.begin(), True  # ``timed`` costs as much as finding the target
+            try:
+                self._check_ready()
+                target = find_target(topic, await self._view(topic.namespace_name), self._ownership.owner(options))
+                failed = False
+                return target
+            finally:
+                self.meter.end(begun, failed=failed)
+
+    async def find_many(self, request: BatchLookup) -> BatchAnswer:
+        """The same for many topics, each with an answer or a failure of its own.
+
+        Raises what refuses the request as a whole: UnsupportedVersion, ServiceNotReady, TooManyRequests,
+        InvalidRequest without topics, RequestTooLarge.
+        """
+        limits = self._limits()
+        if not limits.supported:
+            raise UnsupportedVersion("Batch lookup is switched off on this broker (supportsBatchLookup=false)")
+        self._check_ready()
+        with self._permits:
+            check_batch_size(len(request.topics), limits.topics_max)
+            await self._own_turn()
+            return await self._answer(request, limits)
+
+    async def bundle(self, topic: TopicName) -> str:
+        """The hash range of the topic's bundle. As in Pulsar a namespace that does not exist is one bundle."""
+        policies = await self._namespaces.find_policies(topic.namespace_name)
+        return bundle_of(topic, boundaries_of(policies))
+
+    def _check_ready(self) -> None:
+        if not self._ready():
+            raise ServiceNotReady("Failed due to pulsar service is not ready")
+
+    async def _own_turn(self) -> None:
+        """One batch per turn of the event loop, so that a client with hundreds of them does not stop everybody else."""
+        async with self._turn:
+            await asyncio.sleep(0)
+
+    async def _answer(self, request: BatchLookup, limits: BatchLimits) -> BatchAnswer:
+        answer = BatchAnswer()
+        topics = requested_topics(request.topics, answer)
+        if request.refused is not None:
+            topics = sort_by_permission(topics, await request.refused(topics), answer)
+        namespaces = await self._views_of(topics.values())
+        topics = sort_by_namespace(topics, namespaces, answer)
+        if request.expand_partitions or not request.create_if_missing:
+            topics = await self._existing(topics, request, answer)
+        views = {name: view for name, view in namespaces.items() if isinstance(view, NamespaceView)}
+        sort_by_owner(topics, views, self._ownership.owner(request.options), answer)
+        return answer
+
+    async def peer(self, namespace: NamespaceName) -> LookupTarget | None:
+        """The peer cluster that serves the namespace in this one's place, if there is one; raises MetadataError."""
+        return (await self._view(namespace)).peer
+
+    # --- namespaces
+
+    async def _views_of(self, topics: Iterable[TopicName]) -> dict[NamespaceName, NamespaceView | PulsarError]:
+        """One view for each namespace of these topics; a namespace that cannot be read has its error instead."""
+        views: dict[NamespaceName, NamespaceView | PulsarError] = {}
+        for topic in {(topic.tenant, topic.namespace): topic for topic in topics}.values():
+            name = topic.namespace_name
+            try:
+                views[name] = await self._view(name)
+            except MetadataError as error:
+                views[name] = error
+        return views
+
+    async def _view(self, name: NamespaceName) -> NamespaceView:
+        """Made anew only when the policies have changed."""
+        policies = await self._namespaces.find_policies(name)
+        known = self._views.get(name)
+        if known is not None and known[0] is policies:
+            return known[1]
+        standing = self._namespaces.standing(policies)
+        if policies is None or standing is not NamespaceStanding.SERVED:
+            self._views.pop(name, None)
+            return NamespaceView(name, standing, peer=await self._peer(policies, standing))
+        view = NamespaceView(name, boundaries=boundaries_of(policies))
+        self._views[name] = (policies, view)
+        return view
+
+    async def _peer(self, policies: NamespacePolicies | None, standing: NamespaceStanding) -> LookupTarget | None:
+        """The first of the local cluster's peers that the namespace lists in its place."""
+        if policies is None or standing is not NamespaceStanding.NOT_SERVED:
+            return None
+        local = await self._clusters.get(self._namespaces.local_cluster)
+        for name in local.peer_cluster_names or ():
+            if name in policies.replication_clusters:
+                return await self._address(name)
+        return None
+
+    async def _address(self, cluster: str) -> LookupTarget:
+        try:
+            peer = await self._clusters.get(cluster)
+        except ClusterNotFound as error:
+            raise MetadataError(str(error)) from error
+        return LookupTarget(
+            peer.broker_service_url or "",
+            peer.broker_service_url_tls or "",
+            peer.service_url or "",
+            peer.service_url_tls or "",
+            redirect=True,
+        )
+
+    # --- which topics exist
+
+    async def _existing(
+        self, topics: Mapping[str, TopicName], request: BatchLookup, answer: BatchAnswer
+    ) -> dict[str, TopicName]:
+        """What is left to look up: without topics that are missing, and with partitions in place of their topics."""
+        asked = [name for name, topic in topics.items() if not (request.create_if_missing and topic.is_partition)]
+        counts: dict[str, int | PulsarError] = {}
+        for start in range(0, len(asked), _EXISTENCE_AT_ONCE):
+            some = {name: topics[name] for name in asked[start : start + _EXISTENCE_AT_ONCE]}
+            counts |= await self._partition_counts(some, create=request.create_if_missing)
+            await asyncio.sleep(0)
+        chars_max = _EXPANDED_CHARS_MAX if request.expand_partitions else None
+        return sort_by_existence(topics, counts, answer, expanded_chars_max=chars_max)
+
+    async def _partition_counts(self, topics: Mapping[str, TopicName], *, create: bool) -> dict[str, int | PulsarError]:
+        """How many partitions each of these has; with ``create`` a missing one may become a partitioned topic."""
+        try:
+            found = await self._lifecycle.existences(topics.values())
+        except MetadataError as error:
+            return await self._apart(topics, error, create=create)
+        counts: dict[str, int | PulsarError] = {name: found[topic].partitions for name, topic in topics.items()}
+        missing = [name for name, topic in topics.items() if found[topic].kind is TopicKind.ABSENT]
+        if not create:
+            return counts | {name: TopicNotFound(f"Topic {topics[name]} not found") for name in missing}
+        created = await asyncio.gather(*(self._created(topics[name]) for name in missing))
+        return counts | dict(zip(missing, created, strict=True))
+
+    async def _apart(
+        self, topics: Mapping[str, TopicName], error: MetadataError, *, create: bool
+    ) -> dict[str, int | PulsarError]:
+        """One of these cannot be read: ask for each by itself, so that the others have their answer."""
+        if len(topics) == 1:
+            return dict.fromkeys(topics, error)
+        counts: dict[str, int | PulsarError] = {}
+        for name, topic in topics.items():
+            counts |= await self._partition_counts({name: topic}, create=create)
+        return counts
+
+    async def _created(self, topic: TopicName) -> int | PulsarError:
+        try:
+            return await self._lifecycle.partitions(topic, create=True)
+        except PulsarError as error:
+            return error

@@ -1,0 +1,80 @@
+"""What is stored of the partitions of one topic, and what a new partition takes over from the first one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.live.cursor import CursorRecord
+from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.names import TopicName
+from interpulse.storage.api import MetadataStore, Put, scan_pages
+
+__all__ = ["StoredPartition", "new_cursors", "stored_partitions"]
+
+_KEYS_PER_PAGE = 1000
+
+
+@dataclass(slots=True)
+class StoredPartition:
+    """The record of a partition with its version in the store, and its cursors by encoded name."""
+
+    record: bytes
+    version: int
+    cursors: dict[str, bytes] = field(default_factory=dict)
+
+
+async def stored_partitions(store: MetadataStore, name: TopicName) -> dict[int, StoredPartition]:
+    """Every partition of the base name that has a record, whatever its metadata says, by index."""
+    found: dict[int, StoredPartition] = {}
+    if not name.is_persistent:
+        return found
+    prefix = keys.partition_records(name)
+    async for page in scan_pages(store, prefix, limit=_KEYS_PER_PAGE):
+        for key, stored in page:
+            index, _, cursor = key.removeprefix(prefix).partition("/")
+            if not index.isdecimal() or str(int(index)) != index:
+                continue  # another topic whose name begins alike
+            if not cursor:
+                found[int(index)] = StoredPartition(stored.value, stored.version)
+            elif int(index) in found:
+                found[int(index)].cursors[cursor] = stored.value
+    return found
+
+
+def new_cursors(
+    name: TopicName, stored: Mapping[int, StoredPartition], indices: Iterable[int], *, replicator_prefix: str
+) -> list[Put]:
+    """A cursor on each of these partitions for every durable subscription of partition 0.
+
+    What clients set of a subscription goes along; what it acknowledged, and the broker's own cursors, do not: those of
+    replication and of sequence ids begin when the partition is loaded. A new partition is read from its beginning. One
+    that was stored already and is taken over is read from its end, as Pulsar has it; its record is stored once more as
+    it is, so that whoever is deleting it, and knows its cursors, looks again.
+    """
+    subscriptions = {
+        cursor: CursorRecord.load(raw)
+        for cursor, raw in (stored[0].cursors if 0 in stored else {}).items()
+        if cursor != DEDUPLICATION_CURSOR and not cursor.startswith(f"{replicator_prefix}.")
+    }
+    from_beginning = {cursor: record.of_new_partition(EARLIEST).dump() for cursor, record in subscriptions.items()}
+    puts = []
+    for index in indices:
+        key, present = keys.topic_record(name.partition(index)), stored.get(index)
+        if present is not None:
+            puts.append(Put(key, present.record))
+        for cursor, record in subscriptions.items():
+            if present is None:
+                puts.append(Put(f"{key}/{cursor}", from_beginning[cursor]))
+            elif cursor not in present.cursors:
+                puts.append(Put(f"{key}/{cursor}", record.of_new_partition(_end_of(present.record)).dump()))
+    return puts
+
+
+def _end_of(record: bytes) -> Position:
+    """Behind every entry there is: the next ledger has a higher id."""
+    ledgers = json.loads(record).get("ledgers")
+    return Position(ledgers[-1]["ledgerId"] + 1, -1) if ledgers else EARLIEST

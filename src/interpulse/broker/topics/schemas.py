@@ -1,0 +1,238 @@
+"""The schemas of topics: read history -> rule -> append if unchanged.
+
+One history per base topic, shared by its partitions and by both domains, as JSON at
+``/schemas/<tenant>/<namespace>/<topic>``::
+
+    {"versions": [{"version": 0, "type": "AVRO", "name": "", "schema": "<base64>", "properties": {..},
+                   "timestamp": <ms>, "deleted": false}, ..]}
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.clock import Clock
+from interpulse.broker.topics.topic_policies import stored_policies
+from interpulse.model.errors import IncompatibleSchema, SchemaNotFound
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topic_policies import TopicPolicies
+from interpulse.model.topics import Requester
+from interpulse.rules.effective_policies import effective_policies, namespace_level
+from interpulse.rules.schemas import (
+    SchemaVersion,
+    check_compatibility,
+    check_consumer_schema,
+    decide_registration,
+    find_equal,
+    live_versions,
+)
+from interpulse.storage.api import Delete, MetadataStore, Put
+from interpulse.storage.cas import until_unchanged
+
+__all__ = ["PolicySource", "SchemaSettings", "Schemas"]
+
+
+class PolicySource(Protocol):
+    """Whoever knows the policies of a namespace."""
+
+    async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        """Raises NamespaceNotFound."""
+        ...
+
+    async def guard(self, namespace: NamespaceName) -> dict[str, int]:
+        """What a commit has to expect so that nothing it stores outlives the namespace; raises NamespaceNotFound."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSettings:
+    """The broker's own word where neither the topic nor its namespace says something."""
+
+    auto_update_allowed: bool = True
+    validation_enforced: bool = False
+    strategy: str = "FULL"
+    system_topic_strategy: str = "ALWAYS_COMPATIBLE"
+
+
+class Schemas:
+    """Registers, checks and hands out the schemas of topics."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        policies: PolicySource,
+        settings: Callable[[], SchemaSettings],
+        clock: Clock,
+    ) -> None:
+        """``settings`` is asked each time, because the auto-update switch may change while the broker runs."""
+        self._store = store
+        self._policies = policies
+        self._settings = settings
+        self._clock = clock
+
+    async def register(self, topic: TopicName, schema: SchemaInfo, *, by: Requester) -> int:
+        """The version of ``schema``, stored now if the topic does not have it; raises IncompatibleSchema.
+
+        The switches for automatic updates bind clients and replicators, not administrators.
+        """
+        policies = await self._policies.get_policies(topic.namespace_name)
+        strategy = await self.strategy(topic)
+        may_update = by is Requester.ADMIN or self._may_update(topic, policies, by)
+
+        async def attempt() -> int:
+            history, stored_version = await self._read(topic)
+            known = decide_registration(history, schema, strategy=strategy, may_update=may_update)
+            return await self._append(topic, history, stored_version, schema) if known is None else known
+
+        return await until_unchanged(attempt)
+
+    async def check(self, topic: TopicName, schema: SchemaInfo) -> str:
+        """The strategy under which ``schema`` could be registered; raises IncompatibleSchema if it could not.
+
+        The switches for automatic updates do not count.
+        """
+        strategy = await self.strategy(topic)
+        history, _ = await self._read(topic)
+        check_compatibility(history, schema, strategy=strategy)
+        return strategy
+
+    async def strategy(self, topic: TopicName) -> str:
+        """How a new schema of this topic has to fit the earlier ones; raises NamespaceNotFound."""
+        if topic.is_system:
+            return self._settings().system_topic_strategy
+        return str((await self._in_force(topic)).schema_compatibility_strategy)
+
+    async def admit_producer(self, topic: TopicName, schema: SchemaInfo | None, *, by: Requester) -> int | None:
+        """The schema version a new producer writes with; None if it brings no schema. Raises IncompatibleSchema."""
+        if schema is not None:
+            return await self.register(topic, schema, by=by)
+        if topic.is_system or not await self.has_schema(topic):
+            return None
+        if (await self._in_force(topic)).schema_validation_enforced:
+            raise IncompatibleSchema(
+                "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: "
+                f"Producers cannot connect or send message without a schema to topics with a schema: {topic.base}"
+            )
+        return None
+
+    async def admit_consumer(self, topic: TopicName, schema: SchemaInfo, *, topic_active: bool) -> None:
+        """Check a consumer's schema against the topic's, or make it the first one; raises IncompatibleSchema.
+
+        ``topic_active``: the topic holds messages, or somebody else produces or consumes; then a consumer cannot
+        decide what the bytes are.
+        """
+        history, _ = await self._read(topic)
+        if live_versions(history):
+            check_consumer_schema(history, schema, strategy=await self.strategy(topic))
+        elif topic_active:
+            raise IncompatibleSchema(
+                "org.apache.pulsar.broker.service.schema.exceptions.IncompatibleSchemaException: Failed to add schema "
+                f"to an active topic with empty(BYTES) schema: new schema type {schema.type.name}"
+            )
+        else:
+            await self.register(topic, schema, by=Requester.CLIENT)
+
+    async def get(self, topic: TopicName, version: int | None = None) -> tuple[SchemaInfo, int]:
+        """The latest schema, or the one of ``version``; raises SchemaNotFound."""
+        history, _ = await self._read(topic)
+        live = live_versions(history)
+        wanted = live[-1:] if version is None else [entry for entry in live if entry.version == version]
+        if not wanted or wanted[0].schema is None:
+            raise SchemaNotFound("Topic not found or no-schema")
+        return wanted[0].schema, wanted[0].version
+
+    async def has_schema(self, topic: TopicName) -> bool:
+        """Whether the topic has a schema now."""
+        history, _ = await self._read(topic)
+        return bool(live_versions(history))
+
+    async def versions(self, topic: TopicName) -> Sequence[SchemaVersion]:
+        """The whole history with its deletion markers, oldest first."""
+        history, _ = await self._read(topic)
+        return history
+
+    async def version_of(self, topic: TopicName, schema: SchemaInfo) -> int | None:
+        """The version under which exactly this schema is registered, or None."""
+        history, _ = await self._read(topic)
+        return find_equal(history, schema)
+
+    async def delete(self, topic: TopicName, *, force: bool = False) -> int:
+        """Hide the history behind a deletion marker and give the marker's version; ``force`` erases it and gives -1."""
+        if force:
+            await self._store.commit([Delete(keys.schema(topic))])
+            return -1
+
+        async def attempt() -> int:
+            history, stored_version = await self._read(topic)
+            return await self._append(topic, history, stored_version, None)
+
+        return await until_unchanged(attempt)
+
+    async def _in_force(self, topic: TopicName) -> TopicPolicies:
+        """Of the topic's policies those about schemas, after its namespace's and the broker's are taken in."""
+        settings = self._settings()
+        broker = TopicPolicies(
+            schema_compatibility_strategy=settings.strategy, schema_validation_enforced=settings.validation_enforced
+        )
+        namespace = await self._policies.get_policies(topic.namespace_name)
+        own = await stored_policies(self._store, topic)
+        return effective_policies(own, namespace_level(namespace, cluster=""), broker)
+
+    def _may_update(self, topic: TopicName, policies: NamespacePolicies, by: Requester) -> bool:
+        if topic.is_system:
+            return True
+        allowed = policies.allow_auto_update_schema
+        if self._settings().auto_update_allowed if allowed is None else allowed:
+            return True
+        return by is Requester.REPLICATOR and policies.allow_auto_update_schema_with_replicator
+
+    async def _read(self, topic: TopicName) -> tuple[Sequence[SchemaVersion], int | None]:
+        stored = await self._store.get(keys.schema(topic))
+        return ([], None) if stored is None else (_load(stored.value), stored.version)
+
+    async def _append(
+        self, topic: TopicName, history: Sequence[SchemaVersion], stored_version: int | None, schema: SchemaInfo | None
+    ) -> int:
+        """Store one more version; raises CommitConflict if somebody else was faster."""
+        key = keys.schema(topic)
+        version = history[-1].version + 1 if history else 0
+        grown = [*history, SchemaVersion(version, schema, self._clock.now_ms())]
+        expect = {key: stored_version, **await self._policies.guard(topic.namespace_name)}
+        await self._store.commit([Put(key, _dump(grown))], expect)
+        return version
+
+
+def _dump(history: Sequence[SchemaVersion]) -> bytes:
+    return json.dumps({"versions": [_version_to_json(entry) for entry in history]}).encode()
+
+
+def _version_to_json(entry: SchemaVersion) -> dict[str, Any]:
+    schema = entry.schema or SchemaInfo(SchemaType.NONE)
+    return {
+        "version": entry.version,
+        "type": schema.type.name,
+        "name": schema.name,
+        "schema": base64.b64encode(schema.definition).decode("ascii"),
+        "properties": dict(schema.properties),
+        "timestamp": entry.created_ms,
+        "deleted": entry.schema is None,
+    }
+
+
+def _load(raw: bytes) -> list[SchemaVersion]:
+    return [_version_from_json(body) for body in json.loads(raw)["versions"]]
+
+
+def _version_from_json(body: dict[str, Any]) -> SchemaVersion:
+    schema = None
+    if not body["deleted"]:
+        definition = base64.b64decode(body["schema"])
+        schema = SchemaInfo(SchemaType[body["type"]], definition, body["properties"], body["name"])
+    return SchemaVersion(body["version"], schema, body["timestamp"])

@@ -1,0 +1,106 @@
+"""How many topics a namespace stores, for its limit: counted once, then kept up to date.
+
+The store tells which records were touched; they are looked at again with the next question, so a question costs what
+was changed since the last one, not what the namespace holds. Between a question and the commit that rests on it others
+may create topics too: a commit therefore *claims* its topics, and fails like any other lost race if anything was
+claimed or changed since its question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
+from interpulse.storage.api import CommitConflict, MetadataStore, scan_pages
+
+__all__ = ["TopicCount", "TopicCounts"]
+
+_KEYS_PER_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCount:
+    """So many topics are stored, or on their way there; system topics do not count. ``state`` is for `claim`."""
+
+    topics: int
+    state: int
+
+
+@dataclass(slots=True)
+class _Counted:
+    names: set[str] = field(default_factory=set)  # keys of records that count
+    touched: set[str] = field(default_factory=set)  # keys of records to look at again
+    claimed: Counter[str] = field(default_factory=Counter)  # keys of records that are being stored
+    state: int = 0  # grows with every change
+    listing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    listed: bool = False
+
+
+class TopicCounts:
+    """See the module. Only namespaces somebody asked for are kept."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._counted: dict[str, _Counted] = {}
+
+    async def of(self, namespace: NamespaceName) -> TopicCount:
+        """How many there are now."""
+        counted = self._counted.get(str(namespace))
+        if counted is None:
+            if not self._counted:
+                self._store.watch(f"{keys.TOPIC_RECORDS}/", self._on_changed)
+            counted = self._counted[str(namespace)] = _Counted()
+        if not counted.listed:
+            async with counted.listing:
+                await self._list(namespace, counted)
+        await self._look_again(counted)
+        coming = sum(key not in counted.names for key in counted.claimed)
+        return TopicCount(len(counted.names) + coming, counted.state)
+
+    @contextmanager
+    def claim(self, namespace: NamespaceName, topics: Iterable[TopicName], count: TopicCount) -> Iterator[None]:
+        """Count these too while they are being stored; raises CommitConflict if ``count`` is no longer right."""
+        counted = self._counted[str(namespace)]
+        if counted.state != count.state:
+            raise CommitConflict(keys.namespace_records(namespace))
+        claimed = Counter(filter(_counts, map(keys.topic_record, topics)))
+        counted.claimed += claimed
+        counted.state += 1
+        try:
+            yield
+        finally:
+            counted.claimed -= claimed
+            counted.state += 1
+
+    async def _list(self, namespace: NamespaceName, counted: _Counted) -> None:
+        """Find every record there is; what changes meanwhile is looked at again afterwards."""
+        prefix = f"{keys.topic_records(namespace, PERSISTENT)}/"
+        if counted.listed:
+            return  # by whoever had its turn before
+        async for page in scan_pages(self._store, prefix, limit=_KEYS_PER_PAGE):
+            counted.names.update(key for key, _ in page if key.find("/", len(prefix)) < 0 and _counts(key))
+        counted.listed = True
+
+    async def _look_again(self, counted: _Counted) -> None:
+        while counted.touched:
+            touched = list(counted.touched)
+            found = await self._store.get_many(touched)
+            counted.touched.difference_update(touched)
+            counted.names.difference_update(touched)
+            counted.names.update(filter(_counts, found))
+
+    def _on_changed(self, key: str) -> None:
+        parts = key.split("/", 6)
+        counted = self._counted.get("/".join(parts[2:4])) if len(parts) == 6 else None
+        if counted is not None:
+            counted.touched.add(key)
+            counted.state += 1
+
+
+def _counts(record_key: str) -> bool:
+    return not keys.topic_of_record(record_key).is_system

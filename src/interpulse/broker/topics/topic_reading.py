@@ -1,0 +1,160 @@
+"""What a rule about a topic is shown: a view of its name, with the versions of all records that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.tenancy.namespaces import Namespaces
+from interpulse.broker.tenancy.remote_partitions import RemoteShapes
+from interpulse.broker.topics.topic_counts import TopicCount, TopicCounts
+from interpulse.model.errors import MetadataError
+from interpulse.model.names import TopicName
+from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation
+from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.rules.policies import effective_auto_creation, effective_topics_max
+from interpulse.rules.topic_view import TopicView, metadata_names
+from interpulse.rules.topics import takes_remote_shape
+from interpulse.storage.api import MetadataStore
+
+__all__ = ["LifecycleSettings", "Reading", "TopicReader", "count_if_clear", "parsed_metadata"]
+
+_PULSARS_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIONED, default_partitions=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleSettings:
+    """The broker's own word on topics where the namespace says nothing."""
+
+    auto_creation: AutoTopicCreation = _PULSARS_AUTO_CREATION
+    partitions_max: int = 0
+    topics_max: int = 0
+    persistent_enabled: bool = True
+    non_persistent_enabled: bool = True
+    system_topics_enabled: bool = True
+    remote_shapes_taken: bool = True
+    replicator_prefix: str = "pulsar.repl"
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> LifecycleSettings:
+        """The part of the broker's settings that rules of topics look at."""
+        return cls(
+            config.auto_topic_creation,
+            partitions_max=config.partitions_max,
+            topics_max=config.max_topics_per_namespace,
+            persistent_enabled=config.enable_persistent_topics,
+            non_persistent_enabled=config.enable_non_persistent_topics,
+            system_topics_enabled=config.system_topic_enabled,
+            remote_shapes_taken=config.create_topic_to_remote_cluster_for_replication,
+            replicator_prefix=config.replicator_prefix,
+        )
+
+    @classmethod
+    def following(cls, config: Callable[[], BrokerConfig]) -> Callable[[], LifecycleSettings]:
+        """The part of settings that change while the broker runs; looked through again only when they did."""
+        known = config()
+        settings = cls.of(known)
+
+        def current() -> LifecycleSettings:
+            nonlocal known, settings
+            if config() is not known:
+                known = config()
+                settings = cls.of(known)
+            return settings
+
+        return current
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A view, the store's versions of everything in it, and the other clusters of the namespace."""
+
+    view: TopicView
+    versions: Mapping[str, int | None]
+    remotes: tuple[str, ...] = ()
+    count: TopicCount | None = None
+
+
+class TopicReader:
+    """Reads views; ``settings`` is asked each time, ``loaded`` are the topics loaded now."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        namespaces: Namespaces,
+        settings: Callable[[], LifecycleSettings],
+        loaded: Collection[TopicName],
+        remote_shapes: RemoteShapes | None,
+        counts: TopicCounts,
+    ) -> None:
+        self._store = store
+        self._namespaces = namespaces
+        self._settings = settings
+        self._loaded = loaded
+        self._remote_shapes = remote_shapes
+        self._counts = counts
+
+    async def read(
+        self, name: TopicName, stored: Collection[int] = (), metadata_of: Sequence[TopicName] | None = None
+    ) -> Reading:
+        """The view of a name as it is now; ``stored`` are the partitions with a record, for rules that look at them.
+
+        ``metadata_of`` are the names whose metadata the rule looks at, if these are not all that can matter.
+        """
+        candidates = {keys.partitioned_topic(each): each for each in metadata_of or metadata_names(name)}
+        policies_key, record_key = keys.namespace_policies(name.namespace_name), keys.topic_record(name)
+        wanted = [policies_key, record_key, *candidates]
+        found = await self._store.get_many(wanted)
+        policies = self._namespaces.parsed(name.namespace_name, found.get(policies_key))
+        settings = self._settings()
+        topics_max = effective_topics_max(policies, settings.topics_max)
+        count = await self._counts.of(name.namespace_name) if topics_max > 0 else None
+        view = TopicView(
+            name,
+            namespace=self._namespaces.standing(policies),
+            metadata={candidates[key]: parsed_metadata(key, found[key].value) for key in candidates if key in found},
+            recorded=record_key in found if name.is_persistent else name in self._loaded,
+            partition_records=frozenset(stored),
+            auto_creation=effective_auto_creation(name, policies, settings.auto_creation),
+            partitions_max=settings.partitions_max,
+            topics_left=None if count is None else max(0, topics_max - (count.topics if name.is_persistent else 0)),
+            domain_enabled=settings.persistent_enabled if name.is_persistent else settings.non_persistent_enabled,
+            system_topics_enabled=settings.system_topics_enabled,
+        )
+        versions = {key: found[key].version if key in found else None for key in wanted}
+        remotes = self._namespaces.remotes(policies) if settings.remote_shapes_taken else ()
+        return Reading(view, versions, remotes, count)
+
+    async def with_remote_shape(self, reading: Reading) -> TopicView:
+        """The view, and for a name that is not known here what another cluster of its namespace makes of it."""
+        view = reading.view
+        if self._remote_shapes is None or not reading.remotes or not takes_remote_shape(view):
+            return view
+        return replace(view, remote_shape=await self._remote_shapes.find(view.name, reading.remotes))
+
+
+def parsed_metadata(key: str, stored: bytes) -> PartitionedTopicMetadata:
+    """Read a record of partition metadata; raises MetadataError with its topic."""
+    try:
+        return _loaded_metadata(stored)
+    except (ValueError, TypeError, AttributeError) as error:
+        name = keys.topic_of_partitioned_topic(key)
+        raise MetadataError(f"{name} has partition metadata that cannot be understood: {stored[:100]!r}") from error
+
+
+def count_if_clear(key: str, stored: bytes) -> int | None:
+    """The partition count; None for a topic that is being deleted or whose metadata cannot be understood."""
+    try:
+        metadata = parsed_metadata(key, stored)
+    except MetadataError:  # whoever asks for this topic is told
+        return None
+    return None if metadata.deleted else metadata.partitions
+
+
+@lru_cache(maxsize=1000)
+def _loaded_metadata(stored: bytes) -> PartitionedTopicMetadata:
+    """Partitions are opened one after another, and each asks for the same metadata."""
+    return PartitionedTopicMetadata.load(stored)

@@ -1,0 +1,140 @@
+"""From the policies in force to what a loaded topic goes by."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.settings import TopicSettings
+from interpulse.model.messaging_policies import (
+    DESTINATION_STORAGE,
+    MESSAGE_AGE,
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    PublishRate,
+    SubscribeRate,
+)
+from interpulse.model.names import TopicName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.model.topic_policies import TopicPolicies
+from interpulse.rules.effective_policies import effective_policies, namespace_level
+from interpulse.rules.replication import is_copied_by_default, remote_clusters
+
+__all__ = ["broker_level", "policies_in_force", "topic_settings"]
+
+_Rate = TypeVar("_Rate", PublishRate, DispatchRate, SubscribeRate)
+_ALL_TYPES: Final = frozenset(each.label for each in SubType)
+
+
+def broker_level(config: BrokerConfig) -> TopicPolicies:
+    """What the broker says where neither a topic nor its namespace does."""
+    quota = (config.backlog_quota_default_limit_bytes, config.backlog_quota_default_limit_second)
+    return TopicPolicies(
+        inactive_topics=config.inactive_topics,
+        replication_clusters=(),
+        retention=config.retention,
+        message_ttl_seconds=config.ttl_duration_default_in_seconds,
+        subscription_expiration_minutes=config.subscription_expiration_time_minutes,
+        backlog_quotas={
+            each: BacklogQuota(*quota, config.backlog_quota_default_retention_policy)
+            for each in (DESTINATION_STORAGE, MESSAGE_AGE)
+        },
+        publish_rate=PublishRate(
+            config.max_publish_rate_per_topic_in_messages, config.max_publish_rate_per_topic_in_bytes
+        ),
+        dispatch_rate=_dispatch_rate(
+            config, config.dispatch_throttling_rate_per_topic_in_msg, config.dispatch_throttling_rate_per_topic_in_byte
+        ),
+        subscription_dispatch_rate=_dispatch_rate(
+            config,
+            config.dispatch_throttling_rate_per_subscription_in_msg,
+            config.dispatch_throttling_rate_per_subscription_in_byte,
+        ),
+        subscribe_rate=SubscribeRate(
+            config.subscribe_throttling_rate_per_consumer, config.subscribe_rate_period_per_consumer_in_second
+        ),
+        replicator_dispatch_rate=DispatchRate(
+            config.dispatch_throttling_rate_per_replicator_in_msg,
+            config.dispatch_throttling_rate_per_replicator_in_byte,
+        ),
+        max_producers=config.max_producers_per_topic,
+        max_consumers=config.max_consumers_per_topic,
+        max_consumers_per_subscription=config.max_consumers_per_subscription,
+        max_subscriptions=config.max_subscriptions_per_topic,
+        max_unacked_per_consumer=config.max_unacked_messages_per_consumer,
+        max_unacked_per_subscription=config.max_unacked_messages_per_subscription,
+        delayed_delivery=DelayedDelivery(
+            config.delayed_delivery_enabled,
+            config.delayed_delivery_tick_time_millis,
+            config.delayed_delivery_max_delay_in_millis,
+        ),
+        deduplication_enabled=config.broker_deduplication_enabled,
+        deduplication_snapshot_seconds=config.broker_deduplication_snapshot_interval_seconds,
+        compaction_threshold_bytes=config.broker_service_compaction_threshold_in_bytes,
+        subscription_types_enabled=frozenset(config.subscription_types_enabled.split(",")),
+        auto_subscription_creation_allowed=config.allow_auto_subscription_creation,
+        schema_compatibility_strategy=config.schema_compatibility_strategy,
+        schema_validation_enforced=config.is_schema_validation_enforced,
+    )
+
+
+def _dispatch_rate(config: BrokerConfig, messages: int, size: int) -> DispatchRate:
+    return DispatchRate(messages, size, config.dispatch_throttling_rate_relative_to_publish_rate)
+
+
+def policies_in_force(topic: TopicPolicies, namespace: NamespacePolicies | None, config: BrokerConfig) -> TopicPolicies:
+    """The policies of a topic after those of its namespace and the broker are taken in."""
+    level = namespace_level(namespace, cluster=config.cluster_name)
+    return effective_policies(topic, level, broker_level(config))
+
+
+def topic_settings(
+    name: TopicName, topic: TopicPolicies, namespace: NamespacePolicies | None, config: BrokerConfig
+) -> TopicSettings:
+    """What the loaded topic goes by. A system topic takes any number of producers, encrypting or not, as in Pulsar."""
+    policies = policies_in_force(topic, namespace, config)
+    encrypted = config.encryption_require_on_producer or bool(namespace and namespace.encryption_required)
+    types = policies.subscription_types_enabled or _ALL_TYPES
+    delayed = policies.delayed_delivery
+    quotas = policies.backlog_quotas or {}
+    assert policies.retention is not None  # the broker has a word on everything
+    assert policies.inactive_topics is not None
+    return TopicSettings(
+        deduplication_enabled=bool(policies.deduplication_enabled),
+        deduplication_entries_interval=config.broker_deduplication_entries_interval,
+        deduplication_snapshot_seconds=policies.deduplication_snapshot_seconds or 0,
+        retention=policies.retention,
+        message_ttl_seconds=policies.message_ttl_seconds or 0,
+        subscription_expiration_minutes=policies.subscription_expiration_minutes or 0,
+        auto_subscription_creation_allowed=bool(policies.auto_subscription_creation_allowed),
+        remote_clusters=remote_clusters(config.cluster_name, policies.replication_clusters or ()),
+        replication_cursors_opened=is_copied_by_default(name, topic),
+        inactive_topics=policies.inactive_topics,
+        publish_rate=_if_limited(policies.publish_rate),
+        dispatch_rate=_if_limited(policies.dispatch_rate),
+        subscription_dispatch_rate=_if_limited(policies.subscription_dispatch_rate),
+        subscribe_rate=_if_limited(policies.subscribe_rate),
+        backlog_quotas={kind: quota for kind, quota in quotas.items() if _limits(kind, quota)},
+        max_producers=0 if name.is_system else policies.max_producers or 0,
+        max_consumers=policies.max_consumers or 0,
+        max_consumers_per_subscription=policies.max_consumers_per_subscription or 0,
+        max_subscriptions=policies.max_subscriptions or 0,
+        max_unacked_per_consumer=policies.max_unacked_per_consumer or 0,
+        max_unacked_per_subscription=policies.max_unacked_per_subscription or 0,
+        delayed_delivery=delayed if delayed and delayed.active else None,
+        compaction_threshold_bytes=policies.compaction_threshold_bytes or 0,
+        compaction_keeps_keyless=config.topic_compaction_retain_null_key,
+        encryption_required=encrypted and not name.is_system,
+        subscription_types_enabled=None if types >= _ALL_TYPES else types,
+        max_message_size=policies.max_message_size or 0,
+    )
+
+
+def _if_limited(rate: _Rate | None) -> _Rate | None:
+    return rate if rate and rate.limited else None
+
+
+def _limits(kind: str, quota: BacklogQuota) -> bool:
+    return (quota.limit_bytes if kind == DESTINATION_STORAGE else quota.limit_seconds) > 0

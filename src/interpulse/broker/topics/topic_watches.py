@@ -1,0 +1,181 @@
+"""Who wants to know which topics of a namespace match a pattern, now and from now on.
+
+The names of a namespace are kept in memory while somebody watches it, once for all its watchers. The metadata store
+tells which records change; only those are looked at again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from typing import Any
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.topic_patterns import TopicPattern
+from interpulse.model.errors import MetadataError
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
+from interpulse.storage.api import MetadataStore
+
+__all__ = ["TopicWatch", "TopicWatches"]
+
+log = logging.getLogger(__name__)
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+_SLASHES_IN_RECORD_KEY = 5  # /managed-ledgers/tenant/namespace/domain/topic; keys of cursors have one more
+_NAMES_AT_ONCE = 1000  # matching more would take the event loop away from others for too long
+
+
+class TopicWatch:
+    """One watcher: the persistent topics and partitions that match, system topics left out. Made by `TopicWatches`."""
+
+    def __init__(self, pattern: TopicPattern, on_change: Callable[[], None]) -> None:
+        self.names: list[str] = []
+        """Sorted, which makes their hash cheap: it is told with every change."""
+        self._pattern = pattern
+        self._on_change = on_change
+        self._new: set[str] = set()
+        self._gone: set[str] = set()
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(self._new or self._gone)
+
+    def take_changes(self) -> tuple[list[str], list[str]]:
+        """New names and gone ones since the last call, sorted. What came and went in between is neither."""
+        changes = sorted(self._new), sorted(self._gone)
+        self._new.clear()
+        self._gone.clear()
+        return changes
+
+    def update(self, new: Collection[TopicName], gone: Collection[TopicName]) -> None:
+        """The namespace has changed."""
+        for name in map(str, gone):
+            if _has(self.names, name):
+                del self.names[bisect_left(self.names, name)]
+                _note(name, there=self._gone, unless=self._new)
+        for name in self._unknown(new):
+            insort(self.names, name)
+            _note(name, there=self._new, unless=self._gone)
+        if self.has_changes:
+            self._on_change()
+
+    async def begin(self, topics: set[TopicName]) -> None:
+        """Find what matches, while :meth:`update` is called for what changes meanwhile."""
+        remaining: Iterator[TopicName] = iter(list(topics))
+        while some := list(itertools.islice(remaining, _NAMES_AT_ONCE)):
+            self.names += self._unknown(topic for topic in some if topic in topics)
+            self.names.sort()
+            await asyncio.sleep(0)
+
+    def _unknown(self, topics: Iterable[TopicName]) -> list[str]:
+        """Those that match, and are not among the names."""
+        matching = {str(topic) for topic in topics if self._pattern.matches(topic)}
+        return [name for name in matching if not _has(self.names, name)]
+
+
+def _has(names: Sequence[str], name: str) -> bool:
+    """Whether a sorted list has this name."""
+    index = bisect_left(names, name)
+    return index < len(names) and names[index] == name
+
+
+def _note(name: str, *, there: set[str], unless: set[str]) -> None:
+    if name in unless:
+        unless.remove(name)
+    else:
+        there.add(name)
+
+
+class TopicWatches:
+    """The watchers of all namespaces. ``spawn`` runs work in the background and owns it."""
+
+    def __init__(self, store: MetadataStore, lifecycle: TopicLifecycle, spawn: Spawn) -> None:
+        self._store = store
+        self._lifecycle = lifecycle
+        self._spawn = spawn
+        self._namespaces: dict[NamespaceName, _WatchedNamespace] = {}
+
+    async def watch(self, namespace: NamespaceName, pattern: TopicPattern, on_change: Callable[[], None]) -> TopicWatch:
+        """Begin a watch, also of a namespace that does not exist; end it with :meth:`end`.
+
+        ``on_change`` is called whenever there are changes to take, also before this returns.
+        """
+        watched = self._namespaces.get(namespace)
+        if watched is None:
+            watched = _WatchedNamespace(self._store, self._lifecycle, namespace, self._spawn)
+            self._namespaces[namespace] = watched
+        watch = TopicWatch(pattern, on_change)
+        watched.watchers.add(watch)
+        try:
+            await watched.list()
+            await watch.begin(watched.topics)
+        except BaseException:
+            self.end(namespace, watch)
+            raise
+        return watch
+
+    def end(self, namespace: NamespaceName, watch: TopicWatch) -> None:
+        """Forget the watcher, and the namespace with its last one."""
+        watched = self._namespaces[namespace]
+        watched.watchers.discard(watch)
+        if not watched.watchers:
+            del self._namespaces[namespace]
+            watched.close()
+
+
+class _WatchedNamespace:
+    """The names of one namespace, kept true as long as it has watchers."""
+
+    def __init__(self, store: MetadataStore, lifecycle: TopicLifecycle, namespace: NamespaceName, spawn: Spawn) -> None:
+        self.watchers: set[TopicWatch] = set()
+        self.topics: set[TopicName] = set()
+        self._store = store
+        self._lifecycle = lifecycle
+        self._namespace = namespace
+        self._spawn = spawn
+        self._listed = False
+        self._reading = asyncio.Lock()
+        self._changed_keys: set[str] = set()
+        self._looking = False
+        self.close = store.watch(f"{keys.topic_records(namespace, PERSISTENT)}/", self._on_key)
+
+    async def list(self) -> None:
+        """Return when the names are known. Raises what keeps them from us."""
+        async with self._reading:
+            if not self._listed:
+                names = await self._lifecycle.list_topics(self._namespace, PERSISTENT, include_system=False)
+                self.topics.update(names)
+                self._listed = True
+
+    def _on_key(self, key: str) -> None:
+        if key.count("/") != _SLASHES_IN_RECORD_KEY:
+            return
+        self._changed_keys.add(key)
+        if not self._looking:
+            self._looking = True
+            self._spawn(self._look_again())
+
+    async def _look_again(self) -> None:
+        """Look at the records that changed until no more did; what comes in between is looked at together."""
+        try:
+            while self._changed_keys and self.watchers:
+                async with self._reading:
+                    changed, self._changed_keys = self._changed_keys, set()
+                    self._apply(changed, await self._store.get_many(list(changed)))
+        except MetadataError as error:
+            log.error("a change of topics is lost on watchers namespace=%s error=%s", self._namespace, error)
+        finally:
+            self._looking = False
+
+    def _apply(self, changed: Collection[str], present: Collection[str]) -> None:
+        """Not every changed record is a change of the list: it is also written when a ledger is added."""
+        topics = {key: topic for key in changed if not (topic := keys.topic_of_record(key)).is_system}
+        new = {topic for key, topic in topics.items() if key in present} - self.topics
+        gone = {topic for key, topic in topics.items() if key not in present} & self.topics
+        self.topics |= new
+        self.topics -= gone
+        for watcher in list(self.watchers):
+            watcher.update(new, gone)

@@ -1,0 +1,1 @@
+"""`interpulse-admin`: one module per resource."""

@@ -1,0 +1,78 @@
+"""The tree of administration: the same commands as ``interpulse admin ...`` and as ``interpulse-admin ...``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from interpulse import __version__
+from interpulse.cli.support.lazy import LazyCommand, LazyGroup
+from interpulse.cli.support.output import format_option
+from interpulse.cli.support.settings import ConnectionSettings
+
+__all__ = ["admin", "connection_options"]
+
+_COMMANDS = {
+    "brokers": LazyCommand("interpulse.cli.admin.brokers:brokers", "Operations about brokers."),
+    "clusters": LazyCommand("interpulse.cli.admin.clusters:clusters", "Operations about clusters."),
+    "namespaces": LazyCommand("interpulse.cli.admin.namespaces:namespaces", "Operations about namespaces."),
+    "schemas": LazyCommand("interpulse.cli.admin.schemas:schemas", "Operations about schemas."),
+    "tenants": LazyCommand("interpulse.cli.admin.tenants:tenants", "Operations about tenants."),
+    "topicPolicies": LazyCommand(
+        "interpulse.cli.policies.topic_policies:topic_policies", "Operations about the policies of topics."
+    ),
+    "topics": LazyCommand("interpulse.cli.admin.topics:topics", "Operations about topics."),
+}
+
+
+def _absent_group(name: str) -> click.Command | None:
+    from interpulse.cli.support.command_groups import absent_group
+
+    return absent_group(name)
+
+
+def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say who asks and how the connection is secured; names of Pulsar's tools."""
+    options = (
+        click.option("--auth-plugin", "authPlugin", help="Authentication plug-in, by its Java class name."),
+        click.option("--auth-params", "authParams", help="Parameters of the plug-in, such as token:... or file:..."),
+        click.option("--tls-trust-cert-path", "tlsTrustCertsFilePath", help="File of trusted certificates (PEM)."),
+        click.option("--tls-allow-insecure", "tlsAllowInsecureConnection", flag_value="true", help="Trust any server."),
+        click.option(
+            "--tls-enable-hostname-verification/--tls-disable-hostname-verification",
+            "tlsEnableHostnameVerification",
+            default=None,
+            help="Whether the certificate must carry the server's name; it must unless told otherwise.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy_commands=_COMMANDS,
+    otherwise=_absent_group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option("--admin-url", "webServiceUrl", help="Web service URL, http://localhost:8080 unless configured.")
+@click.option(
+    "--request-timeout",
+    "requestTimeoutSeconds",
+    type=click.IntRange(min=1),
+    help="Seconds per request; 300 by default.",
+)
+@connection_options
+@format_option()
+@click.version_option(__version__, "-v", "--version", message="%(version)s")
+@click.pass_context
+def admin(ctx: click.Context, /, **flags: str | bool | int | None) -> None:
+    """Administer a cluster, with the commands of pulsar-admin.
+
+    Settings come from the flags, then from environment variables named like the keys of client.conf, then from the
+    file that PULSAR_CLIENT_CONF names.
+    """
+    ctx.obj = ConnectionSettings.resolve(flags)

@@ -1,0 +1,189 @@
+"""``clusters``: the clusters this cluster knows, itself included."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.output import print_json, print_lines
+from interpulse.cli.support.params import STRINGS
+from interpulse.cli.support.running import CommandFailed, admin_command
+from interpulse.model.clusters import ClusterData, FailureDomain
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["clusters"]
+
+
+@click.group(cls=CommandGroup)
+def clusters() -> None:
+    """Operations about clusters."""
+
+
+def _cluster_fields(command: Callable[..., Any]) -> Callable[..., Any]:
+    options = (
+        click.option("--url", "service_url", help="Web service URL."),
+        click.option("--url-secure", "service_url_tls", help="Web service URL with TLS."),
+        click.option("--broker-url", "broker_service_url", help="Broker service URL."),
+        click.option("--broker-url-secure", "broker_service_url_tls", help="Broker service URL with TLS."),
+        click.option("--proxy-url", "proxy_service_url", help="Proxy service URL."),
+        click.option("--proxy-protocol", help="How the proxy routes, for example SNI."),
+        click.option("--auth-plugin", "authentication_plugin", help="Authentication plug-in for this cluster."),
+        click.option("--auth-parameters", "authentication_parameters", help="Parameters of the plug-in."),
+        click.option("--tls-enable", "broker_client_tls_enabled", is_flag=True, help="Connect with TLS."),
+        click.option("--tls-allow-insecure", "tls_allow_insecure_connection", is_flag=True, help="Trust any server."),
+        click.option("--tls-trust-certs-filepath", "broker_client_trust_certs_file_path", help="Trusted certificates."),
+        click.option("--tls-key-filepath", "broker_client_key_file_path", help="Private key to show."),
+        click.option("--tls-certs-filepath", "broker_client_certificate_file_path", help="Certificate to show."),
+        click.option("--listener-name", help="Listener to use for connections to this cluster."),
+        click.option(
+            "--cluster-config-file",
+            "file",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="JSON as get prints it, for what no option says.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _described(file: Path | None, given: dict[str, Any]) -> ClusterData:
+    """What the options say, and the file where they are silent; raises CommandFailed."""
+    found = ClusterData() if file is None else _read_cluster_file(file)
+    return replace(found, **{name: value for name, value in given.items() if value not in (None, False)})
+
+
+def _read_cluster_file(file: Path) -> ClusterData:
+    try:
+        body = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandFailed(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise CommandFailed(f"{file} is no JSON, as clusters get prints it (YAML is not read): {error}") from error
+    if not isinstance(body, dict):
+        raise CommandFailed(f"{file} holds no cluster: an object is expected, as clusters get prints it")
+    return ClusterData.from_json(body)
+
+
+@clusters.command("list")
+@click.option("-c", "--current", is_flag=True, help="Mark the cluster that was asked with (*).")
+@admin_command
+async def list_clusters(admin: AdminClient, current: bool) -> None:
+    """List the registered clusters."""
+    names = await admin.clusters.list()
+    own = (await admin.brokers.runtime_configuration()).get("clusterName") if current else None
+    print_lines(f"{name}(*)" if name == own else name for name in names)
+
+
+@clusters.command("get")
+@click.argument("cluster")
+@admin_command
+async def get_cluster(admin: AdminClient, cluster: str) -> None:
+    """Print how a cluster is reached."""
+    print_json(await admin.clusters.get_json(cluster))
+
+
+@clusters.command("create")
+@click.argument("cluster")
+@_cluster_fields
+@admin_command
+async def create_cluster(admin: AdminClient, /, cluster: str, file: Path | None, **values: Any) -> None:
+    """Register a cluster."""
+    await admin.clusters.create(cluster, _described(file, values))
+
+
+@clusters.command("update")
+@click.argument("cluster")
+@_cluster_fields
+@admin_command
+async def update_cluster(admin: AdminClient, /, cluster: str, file: Path | None, **values: Any) -> None:
+    """Replace the record of a cluster."""
+    await admin.clusters.update(cluster, _described(file, values))
+
+
+@clusters.command("delete")
+@click.argument("cluster")
+@admin_command
+async def delete_cluster(admin: AdminClient, cluster: str) -> None:
+    """Forget a cluster."""
+    await admin.clusters.delete(cluster)
+
+
+@clusters.command("update-peer-clusters")
+@click.argument("cluster")
+@click.option(
+    "--peer-clusters", "peers", type=STRINGS, required=True, help="Clusters, separated by commas; '' for none."
+)
+@admin_command
+async def update_peer_clusters(admin: AdminClient, cluster: str, peers: list[str]) -> None:
+    """Say with which clusters this one may not share a namespace."""
+    await admin.clusters.set_peers(cluster, peers)
+
+
+@clusters.command("get-peer-clusters")
+@click.argument("cluster")
+@admin_command
+async def get_peer_clusters(admin: AdminClient, cluster: str) -> None:
+    """List the peer clusters of a cluster."""
+    print_lines(await admin.clusters.peers(cluster) or ())
+
+
+def _failure_domain_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    command = click.option("--broker-list", "brokers", type=STRINGS, default="", help="Brokers: host:port,...")(command)
+    return _domain_name(command)
+
+
+_domain_name = click.option("--domain-name", "domain", required=True, help="Name of the failure domain.")
+
+
+@clusters.command("create-failure-domain")
+@click.argument("cluster")
+@_failure_domain_options
+@admin_command
+async def create_failure_domain(admin: AdminClient, cluster: str, domain: str, brokers: list[str]) -> None:
+    """Say which brokers of a cluster fail together."""
+    await admin.clusters.set_failure_domain(cluster, domain, FailureDomain(tuple(brokers)))
+
+
+@clusters.command("update-failure-domain")
+@click.argument("cluster")
+@_failure_domain_options
+@admin_command
+async def update_failure_domain(admin: AdminClient, cluster: str, domain: str, brokers: list[str]) -> None:
+    """Replace the brokers of a failure domain; it is created if it is missing."""
+    await admin.clusters.set_failure_domain(cluster, domain, FailureDomain(tuple(brokers)))
+
+
+@clusters.command("get-failure-domain")
+@click.argument("cluster")
+@_domain_name
+@admin_command
+async def get_failure_domain(admin: AdminClient, cluster: str, domain: str) -> None:
+    """Print the brokers of a failure domain."""
+    print_json((await admin.clusters.failure_domain(cluster, domain)).to_json())
+
+
+@clusters.command("list-failure-domains")
+@click.argument("cluster")
+@admin_command
+async def list_failure_domains(admin: AdminClient, cluster: str) -> None:
+    """Print all failure domains of a cluster."""
+    found = await admin.clusters.failure_domains(cluster)
+    print_json({name: domain.to_json() for name, domain in found.items()})
+
+
+@clusters.command("delete-failure-domain")
+@click.argument("cluster")
+@_domain_name
+@admin_command
+async def delete_failure_domain(admin: AdminClient, cluster: str, domain: str) -> None:
+    """Forget a failure domain."""
+    await admin.clusters.delete_failure_domain(cluster, domain)

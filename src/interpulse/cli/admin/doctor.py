@@ -1,0 +1,378 @@
+"""``topics doctor``: topics whose records disagree, what that means for clients, and the calls that repair them.
+
+It has exit codes of its own: 0 nothing is wrong (any more), 1 something is, 2 could not look.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from interpulse.cli.support.output import print_value
+from interpulse.cli.support.params import TOPIC
+from interpulse.cli.support.progress import Progress
+from interpulse.cli.support.running import FAILED, NOT_ALLOWED, CommandFailed, admin_command, failure
+from interpulse.model.changes import (
+    CreatePartitionedMetadata,
+    CreateTopicRecord,
+    DeletePartitionedMetadata,
+    SetPartitionCount,
+)
+from interpulse.model.errors import AuthorizationError, InvalidTopicName, PulsarError
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+from interpulse.rules.consistency import CreateMissedPartitions, Deletion, Disagreement, Finding, Repair
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+    from interpulse.client.admin.topic_doctor import Attempt, Contents, Examination, TopicDoctor, Treatment
+
+__all__ = ["doctor"]
+
+COULD_NOT_LOOK: Final = 2
+_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
+    "persistent": (PERSISTENT,),
+    "non-persistent": (NON_PERSISTENT,),
+    "non_persistent": (NON_PERSISTENT,),
+}
+_BOTH_DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
+_KINDS: Final = [kind.value for kind in Disagreement]
+_SHOWN_MAX: Final = 5
+"""Of many deletions, or topics that a deletion would lose, so many are shown."""
+_CONTENTS_ASKED_MAX: Final = 100
+"""Topics are asked one by one what is in them; in a namespace full of findings the first ones have to do."""
+
+
+class _Target(click.ParamType["NamespaceName | TopicName"]):
+    name = "namespace|topic"
+
+    def convert(
+        self, value: str | NamespaceName | TopicName, param: click.Parameter | None, ctx: click.Context | None
+    ) -> NamespaceName | TopicName:
+        if not isinstance(value, str):
+            return value
+        try:
+            return NamespaceName.parse(value) if _is_namespace(value) else TopicName.parse(value)
+        except InvalidTopicName as error:
+            self.fail(str(error), param, ctx)
+
+
+def _is_namespace(text: str) -> bool:
+    """Topics are written with one part or with three, so two parts are a namespace."""
+    return "://" not in text and text.count("/") == 1
+
+
+@click.command("doctor")
+@click.argument("target", metavar="[NAMESPACE|TOPIC]", type=_Target(), required=False)
+@click.option(
+    "-td", "--topic-domain", "--domain", type=click.Choice(list(_DOMAINS)), help="Only topics of this domain."
+)
+@click.option("--ignore", type=click.Choice(_KINDS), multiple=True, help="Do not look for this; can be repeated.")
+@click.option("--repair", is_flag=True, help="Apply the repairs that lose nothing.")
+@click.option(
+    "--delete", "deleted", type=TOPIC, multiple=True, help="With --repair: also delete this plain topic or partition."
+)
+@click.option(
+    "--delete-partitioned", type=TOPIC, multiple=True, help="With --repair: also delete this partitioned topic."
+)
+@admin_command
+async def doctor(
+    admin: AdminClient,
+    target: NamespaceName | TopicName | None,
+    topic_domain: str | None,
+    ignore: tuple[str, ...],
+    repair: bool,
+    deleted: tuple[TopicName, ...],
+    delete_partitioned: tuple[TopicName, ...],
+) -> None:
+    """Find topics whose records disagree, and repair them.
+
+    Looks at one topic, at one namespace, or at every namespace the caller may see: for lost partition metadata,
+    partitions beyond the count, names that are a plain and a partitioned topic at once, missing partitions, and
+    deletions and expansions that were broken off. Each is explained, with the calls that repair it; they work with
+    pulsar-admin too, and so does this command with Apache Pulsar.
+
+    --repair applies what loses nothing. What would lose messages is applied only to the topics that --delete and
+    --delete-partitioned name; both can be given several times, for topics that were found.
+
+    Exit codes: 0 nothing is wrong (any more), 1 something is, 2 could not look.
+    """
+    if (deleted or delete_partitioned) and not repair:
+        raise click.UsageError("--delete and --delete-partitioned are part of a --repair")
+    from interpulse.client.admin.topic_doctor import TopicDoctor
+
+    domains = _DOMAINS[topic_domain] if topic_domain else _BOTH_DOMAINS
+    if isinstance(target, TopicName):
+        if target.domain not in domains:
+            raise click.UsageError(f"{target} is not of the domain {topic_domain}")
+        domains = (target.domain,)
+    topic_doctor = TopicDoctor(admin, domains=domains, ignored=[Disagreement(text) for text in ignore])
+    visit = _Visit(admin, topic_doctor, target)
+    try:
+        await visit.examine()
+        if repair:
+            await visit.repair(deleted, delete_partitioned)
+        await visit.report()
+    except PulsarError as error:
+        raise CommandFailed(failure(error).message, COULD_NOT_LOOK) from error
+    visit.exit()
+
+
+class _Visit:
+    """One run of the command: what was seen and done so far."""
+
+    def __init__(self, admin: AdminClient, doctor: TopicDoctor, target: NamespaceName | TopicName | None) -> None:
+        self._admin = admin
+        self._doctor = doctor
+        self._target = target
+        self._seen: list[Examination] = []
+        self._treated: dict[NamespaceName, Treatment] = {}
+        self._not_seen = False
+
+    async def examine(self) -> None:
+        """Raises CommandFailed if nothing can be looked at; one of many namespaces is told and left out."""
+        only = {self._target.base} if isinstance(self._target, TopicName) else None
+        for namespace in await self._namespaces():
+            with Progress(f"{namespace}: partitioned topics asked about") as progress:
+                try:
+                    self._seen.append(await self._doctor.examine(namespace, only=only, progress=progress))
+                except PulsarError as error:
+                    self._could_not_look(error, f"{namespace}: ")
+        if isinstance(self._target, TopicName) and not any(each.topics.known for each in self._seen):
+            raise CommandFailed(f"There is no topic {self._target}", COULD_NOT_LOOK)
+        for each in self._seen:
+            for text in each.unreadable:
+                click.echo(f"Left out: {text!r} is listed but is not a name of a topic", err=True)
+            for topic, unknown in each.unanswered.items():
+                click.echo(f"Could not look: {topic}: {failure(unknown).message}", err=True)
+                self._not_seen = True
+
+    async def repair(self, deleted: Collection[TopicName], delete_partitioned: Collection[TopicName]) -> None:
+        """Raises CommandFailed, before anything is done, for a deletion that nothing found asks for."""
+        chosen = {each.namespace: _chosen(each, deleted, delete_partitioned) for each in self._seen}
+        found = {call.topic for calls in chosen.values() for call in calls}
+        for name in (*deleted, *delete_partitioned):
+            if name not in found:
+                raise CommandFailed(
+                    f"Nothing that was found is ended by deleting {name}; nothing was changed", COULD_NOT_LOOK
+                )
+        for each in self._seen:
+            if each.findings:
+                with Progress(f"{each.namespace}: findings treated") as progress:
+                    treatment = await self._doctor.treat(each, chosen[each.namespace], progress=progress)
+                self._treated[each.namespace] = treatment
+
+    async def report(self) -> None:
+        """Print every finding; after a repair, what was done and what is left."""
+        left = [finding for each in self._seen for finding in self._left(each)]
+        contents = await self._doctor.contents(dict(islice(_lost(left), _CONTENTS_ASKED_MAX)))
+        attempts = [attempt for treatment in self._treated.values() for attempt in treatment.attempts]
+        document = {
+            "topicsExamined": self._topics_count(),
+            "calls": [_attempt_json(attempt) for attempt in attempts],
+            "findings": [_finding_json(finding, contents) for finding in left],
+        }
+        lines = [line for attempt in attempts for line in _attempt_lines(attempt)]
+        lines += [line for finding in left for line in _finding_lines(finding, contents)]
+        print_value(document, "\n".join([*lines, self._summary(left)]))
+
+    def exit(self) -> None:
+        """End with the exit code that says how it went."""
+        if self._not_seen:
+            sys.exit(COULD_NOT_LOOK)
+        if any(self._left(each) for each in self._seen):
+            sys.exit(FAILED)
+
+    async def _namespaces(self) -> list[NamespaceName]:
+        if isinstance(self._target, NamespaceName):
+            return [self._target]
+        if self._target is not None:
+            return [self._target.namespace_name]
+        try:
+            tenants = await self._admin.tenants.list()
+        except PulsarError as error:
+            told = failure(error)
+            remedy = ": name a namespace to look at" if told.exit_code == NOT_ALLOWED else ""
+            raise CommandFailed(f"{told.message}{remedy}", COULD_NOT_LOOK) from error
+        namespaces: list[NamespaceName] = []
+        for tenant in tenants:
+            try:
+                namespaces += map(NamespaceName.parse, await self._admin.namespaces.list(tenant))
+            except AuthorizationError as error:
+                click.echo(f"Left out: tenant {tenant}: {failure(error).message}", err=True)
+            except PulsarError as error:
+                self._could_not_look(error, f"tenant {tenant}: ")
+        return [namespace for namespace in namespaces if not namespace.is_heartbeat]
+
+    def _could_not_look(self, error: PulsarError, where: str) -> None:
+        if self._target is not None:
+            raise CommandFailed(failure(error).message, COULD_NOT_LOOK) from error
+        click.echo(f"Could not look: {where}{failure(error).message}", err=True)
+        self._not_seen = True
+
+    def _left(self, each: Examination) -> tuple[Finding, ...]:
+        treatment = self._treated.get(each.namespace)
+        return treatment.left if treatment else each.findings
+
+    def _topics_count(self) -> int:
+        return sum(len(each.topics.known) for each in self._seen)
+
+    def _summary(self, left: Collection[Finding]) -> str:
+        count, spaces = self._topics_count(), len(self._seen)
+        looked = f"{_counted(count, 'topic')} in {_counted(spaces, 'namespace')} examined"
+        if not left:
+            return f"{looked}, nothing {'is left' if self._treated else 'found'}"
+        repairable = sum(1 for finding in left if finding.repairs)
+        word = "left" if self._treated else "found"
+        hint = f", {repairable} of them repaired by --repair" if repairable and not self._treated else ""
+        return f"{looked}, {_counted(len(left), 'disagreement')} {word}{hint}"
+
+
+def _chosen(
+    seen: Examination, deleted: Collection[TopicName], delete_partitioned: Collection[TopicName]
+) -> list[Repair]:
+    """The deletions among what was found that the user asked for."""
+    return [
+        deletion.call
+        for finding in seen.findings
+        for deletion in finding.deletions
+        if deletion.call.topic in (delete_partitioned if _of_partitioned(deletion) else deleted)
+    ]
+
+
+def _of_partitioned(deletion: Deletion) -> bool:
+    return isinstance(deletion.call, DeletePartitionedMetadata)
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def _command_line(call: Repair) -> str:
+    """The call as it is typed; the same with ``pulsar-admin`` in front."""
+    return " ".join([*_program(), "topics", _words(call)])
+
+
+def _words(call: Repair) -> str:
+    name = shlex.quote(str(call.topic))
+    if isinstance(call, CreatePartitionedMetadata):
+        return f"create-partitioned-topic {name} -p {call.partitions}"
+    if isinstance(call, SetPartitionCount):
+        return f"update-partitioned-topic {name} -p {call.partitions} -f"
+    if isinstance(call, CreateMissedPartitions):
+        return f"create-missed-partitions {name}"
+    if isinstance(call, CreateTopicRecord):
+        return f"create {name}"
+    if isinstance(call, DeletePartitionedMetadata):
+        return f"delete-partitioned-topic {name}"
+    return f"delete {name} -f" if call.force else f"delete {name}"
+
+
+def _program() -> Iterator[str]:
+    """An address that was typed has to be typed again, so that the line reaches the same cluster."""
+    yield "interpulse-admin"
+    context: click.Context | None = click.get_current_context()
+    while context is not None:
+        if context.params.get("webServiceUrl"):
+            yield f"--admin-url {shlex.quote(str(context.params['webServiceUrl']))}"
+        context = context.parent
+
+
+def _choice(deletion: Deletion) -> str:
+    option = "--delete-partitioned" if _of_partitioned(deletion) else "--delete"
+    return f"{option} {shlex.quote(str(deletion.call.topic))}"
+
+
+def _attempt_lines(attempt: Attempt) -> Iterator[str]:
+    yield (
+        f"done: {_command_line(attempt.call)}" if attempt.error is None else f"failed: {_command_line(attempt.call)}"
+    )
+    if attempt.error is not None:
+        yield f"        {failure(attempt.error).message}"
+
+
+def _finding_lines(finding: Finding, contents: Mapping[TopicName, Contents]) -> Iterator[str]:
+    yield f"{finding.kind.value}: {finding.sentence}"
+    for repair in finding.repairs:
+        yield f"    repair: {_command_line(repair)}"
+    for deletion in finding.deletions[:_SHOWN_MAX]:
+        yield f"    {'or delete' if finding.repairs else 'delete'}: {_command_line(deletion.call)}"
+        yield f"        by --repair {_choice(deletion)}; then {deletion.outcome}"
+        yield from (f"        loses {line}" for line in _loss_lines(deletion, contents))
+    if len(finding.deletions) > _SHOWN_MAX:
+        yield f"    and {len(finding.deletions) - _SHOWN_MAX} more that can be deleted; -o json lists them"
+
+
+def _lost(findings: Iterable[Finding]) -> Iterator[tuple[TopicName, bool]]:
+    """The topics whose loss is shown, and whether brokers refuse to open them."""
+    for finding in findings:
+        for deletion in finding.deletions[:_SHOWN_MAX]:
+            yield from ((name, deletion.refused) for name in deletion.lost[:_SHOWN_MAX])
+
+
+def _loss_lines(deletion: Deletion, contents: Mapping[TopicName, Contents]) -> Iterator[str]:
+    for name in deletion.lost[:_SHOWN_MAX]:
+        yield f"{name}: {_contents_words(contents.get(name)) if name.is_persistent else 'nothing is stored'}"
+    if len(deletion.lost) > _SHOWN_MAX:
+        yield f"{len(deletion.lost) - _SHOWN_MAX} more partitions"
+
+
+def _contents_words(contents: Contents | None) -> str:
+    if contents is None:
+        return "not asked what is in it, there are many; look at this topic alone"
+    if contents.entries is None:
+        return "the cluster does not tell what is in it"
+    entries = "entry" if contents.entries == 1 else "entries"
+    if contents.exact:
+        backlogs = [f"{name} has not consumed {count}" for name, count in contents.backlogs.items() if count]
+        return "; ".join([f"{contents.entries} {entries}, {contents.bytes} bytes", *backlogs])
+    known = f"at least {contents.entries} {entries}, {contents.bytes} bytes; it cannot be loaded to tell more"
+    return f"{known}; subscriptions {', '.join(contents.backlogs)}" if contents.backlogs else known
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def _attempt_json(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "command": _command_line(attempt.call),
+        "done": attempt.error is None,
+        "error": None if attempt.error is None else failure(attempt.error).message,
+    }
+
+
+def _finding_json(finding: Finding, contents: Mapping[TopicName, Contents]) -> dict[str, Any]:
+    return {
+        "kind": finding.kind.value,
+        "topic": str(finding.topic),
+        "sentence": finding.sentence,
+        "repairs": [_command_line(repair) for repair in finding.repairs],
+        "deletions": [
+            {
+                "command": _command_line(deletion.call),
+                "option": _choice(deletion),
+                "outcome": deletion.outcome,
+                "lost": [_contents_json(name, contents.get(name)) for name in deletion.lost],
+            }
+            for deletion in finding.deletions
+        ],
+    }
+
+
+def _contents_json(name: TopicName, contents: Contents | None) -> dict[str, Any]:
+    if contents is None:
+        return {"topic": str(name), "entries": None, "bytes": None, "exact": False, "backlogs": {}}
+    return {
+        "topic": str(name),
+        "entries": contents.entries,
+        "bytes": contents.bytes,
+        "exact": contents.exact,
+        "backlogs": dict(contents.backlogs),
+    }

@@ -1,0 +1,181 @@
+"""``namespaces``: creating them, replicating them, and the policies of their topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from interpulse.cli.admin.namespace_bundles import BUNDLE_COMMANDS
+from interpulse.cli.admin.namespace_properties import PROPERTY_COMMANDS
+from interpulse.cli.admin.permissions import NAMESPACE_PERMISSION_COMMANDS
+from interpulse.cli.admin.replication_plan import set_clusters_by_plan
+from interpulse.cli.admin.replication_status import show_status, watch_option
+from interpulse.cli.policies.namespace_messaging import MESSAGING_COMMANDS
+from interpulse.cli.policies.namespace_policies import POLICY_COMMANDS
+from interpulse.cli.policies.namespace_schemas import SCHEMA_POLICY_COMMANDS
+from interpulse.cli.policies.policy_forms import CLUSTERS
+from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.output import print_json, print_lines
+from interpulse.cli.support.params import NAMESPACE, STRINGS
+from interpulse.cli.support.running import admin_command
+from interpulse.model.errors import Conflict
+from interpulse.model.names import NamespaceName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["namespaces"]
+
+_MODES = {
+    "persistent": "PERSISTENT",
+    "non-persistent": "NON_PERSISTENT",
+    "non_persistent": "NON_PERSISTENT",
+    "all": "ALL",
+}
+_namespace = click.argument("namespace", type=NAMESPACE)
+
+
+@click.group(cls=CommandGroup)
+def namespaces() -> None:
+    """Operations about namespaces."""
+
+
+for command in (
+    *POLICY_COMMANDS,
+    *MESSAGING_COMMANDS,
+    *PROPERTY_COMMANDS,
+    *SCHEMA_POLICY_COMMANDS,
+    *BUNDLE_COMMANDS,
+    *NAMESPACE_PERMISSION_COMMANDS,
+):
+    namespaces.add_command(command)
+
+
+@namespaces.command("list")
+@click.argument("tenant")
+@admin_command
+async def list_namespaces(admin: AdminClient, tenant: str) -> None:
+    """List the namespaces of a tenant."""
+    print_lines(await admin.namespaces.list(tenant))
+
+
+@namespaces.command("topics")
+@_namespace
+@click.option(
+    "-m", "--mode", type=click.Choice(sorted(_MODES), case_sensitive=False), help="Which topics; persistent by default."
+)
+@click.option("-ist", "--include-system-topic", "system_included", is_flag=True, help="List system topics too.")
+@admin_command
+async def list_topics(admin: AdminClient, namespace: NamespaceName, mode: str | None, system_included: bool) -> None:
+    """List the topics of a namespace."""
+    wanted = _MODES[(mode or "persistent").lower()]
+    print_lines(await admin.namespaces.topics(namespace, mode=wanted, system_included=system_included))  # type: ignore[arg-type]
+
+
+@namespaces.command("policies")
+@_namespace
+@admin_command
+async def get_policies(admin: AdminClient, namespace: NamespaceName) -> None:
+    """Print all policies of a namespace."""
+    print_json(await admin.namespaces.policies_json(namespace))
+
+
+@namespaces.command("create")
+@_namespace
+@click.option("-c", "--clusters", type=STRINGS, multiple=True, help="Clusters that hold it; the local one by default.")
+@click.option("-b", "--bundles", type=click.IntRange(min=0), default=0, help="Number of bundles.")
+@admin_command
+async def create_namespace(
+    admin: AdminClient, namespace: NamespaceName, clusters: tuple[list[str], ...], bundles: int
+) -> None:
+    """Create a namespace."""
+    names = [name for part in clusters for name in part]
+    await admin.namespaces.create(namespace, clusters=names or None, bundles=bundles or None)
+
+
+@namespaces.command("delete")
+@_namespace
+@click.option("-f", "--force", is_flag=True, help="Delete its topics too.")
+@admin_command
+async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: bool) -> None:
+    """Delete a namespace."""
+    await admin.namespaces.delete(namespace, force=force)
+
+
+@namespaces.command("set-clusters")
+@_namespace
+@CLUSTERS.add
+@click.option(
+    "--skipCompareTopicPartitions",
+    "--skip-compare-topic-partitions",
+    "comparison_skipped",
+    is_flag=True,
+    help="Do not compare topics and policies with the clusters that are new in the list.",
+)
+@click.option(
+    "--adjust-namespace-level-policies-automatically",
+    "adjusted",
+    is_flag=True,
+    help="First change what differs on those clusters: auto-creation, schema policies, partition counts.",
+)
+@click.option("--preview", "previewed", is_flag=True, help="Print what that would change, and change nothing.")
+@admin_command
+async def set_clusters(
+    admin: AdminClient,
+    namespace: NamespaceName,
+    clusters: list[str],
+    comparison_skipped: bool,
+    adjusted: bool,
+    previewed: bool,
+) -> None:
+    """Replicate a namespace to clusters.
+
+    With --preview or --adjust-namespace-level-policies-automatically a plan is printed (PIP-433). Exit codes then: 0
+    ready or applied, 1 something has to be adjusted or could not be, 3 conflicts that only an operator can solve.
+    """
+    if comparison_skipped and (adjusted or previewed):
+        raise click.UsageError("--skipCompareTopicPartitions leaves nothing to preview or to adjust")
+    if adjusted or previewed:
+        await set_clusters_by_plan(admin, namespace, clusters, previewed=previewed)
+        return
+    try:
+        await admin.namespaces.set_replication_clusters(namespace, clusters, partitions_compared=not comparison_skipped)
+    except Conflict as error:
+        if not comparison_skipped:
+            error.add_note("if the clusters differ, --preview shows what would make them equal")
+        raise
+
+
+@namespaces.command("get-clusters")
+@_namespace
+@admin_command
+async def get_clusters(admin: AdminClient, namespace: NamespaceName) -> None:
+    """List the clusters a namespace is replicated to."""
+    print_lines(await admin.namespaces.replication_clusters(namespace))
+
+
+@namespaces.command("set-allowed-clusters")
+@_namespace
+@CLUSTERS.add
+@admin_command
+async def set_allowed_clusters(admin: AdminClient, namespace: NamespaceName, clusters: list[str]) -> None:
+    """Say which clusters a namespace may be replicated to."""
+    await admin.namespaces.set_allowed_clusters(namespace, clusters)
+
+
+@namespaces.command("get-allowed-clusters")
+@_namespace
+@admin_command
+async def get_allowed_clusters(admin: AdminClient, namespace: NamespaceName) -> None:
+    """List the clusters a namespace may be replicated to."""
+    print_lines(await admin.namespaces.allowed_clusters(namespace))
+
+
+@namespaces.command("replication-status")
+@_namespace
+@watch_option
+@admin_command
+async def replication_status(admin: AdminClient, namespace: NamespaceName, watched: bool) -> None:
+    """Say how far each topic is on each remote cluster, what stands in the way, and what would end it."""
+    await show_status(lambda: admin.namespaces.replication_status(namespace), watched=watched)

@@ -1,0 +1,123 @@
+"""The commands of ``namespaces`` and ``topics`` that grant permissions and take them away."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from interpulse.cli.support.command_lists import namespace_command, topic_command
+from interpulse.cli.support.output import print_pairs, print_text
+from interpulse.cli.support.params import STRINGS
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.permissions import SUBSCRIPTION_AUTH_MODES, Action
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["NAMESPACE_PERMISSION_COMMANDS", "TOPIC_PERMISSION_COMMANDS"]
+
+NAMESPACE_PERMISSION_COMMANDS: list[click.Command] = []
+"""Every command about permissions of ``namespaces``."""
+
+TOPIC_PERMISSION_COMMANDS: list[click.Command] = []
+"""Those of ``topics``."""
+
+_namespace_command = partial(namespace_command, NAMESPACE_PERMISSION_COMMANDS)
+_topic_command = partial(topic_command, TOPIC_PERMISSION_COMMANDS)
+_role = click.option("-r", "--role", required=True, help="The role.")
+_actions = click.option(
+    "-a", "--actions", type=STRINGS, required=True, help=f"What it may do, separated by commas: {', '.join(Action)}."
+)
+_subscription = click.option("-s", "--subscription", required=True, help="Name of the subscription.")
+
+
+def _print(grants: dict[str, list[str]]) -> None:
+    print_pairs({name: f"[{', '.join(granted)}]" for name, granted in grants.items()})
+
+
+@_namespace_command("permissions")
+async def namespace_permissions(admin: AdminClient, namespace: NamespaceName) -> None:
+    """Print what roles may do in a namespace."""
+    _print(await admin.permissions.of_namespace(namespace))
+
+
+@_namespace_command("grant-permission")
+@_role
+@_actions
+async def grant_on_namespace(admin: AdminClient, namespace: NamespaceName, role: str, actions: list[str]) -> None:
+    """Let a role do something in a namespace; replaces what it was allowed there."""
+    await admin.permissions.grant(namespace, role, actions)
+
+
+@_namespace_command("revoke-permission")
+@_role
+async def revoke_on_namespace(admin: AdminClient, namespace: NamespaceName, role: str) -> None:
+    """Take away what a role may do in a namespace."""
+    await admin.permissions.revoke(namespace, role)
+
+
+@_namespace_command("subscription-permission")
+async def subscription_permissions(admin: AdminClient, namespace: NamespaceName) -> None:
+    """Print the subscriptions that only some roles may use."""
+    _print(await admin.permissions.of_subscriptions(namespace))
+
+
+@_namespace_command("grant-subscription-permission")
+@_subscription
+@click.option("-rs", "--roles", type=STRINGS, required=True, help="The roles, separated by commas.")
+async def grant_on_subscription(
+    admin: AdminClient, namespace: NamespaceName, subscription: str, roles: list[str]
+) -> None:
+    """Let only these roles use a subscription; it replaces the roles it had."""
+    await admin.permissions.grant_on_subscription(namespace, subscription, roles)
+
+
+@_namespace_command("revoke-subscription-permission")
+@_subscription
+@_role
+async def revoke_on_subscription(admin: AdminClient, namespace: NamespaceName, subscription: str, role: str) -> None:
+    """Let a role no longer use a subscription; when none is left, all may that may consume."""
+    await admin.permissions.revoke_on_subscription(namespace, subscription, role)
+
+
+@_namespace_command("get-subscription-auth-mode")
+async def get_auth_mode(admin: AdminClient, namespace: NamespaceName) -> None:
+    """Print whether the names of subscriptions have to begin with the role."""
+    print_text(str(await admin.permissions.subscription_auth_mode(namespace)))
+
+
+@_namespace_command("set-subscription-auth-mode")
+@click.option(
+    "-m",
+    "--subscription-auth-mode",
+    "mode",
+    type=click.Choice(SUBSCRIPTION_AUTH_MODES),
+    required=True,
+    help="Prefix: the names of subscriptions have to begin with the role; None: they need not.",
+)
+async def set_auth_mode(admin: AdminClient, namespace: NamespaceName, mode: str) -> None:
+    """Say whether the names of subscriptions have to begin with the role."""
+    await admin.permissions.set_subscription_auth_mode(namespace, mode)
+
+
+@_topic_command("permissions")
+async def topic_permissions(admin: AdminClient, topic: TopicName) -> None:
+    """Print what roles may do with a topic, also by what they are granted on its namespace."""
+    _print(await admin.permissions.of_topic(topic))
+
+
+@_topic_command("grant-permission")
+@_role
+@_actions
+async def grant_on_topic(admin: AdminClient, topic: TopicName, role: str, actions: list[str]) -> None:
+    """Let a role do something with a topic and its partitions; replaces what it was allowed there."""
+    await admin.permissions.grant_on_topic(topic, role, actions)
+
+
+@_topic_command("revoke-permission")
+@_role
+async def revoke_on_topic(admin: AdminClient, topic: TopicName, role: str) -> None:
+    """Take away what a role was granted on a topic; what it may do in the whole namespace stays."""
+    await admin.permissions.revoke_on_topic(topic, role)

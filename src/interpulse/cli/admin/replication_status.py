@@ -1,0 +1,92 @@
+"""Why does this topic not replicate? The status records of replication as sentences."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import click
+
+from interpulse.cli.support.output import print_value
+from interpulse.model.errors import PulsarError
+
+__all__ = ["show_status", "status_as_text", "watch_option"]
+
+Records = Sequence[Mapping[str, Any]]
+
+_PAUSE_S: Final = 2.0
+_TIMES: Final = ("since", "nextRetryAt")
+
+watch_option = click.option(
+    "-w", "--watch", "watched", is_flag=True, help="Show it again every two seconds, until Ctrl-C."
+)
+
+
+async def show_status(ask: Callable[[], Awaitable[Records]], *, watched: bool, pause_s: float = _PAUSE_S) -> None:
+    """Print the records for people, unless another form was chosen.
+
+    ``watched``: again and again; on a terminal in place of the last ones, elsewhere whenever they changed. Once there
+    was a first answer, a cluster that gives none for a while is told and asked on.
+    """
+    import asyncio  # only here: help starts without it
+
+    records = await ask()
+    if not watched:
+        _print_status(records)
+        return
+    shown: object = None
+    try:
+        while True:
+            if records != shown or sys.stdout.isatty():
+                click.clear()  # nothing off a terminal
+                click.echo(datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"), err=not sys.stdout.isatty())
+                _print_status(records)
+                shown = records
+            await asyncio.sleep(pause_s)
+            try:
+                records = await ask()
+            except PulsarError as problem:
+                click.echo(f"{problem}", err=True)
+    except asyncio.CancelledError:
+        return  # Ctrl-C is how one stops to watch
+
+
+def _print_status(records: Records) -> None:
+    dated = [{**record, **{field: _date(record.get(field)) for field in _TIMES}} for record in records]
+    print_value(list(records), status_as_text(records), in_table=dated)
+
+
+def status_as_text(records: Records) -> str:
+    """A paragraph for each topic and cluster: where it stands, why, what would help, when it is tried again."""
+    return "\n".join(line for record in records for line in _lines(record)) or "Nothing is replicated from here."
+
+
+def _lines(record: Mapping[str, Any]) -> Iterator[str]:
+    since = f" since {_date(record['since'])}" if record.get("since") else ""
+    yield f"{record['topic']} -> {record['cluster']}: {record['state']}{since}{_lag(record)}"
+    for title, key in (("reason", "reason"), ("remedy", "remedy"), ("provisioned", "provisioned")):
+        if record.get(key):
+            yield f"  {title}: {record[key]}"
+    if record.get("nextRetryAt"):
+        yield f"  next retry: {_date(record['nextRetryAt'])}"
+
+
+def _lag(record: Mapping[str, Any]) -> str:
+    """Messages as far as they are known, and the entries that hold them."""
+    entries, messages, seconds = (record.get(key) for key in ("lagEntries", "lagMessages", "lagSeconds"))
+    if entries is None:
+        return ""
+    counted = f"{entries:,} {'entry' if entries == 1 else 'entries'}"
+    if entries == 0:
+        counted = "0 messages"
+    elif messages is not None:
+        counted = f"about {messages:,} {'message' if messages == 1 else 'messages'} ({counted})"
+    return f", {counted} behind" if seconds is None else f", {counted}, {seconds} s behind"
+
+
+def _date(milliseconds: int | None) -> str | None:
+    if milliseconds is None:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,78 @@
+"""``tenants``: who administers a tenant, and on which clusters it may have namespaces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.output import print_json, print_lines
+from interpulse.cli.support.params import STRINGS
+from interpulse.cli.support.running import admin_command
+from interpulse.model.clusters import TenantInfo
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["tenants"]
+
+_admin_roles = click.option("-r", "--admin-roles", type=STRINGS, help="Roles that may administer the tenant.")
+_allowed_clusters = click.option("-c", "--allowed-clusters", type=STRINGS, help="Clusters it may use.")
+
+
+@click.group(cls=CommandGroup)
+def tenants() -> None:
+    """Operations about tenants."""
+
+
+@tenants.command("list")
+@admin_command
+async def list_tenants(admin: AdminClient) -> None:
+    """List the tenants."""
+    print_lines(await admin.tenants.list())
+
+
+@tenants.command("get")
+@click.argument("tenant")
+@admin_command
+async def get_tenant(admin: AdminClient, tenant: str) -> None:
+    """Print roles and clusters of a tenant."""
+    print_json((await admin.tenants.get(tenant)).to_json())
+
+
+@tenants.command("create")
+@click.argument("tenant")
+@_admin_roles
+@_allowed_clusters
+@admin_command
+async def create_tenant(
+    admin: AdminClient, tenant: str, admin_roles: list[str] | None, allowed_clusters: list[str] | None
+) -> None:
+    """Create a tenant, on all clusters unless told otherwise."""
+    clusters = allowed_clusters or await admin.clusters.list()
+    await admin.tenants.create(tenant, TenantInfo(tuple(admin_roles or ()), tuple(clusters)))
+
+
+@tenants.command("update")
+@click.argument("tenant")
+@_admin_roles
+@_allowed_clusters
+@admin_command
+async def update_tenant(
+    admin: AdminClient, tenant: str, admin_roles: list[str] | None, allowed_clusters: list[str] | None
+) -> None:
+    """Change roles or clusters of a tenant; what is not given stays."""
+    current = await admin.tenants.get(tenant)
+    roles = current.admin_roles if admin_roles is None else tuple(admin_roles)
+    clusters = current.allowed_clusters if allowed_clusters is None else tuple(allowed_clusters)
+    await admin.tenants.update(tenant, TenantInfo(roles, clusters))
+
+
+@tenants.command("delete")
+@click.argument("tenant")
+@click.option("-f", "--force", is_flag=True, help="Delete its namespaces too.")
+@admin_command
+async def delete_tenant(admin: AdminClient, tenant: str, force: bool) -> None:
+    """Delete a tenant."""
+    await admin.tenants.delete(tenant, force=force)

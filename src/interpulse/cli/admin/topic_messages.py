@@ -1,0 +1,187 @@
+"""The commands of ``topics`` that show single messages without consuming them."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from interpulse.cli.support.command_lists import topic_command
+from interpulse.cli.support.output import print_json, print_value
+from interpulse.cli.support.params import MESSAGE_ID
+from interpulse.model.ids import MessageId
+from interpulse.model.names import TopicName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+    from interpulse.client.admin.topics import ExaminePosition
+    from interpulse.client.messages import Message
+
+__all__ = ["MESSAGE_COMMANDS", "describe_message", "hex_dump"]
+
+MESSAGE_COMMANDS: list[click.Command] = []
+"""Every command of this module."""
+
+_BETWEEN: Final = "-" * 73 + "\n"
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_topic_command = partial(topic_command, MESSAGE_COMMANDS)
+
+
+class _Moment(click.ParamType[int]):
+    """A date and a time with an offset, to milliseconds since 1970."""
+
+    name = "date and time"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            if _TIMESTAMP.fullmatch(value):
+                return int(datetime.fromisoformat(value).timestamp() * 1000)
+        except ValueError:
+            pass
+        self.fail(f"{value!r} is no time such as 2021-06-28T16:53:08Z or 2021-06-28T16:53:08.123+08:00", param, ctx)
+
+
+@_topic_command("peek-messages")
+@click.option("-s", "--subscription", required=True, help="Name of the subscription.")
+@click.option("-n", "--count", type=click.IntRange(min=1), default=1, help="How many messages; 1 by default.")
+@click.option("-ssm", "--show-server-marker", "markers_shown", is_flag=True, help="Print what brokers wrote too.")
+@click.option(
+    "-til",
+    "--transaction-isolation-level",
+    "isolation",
+    type=click.Choice(["READ_COMMITTED", "READ_UNCOMMITTED"]),
+    default="READ_COMMITTED",
+    help="Whether messages of open and aborted transactions are printed; not by default.",
+)
+async def peek_messages(
+    admin: AdminClient, topic: TopicName, subscription: str, count: int, markers_shown: bool, isolation: str
+) -> None:
+    """Print the next messages of a subscription; it does not move."""
+    uncommitted_shown = isolation == "READ_UNCOMMITTED"
+    messages = await admin.topics.peek(
+        topic, subscription, count, markers_shown=markers_shown, uncommitted_shown=uncommitted_shown
+    )
+    _print_messages(messages)
+
+
+@_topic_command("examine-messages")
+@click.option(
+    "-i",
+    "--initialPosition",
+    "initial_position",
+    type=click.Choice(["earliest", "latest"]),
+    default="latest",
+    help="Where counting begins; latest by default.",
+)
+@click.option(
+    "-m", "--messagePosition", "number", type=click.IntRange(min=1), default=1, help="Which one from there; 1 = next."
+)
+async def examine_messages(
+    admin: AdminClient, topic: TopicName, initial_position: ExaminePosition, number: int
+) -> None:
+    """Print one message of a topic, counted from its first or its last one."""
+    _print_messages((await admin.topics.examine(topic, initial_position, number))[:1])
+
+
+@_topic_command("get-message-by-id")
+@click.option("-l", "--ledgerId", "ledger", type=int, required=True, help="Ledger.")
+@click.option("-e", "--entryId", "entry", type=int, required=True, help="Entry in the ledger.")
+async def get_message_by_id(admin: AdminClient, topic: TopicName, ledger: int, entry: int) -> None:
+    """Print the message at a position."""
+    found = (await admin.topics.message_by_id(topic, ledger, entry))[:1]
+    _print_messages(found, redeliveries_shown=True)
+
+
+@_topic_command("get-message-id")
+@click.option(
+    "-d", "--datetime", "time_ms", type=_Moment(), required=True, help="For example 2021-06-28T16:53:08+08:00."
+)
+async def get_message_id(admin: AdminClient, topic: TopicName, time_ms: int) -> None:
+    """Print the position of the first message published at or after a time."""
+    print_json(await admin.topics.message_id_at(topic, time_ms))
+
+
+@_topic_command("last-message-id")
+async def last_message_id(admin: AdminClient, topic: TopicName) -> None:
+    """Print the position of the last message."""
+    print_json(await admin.topics.last_message_id_json(topic))
+
+
+@_topic_command("get-backlog-size")
+@click.option(
+    "-m", "--messageId", "message_id", type=MESSAGE_ID, default="-1:-1", help="ledgerId:entryId; -1:-1 = of everything."
+)
+async def get_backlog_size(admin: AdminClient, topic: TopicName, message_id: MessageId) -> None:
+    """Print about how many bytes lie behind a message."""
+    print_json(await admin.topics.backlog_size(topic, message_id))
+
+
+def _print_messages(messages: Sequence[Message], *, redeliveries_shown: bool = False) -> None:
+    described = [describe_message(message, redeliveries_shown=redeliveries_shown) for message in messages]
+    print_value(list(map(_message_json, messages)), f"\n{_BETWEEN}\n".join(described))
+
+
+def describe_message(message: Message, *, redeliveries_shown: bool = False) -> str:
+    """What pulsar-admin shows of a message: its position, its times, its properties, and a dump of its content."""
+    lines = [
+        _position(message),
+        f"Publish time: {message.publish_time_ms}",
+        f"Event time: {message.event_time_ms}",
+    ]
+    if redeliveries_shown:
+        lines.append(f"Redelivery count: {message.redelivery_count}")
+    if message.deliver_at_ms:
+        lines.append(f"Deliver at time: {message.deliver_at_ms}")
+    if message.broker_publish_time_ms:
+        lines.append(f"Broker entry metadata timestamp: {message.broker_publish_time_ms}")
+    if message.index is not None:
+        lines.append(f"Broker entry metadata index: {message.index}")
+    if message.properties:
+        lines += ["Properties:", *(f"{key}    {value}" for key, value in message.properties.items())]
+    return "\n".join([*lines, hex_dump(message.content or b"")])
+
+
+def _position(message: Message) -> str:
+    place = f"{message.id.ledger}:{message.id.entry}"
+    return (
+        f"Message ID: {place}" if message.id.batch_index < 0 else f"Batch Message ID: {place}:{message.id.batch_index}"
+    )
+
+
+def _message_json(message: Message) -> dict[str, Any]:
+    content = message.content or b""
+    try:
+        shown = {"content": None if message.content is None else content.decode()}
+    except UnicodeDecodeError:
+        shown = {"contentBase64": base64.b64encode(content).decode()}
+    return {
+        "messageId": str(message.id),
+        "publishTime": message.publish_time_ms,
+        "eventTime": message.event_time_ms,
+        "key": message.key,
+        "properties": dict(message.properties),
+        **shown,
+    }
+
+
+def hex_dump(content: bytes) -> str:
+    """Sixteen bytes per row between rulers, as Netty prints a buffer; nothing for no bytes."""
+    if not content:
+        return ""
+    ruler = f"+{'-' * 8}+{'-' * 49}+{'-' * 16}+"
+    columns = "".join(f"  {number:x}" for number in range(16))
+    rows = [_dump_row(start, content[start : start + 16]) for start in range(0, len(content), 16)]
+    return "\n".join([f"{' ' * 9}+{'-' * 49}+", f"{' ' * 9}|{columns} |", ruler, *rows, ruler])
+
+
+def _dump_row(start: int, row: bytes) -> str:
+    digits = "".join(f" {byte:02x}" for byte in row).ljust(49)
+    letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row).ljust(16)
+    return f"|{start:08x}|{digits}|{letters}|"

@@ -1,0 +1,181 @@
+"""The commands of ``topics`` that are about subscriptions."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from interpulse.cli.support.command_lists import topic_command
+from interpulse.cli.support.output import print_json, print_lines, print_value
+from interpulse.cli.support.params import MESSAGE_ID, PAIRS, TIME, joined_pairs
+from interpulse.model.ids import MessageId
+from interpulse.model.names import TopicName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["SUBSCRIPTION_COMMANDS"]
+
+SUBSCRIPTION_COMMANDS: list[click.Command] = []
+"""Every command of this module."""
+
+_subscription = click.option("-s", "--subscription", required=True, help="Name of the subscription.")
+_topic_command = partial(topic_command, SUBSCRIPTION_COMMANDS)
+
+
+@_topic_command("subscriptions")
+async def list_subscriptions(admin: AdminClient, topic: TopicName) -> None:
+    """List the subscriptions of a topic."""
+    print_lines(await admin.topics.subscriptions(topic))
+
+
+@_topic_command("create-subscription")
+@_subscription
+@click.option(
+    "-m", "--messageId", "message_id", type=MESSAGE_ID, default="latest", help="latest, earliest or ledgerId:entryId."
+)
+@click.option("-r", "--replicated", is_flag=True, help="Let other clusters know how far it is.")
+@click.option("-p", "--property", "properties", type=PAIRS, multiple=True, help="Properties: a=b.")
+async def create_subscription(
+    admin: AdminClient,
+    topic: TopicName,
+    subscription: str,
+    message_id: MessageId,
+    replicated: bool,
+    properties: tuple[dict[str, str], ...],
+) -> None:
+    """Create a subscription, after the last message unless told otherwise."""
+    await admin.topics.create_subscription(
+        topic, subscription, message_id, replicated=replicated, properties=joined_pairs(properties)
+    )
+
+
+@_topic_command("unsubscribe")
+@_subscription
+@click.option("-f", "--force", is_flag=True, help="Disconnect its consumers first.")
+async def delete_subscription(admin: AdminClient, topic: TopicName, subscription: str, force: bool) -> None:
+    """Delete a subscription."""
+    await admin.topics.delete_subscription(topic, subscription, force=force)
+
+
+@_topic_command("reset-cursor")
+@_subscription
+@click.option("-t", "--time", "ago_seconds", type=TIME, help="Go back by this time: 30s, 100m, 3h, 2d, 5w.")
+@click.option("-m", "--messageId", "message_id", type=MESSAGE_ID, help="Go to latest, earliest or ledgerId:entryId.")
+@click.option("-e", "--exclude-reset-position", "excluded", is_flag=True, help="Continue after that message.")
+async def reset_cursor(
+    admin: AdminClient,
+    topic: TopicName,
+    subscription: str,
+    ago_seconds: int | None,
+    message_id: MessageId | None,
+    excluded: bool,
+) -> None:
+    """Set a subscription back, or forward, to a time or a message."""
+    if message_id is not None:
+        await admin.topics.reset_cursor_to_message(topic, subscription, message_id, excluded=excluded)
+    elif ago_seconds is not None:
+        time_ms = int(time.time() * 1000) - ago_seconds * 1000
+        await admin.topics.reset_cursor_to_time(topic, subscription, time_ms)
+    else:
+        raise click.UsageError("Either --time or --messageId has to be provided to reset cursor")
+
+
+@_topic_command("skip")
+@_subscription
+@click.option("-n", "--count", type=click.IntRange(min=0), required=True, help="How many messages.")
+async def skip(admin: AdminClient, topic: TopicName, subscription: str, count: int) -> None:
+    """Acknowledge the next messages of a subscription."""
+    await admin.topics.skip(topic, subscription, count)
+
+
+@_topic_command("expire-messages")
+@_subscription
+@click.option("-t", "--expireTime", "--expire-time", "seconds", type=TIME, help="Older than this: seconds, or 3m, 2d.")
+@click.option("-p", "--position", "position", type=MESSAGE_ID, help="Up to this message: ledgerId:entryId.")
+@click.option(
+    "-e",
+    "--exclude-reset-position",
+    "excluded",
+    is_flag=True,
+    help="Up to the message behind it: so Pulsar reads this word.",
+)
+async def expire_messages(
+    admin: AdminClient,
+    topic: TopicName,
+    subscription: str,
+    seconds: int | None,
+    position: MessageId | None,
+    excluded: bool,
+) -> None:
+    """Acknowledge the old messages of a subscription."""
+    if seconds is not None and position is not None:
+        raise click.UsageError("Can't expire message by time and by message position at the same time.")
+    if seconds is not None:
+        await admin.topics.expire(topic, subscription, _not_negative(seconds))
+    elif position is not None:
+        await admin.topics.expire_upto(topic, subscription, position, excluded=excluded)
+    else:
+        raise click.UsageError(
+            "Either time (--expireTime) or message position (--position) has to be provided to expire messages"
+        )
+
+
+@_topic_command("expire-messages-all-subscriptions")
+@click.option(
+    "-t", "--expireTime", "--expire-time", "seconds", type=TIME, required=True, help="Older than this: 90, 3m, 2d."
+)
+async def expire_messages_everywhere(admin: AdminClient, topic: TopicName, seconds: int) -> None:
+    """Acknowledge the old messages of all subscriptions."""
+    await admin.topics.expire_all(topic, _not_negative(seconds))
+
+
+def _not_negative(seconds: int) -> int:
+    if seconds < 0:
+        raise click.UsageError(f"--expireTime must be 0 or more, not {seconds}")
+    return seconds
+
+
+@_topic_command("analyze-backlog")
+@_subscription
+@click.option("-p", "--position", type=MESSAGE_ID, help="Begin with this message: ledgerId:entryId.")
+async def analyze_backlog(admin: AdminClient, topic: TopicName, subscription: str, position: MessageId | None) -> None:
+    """Let the broker read and count what a subscription waits for, and print the counts."""
+    print_json(await admin.topics.analyze_backlog(topic, subscription, position))
+
+
+@_topic_command("get-subscription-properties")
+@_subscription
+async def get_subscription_properties(admin: AdminClient, topic: TopicName, subscription: str) -> None:
+    """Print the properties of a subscription."""
+    properties = await admin.topics.subscription_properties(topic, subscription)
+    print_value(properties, json.dumps(properties, separators=(",", ":"), ensure_ascii=False))
+
+
+@_topic_command("update-subscription-properties")
+@_subscription
+@click.option("-p", "--property", "properties", type=PAIRS, multiple=True, help="Properties: a=b. They replace all.")
+@click.option("-c", "--clear", "cleared", is_flag=True, help="Remove all properties.")
+async def update_subscription_properties(
+    admin: AdminClient, topic: TopicName, subscription: str, properties: tuple[dict[str, str], ...], cleared: bool
+) -> None:
+    """Replace the properties of a subscription."""
+    if cleared == bool(properties):
+        raise click.UsageError("Either --property or --clear has to be provided")
+    await admin.topics.set_subscription_properties(topic, subscription, joined_pairs(properties))
+
+
+def _clear_backlog_command(name: str) -> None:
+    @_topic_command(name)
+    @_subscription
+    async def clear_backlog(admin: AdminClient, topic: TopicName, subscription: str) -> None:
+        """Acknowledge the whole backlog of a subscription."""
+        await admin.topics.skip_all(topic, subscription)
+
+
+_clear_backlog_command("clear-backlog")
+_clear_backlog_command("skip-all")

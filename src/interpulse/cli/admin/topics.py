@@ -1,0 +1,300 @@
+"""``topics``: their existence, shape, properties and statistics; the other ``topic_...`` modules hold the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from interpulse.cli.admin.doctor import doctor
+from interpulse.cli.admin.permissions import TOPIC_PERMISSION_COMMANDS
+from interpulse.cli.admin.replication_status import show_status, watch_option
+from interpulse.cli.admin.topic_lookup import LOOKUP_COMMANDS
+from interpulse.cli.admin.topic_messages import MESSAGE_COMMANDS
+from interpulse.cli.admin.topic_subscriptions import SUBSCRIPTION_COMMANDS
+from interpulse.cli.admin.topic_upkeep import UPKEEP_COMMANDS
+from interpulse.cli.policies.policy_forms import CLUSTERS
+from interpulse.cli.policies.topic_policies import POLICY_COMMANDS
+from interpulse.cli.support.command_groups import CommandGroup
+from interpulse.cli.support.output import print_json, print_lines, print_pairs
+from interpulse.cli.support.params import NAMESPACE, PAIRS, TOPIC, joined_pairs
+from interpulse.cli.support.running import admin_command
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+
+if TYPE_CHECKING:
+    from interpulse.client.admin.admin_client import AdminClient
+
+__all__ = ["topics"]
+
+_DOMAINS: dict[str, tuple[Domain, ...]] = {
+    "persistent": (PERSISTENT,),
+    "non-persistent": (NON_PERSISTENT,),
+    "non_persistent": (NON_PERSISTENT,),
+}
+_BOTH_DOMAINS: tuple[Domain, ...] = (PERSISTENT, NON_PERSISTENT)
+_topic = click.argument("topic", type=TOPIC)
+_force = click.option("-f", "--force", is_flag=True, help="Close producers and consumers first.")
+_schema_too = click.option(
+    "-d", "--deleteSchema", is_flag=True, expose_value=False, help="Taken for older scripts: schemas always go too."
+)
+_metadata = click.option("-m", "--metadata", type=PAIRS, multiple=True, help="Properties of the topic: a=b,c=d.")
+_system = click.option(
+    "-ist", "--include-system-topic", "system_included", is_flag=True, help="List system topics too."
+)
+
+
+@click.group(cls=CommandGroup)
+def topics() -> None:
+    """Operations about topics."""
+
+
+_ELSEWHERE = (*SUBSCRIPTION_COMMANDS, *MESSAGE_COMMANDS, *UPKEEP_COMMANDS, *LOOKUP_COMMANDS, *POLICY_COMMANDS, doctor)
+for command in (*_ELSEWHERE, *TOPIC_PERMISSION_COMMANDS):
+    topics.add_command(command)
+
+
+@topics.command("list")
+@click.argument("namespace", type=NAMESPACE)
+@click.option("-td", "--topic-domain", type=click.Choice(list(_DOMAINS)), help="Only topics of this domain.")
+@_system
+@admin_command
+async def list_topics(
+    admin: AdminClient, namespace: NamespaceName, topic_domain: str | None, system_included: bool
+) -> None:
+    """List the topics of a namespace, partitions one by one."""
+    domains = _DOMAINS[topic_domain] if topic_domain else _BOTH_DOMAINS
+    print_lines(await admin.topics.list(namespace, domains=domains, system_included=system_included))
+
+
+@topics.command("list-partitioned-topics")
+@click.argument("namespace", type=NAMESPACE)
+@_system
+@admin_command
+async def list_partitioned_topics(admin: AdminClient, namespace: NamespaceName, system_included: bool) -> None:
+    """List the partitioned topics of a namespace."""
+    print_lines(await admin.topics.list_partitioned(namespace, system_included=system_included))
+
+
+@topics.command("create")
+@_topic
+@_metadata
+@admin_command
+async def create_topic(admin: AdminClient, topic: TopicName, metadata: tuple[dict[str, str], ...]) -> None:
+    """Create a non-partitioned topic."""
+    await admin.topics.create(topic, joined_pairs(metadata))
+
+
+@topics.command("create-partitioned-topic")
+@_topic
+@click.option("-p", "--partitions", type=int, required=True, help="Number of partitions.")
+@_metadata
+@admin_command
+async def create_partitioned_topic(
+    admin: AdminClient, topic: TopicName, partitions: int, metadata: tuple[dict[str, str], ...]
+) -> None:
+    """Create a partitioned topic, or restore the metadata of one whose partitions are still there."""
+    await admin.topics.create_partitioned(topic, partitions, properties=joined_pairs(metadata))
+
+
+@topics.command("update-partitioned-topic")
+@_topic
+@click.option("-p", "--partitions", type=int, required=True, help="New number of partitions.")
+@click.option("-ulo", "--update-local-only", "local_only", is_flag=True, help="Leave other clusters as they are.")
+@click.option("-f", "--force", is_flag=True, help="Do not look for stray partitions first.")
+@admin_command
+async def update_partitioned_topic(
+    admin: AdminClient, topic: TopicName, partitions: int, local_only: bool, force: bool
+) -> None:
+    """Let a partitioned topic grow."""
+    await admin.topics.expand(topic, partitions, local_only=local_only, force=force)
+
+
+@topics.command("create-missed-partitions")
+@_topic
+@admin_command
+async def create_missed_partitions(admin: AdminClient, topic: TopicName) -> None:
+    """Create the partitions that are counted but not there."""
+    await admin.topics.create_missed_partitions(topic)
+
+
+@topics.command("get-partitioned-topic-metadata")
+@_topic
+@admin_command
+async def get_partitioned_topic_metadata(admin: AdminClient, topic: TopicName) -> None:
+    """Print the number of partitions, 0 for a non-partitioned topic. Never creates one."""
+    print_json((await admin.topics.partitioned_metadata(topic)).to_json())
+
+
+@topics.command("delete")
+@_topic
+@_force
+@_schema_too
+@admin_command
+async def delete_topic(admin: AdminClient, topic: TopicName, force: bool) -> None:
+    """Delete a topic or a single partition."""
+    await admin.topics.delete(topic, force=force)
+
+
+@topics.command("delete-partitioned-topic")
+@_topic
+@_force
+@_schema_too
+@admin_command
+async def delete_partitioned_topic(admin: AdminClient, topic: TopicName, force: bool) -> None:
+    """Delete a partitioned topic with all its partitions."""
+    await admin.topics.delete_partitioned(topic, force=force)
+
+
+_precise = click.option("-gpb", "--get-precise-backlog", "precise", is_flag=True, help="Count the backlog exactly.")
+_sized = click.option(
+    "-sbs",
+    "--get-subscription-backlog-size",
+    is_flag=True,
+    expose_value=False,
+    help="Taken for older scripts: the size of each backlog is always asked for.",
+)
+_earliest = click.option(
+    "-etb", "--get-earliest-time-in-backlog", "earliest", is_flag=True, help="Find the oldest message of each backlog."
+)
+
+_without_publishers = click.option("--exclude-publishers", is_flag=True, help="Leave out the list of producers.")
+_without_consumers = click.option(
+    "--exclude-consumers", is_flag=True, help="Leave out the lists of consumers of the subscriptions."
+)
+
+
+@topics.command("stats")
+@_topic
+@_precise
+@_sized
+@_earliest
+@_without_publishers
+@_without_consumers
+@admin_command
+async def topic_stats(
+    admin: AdminClient,
+    topic: TopicName,
+    precise: bool,
+    earliest: bool,
+    exclude_publishers: bool,
+    exclude_consumers: bool,
+) -> None:
+    """Print rates, producers, subscriptions and backlogs."""
+    print_json(
+        await admin.topics.stats(
+            topic,
+            precise_backlog=precise,
+            earliest_time_in_backlog=earliest,
+            exclude_publishers=exclude_publishers,
+            exclude_consumers=exclude_consumers,
+        )
+    )
+
+
+@topics.command("partitioned-stats")
+@_topic
+@click.option("--per-partition", is_flag=True, help="Print each partition too.")
+@_precise
+@_sized
+@_earliest
+@_without_publishers
+@_without_consumers
+@admin_command
+async def partitioned_stats(
+    admin: AdminClient,
+    topic: TopicName,
+    per_partition: bool,
+    precise: bool,
+    earliest: bool,
+    exclude_publishers: bool,
+    exclude_consumers: bool,
+) -> None:
+    """Print the sums over all partitions."""
+    print_json(
+        await admin.topics.partitioned_stats(
+            topic,
+            per_partition=per_partition,
+            precise_backlog=precise,
+            earliest_time_in_backlog=earliest,
+            exclude_publishers=exclude_publishers,
+            exclude_consumers=exclude_consumers,
+        )
+    )
+
+
+@topics.command("stats-internal")
+@_topic
+@click.option("-m", "--metadata", is_flag=True, help="Print the metadata of each ledger too.")
+@admin_command
+async def internal_stats(admin: AdminClient, topic: TopicName, metadata: bool) -> None:
+    """Print ledgers and cursors."""
+    print_json(await admin.topics.internal_stats(topic, metadata=metadata))
+
+
+@topics.command("partitioned-stats-internal")
+@_topic
+@admin_command
+async def partitioned_internal_stats(admin: AdminClient, topic: TopicName) -> None:
+    """Print ledgers and cursors of every partition."""
+    print_json(await admin.topics.partitioned_internal_stats(topic))
+
+
+@topics.command("get-properties")
+@_topic
+@admin_command
+async def get_properties(admin: AdminClient, topic: TopicName) -> None:
+    """Print the properties of a topic."""
+    print_pairs(await admin.topics.properties(topic))
+
+
+@topics.command("update-properties")
+@_topic
+@click.option("-p", "--property", "properties", type=PAIRS, multiple=True, required=True, help="Properties: a=b,c=d.")
+@admin_command
+async def update_properties(admin: AdminClient, topic: TopicName, properties: tuple[dict[str, str], ...]) -> None:
+    """Set properties of a topic; others stay as they are."""
+    await admin.topics.update_properties(topic, joined_pairs(properties))
+
+
+@topics.command("remove-properties")
+@_topic
+@click.option("-k", "--key", required=True, help="Name of the property.")
+@admin_command
+async def remove_properties(admin: AdminClient, topic: TopicName, key: str) -> None:
+    """Remove one property of a topic."""
+    await admin.topics.remove_property(topic, key)
+
+
+@topics.command("set-replication-clusters")
+@_topic
+@CLUSTERS.add
+@admin_command
+async def set_replication_clusters(admin: AdminClient, topic: TopicName, clusters: list[str]) -> None:
+    """Replicate one topic to clusters, whatever its namespace says."""
+    await admin.topics.set_replication_clusters(topic, clusters)
+
+
+@topics.command("get-replication-clusters")
+@_topic
+@click.option("-ap", "--applied", is_flag=True, help="What is in force, the namespace's policy included.")
+@admin_command
+async def get_replication_clusters(admin: AdminClient, topic: TopicName, applied: bool) -> None:
+    """Print the clusters of one topic, null if the namespace decides."""
+    print_json(await admin.topics.replication_clusters(topic, applied=applied))
+
+
+@topics.command("remove-replication-clusters")
+@_topic
+@admin_command
+async def remove_replication_clusters(admin: AdminClient, topic: TopicName) -> None:
+    """Let the namespace decide again."""
+    await admin.topics.remove_replication_clusters(topic)
+
+
+@topics.command("replication-status")
+@_topic
+@watch_option
+@admin_command
+async def replication_status(admin: AdminClient, topic: TopicName, watched: bool) -> None:
+    """Say how far each remote cluster is, what stands in the way, and what would end it."""
+    await show_status(lambda: admin.topics.replication_status(topic), watched=watched)

@@ -1,0 +1,1 @@
+"""Commands about policies of namespaces and topics."""

@@ -1,0 +1,268 @@
+"""How the value of a policy is typed: its options, and what they are joined to; the same for namespaces and topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Final
+
+import click
+
+from interpulse.cli.policies.policy_options import enabled, one_of
+from interpulse.cli.policies.policy_options import switch as enable_or_disable
+from interpulse.cli.support.params import MILLIS, SIZE, STRINGS, TIME
+from interpulse.model.messaging_policies import (
+    DESTINATION_STORAGE,
+    QUOTA_POLICIES,
+    QUOTA_TYPES,
+    BacklogQuota,
+    DelayedDelivery,
+    DispatchRate,
+    PublishRate,
+    SubscribeRate,
+)
+from interpulse.model.policies import (
+    DELETE_WHEN_CAUGHT_UP,
+    DELETE_WHEN_NO_SUBSCRIPTIONS,
+    InactiveTopicPolicies,
+    RetentionPolicies,
+)
+from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, SUBSCRIPTION_TYPES
+
+__all__ = [
+    "AUTO_SUBSCRIPTION",
+    "BACKLOG_QUOTA",
+    "CLUSTERS",
+    "DELAYED_DELIVERY",
+    "DISPATCH_RATE",
+    "ENABLED_TYPES",
+    "EXPIRATION",
+    "EXPIRATION_ABOUT",
+    "INACTIVE_TOPICS",
+    "PUBLISH_RATE",
+    "QUOTA_TYPE",
+    "RETENTION",
+    "SNAPSHOT_INTERVAL",
+    "STRATEGY",
+    "SUBSCRIBE_RATE",
+    "THRESHOLD",
+    "Form",
+    "count",
+    "message_ttl",
+    "switch",
+]
+
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_STRATEGIES: Final = ("UNDEFINED", *SCHEMA_STRATEGIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Options, and the function that makes the value of what they were given; raises UsageError."""
+
+    options: tuple[Option, ...]
+    join: Callable[..., Any]
+
+    def add(self, command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(self.options):
+            command = option(command)
+        return command
+
+    def joined(self, name: str, run: Callable[..., Any]) -> Callable[..., Any]:
+        """``run`` with the joined value as the argument of that name in place of the options."""
+        names = signature(self.join).parameters
+
+        async def with_value(*args: Any, **given: Any) -> None:
+            value = self.join(**{each: given.pop(each) for each in names})
+            await run(*args, **{name: value}, **given)
+
+        return with_value
+
+
+def count(short: str, long: str, about: str) -> Form:
+    """One number."""
+    return Form(
+        (click.option(short, long, "value", type=int, required=True, help=f"{about}; 0 = no limit."),),
+        lambda value: value,
+    )
+
+
+def switch(subject: str) -> Form:
+    """``--enable`` or ``--disable``."""
+    return Form((enable_or_disable(subject),), one_of)
+
+
+AUTO_SUBSCRIPTION: Final = Form((enable_or_disable("creation of subscriptions by subscribing"),), enabled)
+"""Not allowed unless it is enabled."""
+
+
+def message_ttl(*names: str) -> Form:
+    """A time in seconds."""
+    about = "Seconds, or 100m, 3h, 2d, 5w; 0 = no expiry."
+    return Form((click.option(*names, "value", type=TIME, required=True, help=about),), lambda value: value)
+
+
+EXPIRATION: Final = Form(
+    (click.option("-t", "--time", "value", type=int, required=True, help="Minutes without a consumer; 0 = never."),),
+    lambda value: value,
+)
+EXPIRATION_ABOUT: Final = "when subscriptions that nobody uses are deleted"
+
+
+def _rate(short: str, long: str, name: str, about: str) -> Option:
+    return click.option(short, long, name, type=int, default=-1, help=f"{about}; -1, the default, = no limit.")
+
+
+PUBLISH_RATE: Final = Form(
+    (
+        _rate("-m", "--msg-publish-rate", "messages", "Messages per second"),
+        _rate("-b", "--byte-publish-rate", "size", "Bytes per second"),
+    ),
+    lambda messages, size: PublishRate(messages, size),
+)
+
+DISPATCH_RATE: Final = Form(
+    (
+        _rate("-md", "--msg-dispatch-rate", "messages", "Messages per period"),
+        _rate("-bd", "--byte-dispatch-rate", "size", "Bytes per period"),
+        click.option("-dt", "--dispatch-rate-period", "period", type=int, default=1, help="Seconds of a period; 1."),
+        click.option(
+            "-rp", "--relative-to-publish-rate", "relative", is_flag=True, help="So much more than is published."
+        ),
+    ),
+    lambda messages, size, period, relative: DispatchRate(messages, size, relative, period),
+)
+
+SUBSCRIBE_RATE: Final = Form(
+    (
+        _rate("-sr", "--subscribe-rate", "subscribes", "How often a consumer may subscribe in a period"),
+        click.option("-st", "--subscribe-rate-period", "period", type=int, default=30, help="Seconds of a period; 30."),
+    ),
+    lambda subscribes, period: SubscribeRate(subscribes, period),
+)
+
+
+def _delayed_delivery(enable: bool, disable: bool, tick: int, longest: int) -> DelayedDelivery:
+    return DelayedDelivery(one_of(enable, disable), tick, longest)
+
+
+DELAYED_DELIVERY: Final = Form(
+    (
+        enable_or_disable("delayed delivery"),
+        click.option("-t", "--time", "tick", type=MILLIS, default="1s", help="How exactly times are kept; 1s."),
+        click.option("-md", "--maxDelay", "longest", type=MILLIS, default="0", help="Longest delay: 10s, 3h; 0 = any."),
+    ),
+    _delayed_delivery,
+)
+
+
+RETENTION: Final = Form(
+    (
+        click.option("-t", "--time", "seconds", type=TIME, required=True, help="100m, 3h, 2d, 5w; -1 = for ever."),
+        click.option("-s", "--size", "size", type=SIZE, required=True, help="10M, 16G, 3T; -1 = without limit."),
+    ),
+    lambda seconds, size: RetentionPolicies(
+        seconds if seconds < 0 else seconds // 60, size if size < 0 else size >> 20
+    ),
+)
+
+SNAPSHOT_INTERVAL: Final = Form(
+    (click.option("-i", "--interval", "value", type=int, required=True, help="Seconds; 0 = only after entries."),),
+    lambda value: value,
+)
+
+THRESHOLD: Final = Form(
+    (click.option("-t", "--threshold", "value", type=SIZE, required=True, help="10M, 16G, 3T; 0 = never."),),
+    lambda value: value,
+)
+
+STRATEGY: Final = Form(
+    (
+        click.option(
+            "-c", "--compatibility", "value", type=click.Choice(_STRATEGIES), required=True, help="The strategy."
+        ),
+    ),
+    lambda value: value,
+)
+
+
+def _subscription_types(types: list[str]) -> list[str]:
+    for name in types:
+        if name not in SUBSCRIPTION_TYPES:
+            raise click.UsageError(
+                f"Illegal subscription type {name}. Possible values: {', '.join(SUBSCRIPTION_TYPES)}."
+            )
+    return types
+
+
+CLUSTERS: Final = Form(
+    (click.option("-c", "--clusters", type=STRINGS, required=True, help="Cluster names, separated by commas."),),
+    lambda clusters: clusters,
+)
+
+ENABLED_TYPES: Final = Form(
+    (click.option("-t", "--types", type=STRINGS, required=True, help=f"Some of {','.join(SUBSCRIPTION_TYPES)}."),),
+    _subscription_types,
+)
+
+
+def _inactive_topics(enable: bool, disable: bool, seconds: int, mode: str) -> InactiveTopicPolicies:
+    if enable == disable:
+        raise click.UsageError("Need to specify either enable-delete-while-inactive or disable-delete-while-inactive")
+    return InactiveTopicPolicies(mode, seconds, enable)
+
+
+INACTIVE_TOPICS: Final = Form(
+    (
+        click.option("-e", "--enable-delete-while-inactive", "enable", is_flag=True, help="Delete inactive topics."),
+        click.option("-d", "--disable-delete-while-inactive", "disable", is_flag=True, help="Keep inactive topics."),
+        click.option(
+            "-t",
+            "--max-inactive-duration",
+            "seconds",
+            type=TIME,
+            required=True,
+            help="How long a topic stays when nobody needs it: 1s, 10s, 1m, 5h, 3d.",
+        ),
+        click.option(
+            "-m",
+            "--delete-mode",
+            "mode",
+            type=click.Choice([DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP]),
+            required=True,
+            help="What keeps a topic: any subscription, or only one that has messages to come.",
+        ),
+    ),
+    _inactive_topics,
+)
+
+
+def _backlog_quota(size: int | None, seconds: int | None, policy: str, kind: str) -> tuple[BacklogQuota, str]:
+    needed, given = ("-l/--limit", size) if kind == DESTINATION_STORAGE else ("-lt/--limitTime", seconds)
+    if given is None:
+        raise click.UsageError(f"A quota of the type {kind} needs {needed}")
+    return BacklogQuota(-1 if size is None else size, -1 if seconds is None else seconds, policy), kind
+
+
+QUOTA_TYPE: Final = click.option(
+    "-t",
+    "--type",
+    "kind",
+    type=click.Choice(QUOTA_TYPES),
+    default=DESTINATION_STORAGE,
+    help="Of the size, which is the default, or of the age of the oldest message.",
+)
+
+BACKLOG_QUOTA: Final = Form(
+    (
+        click.option("-l", "--limit", "size", type=SIZE, help="Size: 10M, 16G; -1 = no limit."),
+        click.option("-lt", "--limitTime", "seconds", type=TIME, help="Age: seconds, 100m, 3h, 2d, 5w; -1 = no limit."),
+        click.option(
+            "-p", "--policy", type=click.Choice(QUOTA_POLICIES), required=True, help="What happens beyond the limit."
+        ),
+        QUOTA_TYPE,
+    ),
+    _backlog_quota,
+)

@@ -1,0 +1,112 @@
+"""``client.conf``: the file that tells Pulsar's client tools where a cluster is and how to identify oneself.
+
+Pulsar's own file is read as it is. A key that only a Java process can obey is named in one warning, and a key that
+Pulsar does not know is refused: a misspelt ``webServiceUrl`` would send the user to the default address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+from interpulse.cli.support.lazy import nearest_name
+
+__all__ = ["OBEYED", "VARIABLE", "read_client_conf"]
+
+VARIABLE: Final = "PULSAR_CLIENT_CONF"
+"""The environment variable that names the file."""
+
+OBEYED: Final = (
+    "webServiceUrl",
+    "serviceUrl",
+    "brokerServiceUrl",
+    "authPlugin",
+    "authParams",
+    "requestTimeoutSeconds",
+    "tlsAllowInsecureConnection",
+    "tlsEnableHostnameVerification",
+    "tlsTrustCertsFilePath",
+    "tlsCertificateFilePath",
+    "tlsKeyFilePath",
+)
+"""The keys that have an effect, in the file and as environment variables."""
+
+_KEY_STORES: Final = (
+    "certificates are read from PEM files: tlsTrustCertsFilePath, tlsCertificateFilePath, tlsKeyFilePath"
+)
+_PROXY: Final = "connections go to the brokers without a proxy"
+_EXTENSIONS: Final = "extensions of the command line are Java classes"
+_WITHOUT_EFFECT: Final = {
+    "useKeyStoreTls": ("false", _KEY_STORES),
+    "tlsTrustStoreType": ("JKS", _KEY_STORES),
+    "tlsTrustStorePath": ("", _KEY_STORES),
+    "tlsTrustStorePassword": ("", _KEY_STORES),
+    "tlsKeyStoreType": ("JKS", _KEY_STORES),
+    "tlsKeyStorePath": ("", _KEY_STORES),
+    "tlsKeyStorePassword": ("", _KEY_STORES),
+    "webserviceTlsProvider": ("", "TLS is Python's own"),
+    "sslFactoryPlugin": ("", "plug-ins for TLS are Java classes"),
+    "sslFactoryPluginParams": ("", "plug-ins for TLS are Java classes"),
+    "proxyServiceUrl": ("", _PROXY),
+    "proxyProtocol": ("", _PROXY),
+    "cliExtensionsDirectory": ("cliextensions", _EXTENSIONS),
+    "customCommandFactories": ("", _EXTENSIONS),
+}
+"""Pulsar's other keys: their value in the file it ships, which asks for nothing, and why another does nothing here."""
+
+
+def read_client_conf(path: str | None) -> dict[str, str]:
+    """The settings of the file, by key; nothing if ``path`` is None.
+
+    Warns on standard error of keys that do nothing here. Raises click.UsageError for an empty path, a file that cannot
+    be read, a line of another form and a key that Pulsar does not know.
+    """
+    if path is None:
+        return {}
+    if not path.strip():
+        raise click.UsageError(f"{VARIABLE} is set but empty: name a file such as conf/client.conf, or unset it")
+    settings = dict(_checked(path, _lines(path)))
+    _warn(path, settings)
+    return {key: value for key, value in settings.items() if key in OBEYED}
+
+
+def _lines(path: str) -> Iterator[tuple[int, str]]:
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise click.UsageError(f"{VARIABLE}={path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{VARIABLE}={path} cannot be read: it is no text in UTF-8") from error
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if text and not text.startswith(("#", "!")):
+            yield number, text
+
+
+def _checked(path: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[str, str]]:
+    for number, text in lines:
+        key, separator, value = (part.strip() for part in text.partition("="))
+        place = f"{VARIABLE}={path}, line {number}"
+        if not separator or not key:
+            raise click.UsageError(f"{place}: expected key=value, found {text!r}")
+        if key not in OBEYED and key not in _WITHOUT_EFFECT:
+            raise click.UsageError(f"{place}: unknown key {key!r}; {_nearest(key)}")
+        yield key, value
+
+
+def _nearest(key: str) -> str:
+    nearest = nearest_name(key, (*OBEYED, *_WITHOUT_EFFECT))
+    return f"did you mean {nearest!r}?" if nearest else f"known keys: {', '.join(OBEYED)}"
+
+
+def _warn(path: str, settings: Mapping[str, str]) -> None:
+    reasons: dict[str, list[str]] = {}
+    for key, (shipped, reason) in _WITHOUT_EFFECT.items():
+        if settings.get(key, shipped) not in ("", shipped):
+            reasons.setdefault(reason, []).append(key)
+    if reasons:
+        ignored = "; ".join(f"{', '.join(keys)} ({reason})" for reason, keys in reasons.items())
+        click.echo(f"Warning: {VARIABLE}={path}: no effect here: {ignored}", err=True)

@@ -1,0 +1,109 @@
+"""How results are printed: lines for lists, indented JSON for objects, character for character as pulsar-admin does.
+
+Scripts read this output, so its form is part of the interface. Whoever gives ``--output`` gets the same values as
+JSON, YAML or a table instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import click
+
+from interpulse.cli.support.formats import FORMATS
+
+__all__ = [
+    "format_option",
+    "print_documents",
+    "print_json",
+    "print_lines",
+    "print_pairs",
+    "print_text",
+    "print_value",
+    "to_pretty_json",
+]
+
+_INDENT = "  "
+_CHOSEN: Final = "interpulse.cli.support.output"  # in the dictionary that nested commands share
+
+
+def format_option(*, hidden: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``-o``/``--output``; the function it decorates is not told, whatever it prints takes that form."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(list(FORMATS)),
+        expose_value=False,
+        callback=_choose,
+        hidden=hidden,
+        help="Print results in this form instead of pulsar-admin's; also taken behind a command.",
+    )
+
+
+def _choose(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        ctx.meta[_CHOSEN] = name
+
+
+def print_value(value: object, own_form: str, *, tabular: bool = False, in_table: object = None) -> None:
+    """``own_form``, which is how pulsar-admin prints the value and may be empty, unless another form was chosen.
+
+    With ``tabular`` it is what a table of the value is meant to be. ``in_table`` is what a table shows instead of the
+    value: for people, where the value is for programs.
+    """
+    context = click.get_current_context(silent=True)
+    chosen = context.meta.get(_CHOSEN) if context else None
+    if chosen is not None and not (tabular and chosen == "table"):
+        click.echo(FORMATS[chosen](in_table if in_table is not None and chosen == "table" else value))
+    elif own_form:
+        click.echo(own_form)
+
+
+def print_lines(items: Iterable[str]) -> None:
+    """One item per line."""
+    lines = list(items)
+    print_value(lines, "\n".join(lines))
+
+
+def print_text(text: str) -> None:
+    """A single word or sentence."""
+    print_value(text, text)
+
+
+def print_pairs(pairs: Mapping[str, object]) -> None:
+    """One ``key    value`` per line."""
+    print_value(pairs, "\n".join(f"{key}    {value}" for key, value in pairs.items()))
+
+
+def print_json(value: object) -> None:
+    """An object, number or truth value; a policy that is not set is ``null``."""
+    print_value(value, to_pretty_json(value))
+
+
+def print_documents(values: Iterable[object]) -> None:
+    """Objects one behind the other; in the other forms they are one list."""
+    documents = list(values)
+    print_value(documents, "\n".join(map(to_pretty_json, documents)))
+
+
+def to_pretty_json(value: object, depth: int = 0) -> str:
+    """Blanks around colons and inside brackets, and lists on one line, as Java's printer has it."""
+    if isinstance(value, Mapping):
+        return _object(value, depth)
+    if isinstance(value, (list, tuple)):
+        items = ", ".join(to_pretty_json(item, depth) for item in value)
+        return f"[ {items} ]" if items else "[ ]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _object(value: Mapping[str, object], depth: int) -> str:
+    if not value:
+        return "{ }"
+    indent = _INDENT * (depth + 1)
+    rows = [
+        f"{indent}{json.dumps(key, ensure_ascii=False)} : {to_pretty_json(item, depth + 1)}"
+        for key, item in value.items()
+    ]
+    return "{\n" + ",\n".join(rows) + "\n" + _INDENT * depth + "}"

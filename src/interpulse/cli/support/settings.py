@@ -1,0 +1,131 @@
+"""Where a cluster is and how to identify oneself: from flags, the environment and ``client.conf``.
+
+A flag wins over an environment variable, that over the file named by ``PULSAR_CLIENT_CONF``, that over the default.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from interpulse.cli.support.client_conf import VARIABLE, read_client_conf
+
+if TYPE_CHECKING:
+    from interpulse.client.credentials import Credentials
+    from interpulse.client.tls import TlsOptions
+
+__all__ = ["ConnectionSettings"]
+
+_LOCAL = (None, "pulsar://localhost:6650", "pulsar://127.0.0.1:6650")
+_TRUTHS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """What every command that talks to a cluster needs to know."""
+
+    given_admin_url: str | None
+    given_service_url: str | None
+    conf_path: str | None
+    auth_plugin: str | None
+    auth_params: str | None
+    request_timeout_ms: int
+    tls_trust_certs_path: str | None
+    tls_insecure_allowed: bool
+    tls_hostname_verified: bool
+    tls_certificate_path: str | None
+    tls_key_path: str | None
+
+    @classmethod
+    def resolve(
+        cls,
+        flags: Mapping[str, str | bool | int | None],
+        environment: Mapping[str, str] = os.environ,
+    ) -> ConnectionSettings:
+        """Put the sources together; ``flags`` holds Pulsar's key names, None where a flag was not given.
+
+        Raises click.UsageError for a configuration file that cannot be used.
+        """
+        conf_path = environment.get(VARIABLE)
+        conf = read_client_conf(conf_path)
+
+        def text(key: str, default: str | None = None) -> str | None:
+            for value in (flags.get(key), environment.get(key), conf.get(key)):
+                if value not in (None, ""):
+                    return str(value)
+            return default
+
+        def truth(key: str, default: bool) -> bool:
+            value = text(key)
+            if value is None:
+                return default
+            if value.lower() not in _TRUTHS:
+                raise click.UsageError(f"{key} must be true or false, not {value!r}")
+            return _TRUTHS[value.lower()]
+
+        return cls(
+            given_admin_url=text("webServiceUrl") or text("serviceUrl"),
+            given_service_url=text("brokerServiceUrl"),
+            conf_path=conf_path,
+            auth_plugin=text("authPlugin"),
+            auth_params=text("authParams"),
+            request_timeout_ms=_seconds(text("requestTimeoutSeconds", "300")) * 1000,
+            tls_trust_certs_path=text("tlsTrustCertsFilePath"),
+            tls_insecure_allowed=truth("tlsAllowInsecureConnection", False),
+            tls_hostname_verified=truth("tlsEnableHostnameVerification", True),
+            tls_certificate_path=text("tlsCertificateFilePath"),
+            tls_key_path=text("tlsKeyFilePath"),
+        )
+
+    @property
+    def admin_url(self) -> str:
+        """Raises click.UsageError if there is a configuration file, and nothing names the address."""
+        return self.given_admin_url or self._default("webServiceUrl", "--admin-url", "http://localhost:8080")
+
+    @property
+    def service_url(self) -> str:
+        """Raises click.UsageError if there is a configuration file, and nothing names the address."""
+        return self.given_service_url or self._default("brokerServiceUrl", "--url", "pulsar://localhost:6650")
+
+    @property
+    def paired_admin_url(self) -> str | None:
+        """The web service of the cluster that is named by the service URL, if that is known without asking."""
+        if self.given_admin_url is not None or (self.conf_path is None and self.given_service_url in _LOCAL):
+            return self.admin_url
+        return None
+
+    def _default(self, key: str, flag: str, url: str) -> str:
+        """A user who names a file means the cluster in it, not the one of this machine."""
+        if self.conf_path is not None:
+            raise click.UsageError(f"{VARIABLE}={self.conf_path} has no {key}: add it there, or give {flag}")
+        return url
+
+    def credentials(self) -> Credentials | None:
+        """Raises click.UsageError for a plug-in that is not supported."""
+        from interpulse.client.credentials import Credentials
+
+        try:
+            return Credentials.from_plugin(self.auth_plugin, self.auth_params)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+
+    def tls(self) -> TlsOptions:
+        from interpulse.client.tls import TlsOptions
+
+        return TlsOptions(
+            self.tls_trust_certs_path,
+            self.tls_insecure_allowed,
+            self.tls_hostname_verified,
+            self.tls_certificate_path,
+            self.tls_key_path,
+        )
+
+
+def _seconds(text: str | None) -> int:
+    if text is None or not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise click.UsageError(f"requestTimeoutSeconds must be a whole number above 0, not {text!r}")
+    return int(text)

@@ -1,0 +1,39 @@
+"""Lines of standard input, read while other things go on."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from collections.abc import AsyncIterator
+from typing import Final
+
+from interpulse.cli.support.running import CommandFailed
+
+__all__ = ["lines_of_standard_input"]
+
+_LINE_MAX: Final = 64 * 1024 * 1024
+
+
+async def lines_of_standard_input() -> AsyncIterator[bytes]:
+    """Line after line without its end, as soon as it is there. Raises CommandFailed for one above 64 MiB."""
+    source = sys.stdin.buffer
+    reader = asyncio.StreamReader(limit=_LINE_MAX)
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+    except (ValueError, io.UnsupportedOperation):  # a file, which never lets anybody wait
+        for line in source:
+            yield _without_end(line)
+        return
+    try:
+        while line := await reader.readline():
+            yield _without_end(line)
+    except ValueError as error:
+        raise CommandFailed(f"a line of standard input is longer than {_LINE_MAX} bytes") from error
+    finally:
+        transport.close()
+
+
+def _without_end(line: bytes) -> bytes:
+    return line.removesuffix(b"\n").removesuffix(b"\r")

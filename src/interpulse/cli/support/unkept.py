@@ -1,0 +1,43 @@
+"""A word of warning to whoever produces to a topic that keeps nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from interpulse.cli.support.running import open_admin
+from interpulse.model.errors import PulsarError
+from interpulse.model.names import TopicName
+
+if TYPE_CHECKING:
+    from interpulse.cli.support.settings import ConnectionSettings
+
+__all__ = ["tell_if_unkept"]
+
+_WAITED_S: Final = 2.0
+
+
+def tell_if_unkept(settings: ConnectionSettings, topic: TopicName) -> None:
+    """Warn if the topic has neither a subscription nor retention, as far as its web service says so in time."""
+    web_url = settings.paired_admin_url
+    if web_url is None or not topic.is_persistent:
+        return
+    with suppress(PulsarError, click.UsageError, TimeoutError):
+        if asyncio.run(asyncio.wait_for(_is_unkept(settings, web_url, topic), _WAITED_S)):
+            click.echo(
+                f"Warning: {topic} has neither a subscription nor retention: its messages can be deleted at any "
+                "moment, and the topic with them a minute after the last client has gone. Create a subscription first "
+                f"(interpulse-admin topics create-subscription {topic} -s NAME), or set retention.",
+                err=True,
+            )
+
+
+async def _is_unkept(settings: ConnectionSettings, web_url: str, topic: TopicName) -> bool:
+    async with open_admin(settings, web_url) as admin:
+        if await admin.topics.subscriptions(topic):
+            return False
+        retention = await admin.topic_policies.get(topic, "retention", applied=True)
+        return retention is None or not (retention.time_minutes and retention.size_mb)

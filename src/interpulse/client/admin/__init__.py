@@ -1,0 +1,1 @@
+"""The client of the admin API: one module per resource."""

@@ -1,0 +1,67 @@
+"""The admin client: everything a broker offers over REST, one method per operation.
+
+::
+
+    async with AdminClient("http://127.0.0.1:8080") as admin:
+        await admin.topics.create_partitioned("persistent://demo/flights/departures", 4)
+        print(await admin.topics.list("demo/flights"))
+
+Works against Apache Pulsar of any current line and against our own broker. Names are given as text or as the values of
+``interpulse.model.names``. Answers are the values of ``interpulse.model`` where there is one, else decoded JSON.
+"""
+
+from __future__ import annotations
+
+from interpulse.client.admin.brokers import BrokersAdmin, LookupAdmin
+from interpulse.client.admin.clusters import ClustersAdmin, TenantsAdmin
+from interpulse.client.admin.namespaces import NamespacesAdmin
+from interpulse.client.admin.permissions import PermissionsAdmin
+from interpulse.client.admin.schemas import SchemasAdmin
+from interpulse.client.admin.topic_policies import TopicPoliciesAdmin
+from interpulse.client.admin.topics import TopicsAdmin
+from interpulse.client.closing import AsyncCloses
+from interpulse.client.credentials import Credentials
+from interpulse.client.shapes import ignored
+from interpulse.client.tls import TlsOptions
+from interpulse.client.transport.http_session import HttpSession
+from interpulse.model.adjustments import AdminRequest
+from interpulse.model.clusters import shown_address
+
+__all__ = ["AdminClient"]
+
+
+class AdminClient(AsyncCloses):
+    """Administration of one cluster. Use it as an async context manager, or call :meth:`close`.
+
+    ``web_url`` may name several hosts (``http://a:8080,b:8080``). Every method raises a class of
+    ``interpulse.model.errors``: what the broker answered, or NotConnected and OperationTimeout. The constructor
+    raises ValueError for a URL that is none; it opens nothing.
+    """
+
+    def __init__(
+        self,
+        web_url: str,
+        *,
+        credentials: Credentials | None = None,
+        timeout_ms: int = 30_000,
+        tls: TlsOptions | None = None,
+    ) -> None:
+        self.web_url = shown_address(web_url)
+        """For messages."""
+        self._http = HttpSession(web_url, credentials=credentials, timeout_ms=timeout_ms, tls=tls)
+        self.clusters = ClustersAdmin(self._http)
+        self.tenants = TenantsAdmin(self._http)
+        self.namespaces = NamespacesAdmin(self._http)
+        self.topics = TopicsAdmin(self._http)
+        self.topic_policies = TopicPoliciesAdmin(self._http)
+        self.permissions = PermissionsAdmin(self._http)
+        self.schemas = SchemasAdmin(self._http)
+        self.brokers = BrokersAdmin(self._http)
+        self.lookup = LookupAdmin(self._http)
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    async def send(self, request: AdminRequest) -> None:
+        """Make a call that was planned, such as a change of an adjustment."""
+        await self._http.request(request.method, request.path, kind="namespace", read=ignored, body=request.body)

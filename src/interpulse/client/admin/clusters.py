@@ -1,0 +1,113 @@
+"""Admin calls about clusters and tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+
+from interpulse.client.shapes import each, made_by, names, optional, record
+from interpulse.client.transport.http_session import HttpSession
+from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
+from interpulse.model.errors import InvalidRequest
+
+__all__ = ["ClustersAdmin", "TenantsAdmin", "part_of_path"]
+
+Names = list[str]
+
+
+class ClustersAdmin:
+    """The clusters this cluster knows, itself included."""
+
+    def __init__(self, http: HttpSession) -> None:
+        self._http = http
+
+    async def list(self) -> Names:
+        return await self._http.get("/admin/v2/clusters", kind="cluster", read=names)
+
+    async def get(self, name: str) -> ClusterData:
+        return await self._http.get(_cluster(name), kind="cluster", read=made_by(ClusterData.from_json))
+
+    async def get_json(self, name: str) -> dict[str, Any]:
+        """As :meth:`get`, with every field as the broker sent it."""
+        return await self._http.get(_cluster(name), kind="cluster", read=record)
+
+    async def create(self, name: str, cluster: ClusterData) -> None:
+        """Raises AlreadyExists."""
+        await self._http.put(_cluster(name), cluster.to_json(), kind="cluster")
+
+    async def update(self, name: str, cluster: ClusterData) -> None:
+        """Replaces the whole record: fields that are None are unset."""
+        await self._http.post(_cluster(name), cluster.to_json(), kind="cluster")
+
+    async def delete(self, name: str) -> None:
+        """Our broker raises PreconditionFailed while something is replicated to the cluster."""
+        await self._http.delete(_cluster(name), kind="cluster")
+
+    async def peers(self, name: str) -> Names | None:
+        """The peer clusters; None if nothing was said about them."""
+        return await self._http.get(f"{_cluster(name)}/peers", kind="cluster", read=optional(names))
+
+    async def set_peers(self, name: str, peers: Iterable[str] | None) -> None:
+        """Clusters that no namespace may be on together with this one. Raises PreconditionFailed for unknown ones."""
+        await self._http.post(f"{_cluster(name)}/peers", None if peers is None else list(peers), kind="cluster")
+
+    # Failure domains
+
+    async def failure_domains(self, name: str) -> dict[str, FailureDomain]:
+        read = each(made_by(FailureDomain.from_json))
+        return await self._http.get(f"{_cluster(name)}/failureDomains", kind="cluster", read=read)
+
+    async def failure_domain(self, name: str, domain: str) -> FailureDomain:
+        """Raises NotFound."""
+        return await self._http.get(_domain(name, domain), kind="cluster", read=made_by(FailureDomain.from_json))
+
+    async def set_failure_domain(self, name: str, domain: str, value: FailureDomain) -> None:
+        """Create or replace it. Raises Conflict if one of the brokers is in another domain."""
+        await self._http.post(_domain(name, domain), value.to_json(), kind="cluster")
+
+    async def delete_failure_domain(self, name: str, domain: str) -> None:
+        await self._http.delete(_domain(name, domain), kind="cluster")
+
+
+class TenantsAdmin:
+    """Tenants: who administers them and on which clusters they may have namespaces."""
+
+    def __init__(self, http: HttpSession) -> None:
+        self._http = http
+
+    async def list(self) -> Names:
+        return await self._http.get("/admin/v2/tenants", kind="tenant", read=names)
+
+    async def get(self, name: str) -> TenantInfo:
+        return await self._http.get(_tenant(name), kind="tenant", read=made_by(TenantInfo.from_json))
+
+    async def create(self, name: str, tenant: TenantInfo) -> None:
+        """Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered."""
+        await self._http.put(_tenant(name), tenant.to_json(), kind="tenant")
+
+    async def update(self, name: str, tenant: TenantInfo) -> None:
+        await self._http.post(_tenant(name), tenant.to_json(), kind="tenant")
+
+    async def delete(self, name: str, *, force: bool = False) -> None:
+        """Raises Conflict if it still has namespaces and is not forced."""
+        await self._http.delete(_tenant(name), kind="tenant", query={"force": force})
+
+
+def _cluster(name: str) -> str:
+    return f"/admin/v2/clusters/{part_of_path('cluster', name)}"
+
+
+def _domain(cluster: str, domain: str) -> str:
+    return f"{_cluster(cluster)}/failureDomains/{part_of_path('failure domain', domain)}"
+
+
+def _tenant(name: str) -> str:
+    return f"/admin/v2/tenants/{part_of_path('tenant', name)}"
+
+
+def part_of_path(kind: str, name: str) -> str:
+    """A name, encoded. Raises InvalidRequest if it is empty: brokers would answer for all of that kind."""
+    if not name:
+        raise InvalidRequest(f"The name of a {kind} must not be empty")
+    return quote(name, safe="")

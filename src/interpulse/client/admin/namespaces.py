@@ -1,0 +1,409 @@
+"""Admin calls about namespaces and their policies.
+
+Reading a policy that is not set answers None, whichever way the broker says it: with 204, or with 200 and no body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeVar
+
+from interpulse.client.admin.clusters import part_of_path
+from interpulse.client.admin.policy_call import NAMESPACE_POLICIES, QUOTAS, QuotaType
+from interpulse.client.shapes import (
+    Read,
+    each,
+    ignored,
+    made_by,
+    names,
+    number,
+    optional,
+    record,
+    records,
+    truth,
+    word,
+)
+from interpulse.client.transport.http_session import HttpSession
+from interpulse.model.errors import InvalidRequest
+from interpulse.model.messaging_policies import BacklogQuota, DispatchRate
+from interpulse.model.names import NamespaceName, encode_local_name
+from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
+from interpulse.model.topic_policies import TopicPolicies
+
+__all__ = ["NamespacesAdmin", "TopicMode"]
+
+T = TypeVar("T")
+Names = list[str]
+Records = list[dict[str, Any]]
+
+TopicMode = Literal["PERSISTENT", "NON_PERSISTENT", "ALL"]
+
+
+class NamespacesAdmin:
+    """Namespaces, given as ``tenant/namespace``."""
+
+    def __init__(self, http: HttpSession) -> None:
+        self._http = http
+
+    async def list(self, tenant: str) -> Names:
+        """Complete names. Raises TenantNotFound."""
+        path = f"/admin/v2/namespaces/{part_of_path('tenant', tenant)}"
+        return await self._http.get(path, kind="tenant", read=names)
+
+    async def topics(
+        self, namespace: NamespaceName | str, *, mode: TopicMode = "ALL", system_included: bool = False
+    ) -> Names:
+        query = {"mode": mode, "includeSystemTopic": system_included}
+        return await self._http.get(_path(namespace, "topics"), kind="namespace", read=names, query=query)
+
+    async def create(
+        self,
+        namespace: NamespaceName | str,
+        *,
+        clusters: Iterable[str] | None = None,
+        bundles: int | None = None,
+        policies: NamespacePolicies | None = None,
+    ) -> None:
+        """Create a namespace, on the local cluster unless told otherwise. Raises AlreadyExists.
+
+        Our broker refuses ``policies`` that could not be set one by one, a real one hardly looks at them.
+        """
+        body: dict[str, Any] = policies.to_json() if policies else {}
+        if clusters is not None:
+            body["replication_clusters"] = list(clusters)
+        if bundles:
+            body["bundles"] = {"numBundles": bundles}
+        await self._http.put(_path(namespace), body or None, kind="tenant")
+
+    async def delete(self, namespace: NamespaceName | str, *, force: bool = False) -> None:
+        """Raises Conflict if topics are left and it is not forced."""
+        await self._http.delete(_path(namespace), kind="namespace", query={"force": force})
+
+    async def unload(
+        self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None
+    ) -> None:
+        """Close the topics of a namespace, or of one bundle ``0x..._0x...``, in their brokers; clients come back."""
+        path = _path(namespace, f"{bundle}/unload" if bundle else "unload")
+        await self._http.put(path, kind="namespace", query={"destinationBroker": destination_broker})
+
+    async def bundles(self, namespace: NamespaceName | str) -> dict[str, Any]:
+        """``boundaries``, the ends of its hash ranges, and ``numBundles``."""
+        return await self._get(namespace, "bundles", record)
+
+    async def split_bundle(
+        self,
+        namespace: NamespaceName | str,
+        bundle: str,
+        *,
+        algorithm: str | None = None,
+        positions: Iterable[int] = (),
+        unload: bool = False,
+    ) -> None:
+        """Divide a bundle ``0x..._0x...``, or ``LARGEST``; ``positions`` are for ``specified_positions_divide``."""
+        path = _path(namespace, f"{bundle}/split")
+        query = {"unload": unload, "splitAlgorithmName": algorithm}
+        await self._http.put(path, list(positions) or None, kind="namespace", query=query)
+
+    async def clear_backlog(
+        self, namespace: NamespaceName | str, *, subscription: str | None = None, bundle: str | None = None
+    ) -> None:
+        """Acknowledge what its topics hold, for every subscription or for one; ``bundle`` limits it to its topics."""
+        await self._http.post(_scoped(namespace, bundle, "clearBacklog", subscription), kind="namespace")
+
+    async def unsubscribe(
+        self, namespace: NamespaceName | str, subscription: str, *, bundle: str | None = None
+    ) -> None:
+        """Delete a subscription wherever a topic has one of that name. Raises PreconditionFailed if it is in use."""
+        await self._http.post(_scoped(namespace, bundle, "unsubscribe", subscription), kind="namespace")
+
+    async def policies(self, namespace: NamespaceName | str) -> NamespacePolicies:
+        return await self._http.get(_path(namespace), kind="namespace", read=made_by(NamespacePolicies.from_json))
+
+    async def policies_json(self, namespace: NamespaceName | str) -> dict[str, Any]:
+        """As :meth:`policies`, with every field as the broker sent it."""
+        return await self._http.get(_path(namespace), kind="namespace", read=record)
+
+    # Properties
+
+    async def properties(self, namespace: NamespaceName | str) -> dict[str, str]:
+        """What operators noted; it means nothing to the broker."""
+        return await self._get(namespace, "properties", record)
+
+    async def update_properties(self, namespace: NamespaceName | str, properties: Mapping[str, str]) -> None:
+        """Set these; others stay as they are."""
+        await self._http.put(_path(namespace, "properties"), dict(properties), kind="namespace")
+
+    async def clear_properties(self, namespace: NamespaceName | str) -> None:
+        await self._delete(namespace, "properties")
+
+    async def property(self, namespace: NamespaceName | str, key: str) -> str | None:
+        """The value of one; None if there is none, or an empty one."""
+        _, value = await self._http.fetch(_property_path(namespace, key), kind="namespace")
+        return value.decode() or None
+
+    async def set_property(self, namespace: NamespaceName | str, key: str, value: str) -> None:
+        await self._http.put(f"{_property_path(namespace, key)}/{part_of_path('value', value)}", kind="namespace")
+
+    async def remove_property(self, namespace: NamespaceName | str, key: str) -> None:
+        """Nothing happens if the namespace has no such property."""
+        await self._http.delete(_property_path(namespace, key), kind="namespace")
+
+    # Replication
+
+    async def replication_clusters(self, namespace: NamespaceName | str) -> Names:
+        return await self._get(namespace, "replication", names)
+
+    async def set_replication_clusters(
+        self,
+        namespace: NamespaceName | str,
+        clusters: Iterable[str],
+        *,
+        partitions_compared: bool | None = None,
+    ) -> None:
+        """Replicate the namespace to ``clusters``, the local one included.
+
+        With ``partitions_compared`` the broker first compares topics and policies with every cluster that is new in
+        the list and raises Conflict naming the differences (PIP-433); None leaves that to the broker.
+        """
+        query = {"compareTopicPartitions": partitions_compared}
+        await self._http.post(_path(namespace, "replication"), list(clusters), kind="namespace", query=query)
+
+    async def adjust_for_replication(
+        self, namespace: NamespaceName | str, clusters: Iterable[str], *, previewed: bool
+    ) -> dict[str, Any]:
+        """Adjust policies and partition counts of the clusters that are new in the list, then replicate to them.
+
+        The answer is the plan with its ``outcome``, and ``applied`` unless it is only ``previewed``: false where a
+        conflict or a failure kept it from being done. Ask only a broker whose runtime configuration has
+        ``supportsReplicationPreview``: a real one ignores the parameters, and stores the clusters.
+        """
+        query = {"adjustNamespaceLevelPoliciesAutomatically": True, "preview": previewed}
+        path = _path(namespace, "replication")
+        return await self._http.ask_for_document(
+            "POST", path, kind="namespace", marker="outcome", query=query, body=list(clusters)
+        )
+
+    async def allowed_clusters(self, namespace: NamespaceName | str) -> Names:
+        return await self._get(namespace, "allowedClusters", names)
+
+    async def set_allowed_clusters(self, namespace: NamespaceName | str, clusters: Iterable[str]) -> None:
+        await self._post(namespace, "allowedClusters", list(clusters))
+
+    async def replication_status(self, namespace: NamespaceName | str) -> Records:
+        """One record per topic and remote cluster. Raises NotSupported if the broker is not ours."""
+        return await self._get(namespace, "replication/status", records)
+
+    async def topics_with_clusters(self, namespace: NamespaceName | str) -> dict[str, Names]:
+        """The topics that have replication clusters of their own, with these. Ours only; others raise NotSupported."""
+        return await self._get(namespace, "replication/topics", each(names))
+
+    async def global_topic_policies(self, namespace: NamespaceName | str) -> dict[str, TopicPolicies]:
+        """The topics with policies for all clusters at once, and these. Ours only; others raise NotSupported."""
+        return await self._get(namespace, "replication/globalTopicPolicies", each(made_by(TopicPolicies.from_json)))
+
+    async def replicator_dispatch_rates(
+        self, namespace: NamespaceName | str
+    ) -> tuple[DispatchRate, dict[str, DispatchRate]]:
+        """The rate of replication in force for the topics of a namespace, and the topics that have one of their own.
+
+        Ours only; others raise NotSupported.
+        """
+        return await self._get(namespace, "replication/dispatchRates", made_by(_dispatch_rates))
+
+    async def report_replication_status(self, namespace: NamespaceName | str, records: Records) -> None:
+        """Replace the records of the topics and clusters named in them: what the replication job knows. Ours only."""
+        await self._post(namespace, "replication/status", records)
+
+    # Creation by asking
+
+    async def auto_topic_creation(
+        self, namespace: NamespaceName | str, *, applied: bool = False
+    ) -> AutoTopicCreation | None:
+        """The override of the namespace; None if the broker's settings apply.
+
+        With ``applied`` our broker answers what is in force; a real one ignores that and answers the override.
+        """
+        query = {"applied": True if applied else None}
+        path, read = _path(namespace, "autoTopicCreation"), optional(made_by(AutoTopicCreation.from_json))
+        return await self._http.get(path, kind="namespace", read=read, query=query)
+
+    async def set_auto_topic_creation(self, namespace: NamespaceName | str, policy: AutoTopicCreation) -> None:
+        """Raises PreconditionFailed if type and count do not fit together."""
+        await self._post(namespace, "autoTopicCreation", policy.to_json())
+
+    async def remove_auto_topic_creation(self, namespace: NamespaceName | str) -> None:
+        await self._delete(namespace, "autoTopicCreation")
+
+    async def auto_subscription_creation(self, namespace: NamespaceName | str) -> bool | None:
+        allowed: bool | None = await self.policy(namespace, "auto_subscription_creation_allowed")
+        return allowed
+
+    async def set_auto_subscription_creation(self, namespace: NamespaceName | str, allowed: bool) -> None:
+        await self.set_policy(namespace, "auto_subscription_creation_allowed", allowed)
+
+    async def remove_auto_subscription_creation(self, namespace: NamespaceName | str) -> None:
+        await self.remove_policy(namespace, "auto_subscription_creation_allowed")
+
+    # Topics that nobody needs any more
+
+    async def inactive_topic_policies(self, namespace: NamespaceName | str) -> InactiveTopicPolicies | None:
+        """None if the broker's settings apply."""
+        policies: InactiveTopicPolicies | None = await self.policy(namespace, "inactive_topics")
+        return policies
+
+    async def set_inactive_topic_policies(
+        self, namespace: NamespaceName | str, policies: InactiveTopicPolicies
+    ) -> None:
+        await self.set_policy(namespace, "inactive_topics", policies)
+
+    async def remove_inactive_topic_policies(self, namespace: NamespaceName | str) -> None:
+        await self.remove_policy(namespace, "inactive_topics")
+
+    # Keeping messages
+
+    async def deduplication(self, namespace: NamespaceName | str) -> bool | None:
+        enabled: bool | None = await self.policy(namespace, "deduplication_enabled")
+        return enabled
+
+    async def set_deduplication(self, namespace: NamespaceName | str, enabled: bool) -> None:
+        await self.set_policy(namespace, "deduplication_enabled", enabled)
+
+    async def remove_deduplication(self, namespace: NamespaceName | str) -> None:
+        await self.remove_policy(namespace, "deduplication_enabled")
+
+    async def retention(self, namespace: NamespaceName | str) -> RetentionPolicies | None:
+        policies: RetentionPolicies | None = await self.policy(namespace, "retention")
+        return policies
+
+    async def set_retention(self, namespace: NamespaceName | str, policy: RetentionPolicies) -> None:
+        await self.set_policy(namespace, "retention", policy)
+
+    async def remove_retention(self, namespace: NamespaceName | str) -> None:
+        await self.remove_policy(namespace, "retention")
+
+    async def message_ttl(self, namespace: NamespaceName | str) -> int | None:
+        """Seconds; 0 = messages do not expire."""
+        seconds: int | None = await self.policy(namespace, "message_ttl_seconds")
+        return seconds
+
+    async def set_message_ttl(self, namespace: NamespaceName | str, ttl_seconds: int) -> None:
+        await self.set_policy(namespace, "message_ttl_seconds", ttl_seconds)
+
+    async def remove_message_ttl(self, namespace: NamespaceName | str) -> None:
+        await self.remove_policy(namespace, "message_ttl_seconds")
+
+    # Any single policy
+
+    async def policy(self, namespace: NamespaceName | str, name: str) -> Any:
+        """The policy of that name in `NamespacePolicies`, such as ``max_producers``; None if it is not set.
+
+        Of the rates, which stand by cluster there, the one of the cluster that is asked: ``publish_rate``.
+        """
+        call = NAMESPACE_POLICIES[name]
+        return await self._get(namespace, call.path, optional(call.from_json))
+
+    async def set_policy(self, namespace: NamespaceName | str, name: str, value: Any) -> None:
+        """Raises InvalidRequest or PreconditionFailed for what a policy cannot be."""
+        call = NAMESPACE_POLICIES[name]
+        path = _path(namespace, call.path)
+        await self._http.request(call.method, path, kind="namespace", read=ignored, body=call.to_json(value))
+
+    async def remove_policy(self, namespace: NamespaceName | str, name: str) -> None:
+        """Let the broker's setting apply again."""
+        call = NAMESPACE_POLICIES[name]
+        method = call.method if call.emptied_by_post else "DELETE"
+        await self._http.request(method, _path(namespace, call.path), kind="namespace", read=ignored)
+
+    async def backlog_quotas(self, namespace: NamespaceName | str) -> dict[str, BacklogQuota]:
+        """The quotas of the backlog by type; a type that is missing has the broker's."""
+        return await self._get(namespace, "backlogQuotaMap", QUOTAS)
+
+    async def set_backlog_quota(
+        self, namespace: NamespaceName | str, quota: BacklogQuota, kind: QuotaType = "destination_storage"
+    ) -> None:
+        """Raises PreconditionFailed for a quota above what is retained."""
+        query = {"backlogQuotaType": kind}
+        await self._http.post(_path(namespace, "backlogQuota"), quota.to_json(), kind="namespace", query=query)
+
+    async def remove_backlog_quota(
+        self, namespace: NamespaceName | str, kind: QuotaType = "destination_storage"
+    ) -> None:
+        await self._http.delete(_path(namespace, "backlogQuota"), kind="namespace", query={"backlogQuotaType": kind})
+
+    # Limits
+
+    async def max_topics(self, namespace: NamespaceName | str) -> int | None:
+        """How many topics the namespace may have; 0 = no limit, None = the broker decides."""
+        return await self._get(namespace, "maxTopicsPerNamespace", optional(number))
+
+    async def set_max_topics(self, namespace: NamespaceName | str, count: int) -> None:
+        await self._post(namespace, "maxTopicsPerNamespace", count)
+
+    async def remove_max_topics(self, namespace: NamespaceName | str) -> None:
+        await self._delete(namespace, "maxTopicsPerNamespace")
+
+    # Schemas
+
+    async def auto_update_schema_allowed(self, namespace: NamespaceName | str) -> bool:
+        """Whether producers may bring new schemas; the broker's setting if the namespace has none."""
+        return await self._get(namespace, "isAllowAutoUpdateSchema", truth)
+
+    async def set_auto_update_schema_allowed(
+        self, namespace: NamespaceName | str, allowed: bool, *, with_replicator: bool | None = None
+    ) -> None:
+        """``with_replicator`` says whether replicators may although ``allowed`` is false; None leaves it as it is."""
+        query = {"allowAutoUpdateSchemaWithReplicator": with_replicator}
+        await self._http.post(_path(namespace, "isAllowAutoUpdateSchema"), allowed, kind="namespace", query=query)
+
+    async def schema_compatibility_strategy(self, namespace: NamespaceName | str) -> str:
+        """``UNDEFINED`` if the broker's strategy applies."""
+        return await self._get(namespace, NAMESPACE_POLICIES["schema_compatibility_strategy"].path, word)
+
+    async def set_schema_compatibility_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
+        await self.set_policy(namespace, "schema_compatibility_strategy", strategy)
+
+    async def schema_auto_update_strategy(self, namespace: NamespaceName | str) -> str | None:
+        """What older clusters know as compatibility, such as ``Full``; None if it was never set."""
+        return await self._get(namespace, "schemaAutoUpdateCompatibilityStrategy", optional(word))
+
+    async def set_schema_auto_update_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
+        """``schema_compatibility_strategy`` goes before it, unless that is UNDEFINED."""
+        await self._http.put(_path(namespace, "schemaAutoUpdateCompatibilityStrategy"), strategy, kind="namespace")
+
+    async def schema_validation_enforced(self, namespace: NamespaceName | str, *, applied: bool = False) -> bool:
+        """Whether producers need a schema on a topic that has one."""
+        path, query = _path(namespace, "schemaValidationEnforced"), {"applied": applied}
+        return await self._http.get(path, kind="namespace", read=truth, query=query)
+
+    async def set_schema_validation_enforced(self, namespace: NamespaceName | str, enforced: bool) -> None:
+        await self.set_policy(namespace, "schema_validation_enforced", enforced)
+
+    async def _get(self, namespace: NamespaceName | str, policy: str, read: Read[T]) -> T:
+        return await self._http.get(_path(namespace, policy), kind="namespace", read=read)
+
+    async def _post(self, namespace: NamespaceName | str, policy: str, value: object) -> None:
+        await self._http.post(_path(namespace, policy), value, kind="namespace")
+
+    async def _delete(self, namespace: NamespaceName | str, policy: str) -> None:
+        await self._http.delete(_path(namespace, policy), kind="namespace")
+
+
+def _dispatch_rates(body: Mapping[str, Any]) -> tuple[DispatchRate, dict[str, DispatchRate]]:
+    return made_by(DispatchRate.from_json)(body["default"]), each(made_by(DispatchRate.from_json))(body["topics"])
+
+
+def _property_path(namespace: NamespaceName | str, key: str) -> str:
+    return _path(namespace, f"property/{part_of_path('property', key)}")
+
+
+def _scoped(namespace: NamespaceName | str, bundle: str | None, action: str, subscription: str | None) -> str:
+    """The path of what is done to the subscriptions of a namespace, or of one of its bundles."""
+    if subscription == "":
+        raise InvalidRequest("The name of a subscription must not be empty: that would be all of them")
+    name = encode_local_name(subscription) if subscription is not None else None
+    return _path(namespace, "/".join(part for part in (bundle, action, name) if part is not None))
+
+
+def _path(namespace: NamespaceName | str, last: str = "") -> str:
+    root = f"/admin/v2/namespaces/{NamespaceName.parse(str(namespace))}"
+    return f"{root}/{last}" if last else root

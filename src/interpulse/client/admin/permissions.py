@@ -1,0 +1,89 @@
+"""Admin calls about permissions: who may produce and consume, and who may use which subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+
+from interpulse.client.admin.topic_requests import encoded_subscription, topic_path
+from interpulse.client.shapes import each, names, optional, word
+from interpulse.client.transport.http_session import HttpSession
+from interpulse.model.names import NamespaceName, TopicName
+
+__all__ = ["PermissionsAdmin"]
+
+Grants = dict[str, list[str]]
+"""Roles, or subscriptions, with what they are granted, sorted."""
+
+
+class PermissionsAdmin:
+    """Permissions. Actions are ``produce``, ``consume``, ``functions``, ``sources``, ``sinks`` and ``packages``."""
+
+    def __init__(self, http: HttpSession) -> None:
+        self._http = http
+
+    async def of_namespace(self, namespace: NamespaceName | str) -> Grants:
+        """What every role may do in the whole namespace."""
+        return await self._http.get(_path(namespace), kind="namespace", read=_grants)
+
+    async def grant(self, namespace: NamespaceName | str, role: str, actions: Iterable[str]) -> None:
+        """Replaces what the role had in the whole namespace."""
+        await self._http.post(_path(namespace, _quoted(role)), list(actions), kind="namespace")
+
+    async def revoke(self, namespace: NamespaceName | str, role: str) -> None:
+        await self._http.delete(_path(namespace, _quoted(role)), kind="namespace")
+
+    async def of_topic(self, topic: TopicName | str) -> Grants:
+        """What every role may do with a topic, whichever level it is granted at. Raises TopicNotFound."""
+        return await self._http.get(topic_path(topic, "permissions"), kind="topic", read=_grants)
+
+    async def grant_on_topic(self, topic: TopicName | str, role: str, actions: Iterable[str]) -> None:
+        """Replaces what the role had on this topic; holds for its partitions too."""
+        await self._http.post(topic_path(topic, f"permissions/{_quoted(role)}"), list(actions), kind="topic")
+
+    async def revoke_on_topic(self, topic: TopicName | str, role: str) -> None:
+        await self._http.delete(topic_path(topic, f"permissions/{_quoted(role)}"), kind="topic")
+
+    async def of_subscriptions(self, namespace: NamespaceName | str) -> Grants:
+        """Subscriptions that only some roles may use, with these roles."""
+        return await self._http.get(_path(namespace, "subscription"), kind="namespace", read=_grants)
+
+    async def grant_on_subscription(
+        self, namespace: NamespaceName | str, subscription: str, roles: Iterable[str]
+    ) -> None:
+        """From now on only these roles may use subscriptions of this name."""
+        path = _path(namespace, f"subscription/{encoded_subscription(subscription)}")
+        await self._http.post(path, list(roles), kind="namespace")
+
+    async def revoke_on_subscription(self, namespace: NamespaceName | str, subscription: str, role: str) -> None:
+        path = _path(namespace, f"{encoded_subscription(subscription)}/{_quoted(role)}")
+        await self._http.delete(path, kind="subscription")
+
+    async def subscription_auth_mode(self, namespace: NamespaceName | str) -> str | None:
+        """``Prefix`` if the names of subscriptions have to begin with the role, else ``None``."""
+        return await self._http.get(_mode(namespace), kind="namespace", read=optional(word))
+
+    async def set_subscription_auth_mode(self, namespace: NamespaceName | str, mode: str) -> None:
+        await self._http.post(_mode(namespace), mode, kind="namespace")
+
+
+def _root(namespace: NamespaceName | str) -> str:
+    return f"/admin/v2/namespaces/{NamespaceName.parse(str(namespace))}"
+
+
+def _path(namespace: NamespaceName | str, last: str = "") -> str:
+    path = f"{_root(namespace)}/permissions"
+    return f"{path}/{last}" if last else path
+
+
+def _mode(namespace: NamespaceName | str) -> str:
+    return f"{_root(namespace)}/subscriptionAuthMode"
+
+
+def _quoted(role: str) -> str:
+    return quote(role, safe="")
+
+
+def _grants(body: Any) -> Grants:
+    return {name: sorted(granted) for name, granted in sorted(each(names)(body).items())}

@@ -1,0 +1,99 @@
+"""Admin calls about schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from interpulse.client.shapes import made_by, record, records, truth, word
+from interpulse.client.transport.http_session import HttpSession
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
+
+__all__ = ["SchemaCompatibility", "SchemaVersion", "SchemasAdmin"]
+
+
+class SchemaVersion(NamedTuple):
+    """One entry of a topic's schema history."""
+
+    version: int
+    schema: SchemaInfo
+    created_ms: int
+
+
+class SchemaCompatibility(NamedTuple):
+    """Whether a schema fits those of a topic, and the strategy that was asked."""
+
+    compatible: bool
+    strategy: str
+
+
+class SchemasAdmin:
+    """The schema history of a topic, which its partitions share."""
+
+    def __init__(self, http: HttpSession) -> None:
+        self._http = http
+
+    async def get(self, topic: TopicName | str, version: int | None = None) -> SchemaVersion:
+        """The newest schema, or the one of a version. Raises SchemaNotFound."""
+        return await self._http.get(_version_path(topic, version), kind="schema", read=made_by(_schema_version))
+
+    async def get_json(self, topic: TopicName | str, version: int | None = None) -> dict[str, Any]:
+        """As :meth:`get`, with every field as the broker sent it."""
+        return await self._http.get(_version_path(topic, version), kind="schema", read=record)
+
+    async def history(self, topic: TopicName | str) -> list[SchemaVersion]:
+        """All versions, oldest first; none if there never was one, or if the topic is not there."""
+        return await self._http.get(_path(topic, "schemas"), kind="schema", read=made_by(_history))
+
+    async def upload(self, topic: TopicName | str, schema: SchemaInfo) -> int:
+        """Register a schema and return its version; an equal one keeps its version. Raises IncompatibleSchema."""
+        path, read = _path(topic, "schema"), made_by(_version_number)
+        return await self._http.request("POST", path, kind="schema", read=read, body=_body(schema))
+
+    async def test_compatibility(self, topic: TopicName | str, schema: SchemaInfo) -> SchemaCompatibility:
+        """Whether a schema could be registered now. Raises NamespaceNotFound, and Unprocessable for a wrong definition.
+
+        Apache Pulsar answers an incompatible schema with status 500, which raises UnknownError with the reason.
+        """
+        path, read = _path(topic, "compatibility"), made_by(_compatibility)
+        return await self._http.request("POST", path, kind="schema", read=read, body=_body(schema))
+
+    async def delete(self, topic: TopicName | str, *, force: bool = False) -> int:
+        """Put a deletion marker and return its version; ``force`` erases the whole history."""
+        path, read = _path(topic, "schema"), made_by(_version_number)
+        return await self._http.request("DELETE", path, kind="schema", read=read, query={"force": force})
+
+
+def _body(schema: SchemaInfo) -> dict[str, Any]:
+    return {"type": schema.type.name, "schema": definition_to_text(schema), "properties": dict(schema.properties)}
+
+
+def _path(topic: TopicName | str, last: str) -> str:
+    name = TopicName.parse(str(topic)).base
+    return f"/admin/v2/schemas/{name.tenant}/{name.namespace}/{name.encoded}/{last}"
+
+
+def _version_path(topic: TopicName | str, version: int | None) -> str:
+    return _path(topic, "schema") + ("" if version is None else f"/{version}")
+
+
+def _version_number(body: Mapping[str, Any]) -> int:
+    """Registering answers the number inside an object of the same name, deleting answers it bare."""
+    value = body["version"]
+    return int(value["version"] if isinstance(value, dict) else value)
+
+
+def _compatibility(body: Mapping[str, Any]) -> SchemaCompatibility:
+    return SchemaCompatibility(truth(body["compatibility"]), word(body["schemaCompatibilityStrategy"]))
+
+
+def _history(body: Mapping[str, Any]) -> list[SchemaVersion]:
+    return [_schema_version(item) for item in records(body["getSchemaResponses"])]
+
+
+def _schema_version(body: Mapping[str, Any]) -> SchemaVersion:
+    schema_type = SchemaType[body["type"]]
+    definition = definition_from_text(schema_type, body.get("data") or "")
+    schema = SchemaInfo(schema_type, definition, dict(body.get("properties") or {}))
+    return SchemaVersion(int(body["version"]), schema, int(body.get("timestamp") or 0))

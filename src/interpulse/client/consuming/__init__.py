@@ -1,0 +1,1 @@
+"""Consumers, readers and table views: one partition, several topics, whole entries."""

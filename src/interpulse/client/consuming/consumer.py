@@ -1,0 +1,260 @@
+"""A consumer as applications see it: over one topic, the partitions of one, several topics, or those of a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from interpulse.client.checks import check_type, topic_names
+from interpulse.client.closing import AsyncCloses
+from interpulse.client.consuming.consumer_config import ConsumerConfig
+from interpulse.client.consuming.dead_letters import Letters
+from interpulse.client.consuming.inbox import Inbox
+from interpulse.client.consuming.partition_consumer import PartitionConsumer
+from interpulse.client.consuming.partition_consumers import Parts, SeekTarget
+from interpulse.client.consuming.topic_discovery import TopicDiscovery
+from interpulse.client.consuming.topics_pattern import TopicsPattern
+from interpulse.client.messages import Message
+from interpulse.client.session import Session
+from interpulse.model.errors import AlreadyClosed, InvalidRequest, PulsarError, TopicNotFound
+from interpulse.model.names import TopicName
+
+__all__ = ["Consumer"]
+
+
+class Consumer(AsyncCloses):
+    """Receives from topics. Made by :meth:`Client.subscribe`; an async context manager, and iterable for ever.
+
+    Messages of one partition come in their order. The consumer ends with the first of its topics that fails for good;
+    of a pattern, topics may be deleted and come again.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        topics: Sequence[TopicName] | TopicsPattern,
+        subscription: str,
+        config: ConsumerConfig,
+    ) -> None:
+        self.subscription = subscription
+        self._session = session
+        self._config = config
+        self._pattern = topics if isinstance(topics, TopicsPattern) else None
+        self._topics = [] if isinstance(topics, TopicsPattern) else list(topics)
+        if self._pattern is not None and config.retry_enabled:
+            raise InvalidRequest("retry_enabled needs topics by name: retry letters have one topic, not one per match")
+        self._inbox = Inbox()
+        self._letters = self._make_letters()
+        watch_interval_ms = config.auto_update_partitions_interval_ms if config.auto_update_partitions else None
+        self._parts = Parts(
+            session,
+            self._part_of,
+            create=config.force_topic_creation,
+            watch_interval_ms=watch_interval_ms,
+            what=f"subscription={subscription}",
+        )
+        self._discovery: TopicDiscovery | None = None
+        self._closed = False
+
+    def _make_letters(self) -> Letters | None:
+        config = self._config
+        if config.letters is None:
+            return None
+        shared_origin = self._topics[0] if config.retry_enabled else None
+        return Letters(
+            self._session, self.subscription, config.letters, schema=config.schema, shared_origin=shared_origin
+        )
+
+    async def open(self) -> None:
+        """Find the partitions of all topics and subscribe to them. Raises what a broker refuses."""
+        config = self._config
+        try:
+            if self._pattern is not None:
+                self._discovery = TopicDiscovery(
+                    self._session,
+                    self._pattern,
+                    self._parts,
+                    mode=config.topics_mode,
+                    interval_ms=config.pattern_discovery_interval_ms,
+                )
+                await self._discovery.open()
+            else:
+                await self._parts.add([*self._topics, *self._retry_topics()])
+        except BaseException:
+            await self._parts.close()
+            raise
+
+    def _retry_topics(self) -> list[TopicName]:
+        if self._letters is None or not self._config.retry_enabled:
+            return []
+        return [self._letters.retry_letter_topic(self._topics[0])]
+
+    def _part_of(self, topic: TopicName, late: bool) -> PartitionConsumer:
+        config = self._config
+        if late:  # what came before we knew of it counts too
+            config = replace(config, initial_position="earliest")
+        if self._pattern is not None:
+            config = replace(config, force_topic_creation=False)
+        return PartitionConsumer(
+            self._session,
+            topic,
+            self.subscription,
+            config,
+            self._inbox,
+            letters=self._letters,
+            on_failed=partial(self._on_failed, str(topic)),
+        )
+
+    def _on_failed(self, topic: str, failure: PulsarError) -> None:
+        if isinstance(failure, AlreadyClosed):
+            return
+        if self._pattern is not None and isinstance(failure, TopicNotFound):
+            self._parts.drop(topic)
+        else:
+            self._inbox.fail(failure)
+
+    async def update_partitions(self) -> None:
+        """Look for new partitions of all topics now; nothing is created by it. They are taken from their beginning.
+
+        Raises the first failure after every topic was tried; TopicNotFound for a topic that is gone.
+        """
+        await self._parts.update_partitions()
+
+    async def add_topics(self, topics: Sequence[str]) -> None:
+        """Subscribe to more topics, to all of them or to none. Raises what a broker refuses."""
+        self._check_by_name()
+        names = topic_names(topics)
+        await self._parts.add(names)
+        self._topics += [name for name in names if name not in self._topics]
+
+    async def remove_topics(self, topics: Sequence[str]) -> None:
+        """Consume these topics no more; their subscriptions stay. What was received of them comes again."""
+        self._check_by_name()
+        names = topic_names(topics)
+        await self._parts.remove(names)
+        self._topics = [topic for topic in self._topics if topic not in names]
+
+    def _check_by_name(self) -> None:
+        if self._closed:
+            raise AlreadyClosed("the consumer is closed")
+        if self._pattern is not None:
+            raise InvalidRequest(f"the topics of this consumer are those that match {self._pattern.text}")
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics as they were asked for; of a pattern, the topics and partitions that match."""
+        return [str(topic) for topic in self._topics] if self._pattern is None else sorted(self._parts.names)
+
+    @property
+    def parts(self) -> list[PartitionConsumer]:
+        """The consumers behind it: one per topic or partition."""
+        return list(self._parts)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    @property
+    def is_connected(self) -> bool:
+        return not self._closed and all(part.is_connected for part in self._parts)
+
+    async def receive(self, timeout_ms: int | None = None) -> Message:
+        """The next message. Raises OperationTimeout if none comes in time."""
+        return await self._inbox.take(timeout_ms)
+
+    async def receive_batch(
+        self, *, messages_max: int | None = None, bytes_max: int = 10 * 1024 * 1024, timeout_ms: int = 100
+    ) -> list[Message]:
+        """What comes until one of the limits is reached; perhaps nothing."""
+        return await self._inbox.take_batch(messages_max=messages_max, bytes_max=bytes_max, timeout_ms=timeout_ms)
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self
+
+    async def __anext__(self) -> Message:
+        try:
+            return await self.receive()
+        except AlreadyClosed:
+            raise StopAsyncIteration from None
+
+    def acknowledge(self, message: Message) -> None:
+        """The application is done with this message. Sent within 100 ms together with others."""
+        part = self._part(message)
+        if part is not None:
+            part.acknowledge(message)
+
+    def acknowledge_cumulative(self, message: Message) -> None:
+        """Done with everything up to this message in its partition. Not for shared subscriptions."""
+        if self._config.counts_redeliveries:
+            raise InvalidRequest("shared subscriptions acknowledge message by message")
+        part = self._part(message)
+        if part is not None:
+            part.acknowledge_cumulative(message)
+
+    def negative_acknowledge(self, message: Message) -> None:
+        """Give the message back; it comes again after ``nack_delay_ms`` or as ``nack_backoff`` says."""
+        part = self._part(message)
+        if part is not None:
+            part.negative_acknowledge(message)
+
+    async def reconsume_later(
+        self, message: Message, delay_ms: int, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Have the message again after a delay: a copy goes to the retry letter topic, which this consumer reads too.
+
+        After ``max_redeliver_count`` tries it goes to the dead-letter topic instead. ``properties`` are added to the
+        copy. Raises what the broker refuses the copy with; then nothing is acknowledged.
+        """
+        if self._letters is None or not self._config.retry_enabled:
+            raise InvalidRequest("reconsume_later needs a consumer with retry_enabled=True")
+        part = self._part(message)
+        if part is not None:
+            await self._letters.send_later(message, delay_ms, properties or {})
+            part.acknowledge(message)
+
+    def redeliver_unacknowledged(self) -> None:
+        """Have everything sent again that was received and not acknowledged."""
+        for part in self._parts:
+            part.redeliver_unacknowledged()
+
+    def _part(self, message: Message) -> PartitionConsumer | None:
+        """None for a message of a topic that a consumer with a pattern had to leave, because it was deleted."""
+        if self._closed:
+            raise AlreadyClosed("the consumer is closed")
+        check_type("message", message, Message)
+        part = self._parts.get(message.topic)
+        if part is None and self._pattern is None:
+            raise AlreadyClosed(f"{message.topic} is not subscribed to; its messages come again")
+        return part
+
+    async def seek(self, target: SeekTarget, *, included: bool = True) -> None:
+        """Move the subscription to a message (which comes next, or with ``included=False`` the one behind it) or to a
+        publish time in ms since the epoch.
+
+        A message id fits one partition only; over several topics, give a time, EARLIEST or LATEST, or a function
+        that gives one of these for the name of each topic or partition.
+        """
+        await self._parts.seek(target, included=included)
+
+    async def unsubscribe(self, *, force: bool = False) -> None:
+        """Delete the subscription on all topics, and close."""
+        await self._stop_discovery()
+        await self._parts.unsubscribe(force=force)
+        await self.close()
+
+    async def close(self) -> None:
+        """Send acknowledgements and say goodbye to the brokers; the subscription stays."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._stop_discovery()
+        await self._parts.close()
+        if self._letters is not None:
+            await self._letters.close()
+        self._inbox.fail(AlreadyClosed("the consumer is closed"))
+
+    async def _stop_discovery(self) -> None:
+        discovery, self._discovery = self._discovery, None
+        if discovery is not None:
+            await discovery.stop()

@@ -1,0 +1,170 @@
+"""Topics for messages that could not be handled: dead letters for good, retry letters for later.
+
+Names, properties and counting are those of Pulsar's Java client, so that applications of both find each other's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from interpulse.client.consuming.consumer_config import DeadLetterPolicy
+from interpulse.client.messages import Message, OutgoingMessage
+from interpulse.client.producing.partition_producer import ProducerConfig
+from interpulse.client.producing.producer import Producer
+from interpulse.client.session import Session
+from interpulse.model.errors import AlreadyClosed, NotSupported
+from interpulse.model.ids import Position
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo
+
+__all__ = ["LastChances", "Letters"]
+
+REAL_TOPIC: Final = "REAL_TOPIC"
+REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
+ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
+_ORIGIN_MESSAGE_ID_OLD: Final = "ORIGIN_MESSAGE_IDY_TIME"  # the name that the property had by mistake
+RECONSUMETIMES: Final = "RECONSUMETIMES"
+DELAY_TIME: Final = "DELAY_TIME"
+
+
+class Letters:
+    """Sends the letters of one consumer. Producers are opened with the first letter to their topic.
+
+    ``shared_origin``: the topic that gives all letter topics their names; None: each topic has a dead-letter topic of
+    its own.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        subscription: str,
+        policy: DeadLetterPolicy,
+        *,
+        schema: SchemaInfo | None = None,
+        shared_origin: TopicName | None = None,
+    ) -> None:
+        self.redeliveries_max = policy.max_redeliver_count
+        self._session = session
+        self._subscription = subscription
+        self._policy = policy
+        self._schema = schema
+        self._shared_origin = shared_origin
+        self._producers: dict[TopicName, Producer] = {}
+        self._opening = asyncio.Lock()
+        self._closed = False
+
+    def dead_letter_topic(self, origin: TopicName) -> TopicName:
+        """Where dead messages of this topic or partition go."""
+        base = (self._shared_origin or origin).base
+        return TopicName.parse(self._policy.dead_letter_topic or f"{base}-{self._subscription}-DLQ")
+
+    def retry_letter_topic(self, origin: TopicName) -> TopicName:
+        """Where messages of this topic or partition wait for another try."""
+        base = (self._shared_origin or origin).base
+        return TopicName.parse(self._policy.retry_letter_topic or f"{base}-{self._subscription}-RETRY")
+
+    async def send_dead(self, message: Message) -> None:
+        """Store a copy of the message in its dead-letter topic. Raises what the broker refuses it with."""
+        await self._send_dead(message, self._properties(message))
+
+    async def send_later(self, message: Message, delay_ms: int, properties: Mapping[str, str]) -> None:
+        """Store a copy in the retry letter topic, to be delivered after the delay; a dead one if there were too many
+        tries. ``properties`` replace those of the message."""
+        tries = int(message.properties.get(RECONSUMETIMES, "0")) + 1
+        marked = {
+            **self._properties(message),
+            **properties,
+            RECONSUMETIMES: str(tries),
+            DELAY_TIME: str(max(delay_ms, 0)),
+        }
+        if tries > self.redeliveries_max:
+            await self._send_dead(message, marked)
+            return
+        topic = self.retry_letter_topic(TopicName.parse(message.topic))
+        producer = await self._producer(topic, None)
+        await producer.send(_copy(message, marked, deliver_after_ms=delay_ms if delay_ms > 0 else None))
+
+    async def _send_dead(self, message: Message, properties: Mapping[str, str]) -> None:
+        topic = self.dead_letter_topic(TopicName.parse(message.topic))
+        producer = await self._producer(topic, self._policy.initial_subscription_name)
+        await producer.send(_copy(message, properties))
+
+    async def _producer(self, topic: TopicName, initial_subscription: str | None) -> Producer:
+        async with self._opening:
+            if self._closed:
+                raise AlreadyClosed("the consumer is closed")
+            producer = self._producers.get(topic)
+            if producer is None:
+                config = ProducerConfig(
+                    schema=self._schema, batching_enabled=False, initial_subscription_name=initial_subscription
+                )
+                producer = Producer(self._session, topic, config)
+                await producer.open()
+                self._producers[topic] = producer
+            return producer
+
+    def _properties(self, message: Message) -> dict[str, str]:
+        """A message that was a letter before keeps the names of its origin."""
+        origin = {
+            REAL_TOPIC: message.topic,
+            REAL_SUBSCRIPTION: self._subscription,
+            ORIGIN_MESSAGE_ID: str(message.id),
+            _ORIGIN_MESSAGE_ID_OLD: str(message.id),
+        }
+        return origin | dict(message.properties)
+
+    async def close(self) -> None:
+        """Close the producers. Letters under way fail with AlreadyClosed."""
+        async with self._opening:
+            self._closed = True
+            await asyncio.gather(*(producer.close() for producer in self._producers.values()), return_exceptions=True)
+
+
+def _copy(message: Message, properties: Mapping[str, str], deliver_after_ms: int | None = None) -> OutgoingMessage:
+    if message.is_encrypted:
+        raise NotSupported(f"message {message.id} of {message.topic} is encrypted, it cannot be copied as a letter")
+    return OutgoingMessage(
+        message.content,
+        message.key_bytes if message.key_is_binary else message.key,
+        properties=properties,
+        event_time_ms=message.event_time_ms,
+        ordering_key=message.ordering_key,
+        deliver_after_ms=deliver_after_ms,
+    )
+
+
+class LastChances:
+    """Messages that the application has for the last time: given back once more, they are dead.
+
+    ``redeliveries_max`` infinite: there is always another chance.
+    """
+
+    def __init__(self, redeliveries_max: float) -> None:
+        self._redeliveries_max = redeliveries_max
+        self._messages: dict[Position, dict[int, Message]] = {}
+
+    def is_over(self, message: Message) -> bool:
+        """It had its last chance before."""
+        return message.redelivery_count > self._redeliveries_max
+
+    def add(self, message: Message) -> None:
+        """The application has the message now."""
+        if message.redelivery_count >= self._redeliveries_max:
+            self._messages.setdefault(message.id.position, {})[message.id.batch_index] = message
+
+    def discard(self, message: Message) -> None:
+        """It was acknowledged."""
+        others = self._messages.get(message.id.position)
+        if others is not None:
+            others.pop(message.id.batch_index, None)
+            if not others:
+                del self._messages[message.id.position]
+
+    def take(self, position: Position) -> list[Message]:
+        """The messages of an entry that would come again, and are dead instead."""
+        return list(self._messages.pop(position, {}).values())
+
+    def clear(self) -> None:
+        self._messages.clear()

@@ -1,0 +1,306 @@
+"""Reading topics entry by entry: what replication, backup and Spark work on.
+
+An entry is taken from the log and given to another log as it is: nothing is decompressed, decrypted or split.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
+
+from interpulse.client.closing import AsyncCloses
+from interpulse.client.connection_handler import Attachment
+from interpulse.client.session import Session
+from interpulse.client.transport.connection import Connection
+from interpulse.model.errors import (
+    AlreadyClosed,
+    ChecksumError,
+    DataLoss,
+    NotConnected,
+    OperationTimeout,
+    PulsarError,
+)
+from interpulse.model.ids import MessageId, Position
+from interpulse.model.names import TopicName
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import ParsedEntry, parse_entry, verify_checksum
+from interpulse.wire.ids import message_id_from_wire, position_from_wire
+
+__all__ = ["Entry", "EntryReader"]
+
+_log = logging.getLogger(__name__)
+_FIRST_PERMITS: Final = 32
+_PERMITS_MAX: Final = 20_000
+
+
+class Entry(NamedTuple):
+    """One entry of a log. ``raw`` are its bytes as the broker sent them, ``parsed`` a view into them."""
+
+    position: Position
+    raw: bytes
+    parsed: ParsedEntry
+
+
+class EntryReader(AsyncCloses):
+    """Reads the entries of one topic or partition behind ``after`` up to ``upto`` (included; None = without end).
+
+    It never creates the topic and leaves no subscription behind. About ``buffer_bytes`` are in memory or on their way
+    at most. When the connection is lost it subscribes anew behind the last entry it has: nothing comes twice, nothing
+    is left out. Entries that the log does not give out (markers, aborted transactions) may be missing at the end of a
+    range: after ``silence_ms`` without entries the reader makes sure, and then ends. Raises TopicNotFound if the topic
+    is gone, DataLoss if it was trimmed or truncated behind an entry that had arrived, ChecksumError for damaged
+    entries, OperationTimeout after ``poll_timeout_ms`` without any progress.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        topic: TopicName,
+        *,
+        after: Position,
+        upto: Position | None = None,
+        buffer_bytes: int = 32 * 1024 * 1024,
+        subscription_prefix: str = "interpulse",
+        checksum_verified: bool = True,
+        read_compacted: bool = False,
+        silence_ms: int = 2_000,
+        poll_timeout_ms: int = 120_000,
+    ) -> None:
+        self.topic = topic
+        self.reached = after
+        """Position of the last entry that arrived."""
+
+        self.resubscribed_count = 0
+        self._session = session
+        self._upto = upto
+        self._buffer_bytes = buffer_bytes
+        self._subscription_prefix = subscription_prefix
+        self._checksum_verified = checksum_verified
+        self._read_compacted = read_compacted
+        self._silence = silence_ms / 1000
+        self._poll_timeout = poll_timeout_ms / 1000
+        self._buffer: deque[Entry] = deque()
+        self._buffered_bytes = 0
+        self._bytes_per_message = 0.0
+        self._permits = 0
+        self._complete = upto is not None and after >= upto
+        self._failure: PulsarError | None = None
+        self._changed = asyncio.Event()
+        self._entry_count = 0
+        self._echo_due = False  # a fresh subscription first repeats the last entry that arrived
+        self._silent_count = 0  # fresh subscriptions since then that brought nothing new
+        self._place = Attachment(session, topic, self, what="reader")
+        self._id = -1
+        self._loop = asyncio.get_running_loop()
+
+    # ---- Reading
+
+    async def open(self) -> None:
+        """Begin reading. Raises what the broker refuses."""
+        if not self._complete:
+            await self._place.open(timeout_ms=self._session.config.operation_timeout_ms)
+
+    async def read_batch(self) -> list[Entry]:
+        """All entries that are there, waiting for at least one; an empty list is the end of the range."""
+        deadline = math.inf if self._upto is None else self._loop.time() + self._poll_timeout
+        while not self._buffer:
+            if self._failure is not None:
+                raise self._failure
+            if self._complete:
+                return []
+            if await self._changes_within(self._silence):
+                continue
+            if await self._is_exhausted():
+                self._complete = True
+            elif self._loop.time() >= deadline:
+                raise OperationTimeout(f"{self.topic}: no entry behind {self.reached} for {self._poll_timeout:g} s")
+        batch = list(self._buffer)
+        self._buffer.clear()
+        self._buffered_bytes = 0
+        self._grant()
+        return batch
+
+    async def __aiter__(self) -> AsyncIterator[Entry]:
+        while batch := await self.read_batch():
+            for entry in batch:
+                yield entry
+
+    async def _changes_within(self, seconds: float) -> bool:
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _is_exhausted(self) -> bool:
+        """After silence: whether nothing is left in the range. Only fresh subscriptions can show that.
+
+        One that repeats the last entry and nothing behind it is proof enough; one that does not even do that says that
+        the broker is slow, or that the entries are gone. Where no entry has arrived yet, two silent ones are believed.
+        """
+        if self._place.connection is None or self._upto is None:
+            return False
+        try:
+            last = (await self.last_message_id()).position
+        except PulsarError as error:
+            if not error.retriable:
+                raise
+            return False
+        if self._buffer or self._place.connection is None or last == self.reached:
+            return False
+        silent_needed = 1 if self._entry_count else 2
+        if self._silent_count >= silent_needed and not self._echo_due and last >= self._upto:
+            return True
+        if self._silent_count >= 2 and self._echo_due and last < self.reached:
+            raise DataLoss(f"{self.topic}: entries behind {self.reached} are gone, the topic now ends at {last}")
+        self._silent_count += 1
+        self._restart()
+        return False
+
+    async def last_message_id(self) -> MessageId:
+        """The last message of the topic now; entry -1 if it is empty."""
+        connection = self._place.connection
+        if connection is None:
+            raise NotConnected(f"the reader of {self.topic} has no connection at the moment")
+        consumer_id = self._id
+        answer = await connection.request(lambda request_id: commands.get_last_message_id(request_id, consumer_id))
+        return message_id_from_wire(answer.getLastMessageIdResponse.last_message_id)
+
+    async def close(self) -> None:
+        """Stop reading; nothing of the reader stays at the broker."""
+        self._failure = self._failure or AlreadyClosed(f"the reader of {self.topic} is closed")
+        connection = await self._place.leave()
+        if connection is not None:
+            await connection.consumers.close(self._id)
+
+    # ---- Subscribing, again if need be
+
+    async def register(self, connection: Connection) -> None:
+        """Called by the attachment. Each attempt is a new consumer with a new name: what an old one may still be sent
+        cannot reach us."""
+        if self._place.is_returning:
+            self.resubscribed_count += 1
+        self._id = self._session.next_id()
+        await connection.consumers.open(self._id, self, self._subscribe_frame)
+        self._place.settle(connection)
+        self._permits = 0
+        self._echo_due = self._entry_count > 0 and not self._read_compacted  # compaction may take that entry away
+        self._grant()
+
+    def _subscribe_frame(self, request_id: int) -> bytes:
+        return commands.subscribe(
+            request_id,
+            self._id,
+            str(self.topic),
+            f"{self._subscription_prefix}-{secrets.token_hex(5)}",
+            durable=False,
+            start=self.reached,
+            force_topic_creation=False,
+            read_compacted=self._read_compacted,
+        )
+
+    def _restart(self) -> None:
+        """Leave this subscription for a fresh one."""
+        connection = self._place.connection
+        if connection is not None:
+            self._session.spawn(connection.consumers.close(self._id))
+        self._place.lose()
+        self._come_back()
+
+    def _come_back(self, assigned_url: str | None = None) -> None:
+        if self._failure is None and not self._complete:
+            self._place.come_back(assigned_url)
+
+    def on_failed(self, failure: PulsarError) -> None:
+        """Reading ends with this failure."""
+        self._failure = failure
+        self._changed.set()
+
+    # ---- Called by the connection
+
+    def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
+        if self._failure is not None:
+            return
+        position = position_from_wire(message.message_id)
+        if self._complete:
+            return
+        if self._echo_due and position > self.reached:
+            self.on_failed(
+                DataLoss(f"{self.topic}: entries behind {self.reached} are gone, the next one is {position}")
+            )
+            return
+        if self._upto is not None and position > self._upto:
+            self._finish()
+            return
+        try:
+            if position <= self.reached:
+                self._echo_due = False
+                self._pass_over(entry)
+            else:
+                self._accept(position, entry)
+        except (ChecksumError, RemoteProtocolError) as error:
+            self.on_failed(ChecksumError(f"{self.topic}: the entry at {position} is damaged: {error}"))
+            return
+        if position == self._upto:
+            self._finish()
+
+    def _pass_over(self, entry: memoryview) -> None:
+        """A reader starts at an entry, not behind it; that entry costs as many permits as it has messages."""
+        self._permits -= max(parse_entry(bytes(entry)).message_count, 1)
+        self._grant()
+
+    def _accept(self, position: Position, entry: memoryview) -> None:
+        if self._checksum_verified and not verify_checksum(entry):
+            raise ChecksumError("its checksum does not fit")
+        raw = bytes(entry)
+        parsed = parse_entry(raw)
+        self._buffer.append(Entry(position, raw, parsed))
+        self.reached = position
+        self._entry_count += 1
+        self._silent_count = 0
+        count = max(parsed.message_count, 1)
+        size = len(raw)
+        self._buffered_bytes += size
+        self._permits -= count
+        average = self._bytes_per_message
+        self._bytes_per_message = average * 0.9 + size / count * 0.1 if average else size / count
+        self._changed.set()
+        self._grant()
+
+    def _finish(self) -> None:
+        self._complete = True
+        self._changed.set()
+
+    def on_detached(self, assigned_url: str | None) -> None:
+        if self._place.lose():
+            self._come_back(assigned_url)
+
+    def on_active_change(self, active: bool) -> None:
+        """Readers are alone on their subscription."""
+
+    def on_end_of_topic(self) -> None:
+        """The end of the range decides, not that of the topic."""
+
+    def _grant(self) -> None:
+        """Let the broker send as many messages as the free part of the buffer is expected to hold."""
+        connection = self._place.connection
+        if connection is None or self._complete:
+            return
+        room = self._buffer_bytes - self._buffered_bytes
+        if room <= 0:
+            return
+        wanted = _FIRST_PERMITS
+        if self._bytes_per_message:
+            wanted = min(max(int(room / self._bytes_per_message), 1), _PERMITS_MAX)
+        if self._permits <= wanted // 2:
+            connection.write(commands.flow(self._id, wanted - self._permits))
+            self._permits = wanted

@@ -1,0 +1,174 @@
+"""Which topics match a pattern, now and from now on: told by brokers that can, asked of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from interpulse.client.consuming.partition_consumers import Parts
+from interpulse.client.consuming.topics_pattern import TopicsPattern
+from interpulse.client.lookup.lookup import TopicMode
+from interpulse.client.session import Session
+from interpulse.client.transport.connection import Connection
+from interpulse.model.errors import InvalidTopicName, NotAllowed, PulsarError, TopicNotFound
+from interpulse.model.names import TopicName
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.hashing import topics_hash
+
+__all__ = ["TopicDiscovery"]
+
+_log = logging.getLogger(__name__)
+
+
+class TopicDiscovery:
+    """Keeps the parts of a consumer equal to the topics that match.
+
+    A broker that announces topic watchers tells what changes. Every ``interval_ms`` the list is asked for all the same;
+    sooner, if a topic could not be opened.
+    """
+
+    def __init__(
+        self, session: Session, pattern: TopicsPattern, parts: Parts, *, mode: TopicMode, interval_ms: int
+    ) -> None:
+        self._session = session
+        self._pattern = pattern
+        self._parts = parts
+        self._mode = mode
+        self._interval_s = self._pause_s = interval_ms / 1000
+        self._retries = session.backoff()
+        self._wanted: set[str] = set()
+        self._watch: _Watch | None = None
+        self._watch_refused = False
+        self._following: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Open what matches now. Raises what a broker refuses; a topic that has just gone is none of that."""
+        self._wanted = await self._listed()
+        for failure in (await self._add(late=False)).values():
+            if not isinstance(failure, TopicNotFound):
+                raise failure
+        self._following = self._session.spawn(self._follow())
+
+    async def stop(self) -> None:
+        """Follow no more."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait([self._following])
+        if self._watch is not None:
+            await self._watch.close()
+
+    async def _listed(self) -> set[str]:
+        namespace, text = self._pattern.namespace, self._pattern.text
+        listed = await self._session.lookup.topics_of_namespace(namespace, self._mode, text)
+        if listed.filtered:
+            return set(listed.names)
+        return {name for name in listed.names if self._pattern.matches(TopicName.parse(name))}
+
+    async def _follow(self) -> None:
+        backoff, loop = self._session.backoff(), asyncio.get_running_loop()
+        while True:
+            begun = loop.time()
+            try:
+                connection = await self._watching_connection()
+                if connection is not None:
+                    await self._follow_watch(connection)
+                    await asyncio.sleep(backoff.pause_after(loop.time() - begun))
+                else:
+                    await asyncio.sleep(self._pause_s)
+                    await self._become(await self._listed())
+            except (NotAllowed, InvalidTopicName) as refused:
+                _log.info("broker does not watch this pattern pattern=%s reason=%s", self._pattern.text, refused)
+                self._watch_refused = True
+            except PulsarError as error:
+                _log.warning("topics cannot be followed, trying again pattern=%s error=%s", self._pattern.text, error)
+                await asyncio.sleep(backoff.next_pause())
+
+    async def _watching_connection(self) -> Connection | None:
+        """A connection to a broker that tells of changes, None if there is none. Only persistent topics are watched."""
+        if self._watch_refused or self._mode != "PERSISTENT":
+            return None
+        connection = await self._session.lookup.service_connection()
+        return connection if connection is not None and connection.peer_flags.supports_topic_watchers else None
+
+    async def _follow_watch(self, connection: Connection) -> None:
+        """Follow what the broker tells until the connection is lost."""
+        watch = self._watch = _Watch(self._session.next_id(), connection, self._pattern)
+        await self._reconcile(await watch.open(topics_hash(self._wanted)))
+        while True:
+            update = await watch.next_update(self._pause_s)
+            if watch.is_lost:
+                return
+            if update is not None:
+                await self._become((self._wanted | set(update.new_topics)) - set(update.deleted_topics))
+            if update is None or update.topics_hash != topics_hash(self._wanted):
+                await self._reconcile(await watch.ask_again(topics_hash(self._wanted)))
+
+    async def _reconcile(self, listed: pb.CommandWatchTopicListSuccess) -> None:
+        """The broker leaves the list out if ours is the same."""
+        same = listed.topics_hash == topics_hash(self._wanted)
+        await self._become(self._wanted if same else set(listed.topic))
+
+    async def _become(self, wanted: Iterable[str]) -> None:
+        """Open what is new and leave what is gone. What came before we knew of it counts too."""
+        self._wanted = set(wanted)
+        gone = self._parts.names - self._wanted
+        await self._parts.remove([TopicName.parse(name) for name in gone])
+        for name, failure in (await self._add(late=True)).items():
+            _log.warning("topic cannot be subscribed to yet topic=%s error=%s", name, failure)
+
+    async def _add(self, *, late: bool) -> dict[str, PulsarError]:
+        """Open what is missing; after a failure the next look comes sooner."""
+        failures = await self._parts.add_listed(sorted(self._wanted - self._parts.names), late=late)
+        if failures:
+            self._pause_s = min(self._retries.next_pause(), self._interval_s)
+        else:
+            self._retries.reset()
+            self._pause_s = self._interval_s
+        return failures
+
+
+class _Watch:
+    """One watcher at a broker."""
+
+    def __init__(self, watcher_id: int, connection: Connection, pattern: TopicsPattern) -> None:
+        self.is_lost = False
+        self._id = watcher_id
+        self._connection = connection
+        self._pattern = pattern
+        self._updates: asyncio.Queue[pb.CommandWatchTopicUpdate | None] = asyncio.Queue()
+
+    async def open(self, known_hash: str) -> pb.CommandWatchTopicListSuccess:
+        """Begin; returns the list, without names if the hash shows that they are known."""
+        answer = await self._connection.topic_watchers.open(self._id, self, self._frame(known_hash))
+        return answer.watchTopicListSuccess
+
+    async def ask_again(self, known_hash: str) -> pb.CommandWatchTopicListSuccess:
+        """The list as it is now."""
+        return (await self._connection.request(self._frame(known_hash))).watchTopicListSuccess
+
+    def _frame(self, known_hash: str) -> Callable[[int], bytes]:
+        namespace = str(self._pattern.namespace)
+        return lambda request_id: commands.watch_topic_list(
+            request_id, self._id, namespace, self._pattern.text, topics_hash=known_hash
+        )
+
+    async def next_update(self, timeout_s: float) -> pb.CommandWatchTopicUpdate | None:
+        """What changed; None after that time, or when the connection is lost."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._updates.get()
+        except TimeoutError:
+            return None
+
+    async def close(self) -> None:
+        if not self.is_lost:
+            await self._connection.topic_watchers.close(self._id)
+
+    def on_update(self, update: pb.CommandWatchTopicUpdate) -> None:
+        self._updates.put_nowait(update)
+
+    def on_detached(self, assigned_url: str | None) -> None:
+        self.is_lost = True
+        self._updates.put_nowait(None)

@@ -1,0 +1,118 @@
+"""From what a broker sends to the messages that the application wants."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from interpulse.client.consuming.ack_tracker import AckTracker
+from interpulse.client.consuming.chunks import ChunkAssembler
+from interpulse.client.messages import Message, messages_of
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.ack_sets import mask_of, of_batch
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import ParsedEntry, parse_entry
+
+__all__ = ["Start", "Unpacker", "permits_for"]
+
+
+class Start(NamedTuple):
+    """Where reading begins: at a message if ``included``, else behind it."""
+
+    id: MessageId
+    included: bool = False
+
+    @property
+    def place(self) -> MessageId | Position:
+        """Where a broker has to begin: of a message in chunks all are needed, even to tell that it is not wanted."""
+        return self.id.first_chunk or self.id
+
+    @property
+    def begins(self) -> Position:
+        """The entry of that place."""
+        return self.id.first_chunk or self.id.position
+
+    def admits(self, message_id: MessageId) -> bool:
+        """Whether a message lies behind the start. A start without batch index means the whole entry."""
+        start = self.id
+        if start.position in (EARLIEST, LATEST):
+            return True
+        if message_id.position != start.position:
+            return message_id.position > start.position
+        if start.batch_index < 0 or message_id.batch_index < 0:
+            return self.included
+        return message_id.batch_index >= start.batch_index + (not self.included)
+
+
+class Unpacked(NamedTuple):
+    """The messages of an entry, and how many permits the broker took for it."""
+
+    messages: list[Message]
+    permits: int
+
+
+class Unpacker:
+    """Takes entries of one topic or partition apart and puts chunks together."""
+
+    def __init__(self, topic: str, partition: int, acks: AckTracker) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._acks = acks
+        self._chunks = ChunkAssembler()
+
+    def unpack(
+        self, command: pb.CommandMessage, stored: memoryview, position: Position, start: Start | None
+    ) -> Unpacked:
+        """The messages that are wanted; none for a chunk that is not the last. What the broker says is acknowledged
+        took no permits. An entry of which nothing is wanted is acknowledged. Raises RemoteProtocolError."""
+        entry = parse_entry(stored)
+        permits = _permits(command, entry)
+        first_chunk = None
+        if entry.metadata.num_chunks_from_msg > 1:
+            assembled = self._chunks.add(entry, position)
+            if assembled is None:
+                return Unpacked([], permits)
+            entry, first_chunk = assembled.entry, assembled.positions[0]
+            self._acks.remember_chunks(position, assembled.positions)
+        sent = mask_of(command.ack_set) if command.ack_set else -1
+        messages = messages_of(
+            entry,
+            topic=self._topic,
+            ledger=position.ledger,
+            entry_id=position.entry,
+            partition=self._partition,
+            redelivery_count=command.redelivery_count,
+            first_chunk=first_chunk,
+        )
+        wanted = [message for message in messages if self._is_wanted(message.id, sent, start)]
+        if not wanted:
+            self._acks.finish(position)
+        elif wanted[0].id.batch_index >= 0 and len(wanted) < wanted[0].batch_size:
+            waiting = sum(1 << message.id.batch_index for message in wanted)
+            self._acks.narrow(position, waiting, sent & ((1 << wanted[0].batch_size) - 1))
+        return Unpacked(wanted, permits)
+
+    def _is_wanted(self, message_id: MessageId, sent: int, start: Start | None) -> bool:
+        """Not before the start, and not acknowledged before: neither here nor (bit 0 in ``sent``) at the broker."""
+        if start is not None and not start.admits(message_id):
+            return False
+        return message_id.batch_index < 0 or bool(
+            sent >> message_id.batch_index & 1 and not self._acks.is_done(message_id)
+        )
+
+    def clear(self) -> None:
+        """What was begun will be sent again from its beginning."""
+        self._chunks.clear()
+
+
+def permits_for(command: pb.CommandMessage, stored: memoryview) -> int:
+    """How many permits the broker took for an entry that cannot be unpacked."""
+    try:
+        return _permits(command, parse_entry(stored))
+    except RemoteProtocolError:
+        return 1
+
+
+def _permits(command: pb.CommandMessage, entry: ParsedEntry) -> int:
+    count = max(entry.message_count, 1)
+    return of_batch(mask_of(command.ack_set), count).bit_count() if command.ack_set else count

@@ -1,0 +1,1 @@
+"""Producers: one partition, a partitioned topic, whole entries."""

@@ -1,0 +1,160 @@
+"""Storing ready-made entries: what replication, backup and Spark write with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from interpulse.client.closing import AsyncCloses
+from interpulse.client.producing.send_queue import ProducerRequest, Receipt, SendingLane
+from interpulse.client.session import Session
+from interpulse.model.errors import InvalidRequest, PulsarError
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo
+from interpulse.wire.frames import FRAME_OVERHEAD, build_entry
+
+__all__ = ["EntrySender"]
+
+_COMMAND_ROOM: Final = 64
+"""More than a SEND command and its length ever need."""
+
+
+class EntrySender(AsyncCloses):
+    """Stores ready-made entries under a producer name of the caller's and with the caller's sequence ids.
+
+    Sends are pipelined: at most ``window_entries`` and ``window_bytes`` are without receipt. A lost connection is
+    opened again under the same name and everything unconfirmed is sent again in order; the receipts of what had been
+    stored before then say :attr:`Receipt.is_duplicate` (if the topic de-duplicates). Any entry that the broker fails to
+    store ends the sender: nothing behind it is sent again, the caller decides. (Pulsar's brokers fail entries like that
+    when they unload a topic; ours only sends its producers away.) While another holder of the name lives, opening and
+    coming back wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy. ``schema_of_topic``, instead of
+    ``schema``: it opens with whatever schema the topic has at that time, as Pulsar's ``AUTO_PRODUCE_BYTES`` does.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        topic: TopicName,
+        name: str,
+        *,
+        schema: SchemaInfo | None = None,
+        schema_of_topic: bool = False,
+        window_entries: int = 10_000,
+        window_bytes: int = 64 * 1024 * 1024,
+        takeover_timeout_ms: int = 60_000,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        request = ProducerRequest(
+            name=name,
+            schema=schema,
+            schema_of_topic=schema_of_topic,
+            properties=properties or {},
+            busy_timeout_ms=takeover_timeout_ms,
+            return_timeout_ms=takeover_timeout_ms,
+            resend_after_error=False,
+        )
+        self._lane = SendingLane(session, topic, request)
+        self._window_entries = window_entries
+        self._window_bytes = window_bytes
+
+    async def open(self) -> None:
+        """Register the producer. Raises what the broker refuses it with."""
+        await self._lane.open()
+
+    @property
+    def topic(self) -> TopicName:
+        return self._lane.topic
+
+    @property
+    def name(self) -> str:
+        return self._lane.name
+
+    @property
+    def last_sequence_id(self) -> int:
+        """The highest sequence id that the broker knew for this name when it was opened last; -1 for none."""
+        return self._lane.last_sequence_id
+
+    @property
+    def schema(self) -> SchemaInfo | None:
+        """What it was opened with last: the caller's schema, or the one the topic had."""
+        return self._lane.schema
+
+    @property
+    def schema_version(self) -> bytes:
+        """The version that the broker gave the schema, empty without one."""
+        return self._lane.schema_version
+
+    @property
+    def message_bytes_max(self) -> int:
+        """The largest message that the broker takes."""
+        return self._lane.message_bytes_max
+
+    @property
+    def pending_count(self) -> int:
+        """Entries without receipt."""
+        return self._lane.pending_count
+
+    @property
+    def failure(self) -> PulsarError | None:
+        """Why the sender takes nothing any more; None while it works."""
+        return self._lane.failure
+
+    async def send(
+        self,
+        metadata: bytes,
+        payload: bytes | memoryview,
+        *,
+        sequence_id: int,
+        highest_sequence_id: int = 0,
+        num_messages: int = 1,
+        is_chunk: bool = False,
+    ) -> asyncio.Future[Receipt]:
+        """Put one entry on its way, waiting only for room in the window. The future has its receipt.
+
+        ``metadata`` is a serialized MessageMetadata; its sequence ids must be those given here, because brokers rebuild
+        their de-duplication state from it. Raises the failure that ended the sender; for an entry that is too
+        large for the broker InvalidRequest, after which others can be sent.
+        """
+        return await self.send_entry(
+            build_entry(metadata, payload),
+            sequence_id=sequence_id,
+            highest_sequence_id=highest_sequence_id,
+            num_messages=num_messages,
+            is_chunk=is_chunk,
+        )
+
+    async def send_entry(
+        self,
+        entry: bytes,
+        *,
+        sequence_id: int,
+        highest_sequence_id: int = 0,
+        num_messages: int = 1,
+        is_chunk: bool = False,
+    ) -> asyncio.Future[Receipt]:
+        """As :meth:`send`, for an entry with its checksum as ``frames.build_entry`` makes it."""
+        # Brokers close the connection on a frame above their limit, and would on every resend.
+        if len(entry) > self.message_bytes_max + FRAME_OVERHEAD - _COMMAND_ROOM:
+            raise InvalidRequest(
+                f"an entry of {len(entry)} bytes is above the limit of {self.topic}: its broker takes messages of "
+                f"{self.message_bytes_max} bytes (maxMessageSize)"
+            )
+        await self._lane.room(entries_max=self._window_entries, bytes_max=self._window_bytes)
+        return self._lane.send(
+            entry,
+            sequence_id=sequence_id,
+            highest_sequence_id=highest_sequence_id,
+            num_messages=num_messages,
+            is_chunk=is_chunk,
+        )
+
+    async def drain(self) -> None:
+        """Return when everything sent so far has its receipt. Raises the first failure."""
+        await self._lane.confirmed()
+        if self._lane.failure is not None:
+            raise self._lane.failure
+
+    async def close(self) -> None:
+        """Give the name back. What has no receipt yet fails with AlreadyClosed."""
+        await self._lane.close()

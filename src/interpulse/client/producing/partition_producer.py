@@ -1,0 +1,311 @@
+"""A producer on one topic or one partition."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from interpulse.client.checks import check_choice, check_least, check_names, check_pairs, check_type
+from interpulse.client.messages import OutgoingMessage
+from interpulse.client.partition_watch import check_interval
+from interpulse.client.producing.batcher import Batcher, BuiltEntry, EntryBuilder
+from interpulse.client.producing.routing import HashingScheme, RoutingMode
+from interpulse.client.producing.send_queue import ProducerRequest, Receipt, SendingLane
+from interpulse.client.session import Session
+from interpulse.model.errors import InvalidRequest, PulsarError
+from interpulse.model.ids import ChunkMessageId, MessageId
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo
+from interpulse.wire import pulsar_api_pb2 as pb
+
+__all__ = ["AccessMode", "Compression", "PartitionProducer", "ProducerConfig"]
+
+AccessMode = Literal["shared", "exclusive", "wait-for-exclusive", "exclusive-with-fencing"]
+Compression = Literal["none", "lz4", "zlib", "zstd", "snappy"]
+
+_ACCESS_MODES: Final[dict[str, pb.ProducerAccessMode.ValueType]] = {
+    "shared": pb.Shared,
+    "exclusive": pb.Exclusive,
+    "wait-for-exclusive": pb.WaitForExclusive,
+    "exclusive-with-fencing": pb.ExclusiveWithFencing,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConfig:
+    """Settings of one producer."""
+
+    name: str | None = None
+    """None: the broker makes one up."""
+
+    schema: SchemaInfo | None = None
+    access_mode: AccessMode = "shared"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    initial_subscription_name: str | None = None
+    initial_sequence_id: int | None = None
+    """The first message gets the number after this one; None: after the last one the broker knows."""
+
+    send_timeout_ms: int = 30_000
+    """Longest wait for a receipt, 0 = for ever."""
+
+    batching_enabled: bool = True
+    batch_messages_max: int = 1000
+    batch_bytes_max: int = 128 * 1024
+    batch_delay_ms: int = 1
+    chunking_enabled: bool = False
+    """Send messages above the broker's limit in several entries. Needs a persistent topic and no batching."""
+
+    pending_messages_max: int = 1000
+    """Entries that may be without receipt before senders have to wait."""
+
+    pending_bytes_max: int = 64 * 1024 * 1024
+    compression: Compression = "none"
+    routing: RoutingMode = "round-robin"
+    hashing: HashingScheme = "java-string"
+    auto_update_partitions: bool = True
+    """A producer of a partitioned topic looks for new partitions."""
+
+    auto_update_partitions_interval_ms: int = 60_000
+    """How often it looks."""
+
+    def __post_init__(self) -> None:
+        check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
+        check_choice("access_mode", self.access_mode, AccessMode)
+        check_choice("compression", self.compression, Compression)
+        check_choice("routing", self.routing, RoutingMode)
+        check_choice("hashing", self.hashing, HashingScheme)
+        check_least(
+            1,
+            batch_messages_max=self.batch_messages_max,
+            batch_bytes_max=self.batch_bytes_max,
+            pending_messages_max=self.pending_messages_max,
+            pending_bytes_max=self.pending_bytes_max,
+        )
+        check_least(0, send_timeout_ms=self.send_timeout_ms, batch_delay_ms=self.batch_delay_ms)
+        check_type("schema", self.schema, SchemaInfo, type(None))
+        check_pairs("properties", self.properties)
+        if self.chunking_enabled and self.batching_enabled:
+            raise ValueError("chunking_enabled needs batching_enabled=False")
+
+
+class PartitionProducer:
+    """Sends to one topic or partition. Made by the client; use it as an async context manager or :meth:`close` it."""
+
+    def __init__(self, session: Session, topic: TopicName, config: ProducerConfig) -> None:
+        self._config = config
+        self._loop = asyncio.get_running_loop()
+        self._partition = topic.partition_index
+        request = ProducerRequest(
+            name=config.name,
+            schema=config.schema,
+            access_mode=_ACCESS_MODES[config.access_mode],
+            properties=config.properties,
+            initial_subscription_name=config.initial_subscription_name,
+        )
+        self._lane = SendingLane(session, topic, request, send_timeout_ms=config.send_timeout_ms)
+        self._builder = EntryBuilder(codec=pb.CompressionType.Value(config.compression.upper()))
+        self._batcher = Batcher(self._builder, messages_max=config.batch_messages_max, bytes_max=config.batch_bytes_max)
+        self._waiting: list[asyncio.Future[MessageId]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._sequence_id = -1
+
+    async def open(self) -> None:
+        """Register with the broker. Raises what it refuses the producer with."""
+        await self._lane.open()
+        start = self._config.initial_sequence_id
+        self._sequence_id = self._lane.last_sequence_id if start is None else start
+
+    @property
+    def topic(self) -> str:
+        return str(self._lane.topic)
+
+    @property
+    def name(self) -> str:
+        return self._lane.name
+
+    @property
+    def last_sequence_id(self) -> int:
+        """The number of the last message that was sent; before that, the last one the broker knew."""
+        return self._sequence_id
+
+    @property
+    def schema_version(self) -> bytes:
+        """The version the broker gave the schema, empty without one."""
+        return self._lane.schema_version
+
+    @property
+    def is_connected(self) -> bool:
+        return self._lane.is_connected
+
+    async def send(self, message: OutgoingMessage) -> MessageId:
+        """Send one message and wait until the broker has stored it."""
+        future = await self.enqueue(message)
+        if self._config.batching_enabled and not self._config.batch_delay_ms:
+            self._flush_batch()
+        return await future
+
+    async def enqueue(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
+        """Put one message on its way, waiting only for room; the future has its id, or the failure."""
+        config = self._config
+        if message.deliver_after_ms is not None:
+            message = message.due_from(_now_ms())
+        if message.replication_clusters:
+            check_names("replication_clusters", message.replication_clusters)
+        await self._lane.room(entries_max=config.pending_messages_max, bytes_max=config.pending_bytes_max)
+        sequence_id = self._next_sequence_id(message)
+        future: asyncio.Future[MessageId] = self._loop.create_future()
+        if not config.batching_enabled or message.deliver_at_ms is not None:
+            self._flush_batch()
+            self._send_single(message, sequence_id, future)
+            entry_gone = False
+        else:
+            entry_gone = self._send_batched(message, sequence_id, future)
+        self._sequence_id = sequence_id
+        if entry_gone:
+            await asyncio.sleep(0)  # a sender that never waits for room leaves turns for receipts, timers and Ctrl-C
+        return future
+
+    def _next_sequence_id(self, message: OutgoingMessage) -> int:
+        if message.sequence_id is None:
+            return self._sequence_id + 1
+        return message.sequence_id
+
+    def _send_single(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> None:
+        self._refresh_builder()
+        now_ms = _now_ms()
+        built = self._builder.single(message, sequence_id, now_ms)
+        if self._config.chunking_enabled and len(built.entry) > self._lane.message_bytes_max:
+            self._send_chunks(message, sequence_id, now_ms, future)
+            return
+        self._check_size(len(built.entry))
+        self._transmit(built, [future])
+
+    def _send_chunks(
+        self, message: OutgoingMessage, sequence_id: int, now_ms: int, future: asyncio.Future[MessageId]
+    ) -> None:
+        """The message has the id of its last chunk, knows the first one, and fails with the first that fails."""
+        chunks = self._builder.chunks(message, sequence_id, now_ms, self._lane.message_bytes_max)
+        receipts = [self._transmit(chunk, [], on_failure=future) for chunk in chunks[:-1]]
+        self._transmit(chunks[-1], [future], first_chunk=receipts[0] if receipts else None)
+
+    def _send_batched(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> bool:
+        """Whether an entry has gone out, with this message or to make room for it."""
+        self._check_size(len(message.content or b""))
+        entry_gone = not self._batcher.fits(message)
+        if entry_gone:
+            self._flush_batch()
+        self._batcher.add(message, sequence_id)
+        self._waiting.append(future)
+        if self._batcher.is_full:
+            self._flush_batch()
+            return True
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._config.batch_delay_ms / 1000, self._flush_batch)
+        return entry_gone
+
+    def _flush_batch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._waiting:
+            return
+        self._refresh_builder()
+        futures, self._waiting = self._waiting, []
+        built = self._batcher.take(_now_ms())
+        try:
+            self._check_size(len(built.entry))
+            self._transmit(built, futures)
+        except PulsarError as error:
+            _fail_all(futures, error)
+
+    def _refresh_builder(self) -> None:
+        """Name and schema version are the broker's to give, and known once the producer is open."""
+        self._builder.producer_name = self._lane.name
+        self._builder.schema_version = self._lane.schema_version
+
+    def _check_size(self, size: int) -> None:
+        limit = self._lane.message_bytes_max
+        if size > limit:
+            raise InvalidRequest(f"a message of {size} bytes is above the limit of {limit} bytes of {self.topic}")
+
+    def _transmit(
+        self,
+        built: BuiltEntry,
+        futures: list[asyncio.Future[MessageId]],
+        on_failure: asyncio.Future[MessageId] | None = None,
+        first_chunk: asyncio.Future[Receipt] | None = None,
+    ) -> asyncio.Future[Receipt]:
+        receipt = self._lane.send(
+            built.entry,
+            sequence_id=built.sequence_id,
+            highest_sequence_id=built.highest_sequence_id,
+            num_messages=built.num_messages,
+            is_chunk=built.is_chunk,
+        )
+        if on_failure is not None:
+            receipt.add_done_callback(lambda done: _pass_failure_on(done, on_failure))
+        receipt.add_done_callback(
+            lambda done: self._resolve(done, futures, in_batch=built.is_batch, first_chunk=first_chunk)
+        )
+        return receipt
+
+    def _resolve(
+        self,
+        done: asyncio.Future[Receipt],
+        futures: list[asyncio.Future[MessageId]],
+        *,
+        in_batch: bool,
+        first_chunk: asyncio.Future[Receipt] | None,
+    ) -> None:
+        if done.cancelled():
+            return
+        failure = done.exception()
+        if failure is not None:
+            _fail_all(futures, failure)
+            return
+        receipt = done.result()
+        for index, future in enumerate(futures):
+            if not future.done():
+                message_id = MessageId(*receipt.position, self._partition, index if in_batch else -1)
+                if first_chunk is not None and not receipt.is_duplicate:
+                    # Its receipt came before this one, and if it had failed, the future would be done.
+                    message_id = ChunkMessageId(*message_id, first_chunk.result().position)
+                future.set_result(message_id)
+
+    async def flush(self) -> None:
+        """Send what is being collected and wait for all receipts. Raises the first failure."""
+        self._flush_batch()
+        await self._lane.confirmed()
+
+    async def close(self) -> None:
+        """Send what is being collected, wait for receipts, and say goodbye to the broker."""
+        try:
+            await self.flush()
+        finally:
+            await self._lane.close()
+
+    async def __aenter__(self) -> PartitionProducer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _pass_failure_on(done: asyncio.Future[Receipt], future: asyncio.Future[MessageId]) -> None:
+    failure = None if done.cancelled() else done.exception()
+    if failure is not None:
+        _fail_all([future], failure)
+
+
+def _fail_all(futures: list[asyncio.Future[MessageId]], failure: BaseException) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(failure)
+            future.exception()  # senders that do not look are not worth a warning of the event loop
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,177 @@
+"""A producer as applications see it: one lane per partition, or a single one for a topic without partitions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from interpulse.client.closing import AsyncCloses
+from interpulse.client.messages import OutgoingMessage
+from interpulse.client.partition_watch import PartitionWatch
+from interpulse.client.producing.batcher import key_text
+from interpulse.client.producing.partition_producer import PartitionProducer, ProducerConfig
+from interpulse.client.producing.routing import Router
+from interpulse.client.session import Session
+from interpulse.model.errors import AlreadyClosed
+from interpulse.model.ids import MessageId
+from interpulse.model.names import TopicName
+
+__all__ = ["Producer", "open_all", "partition_names"]
+
+
+def partition_names(topic: TopicName, partitions: int, first: int = 0) -> list[TopicName]:
+    """The topics that hold the messages: the partitions from ``first`` on, or the topic itself."""
+    return [topic.partition(index) for index in range(first, partitions)] if partitions else [topic]
+
+
+class _Part(Protocol):
+    """A producer or consumer of one partition."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+async def open_all(parts: Sequence[_Part]) -> None:
+    """Open them side by side. If one cannot be opened, or the caller gives up, all are closed again."""
+    try:
+        for outcome in await asyncio.gather(*(part.open() for part in parts), return_exceptions=True):
+            if outcome is not None:
+                raise outcome
+    except BaseException:
+        await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
+        raise
+
+
+class Producer(AsyncCloses):
+    """Sends to a topic. Made by :meth:`Client.create_producer`; an async context manager that flushes and closes."""
+
+    def __init__(self, session: Session, topic: TopicName, config: ProducerConfig) -> None:
+        self._session = session
+        self._topic = topic
+        self._config = config
+        self._router = Router(
+            mode=config.routing,
+            hashing=config.hashing,
+            stride=config.batch_messages_max if config.batching_enabled else 1,
+        )
+        self._partitions: list[PartitionProducer] = []
+        self._is_partitioned = False
+        self._growing = asyncio.Lock()
+        self._watch: PartitionWatch | None = None
+        self._closed = False
+
+    async def open(self) -> None:
+        """Find the partitions and register with all of them. Raises what a broker refuses."""
+        count = await self._session.lookup.partitions(self._topic, create=True)
+        self._is_partitioned = count > 0
+        await self._add(partition_names(self._topic, count))
+        if count and self._config.auto_update_partitions:
+            interval_ms = self._config.auto_update_partitions_interval_ms
+            self._watch = PartitionWatch(
+                self._session, self.update_partitions, interval_ms=interval_ms, what=f"topic={self._topic}"
+            )
+
+    async def _add(self, topics: list[TopicName]) -> None:
+        """Open producers for all these topics, or for none of them."""
+        if len(topics) > 1:
+            await self._session.look_ahead(topics)
+        added = [PartitionProducer(self._session, topic, self._config) for topic in topics]
+        await open_all(added)
+        if self._closed:
+            await asyncio.gather(*(producer.close() for producer in added), return_exceptions=True)
+            raise self._already_closed()
+        self._partitions += added
+
+    async def update_partitions(self) -> None:
+        """Look for new partitions now; nothing is created by it. Raises TopicNotFound if the topic is gone."""
+        if self._closed:
+            raise self._already_closed()
+        async with self._growing:
+            if not self._is_partitioned:
+                return
+            count = await self._session.lookup.partitions(self._topic, create=False, fallback_on_old_broker=True)
+            if count > len(self._partitions):
+                await self._add(partition_names(self._topic, count, first=len(self._partitions)))
+
+    def _already_closed(self) -> AlreadyClosed:
+        return AlreadyClosed(f"the producer on {self._topic} is closed")
+
+    @property
+    def topic(self) -> str:
+        return str(self._topic)
+
+    @property
+    def name(self) -> str:
+        """The producer's name; on a partitioned topic without a name of yours, that of the first partition."""
+        return self._partitions[0].name
+
+    @property
+    def partitions(self) -> list[PartitionProducer]:
+        """The producers behind it, in the order of their partitions."""
+        return list(self._partitions)
+
+    @property
+    def last_sequence_id(self) -> int:
+        return max(partition.last_sequence_id for partition in self._partitions)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    @property
+    def is_connected(self) -> bool:
+        return not self._closed and all(partition.is_connected for partition in self._partitions)
+
+    async def send(
+        self, content: bytes | str | OutgoingMessage | None, *, key: str | bytes | None = None, **fields: object
+    ) -> MessageId:
+        """Send one message and wait until the broker has stored it.
+
+        ``content`` None is a tombstone. ``fields`` are those of :class:`OutgoingMessage`: properties, event_time_ms,
+        ordering_key, deliver_at_ms, deliver_after_ms, sequence_id, replication_clusters.
+        """
+        message = _outgoing(content, key, fields)
+        return await self._choose(message).send(message)
+
+    async def enqueue(
+        self, content: bytes | str | OutgoingMessage | None, *, key: str | bytes | None = None, **fields: object
+    ) -> asyncio.Future[MessageId]:
+        """As :meth:`send`, but return as soon as there is room; the future has the id, or the failure."""
+        message = _outgoing(content, key, fields)
+        return await self._choose(message).enqueue(message)
+
+    def _choose(self, message: OutgoingMessage) -> PartitionProducer:
+        if self._closed:
+            raise self._already_closed()
+        if len(self._partitions) == 1:
+            return self._partitions[0]
+        return self._partitions[self._router.choose(key_text(message.key), len(self._partitions))]
+
+    async def flush(self) -> None:
+        """Wait for the receipts of everything sent so far. Raises the first failure."""
+        await asyncio.gather(*(partition.flush() for partition in self._partitions))
+
+    async def close(self) -> None:
+        """Flush, then say goodbye to the brokers. Raises the first failure of a message."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._watch is not None:
+            await self._watch.stop()
+        closings = (partition.close() for partition in self._partitions)
+        for outcome in await asyncio.gather(*closings, return_exceptions=True):
+            if outcome is not None:
+                raise outcome
+
+
+def _outgoing(
+    content: bytes | str | OutgoingMessage | None, key: str | bytes | None, fields: dict[str, object]
+) -> OutgoingMessage:
+    if isinstance(content, OutgoingMessage):
+        return content
+    if not isinstance(content, (bytes, str, bytearray, memoryview, type(None))):
+        raise TypeError(f"content is of type {type(content).__name__}, expected bytes, str, None or OutgoingMessage")
+    body = content.encode() if isinstance(content, str) else content
+    return OutgoingMessage(body, key, **fields)  # type: ignore[arg-type]  # checked by the class itself

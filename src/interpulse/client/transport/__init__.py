@@ -1,0 +1,1 @@
+"""Connections to brokers and web services: credentials, TLS, waiting between attempts."""

@@ -1,0 +1,355 @@
+"""One TCP connection to a broker: requests and their answers, and the producers and consumers that live on it.
+
+Everything happens in the event loop that opened the connection. Nothing here waits for the peer while reading: frames
+are handed on in the order they come. What is written within one turn of the loop leaves in one piece.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, cast
+
+import interpulse
+from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.client.transport.answers import ANSWERS, failure_of
+from interpulse.client.transport.registered_handlers import (
+    ConsumerListener,
+    ProducerListener,
+    Residents,
+    TopicListListener,
+)
+from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
+from interpulse.wire import commands
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.client import ClientProtocol
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import Frame
+
+__all__ = ["Connection"]
+
+_log = logging.getLogger(__name__)
+_LINGER_S: Final = 1.0
+_WRITE_BYTES_MAX: Final = 1024 * 1024
+CLIENT_VERSION: Final = f"Interpulse-v{interpulse.__version__}"
+
+
+@dataclass(slots=True)
+class _Pending:
+    future: asyncio.Future[pb.BaseCommand]
+    timer: asyncio.TimerHandle
+
+
+class Connection(asyncio.Protocol):
+    """Made by :meth:`open`. When it is lost, every request fails with NotConnected and every listener is detached."""
+
+    def __init__(self, address: BrokerAddress, protocol: ClientProtocol, config: ClientConfig) -> None:
+        self.address = address
+        self._protocol = protocol
+        self._config = config
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._failure: PulsarError | None = None
+        self._pending: dict[int, _Pending] = {}
+        self.producers: Residents[ProducerListener] = Residents(self, commands.close_producer)
+        self.consumers: Residents[ConsumerListener] = Residents(self, commands.close_consumer)
+        self.topic_watchers: Residents[TopicListListener] = Residents(
+            self, lambda watcher_id, request_id: commands.watch_topic_list_close(request_id, watcher_id)
+        )
+        self._outgoing: list[bytes | memoryview] = []
+        self._outgoing_bytes = 0
+        self._flush_scheduled = False
+        self._writable = True
+        self._tick: asyncio.TimerHandle | None = None
+        self._lost = asyncio.Event()
+        self._broken: Exception | None = None
+
+    @classmethod
+    async def open(cls, address: BrokerAddress, config: ClientConfig) -> Connection:
+        """Connect and greet. Raises NotConnected, OperationTimeout, or what the broker refuses the greeting with."""
+        loop = asyncio.get_running_loop()
+        credentials = config.credentials
+        protocol = ClientProtocol(
+            client_version=CLIENT_VERSION,
+            now=loop.time(),
+            auth_method=credentials.method if credentials else "none",
+            credentials=(lambda: credentials.secret().encode()) if credentials else bytes,
+            proxy_to_broker_url=address.behind,
+            keep_alive_interval=config.keep_alive_interval_ms / 1000,
+        )
+        context = config.encryption.context() if address.tls else None
+        connection = cls(address, protocol, config)
+        try:
+            async with asyncio.timeout(config.connect_timeout_ms / 1000):
+                await loop.create_connection(lambda: connection, address.host, address.port, ssl=context)
+                await connection._ready
+        except BaseException as error:
+            connection.close()
+            await connection.closed()
+            if isinstance(error, TimeoutError):
+                raise NotConnected(f"{address} did not answer within {config.connect_timeout_ms} ms") from None
+            refusal = config.encryption.refusal(str(address), error)
+            if refusal is None and address.tls:
+                broken = connection._broken if isinstance(error, NotConnected) else error
+                refusal = await config.encryption.unheard_refusal(str(address), address.host, address.port, broken)
+            if refusal is not None:
+                raise refusal from error
+            if isinstance(error, OSError):
+                reason = error.strerror or str(error) or type(error).__name__
+                raise NotConnected(f"cannot connect to {address}: {reason}") from error
+            raise
+        return connection
+
+    # ---- What the broker is
+
+    @property
+    def is_open(self) -> bool:
+        return self._failure is None
+
+    @property
+    def peer_flags(self) -> pb.FeatureFlags:
+        """What the broker can do."""
+        return self._protocol.peer_flags
+
+    @property
+    def message_bytes_max(self) -> int:
+        """The largest message the broker takes."""
+        return self._protocol.message_bytes_max
+
+    # ---- Speaking
+
+    async def request(self, build: Callable[[int], bytes], *, timeout_ms: int | None = None) -> pb.BaseCommand:
+        """Send the frame that ``build`` makes for a request id and return its answer.
+
+        Raises the failure that the broker answers, OperationTimeout, or NotConnected when the connection is lost.
+        """
+        if self._failure is not None:
+            raise NotConnected(str(self._failure))
+        request_id = self._protocol.next_request_id()
+        timeout_ms = self._config.operation_timeout_ms if timeout_ms is None else timeout_ms
+        future: asyncio.Future[pb.BaseCommand] = self._loop.create_future()
+        timer = self._loop.call_later(timeout_ms / 1000, self._expire, request_id, timeout_ms)
+        self._pending[request_id] = _Pending(future, timer)
+        try:
+            self.write(build(request_id))
+            return await future
+        finally:
+            timer.cancel()
+            self._pending.pop(request_id, None)
+
+    def next_request_id(self) -> int:
+        """For a request whose answer nobody waits for."""
+        return self._protocol.next_request_id()
+
+    def write(self, *parts: bytes | memoryview) -> None:
+        """Send bytes of complete frames; does nothing once the connection is lost (listeners hear of that)."""
+        if self._failure is not None:
+            return
+        self._outgoing += parts
+        self._outgoing_bytes += sum(map(len, parts))
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Hand over what the transport can take. The rest waits here: a long buffer there is moved with each write."""
+        self._flush_scheduled = False
+        while self._transport is not None and self._outgoing and self._writable:
+            self._transport.writelines(self._next_parts())
+
+    def _next_parts(self) -> list[bytes | memoryview]:
+        if self._outgoing_bytes <= _WRITE_BYTES_MAX:
+            parts, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
+            return parts
+        size = count = 0
+        while size < _WRITE_BYTES_MAX and count < len(self._outgoing):
+            size += len(self._outgoing[count])
+            count += 1
+        parts, self._outgoing = self._outgoing[:count], self._outgoing[count:]
+        self._outgoing_bytes -= size
+        return parts
+
+    def _expire(self, request_id: int, timeout_ms: int) -> None:
+        future = self._pending[request_id].future
+        if not future.done():
+            future.set_exception(OperationTimeout(f"{self.address} did not answer within {timeout_ms} ms"))
+
+    # ---- Closing
+
+    def close(self, failure: PulsarError | None = None) -> None:
+        """Drop the connection now. Requests under way fail with NotConnected."""
+        self._fail(failure or NotConnected(f"the connection to {self.address} was closed"))
+
+    async def closed(self) -> None:
+        """Return when nothing of the connection is left."""
+        try:
+            async with asyncio.timeout(_LINGER_S):
+                await self._lost.wait()
+        except TimeoutError:
+            if self._transport is not None:
+                self._transport.abort()
+            await self._lost.wait()
+
+    def _fail(self, failure: PulsarError) -> None:
+        if self._failure is not None:
+            return
+        self._failure = failure
+        if self._tick is not None:
+            self._tick.cancel()
+        if not self._ready.done():
+            self._ready.set_exception(failure)
+            self._ready.exception()
+        for pending in self._pending.values():
+            if not pending.future.done():
+                pending.future.set_exception(NotConnected(str(failure)))
+        self._end_transport()
+        self._outgoing.clear()
+        self.producers.detach_all()
+        self.consumers.detach_all()
+        self.topic_watchers.detach_all()
+
+    def _end_transport(self) -> None:
+        if self._transport is None:
+            self._lost.set()
+        elif self._writable:
+            self._flush()
+            self._transport.close()
+        else:
+            self._transport.abort()
+
+    # ---- Called by the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
+        transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
+        if self._failure is not None:
+            transport.abort()
+            return
+        self._say()
+        self._tick = self._loop.call_at(self._protocol.next_tick, self._on_tick)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            frames = self._protocol.receive_data(data)
+        except RemoteProtocolError as error:
+            _log.warning("broker broke the protocol address=%s error=%s", self.address, error)
+            self._fail(NotConnected(f"{self.address} broke the protocol: {error}"))
+            return
+        except PulsarError as refusal:
+            self._fail(refusal)
+            return
+        self._say()
+        if not self._ready.done() and self._protocol.is_connected:
+            self._ready.set_result(None)
+        for frame in frames:
+            self._on_frame(frame)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._broken = exc
+        reason = f": {exc}" if exc else ""
+        refusal = None if self._ready.done() else self._config.encryption.refusal(str(self.address), exc)
+        self._fail(refusal or NotConnected(f"the connection to {self.address} was lost{reason}"))
+        self._lost.set()
+
+    def pause_writing(self) -> None:
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self._flush()
+
+    def _say(self) -> None:
+        """Send what the protocol itself has to say."""
+        data = self._protocol.data_to_send()
+        if data:
+            self.write(data)
+
+    def _on_tick(self) -> None:
+        try:
+            self._protocol.tick(self._loop.time())
+        except RemoteProtocolError as error:
+            self._fail(NotConnected(f"{self.address}: {error}"))
+            return
+        self._say()
+        self._tick = self._loop.call_at(self._protocol.next_tick, self._on_tick)
+
+    # ---- Frames
+
+    def _on_frame(self, frame: Frame) -> None:
+        command = frame.command
+        kind = command.type
+        field = ANSWERS.get(kind)
+        if field is not None:
+            self._on_answer(command, getattr(command, field).request_id)
+        elif kind == pb.BaseCommand.MESSAGE:
+            consumer = self.consumers.get(command.message.consumer_id)
+            if consumer is not None:
+                consumer.on_message(command.message, memoryview(frame.payload or b""))
+        elif kind == pb.BaseCommand.SEND_RECEIPT:
+            producer = self.producers.get(command.send_receipt.producer_id)
+            if producer is not None:
+                producer.on_receipt(command.send_receipt)
+        else:
+            self._on_rare_command(command)
+
+    def _on_answer(self, command: pb.BaseCommand, request_id: int) -> None:
+        pending = self._pending.get(request_id)
+        if pending is None or pending.future.done():
+            return
+        if command.type == pb.BaseCommand.PRODUCER_SUCCESS and not command.producer_success.producer_ready:
+            pending.timer.cancel()  # waits for exclusivity: a second answer comes when it has its turn
+            return
+        failure = failure_of(command)
+        if failure is not None:
+            pending.future.set_exception(failure)
+        else:
+            pending.future.set_result(command)
+
+    def _on_rare_command(self, command: pb.BaseCommand) -> None:
+        kind = command.type
+        if kind == pb.BaseCommand.SEND_ERROR:
+            producer = self.producers.get(command.send_error.producer_id)
+            if producer is not None:
+                producer.on_send_error(command.send_error)
+        elif kind == pb.BaseCommand.CLOSE_PRODUCER:
+            closed = command.close_producer
+            listener = self.producers.take(closed.producer_id)
+            self._detach(listener, closed.assignedBrokerServiceUrl, closed.assignedBrokerServiceUrlTls)
+        elif kind == pb.BaseCommand.CLOSE_CONSUMER:
+            gone = command.close_consumer
+            consumer = self.consumers.take(gone.consumer_id)
+            self._detach(consumer, gone.assignedBrokerServiceUrl, gone.assignedBrokerServiceUrlTls)
+        elif kind == pb.BaseCommand.TOPIC_MIGRATED:
+            self._on_topic_migrated(command.topicMigrated)
+        else:
+            self._on_news(command)
+
+    def _on_news(self, command: pb.BaseCommand) -> None:
+        """What a consumer or watcher is told besides messages."""
+        kind = command.type
+        if kind == pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
+            consumer = self.consumers.get(command.active_consumer_change.consumer_id)
+            if consumer is not None:
+                consumer.on_active_change(command.active_consumer_change.is_active)
+        elif kind == pb.BaseCommand.REACHED_END_OF_TOPIC:
+            consumer = self.consumers.get(command.reachedEndOfTopic.consumer_id)
+            if consumer is not None:
+                consumer.on_end_of_topic()
+        elif kind == pb.BaseCommand.WATCH_TOPIC_UPDATE:
+            watcher = self.topic_watchers.get(command.watchTopicUpdate.watcher_id)
+            if watcher is not None:
+                watcher.on_update(command.watchTopicUpdate)
+        else:
+            _log.debug("command ignored type=%s address=%s", kind, self.address)
+
+    def _detach(self, listener: ProducerListener | ConsumerListener | None, plain: str, tls: str) -> None:
+        if listener is not None:
+            listener.on_detached((tls if self.address.tls else plain) or None)
+
+    def _on_topic_migrated(self, moved: pb.CommandTopicMigrated) -> None:
+        is_producer = moved.resource_type == pb.CommandTopicMigrated.Producer
+        resident = self.producers.take(moved.resource_id) if is_producer else self.consumers.take(moved.resource_id)
+        self._detach(resident, moved.brokerServiceUrl, moved.brokerServiceUrlTls)

@@ -1,0 +1,52 @@
+"""One connection per broker address, opened when first needed and again after it was lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.client.transport.connection import Connection
+from interpulse.model.errors import AlreadyClosed
+
+__all__ = ["ConnectionPool"]
+
+
+class ConnectionPool:
+    """Shares connections among all producers, consumers and lookups of one client."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._config = config
+        self._opening: dict[BrokerAddress, asyncio.Task[Connection]] = {}
+        self._closed = False
+
+    async def get(self, address: BrokerAddress) -> Connection:
+        """An open connection; callers that come while it is being opened wait for the same one. Raises NotConnected."""
+        if self._closed:
+            raise AlreadyClosed("the client is closed")
+        task = self._opening.get(address)
+        if task is None or (task.done() and not _is_usable(task)):
+            task = asyncio.get_running_loop().create_task(Connection.open(address, self._config))
+            task.add_done_callback(_mark_seen)
+            self._opening[address] = task
+        return await asyncio.shield(task)
+
+    async def close(self) -> None:
+        """Drop all connections."""
+        self._closed = True
+        tasks, self._opening = list(self._opening.values()), {}
+        for task in tasks:
+            task.cancel()
+        for opened in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(opened, Connection):
+                opened.close()
+                await opened.closed()
+
+
+def _is_usable(task: asyncio.Task[Connection]) -> bool:
+    return not task.cancelled() and task.exception() is None and task.result().is_open
+
+
+def _mark_seen(task: asyncio.Task[Connection]) -> None:
+    """A failure nobody waits for any more is not worth a warning of the event loop."""
+    if not task.cancelled():
+        task.exception()

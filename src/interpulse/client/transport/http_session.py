@@ -1,0 +1,345 @@
+"""REST calls: one keep-alive session, credentials, JSON, redirects, and errors as the house knows them.
+
+This is the only module of the client that knows an HTTP library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode, urlsplit
+from weakref import WeakSet
+
+import aiohttp
+from yarl import URL
+
+from interpulse.client.closing import AsyncCloses
+from interpulse.client.credentials import Credentials
+from interpulse.client.shapes import Read, UnexpectedShape, ignored
+from interpulse.client.tls import TlsOptions
+from interpulse.client.transport.http_errors import HttpAnswer, Kind, error_for_response
+from interpulse.model.clusters import shown_address
+from interpulse.model.errors import (
+    AlreadyClosed,
+    NotConnected,
+    OperationTimeout,
+    PulsarError,
+    UnknownError,
+)
+
+__all__ = ["HttpSession", "parse_web_urls"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+JSON: Final = "application/json"
+_REDIRECTS_MAX = 10
+_CONNECT_TIMEOUT_MS = 10_000
+_HANG_UP_S: Final = 1.0
+_REDIRECT_STATUSES = frozenset({301, 302, 307, 308})
+
+
+class _Unreachable(Exception):
+    """No connection could be made, so nothing was sent: another address may be tried."""
+
+
+def parse_web_urls(text: str) -> tuple[str, ...]:
+    """Split ``http://a:8080,b:8080`` into one root per host; raises ValueError if it is not such a list."""
+    scheme, separator, rest = text.partition("://")
+    if not separator or scheme not in ("http", "https"):
+        raise ValueError(
+            f"not a web service URL: {shown_address(text)!r}, expected http://host:port or https://host:port"
+        )
+    roots = tuple(f"{scheme}://{part.strip().strip('/')}" for part in rest.split(",") if part.strip().strip("/"))
+    if not roots or not all(_has_host(root) for root in roots):
+        raise ValueError(
+            f"not a web service URL: {shown_address(text)!r}, a host is missing or its port is not a number"
+        )
+    return roots
+
+
+def _has_host(root: str) -> bool:
+    parts = urlsplit(root)
+    try:
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
+class HttpSession(AsyncCloses):
+    """Requests to one cluster. Use it as an async context manager or call :meth:`close`.
+
+    With several hosts in the URL, the one that answered last is asked first; another is tried only when no connection
+    could be made, so that no request is ever sent twice.
+    """
+
+    def __init__(
+        self,
+        web_url: str,
+        *,
+        credentials: Credentials | None = None,
+        timeout_ms: int = 30_000,
+        tls: TlsOptions | None = None,
+    ) -> None:
+        self._roots = parse_web_urls(web_url)
+        self._preferred = 0
+        self._credentials = credentials
+        self._timeout_ms = timeout_ms
+        self._tls = (tls or TlsOptions()).showing(credentials, self._roots[0])
+        self._context: ssl.SSLContext | None = None
+        self._context_stamps: object = None
+        self._session: aiohttp.ClientSession | None = None
+        self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._closed = False
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._session is not None:
+            await self._session.close()
+            await self._hang_up()
+
+    async def get(self, path: str, *, kind: Kind, read: Read[T], query: Mapping[str, object] | None = None) -> T:
+        return await self.request("GET", path, kind=kind, read=read, query=query)
+
+    async def put(
+        self, path: str, body: object = None, *, kind: Kind, query: Mapping[str, object] | None = None
+    ) -> None:
+        await self.request("PUT", path, kind=kind, read=ignored, query=query, body=body)
+
+    async def post(
+        self, path: str, body: object = None, *, kind: Kind, query: Mapping[str, object] | None = None
+    ) -> None:
+        await self.request("POST", path, kind=kind, read=ignored, query=query, body=body)
+
+    async def delete(self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None) -> None:
+        await self.request("DELETE", path, kind=kind, read=ignored, query=query)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        kind: Kind,
+        read: Read[T],
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        content_type: str = JSON,
+    ) -> T:
+        """Send one request and return what ``read`` makes of the decoded answer, which is None if it is empty.
+
+        ``path`` is already encoded. ``query`` values that are None are left out. ``body`` is sent as JSON unless None.
+        ``kind`` says what the request is about, see :func:`error_for_response`. Raises NotConnected naming the
+        address, OperationTimeout, the error the broker answered, or UnknownError for an answer that ``read`` refuses.
+        """
+        payload = None if body is None else json.dumps(body).encode()
+        answer = await self._ask(method, path, kind, query, payload, content_type)
+        if "html" in answer.content_type and answer.text:
+            raise UnknownError(
+                f"{method} {path} was answered with a web page: {_root(self._roots[self._preferred])} is no broker"
+            )
+        try:
+            return read(_decode(answer.text))
+        except UnexpectedShape as shape:
+            root = _root(self._roots[self._preferred])
+            raise UnknownError(f"{root} answered {method} {path} with something else than {shape}") from shape
+
+    async def fetch(
+        self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None
+    ) -> tuple[Mapping[str, str], bytes]:
+        """As :meth:`get`, for an answer that is no JSON: its headers, whose names ignore case, and its bytes."""
+        answer = await self._ask("GET", path, kind, query, None, JSON)
+        return answer.headers, answer.content
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        kind: Kind,
+        query: Mapping[str, object] | None,
+        payload: bytes | None,
+        content_type: str,
+    ) -> HttpAnswer:
+        answer = await self._ask_hosts(method, path + _query_string(query), payload, content_type)
+        if answer.status >= 400:
+            raise error_for_response(answer, f"{method} {path}", kind)
+        return answer
+
+    async def ask_for_document(
+        self, method: str, path: str, *, kind: Kind, marker: str, query: Mapping[str, object], body: object
+    ) -> dict[str, Any]:
+        """As :meth:`request`, for a call that answers a document with the field ``marker`` when it refuses too."""
+        payload = json.dumps(body).encode()
+        answer = await self._ask_hosts(method, path + _query_string(query), payload, JSON)
+        document = _decode(answer.text)
+        if isinstance(document, dict) and marker in document:
+            return document
+        if answer.status >= 400:
+            raise error_for_response(answer, f"{method} {path}", kind)
+        raise UnknownError(f"{method} {path} answered something else than a document with {marker}")
+
+    async def _ask_hosts(self, method: str, target: str, payload: bytes | None, content_type: str) -> HttpAnswer:
+        failures = []
+        for index in self._host_order():
+            try:
+                answer = await self._follow(method, self._roots[index] + target, payload, content_type)
+            except _Unreachable as failure:
+                failures.append(str(failure))
+                continue
+            self._preferred = index
+            return answer
+        raise NotConnected("; ".join(failures))
+
+    def _host_order(self) -> Iterator[int]:
+        count = len(self._roots)
+        return ((self._preferred + step) % count for step in range(count))
+
+    async def _follow(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
+        """Redirects go to the broker that owns the topic; it wants the same body and the same credentials."""
+        first = url
+        for _ in range(_REDIRECTS_MAX):
+            answer = await self._send(method, url, payload, content_type)
+            if answer.status not in _REDIRECT_STATUSES:
+                return answer
+            url = _redirect_target(url, answer.location)
+        raise UnknownError(f"{shown_address(first)} redirects more than {_REDIRECTS_MAX} times")
+
+    async def _send(self, method: str, url: str, payload: bytes | None, content_type: str) -> HttpAnswer:
+        headers = {"Accept": JSON}
+        if payload is not None or method in ("PUT", "POST"):
+            headers["Content-Type"] = content_type
+        authorization = None if self._credentials is None else self._credentials.http_header()
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        session, context = self._open(), self._ssl(url)
+        try:
+            request = session.request(
+                method, URL(url, encoded=True), data=payload, headers=headers, allow_redirects=False, ssl=context
+            )
+            async with request as response:
+                content = await response.read()
+        except aiohttp.ConnectionTimeoutError as error:
+            raise _Unreachable(f"Cannot reach {_root(url)}: no connection within {_CONNECT_TIMEOUT_MS} ms") from error
+        except TimeoutError as error:
+            raise OperationTimeout(f"{_root(url)} did not answer within {self._timeout_ms} ms") from error
+        except aiohttp.ClientConnectorError as error:
+            await self._raise_refusal(url, error)
+            raise _Unreachable(f"Cannot reach {_root(url)}: {_cause(error)}") from error
+        except aiohttp.ClientError as error:
+            await self._raise_refusal(url, error)
+            raise NotConnected(f"The connection to {_root(url)} failed: {error}") from error
+        except ValueError as error:  # a name no resolver takes, a header that is none
+            raise NotConnected(f"Cannot ask {_root(url)}: {error}") from error
+        return HttpAnswer(
+            response.status,
+            response.reason or "",
+            response.content_type,
+            response.headers.get("Location"),
+            content.decode(response.get_encoding(), errors="replace"),
+            content,
+            response.headers,
+        )
+
+    async def _raise_refusal(self, url: str, error: aiohttp.ClientError) -> None:
+        refusal = self._tls.refusal(_root(url), error.__cause__)
+        if refusal is None and url.startswith("https:"):
+            parts = urlsplit(url)
+            refusal = await self._tls.unheard_refusal(_root(url), parts.hostname or "", parts.port or 443, error)
+        if refusal is not None:
+            raise refusal from error
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise AlreadyClosed("the admin client is closed")
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(
+                total=self._timeout_ms / 1000, sock_connect=min(self._timeout_ms, _CONNECT_TIMEOUT_MS) / 1000
+            )
+            connector = aiohttp.TCPConnector(socket_factory=self._new_socket)
+            self._session = aiohttp.ClientSession(
+                connector=connector, timeout=timeout, skip_auto_headers=("Content-Type",)
+            )
+        return self._session
+
+    def _new_socket(self, found: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, _ = found
+        opened = socket.socket(family, kind, protocol)
+        self._sockets.add(opened)
+        return opened
+
+    async def _hang_up(self) -> None:
+        """End the connections of requests that were given up: over TLS they wait for the server to say goodbye too."""
+        left = [each for each in self._sockets if each.fileno() >= 0]
+        for each in left:
+            with suppress(OSError):  # one that never came to be connected
+                each.shutdown(socket.SHUT_RDWR)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _HANG_UP_S
+        while any(each.fileno() >= 0 for each in left) and loop.time() < deadline:  # noqa: ASYNC110  # transports tell nobody
+            await asyncio.sleep(0)
+
+    def _ssl(self, url: str) -> ssl.SSLContext | bool:
+        """Made anew when one of its files was replaced; connections that are open stay as they are.
+
+        While the new files cannot be used, they may be half replaced, the earlier context stays; the next request tries
+        again.
+        """
+        if not url.startswith("https:"):
+            return True
+        stamps = self._tls.stamps()
+        if self._context is None or stamps != self._context_stamps:
+            try:
+                self._context, self._context_stamps = self._tls.context(), stamps
+            except PulsarError as error:
+                if self._context is None:
+                    raise
+                log.warning("files of a certificate not usable now, the earlier ones go on error=%s", error)
+        return self._context
+
+
+def _query_string(query: Mapping[str, object] | None) -> str:
+    pairs = [(key, _query_value(value)) for key, value in (query or {}).items() if value is not None]
+    return "?" + urlencode(pairs) if pairs else ""
+
+
+def _query_value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _decode(text: str) -> Any:
+    """JSON where it is JSON; brokers send bare words such as ``ok`` with the content type of JSON too."""
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _redirect_target(url: str, location: str | None) -> str:
+    if not location:
+        raise UnknownError(f"{shown_address(url)} redirects without saying where to")
+    target = str(URL(url, encoded=True).join(URL(location, encoded=True)))
+    if url.startswith("https:") and not target.startswith("https:"):
+        raise UnknownError(f"{shown_address(url)} redirects to {shown_address(target)}, which is not encrypted")
+    return target
+
+
+def _root(url: str) -> str:
+    """For messages."""
+    parts = urlsplit(url)
+    return shown_address(f"{parts.scheme}://{parts.netloc}")
+
+
+def _cause(error: aiohttp.ClientConnectorError) -> str:
+    cause = error.os_error
+    if isinstance(cause, ConnectionError) and cause.errno:
+        return os.strerror(cause.errno)
+    return cause.strerror or str(cause) or type(cause).__name__

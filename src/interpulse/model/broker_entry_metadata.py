@@ -1,0 +1,28 @@
+"""What a broker puts in front of the entries of persistent topics: the setting ``brokerEntryMetadataInterceptors``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+__all__ = ["INTERCEPTOR_CLASSES", "BrokerEntryFields"]
+
+_INDEX: Final = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor"
+_TIME: Final = "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor"
+
+INTERCEPTOR_CLASSES: Final = (_INDEX, _TIME)
+"""The Java classes of which ``brokerEntryMetadataInterceptors`` may name some."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerEntryFields:
+    """What is put in front of entries."""
+
+    timed: bool = False
+    indexed: bool = False
+
+    @classmethod
+    def named(cls, classes: str) -> Self | None:
+        """By the names of Java classes, with commas between them; None if there are none."""
+        listed = classes.split(",")
+        return cls(timed=_TIME in listed, indexed=_INDEX in listed) if classes else None

@@ -1,0 +1,104 @@
+"""``spark.read.format("pulsar")``: the data source class.
+
+Spark imports this module in every session that has the package installed, and an import error here would break every
+Python data source of that session. So nothing heavy is imported at the top: no pyarrow, no protobuf, no client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+
+from interpulse.spark.tracebacks import told_plainly
+from interpulse.spark.worker_logs import configure_worker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["InterpulseDataSource", "PulsarDataSource", "register"]
+
+
+configure_worker()  # whatever a worker does with this source, it imports this module first
+
+
+class PulsarDataSource(DataSource):
+    """Reads and writes Pulsar topics, in batches and as streams."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pulsar"
+
+    @told_plainly
+    def schema(self) -> StructType:
+        """One row per message, or per broker entry with ``mode=entry``; see ``includeColumns``."""
+        from interpulse.spark.reading.read_options import parse_read_options
+        from interpulse.spark.rows import read_schema
+
+        options = parse_read_options(self.options)
+        return read_schema(options.mode, options.include_columns)
+
+    @told_plainly
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from interpulse.spark.options import Purpose
+        from interpulse.spark.reading.read_options import parse_read_options
+        from interpulse.spark.reading.reader import PulsarBatchReader
+        from interpulse.spark.rows import check_schema
+
+        options = parse_read_options(self.options, Purpose.BATCH_READ)
+        check_schema(schema, options.mode, options.include_columns)
+        return PulsarBatchReader(options, schema)
+
+    @told_plainly
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from interpulse.spark.options import Purpose
+        from interpulse.spark.reading.read_options import parse_read_options
+        from interpulse.spark.reading.reader import PulsarStreamReader
+        from interpulse.spark.rows import check_schema
+
+        options = parse_read_options(self.options, Purpose.STREAM_READ)
+        check_schema(schema, options.mode, options.include_columns)
+        return PulsarStreamReader(options, schema)
+
+    @told_plainly
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from interpulse.spark.options import OptionError, Purpose
+        from interpulse.spark.writing.write_options import parse_write_options
+        from interpulse.spark.writing.writer import PulsarBatchWriter
+
+        if overwrite:
+            raise OptionError('a topic cannot be overwritten; use mode("append")')
+        return PulsarBatchWriter(parse_write_options(self.options, Purpose.BATCH_WRITE), schema)
+
+    @told_plainly
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from interpulse.spark.options import OptionError, Purpose
+        from interpulse.spark.writing.write_options import parse_write_options
+        from interpulse.spark.writing.writer import PulsarStreamWriter
+
+        if overwrite:
+            raise OptionError('a topic cannot be overwritten; use outputMode("append")')
+        options = parse_write_options(self.options, Purpose.STREAM_WRITE)
+        return PulsarStreamWriter(options, schema, checkpoint=self.options.get("checkpointlocation"))
+
+
+class InterpulseDataSource(PulsarDataSource):
+    """The same under a second name, for sessions where a JAR owns the name ``pulsar``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "interpulse"
+
+
+def register(spark: SparkSession) -> None:
+    """Register ``pulsar`` and ``interpulse``: needed where Spark does not find the package by itself."""
+    registry: Any = spark.dataSource
+    registry.register(PulsarDataSource)
+    registry.register(InterpulseDataSource)

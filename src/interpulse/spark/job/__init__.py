@@ -1,0 +1,1 @@
+"""The geo-replication job."""

@@ -1,0 +1,189 @@
+"""Policies that are set for all clusters of a topic, carried to one of them (topic-lifecycle 7.1).
+
+Only brokers of ours are asked for them: real ones carry them themselves, with the topic that their policies stand in.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.admin.policy_call import TOPIC_POLICIES, QuotaType
+from interpulse.client.admin.topic_policies import TopicPoliciesAdmin
+from interpulse.model.errors import NotSupported, PulsarError
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.topic_policies import TopicPolicies
+from interpulse.spark.state_files import write_atomically
+
+__all__ = ["GlobalPolicies"]
+
+log = logging.getLogger(__name__)
+
+_PAUSE_S: Final = 30.0
+_QUOTAS: Final = "backlog_quotas"
+_NOT_CARRIED: Final = "deduplication_enabled"
+"""Nothing arrives exactly once where it is off, so that is the target's own matter."""
+
+_NAMES: Final = tuple(
+    each.name for each in fields(TopicPolicies) if each.name in TOPIC_POLICIES and each.name != _NOT_CARRIED
+)
+
+
+class _Part(NamedTuple):
+    """One policy, or the quota of a backlog of one kind."""
+
+    name: str
+    kind: str = ""
+
+
+Parts = Mapping[_Part, Any]
+"""What is set."""
+
+
+@dataclass
+class _Refusal:
+    problem: PulsarError
+    retry_at: float
+
+
+class GlobalPolicies:
+    """What was carried is written down, so that what changed since is all that is set there, also after a restart.
+
+    What somebody sets there stays until it changes here. Where both sides changed the same policy, the job of the other
+    direction may just be behind, so its side is left alone at first; after a while ``patience_s`` the change made here
+    counts. The two directions need different ones, or they would exchange their values.
+    """
+
+    def __init__(self, source: AdminClient, path: Path, *, patience_s: float) -> None:
+        self._source = source
+        self._path = path
+        self._patience_s = patience_s
+        self._carried = _load(path)
+        self._refused: dict[TopicName, _Refusal] = {}
+        self._contested: dict[tuple[TopicName, _Part], float] = {}
+        self._offered = True
+
+    async def carry(
+        self, namespaces: Collection[NamespaceName], target: AdminClient, *, held: Collection[TopicName]
+    ) -> dict[TopicName, PulsarError]:
+        """Set on the target what has changed here; the topics it was refused for, and why.
+
+        Topics that are not replicated are among them: that may be what has to be told. Those ``held`` wait.
+        """
+        before = dict(self._carried)
+        for namespace in namespaces if self._offered else ():
+            try:
+                await self._carry(namespace, target, held)
+            except NotSupported:
+                self._offered = False
+            except PulsarError as problem:
+                log.warning("policies for all clusters not carried namespace=%s error=%s", namespace, problem)
+        if self._carried != before:
+            self._store()
+        return {topic: refusal.problem for topic, refusal in self._refused.items()}
+
+    def forget(self, topics: Iterable[TopicName]) -> None:
+        """They are gone here or new on the target: nothing is known of what is set there."""
+        known = [topic for topic in topics if topic in self._carried]
+        for topic in known:
+            del self._carried[topic]
+        if known:
+            self._store()
+
+    async def _carry(self, namespace: NamespaceName, target: AdminClient, held: Collection[TopicName]) -> None:
+        wanted = _by_topic(await self._source.namespaces.global_topic_policies(namespace))
+        known = {topic: parts for topic, parts in self._carried.items() if topic.namespace_name == namespace}
+        if not wanted and not known:
+            return
+        try:
+            found = _by_topic(await target.namespaces.global_topic_policies(namespace))
+            there = {topic: found.get(topic, {}) for topic in (*wanted, *known)}
+        except NotSupported:  # taken to be as it was left
+            there = {}
+        for topic in {*wanted, *known} - {*held}:
+            refusal = self._refused.get(topic)
+            if refusal is None or refusal.retry_at <= time.monotonic():
+                await self._carry_topic(topic, wanted.get(topic, {}), there.get(topic), target)
+
+    async def _carry_topic(self, topic: TopicName, wanted: Parts, there: Parts | None, target: AdminClient) -> None:
+        carried = dict(self._carried.get(topic, {}))
+        self._refused.pop(topic, None)
+        for part in sorted({*wanted, *carried}):
+            value = wanted.get(part)
+            if value == carried.get(part):
+                self._contested.pop((topic, part), None)
+                continue
+            found = carried.get(part) if there is None else there.get(part)
+            if found not in (value, carried.get(part)) and self._must_wait(topic, part):
+                continue
+            try:
+                if found != value:
+                    await _set(target.topic_policies, topic, part, value)
+            except PulsarError as problem:
+                self._refused.setdefault(topic, _Refusal(problem, time.monotonic() + _PAUSE_S))
+                continue
+            self._contested.pop((topic, part), None)
+            if value is None:
+                carried.pop(part, None)
+            else:
+                carried[part] = value
+        if carried:
+            self._carried[topic] = carried
+        else:
+            self._carried.pop(topic, None)
+
+    def _must_wait(self, topic: TopicName, part: _Part) -> bool:
+        now = time.monotonic()
+        return now - self._contested.setdefault((topic, part), now) < self._patience_s
+
+    def _store(self) -> None:
+        body = {str(topic): _policies(parts).to_json() for topic, parts in self._carried.items()}
+        write_atomically(self._path, json.dumps(body))
+
+
+async def _set(admin: TopicPoliciesAdmin, topic: TopicName, part: _Part, value: Any) -> None:
+    """Take it away if ``value`` is None."""
+    call: Awaitable[None]
+    kind = cast("QuotaType", part.kind)
+    if part.name == _QUOTAS:
+        if value is None:
+            call = admin.remove_backlog_quota(topic, kind, everywhere=True)
+        else:
+            call = admin.set_backlog_quota(topic, value, kind, everywhere=True)
+    elif value is None:
+        call = admin.remove(topic, part.name, everywhere=True)
+    else:
+        call = admin.set(topic, part.name, value, everywhere=True)
+    await call
+
+
+def _by_topic(found: Mapping[str, TopicPolicies]) -> dict[TopicName, Parts]:
+    return {TopicName.parse(name): dict(_parts(policies)) for name, policies in found.items()}
+
+
+def _parts(policies: TopicPolicies) -> Iterator[tuple[_Part, Any]]:
+    for name in _NAMES:
+        if getattr(policies, name) is not None:
+            yield _Part(name), getattr(policies, name)
+    for kind, quota in (policies.backlog_quotas or {}).items():
+        yield _Part(_QUOTAS, kind), quota
+
+
+def _policies(parts: Parts) -> TopicPolicies:
+    quotas = {part.kind: quota for part, quota in parts.items() if part.name == _QUOTAS}
+    values = {part.name: value for part, value in parts.items() if part.name != _QUOTAS}
+    return TopicPolicies(**values, backlog_quotas=quotas or None)
+
+
+def _load(path: Path) -> dict[TopicName, Parts]:
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return _by_topic({name: TopicPolicies.from_json(policies) for name, policies in body.items()})

@@ -1,0 +1,42 @@
+"""Starting the replication job from a command line; imports Spark only once it is known to be there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import Final
+
+from interpulse.spark.job.pipeline_config import PipelineConfig, PipelineConfigError, load_pipeline_config
+from interpulse.spark.session import SparkMissing, check_spark_installed
+
+__all__ = ["EXIT_CANNOT_RUN", "replicate"]
+
+EXIT_CANNOT_RUN: Final = 2
+
+
+def replicate(config_path: str, *, dry_run: bool = False, supervised: bool = False) -> int:
+    """Run the job until it is told to stop; the exit code. What cannot run says so in one sentence, code 2.
+
+    Threads may be left that wait for Java: the caller ends the process with ``os._exit``.
+    """
+    try:
+        config = load_pipeline_config(config_path)
+        if not dry_run:
+            check_spark_installed()
+        return _run(config, dry_run=dry_run, supervised=supervised)
+    except (PipelineConfigError, SparkMissing) as problem:
+        print(f"interpulse replicate: {problem}", file=sys.stderr)  # noqa: T201 - a program's last words
+        return EXIT_CANNOT_RUN
+
+
+def _run(config: PipelineConfig, *, dry_run: bool, supervised: bool) -> int:
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    if dry_run:
+        from interpulse.spark.job.dry_run import print_plan
+
+        return asyncio.run(print_plan(config))
+    from interpulse.spark.job.replicate import ReplicationJob
+
+    # asyncio.run would wait at the end for threads that talk to Java, however long Spark takes to start or to stop.
+    return asyncio.new_event_loop().run_until_complete(ReplicationJob(config, supervised=supervised).run())

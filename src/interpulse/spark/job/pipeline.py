@@ -1,0 +1,147 @@
+"""Replication to one remote cluster: its topics are made ready, one streaming query is kept running, its state told."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
+from interpulse.spark.job.progress import BatchProgress
+from interpulse.spark.job.route import Emit, Route
+from interpulse.spark.job.route_lag import RouteLag
+from interpulse.spark.job.route_query import RouteQuery
+from interpulse.spark.job.route_rates import CopyRate, RouteRates
+from interpulse.spark.job.route_topics import RouteTopics, TopicState
+from interpulse.spark.job.selection import partitions_of
+from interpulse.spark.state_files import HeldRange
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Pipeline"]
+
+
+class Pipeline:
+    """One remote cluster. ``update`` is called again and again with the present selection.
+
+    Without ``spark``, which may come later, topics are made ready and nothing is copied.
+    """
+
+    def __init__(
+        self,
+        config: PipelineConfig,
+        source: AdminClient,
+        address: ClusterAddress,
+        spark: SparkSession | None,
+        emit: Emit,
+        cursor: str,
+    ) -> None:
+        self.route = Route(config, address, cursor)
+        self.topics = RouteTopics(self.route, source, emit)
+        self.spark = spark
+        self._emit = emit
+        self._query = RouteQuery(self.route, emit)
+        self._lag = RouteLag(self.route, source)
+        self._rates = RouteRates()
+        self._begun = False
+
+    async def update(self, topics: Mapping[TopicName, int]) -> None:
+        """Provision what is new, hold what does not fit, and keep the query running."""
+        if not self._begun:
+            self._begin()
+        is_under_way = self._query.has_started or self.route.checkpoint.exists()
+        await self.topics.update(topics, is_under_way=is_under_way)
+        if self.spark is not None:
+            await self._query.keep(self.spark)
+
+    def _begin(self) -> None:
+        """Without its checkpoint the pipeline starts anew; what it wrote before is then found on the target."""
+        self._begun = True
+        if not self.route.checkpoint.exists():
+            self.route.files.forget()
+
+    def take_progress(self, progress: BatchProgress) -> None:
+        """A micro-batch is over."""
+        self._lag.note_progress(progress)
+        self._query.note_progress()
+        written = self.route.files.summary()
+        line = progress.to_json()
+        if written is not None and written.get("batchId") == progress.batch_id:
+            self._rates.note(written.get("topics", {}), time.monotonic())
+            line["written"] = {key: value for key, value in written.items() if key not in ("batchId", "topics")}
+        self._emit(line)
+
+    def take_idle(self) -> None:
+        """The query runs and has nothing to do."""
+        self._query.note_progress()
+
+    async def refresh_backlog(self) -> None:
+        """Ask the source where Spark does not say how far it is."""
+        await self._lag.refresh(self.topics.partitions())
+
+    def records(self) -> dict[NamespaceName, list[dict[str, Any]]]:
+        """Status records by namespace."""
+        found: dict[NamespaceName, list[dict[str, Any]]] = {}
+        held = self.route.files.held()
+        rates = self._rates.all(time.monotonic())
+        for topic, state in self.topics.states.items():
+            rows = found.setdefault(topic.namespace_name, [])
+            for name in partitions_of(topic, state.partitions):
+                record = self._record(name, state, rates.get(name, CopyRate()))
+                # Who moves the cursor behind what is held gives it up; that there is nothing more is not written down.
+                is_held = name in held and state.is_ready and record["lagEntries"] != 0
+                rows.append(record | _hold_of(held[name]) if is_held else record)
+        return found
+
+    def _record(self, name: str, state: TopicState, rate: CopyRate) -> dict[str, Any]:
+        progress = self._lag.progress
+        lag_entries, lag_seconds = self._lag.of(name)
+        failure = self._query.failure if state.is_ready else None
+        starting = state.is_ready and not self._query.was_heard_of and failure is None
+        retry_at = failure.retry_at if failure else None if state.is_ready else state.retry_at
+        return {
+            "topic": name,
+            "cluster": self.route.remote,
+            "state": "DISCONNECTED" if failure else "PROVISIONING" if starting else state.state,
+            "since": failure.since_ms if failure else state.since_ms,
+            "reason": failure.reason if failure else state.reason or ("Spark is starting" if starting else None),
+            "remedy": failure.remedy if failure else state.remedy,
+            "nextRetryAt": None if retry_at is None else _now_ms() + int(max(0.0, retry_at - time.monotonic()) * 1000),
+            "lagEntries": lag_entries,
+            "lagMessages": self._rates.messages_in(name, lag_entries),
+            "lagSeconds": lag_seconds,
+            "msgRateOut": round(rate.messages, 3),
+            "msgThroughputOut": round(rate.bytes, 3),
+            "batchId": progress.batch_id if progress is not None else None,
+            "batchMs": progress.duration_ms if progress is not None else None,
+            "provisioned": state.provisioned,
+        }
+
+    async def retire(self) -> None:
+        """No policy asks for it any more. Should one ask again, replication begins where the cursor is then."""
+        await self.stop()
+        shutil.rmtree(self.route.checkpoint, ignore_errors=True)
+
+    async def stop(self) -> None:
+        """End the query; the batch under way is replayed at the next start."""
+        await self._query.stop()
+        await self.topics.close()
+
+
+def _hold_of(held: HeldRange) -> dict[str, Any]:
+    """What a status record says of a topic-partition that was refused while it was copied."""
+    return {
+        "state": "HELD",
+        "since": held.since_ms,
+        "reason": held.reason,
+        "remedy": "end what the reason names; the entries are kept and tried again by themselves",
+        "nextRetryAt": held.retry_at_ms,
+    }
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,328 @@
+"""The configuration file of the replication job (TOML): what to copy from where to where, and how.
+
+Unknown tables and keys are refused with the nearest known ones; all problems are reported together.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.transport.http_session import parse_web_urls
+from interpulse.model.clusters import shown_address
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.naming import misnamed
+from interpulse.spark.access import Access
+from interpulse.spark.option_values import parse_duration_ms, parse_pattern, parse_service_url, parse_size
+
+__all__ = [
+    "ClusterAddress",
+    "Limits",
+    "PipelineConfig",
+    "PipelineConfigError",
+    "ProvisionRules",
+    "Selection",
+    "SparkSettings",
+    "check_cluster_name",
+    "load_pipeline_config",
+    "parse_pipeline_config",
+]
+
+START_WORDS = ("subscription", "earliest", "latest")
+
+
+class PipelineConfigError(ValueError):
+    """The file cannot be used; the message lists every problem."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterAddress:
+    """One side of the pipeline: its name, ``pulsar://`` and ``http://`` URLs, and how we get in.
+
+    ``token`` is best ``file:///path``; ``trust_certs_file`` and ``tls_allow_insecure_connection`` (any certificate is
+    trusted) count where the URLs are encrypted; ``certificate_file`` and ``key_file`` are shown there, and who we are
+    if there is no token. ``listener_name`` says which advertised listener of its brokers is used.
+    """
+
+    cluster: str
+    service_url: str
+    admin_url: str
+    token: str | None = field(default=None, repr=False)
+    trust_certs_file: str | None = None
+    tls_allow_insecure_connection: bool = False
+    certificate_file: str | None = None
+    key_file: str | None = None
+    listener_name: str | None = None
+
+    @property
+    def access(self) -> Access:
+        return Access(
+            self.token,
+            self.trust_certs_file,
+            self.tls_allow_insecure_connection,
+            self.certificate_file,
+            self.key_file,
+            self.listener_name,
+        )
+
+    def admin(self) -> AdminClient:
+        """A client of the admin API; the caller closes it."""
+        access = self.access
+        return AdminClient(self.admin_url, credentials=access.credentials, tls=access.tls, timeout_ms=10_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What to copy: by the source's replication policies, or namespaces and topics listed here."""
+
+    from_policies: bool = False
+    namespaces: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    exclude: str | None = None
+    include_system_topics: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProvisionRules:
+    """What may be created or changed on the target before the first entry is sent."""
+
+    create: bool = True
+    ensure_deduplication: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much at a time."""
+
+    entries_per_batch: int = 40_000
+    bytes_per_batch: int = 64 << 20
+    tasks: int = 2
+    poll_ms: int = 50
+    discovery_ms: int = 1_000
+    trigger_ms: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkSettings:
+    """How Spark is started when the job is not run by spark-submit; ``conf`` holds any Spark key."""
+
+    master: str = "local[2]"
+    driver_memory: str = "1g"
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineConfig:
+    """The whole file."""
+
+    name: str
+    state: Path
+    source: ClusterAddress
+    target: ClusterAddress | None
+    select: Selection
+    provision: ProvisionRules = field(default_factory=ProvisionRules)
+    limits: Limits = field(default_factory=Limits)
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    start: str = "subscription"
+    as_replicator: bool = False
+    lane_epoch: int = 0
+    copy_schemas: bool = True
+
+
+def load_pipeline_config(path: str) -> PipelineConfig:
+    """Read a file; raises PipelineConfigError that names it."""
+    try:
+        body = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PipelineConfigError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PipelineConfigError(f"{path}: not TOML: {error}") from None
+    try:
+        return parse_pipeline_config(body)
+    except PipelineConfigError as error:
+        raise PipelineConfigError(f"{path}: {error}") from None
+
+
+async def check_cluster_name(table: str, address: ClusterAddress, admin: AdminClient) -> None:
+    """Raises PipelineConfigError when the cluster calls itself by another name than the file does, and what a cluster
+    raises that gives no answer."""
+    problem = await misnamed(admin, address.cluster, address.admin_url)
+    if problem is not None:
+        raise PipelineConfigError(f"[{table}] cluster: {problem}")
+
+
+_TABLES: Final = frozenset({"source", "target", "select", "provision", "limits", "spark"})
+"""The fields of PipelineConfig with a table of their own; the others are keys of ``[pipeline]``."""
+
+
+def parse_pipeline_config(body: Mapping[str, Any]) -> PipelineConfig:
+    """Check the parsed file; raises PipelineConfigError that lists every problem."""
+    problems: list[str] = []
+    _refuse_unknown(body, {"pipeline", *_TABLES}, "table", problems)
+    pipeline = _table(body, "pipeline", problems)
+    own = {item.name: str(item.type) for item in fields(PipelineConfig) if item.name not in _TABLES}
+    values = _values(own, pipeline, "pipeline", problems)
+    _check_pipeline(pipeline, problems)
+    source = _section(ClusterAddress, body, "source", problems, required=True)
+    target = _section(ClusterAddress, body, "target", problems) if "target" in body else None
+    select = _section(Selection, body, "select", problems, required=True)
+    provision = _section(ProvisionRules, body, "provision", problems)
+    limits = _section(Limits, body, "limits", problems)
+    spark = _section(SparkSettings, body, "spark", problems)
+    _check_selection(select, problems, has_target="target" in body)
+    _check_loop(source, target, problems)
+    _check_certificate("source", source, problems)
+    _check_certificate("target", target, problems)
+    if problems:
+        raise PipelineConfigError("; ".join(problems))
+    return PipelineConfig(
+        source=source,
+        target=target,
+        select=select,
+        provision=provision,
+        limits=limits,
+        spark=spark,
+        **(values | {"state": Path(values["state"])}),
+    )
+
+
+def _check_pipeline(pipeline: Mapping[str, Any], problems: list[str]) -> None:
+    name, start = pipeline.get("name"), pipeline.get("start", "subscription")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+        problems.append(
+            "[pipeline] name is required: letters, digits and _.- ; it is part of producer and cursor names"
+        )
+    if not pipeline.get("state"):
+        problems.append("[pipeline] state is required: the directory of checkpoint and lane files")
+    if start not in START_WORDS:
+        problems.append(f"[pipeline] start = {start!r} is not one of {', '.join(START_WORDS)}")
+
+
+def _table(body: Mapping[str, Any], name: str, problems: list[str]) -> Mapping[str, Any]:
+    table = body.get(name, {})
+    if not isinstance(table, Mapping):
+        problems.append(f"{name} must be a table: [{name}]")
+        return {}
+    return table
+
+
+def _section(cls: type[Any], body: Mapping[str, Any], name: str, problems: list[str], *, required: bool = False) -> Any:
+    if required and name not in body:
+        problems.append(f"table [{name}] is required")
+        return None
+    table = _table(body, name, problems)
+    values = _values({item.name: str(item.type) for item in fields(cls)}, table, name, problems)
+    needed = [item.name for item in fields(cls) if item.default is MISSING and item.default_factory is MISSING]
+    absent = [key for key in needed if key not in table]
+    if absent:
+        problems.append(f"[{name}] needs {', '.join(absent)}")
+    return cls(**values) if set(needed) <= set(values) else None
+
+
+def _values(kinds: Mapping[str, str], table: Mapping[str, Any], name: str, problems: list[str]) -> dict[str, Any]:
+    """The values of a table that can be used; ``kinds`` are the annotations of the fields they are for."""
+    _refuse_unknown(table, set(kinds), f"key of [{name}]", problems)
+    values: dict[str, Any] = {}
+    for key in filter(kinds.__contains__, table):
+        try:
+            values[key] = _value(kinds[key], key, table[key])
+        except ValueError as error:
+            problems.append(f"[{name}] {key}: {error}")
+    return values
+
+
+_CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
+    "admin_url": parse_web_urls,
+    "exclude": parse_pattern,
+    "service_url": parse_service_url,
+}
+"""What reads texts that are used as they are written, and refuses those that cannot be used."""
+
+
+def _value(kind: str, key: str, value: Any) -> Any:
+    """Check one value against the annotation of its field."""
+    if kind == "int":
+        return _number(key, value)
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise ValueError(f"{value!r} is neither true nor false")
+        return value
+    if kind.startswith("tuple"):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise ValueError("must be a list of strings")
+        return _names(key, value)
+    if kind.startswith("Mapping"):
+        if not isinstance(value, Mapping):
+            raise ValueError("must be a table")
+        return {name: str(item) for name, item in value.items()}
+    if not isinstance(value, str) or not value:
+        raise ValueError("must be a text")
+    check = _CHECKS.get(key)
+    if check is not None:
+        check(value)
+    return value
+
+
+_MAY_BE_ZERO: Final = ("lane_epoch", "trigger_ms")
+
+
+def _number(key: str, value: Any) -> int:
+    if isinstance(value, str):
+        value = parse_duration_ms(value) if key.endswith("_ms") else parse_size(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < (0 if key in _MAY_BE_ZERO else 1):
+        raise ValueError(f"{value!r} is not a positive number")
+    return value
+
+
+def _names(key: str, values: list[str]) -> tuple[str, ...]:
+    if key == "namespaces":
+        return tuple(str(NamespaceName.parse(item)) for item in values)
+    if key == "topics":
+        return tuple(str(TopicName.parse(item).base) for item in values)
+    return tuple(values)
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: set[str], what: str, problems: list[str]) -> None:
+    for key in table:
+        if key not in known:
+            close = difflib.get_close_matches(key, sorted(known), n=2)
+            hint = f"; did you mean {' or '.join(close)}?" if close else f"; there are {', '.join(sorted(known))}"
+            problems.append(f"unknown {what} {key!r}{hint}")
+
+
+def _check_selection(select: Selection | None, problems: list[str], *, has_target: bool) -> None:
+    if select is None:
+        return
+    if not select.from_policies and not (select.namespaces or select.topics):
+        problems.append("[select] needs from_policies = true, or namespaces, or topics")
+    if not select.from_policies and not has_target:
+        problems.append("[target] is required unless [select] from_policies = true")
+
+
+def _check_loop(source: ClusterAddress | None, target: ClusterAddress | None, problems: list[str]) -> None:
+    """A pipeline into its own source would run in a circle."""
+    if source is None or target is None:
+        return
+    if source.cluster == target.cluster:
+        problems.append(f"source and target are the same cluster {source.cluster}")
+    if _hosts(source.service_url) & _hosts(target.service_url):
+        problems.append(f"source and target share the broker address {shown_address(source.service_url)}")
+
+
+def _check_certificate(name: str, address: ClusterAddress | None, problems: list[str]) -> None:
+    if address is None or not (address.certificate_file or address.key_file):
+        return
+    if not (address.certificate_file and address.key_file):
+        problems.append(f"[{name}] certificate_file and key_file belong together: name both")
+    if not (address.service_url.startswith("pulsar+ssl:") and address.admin_url.startswith("https:")):
+        problems.append(f"[{name}] certificate_file needs encrypted addresses: pulsar+ssl:// and https://")
+
+
+def _hosts(service_url: str) -> set[str]:
+    return set(service_url.partition("://")[2].rstrip("/").split(","))

@@ -1,0 +1,290 @@
+"""The geo-replication job: one streaming query per remote cluster, in one Spark session.
+
+The control loop looks at the source's policies again and again, provisions topics, and keeps the queries running; the
+data goes through Spark alone. It ends on SIGTERM, SIGINT, or, as a supervised child, when its parent is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.model.clusters import shown_address
+from interpulse.model.errors import AuthorizationError, NotFound, PulsarError
+from interpulse.spark.job.pipeline import Pipeline
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, check_cluster_name
+from interpulse.spark.job.progress import BatchProgress
+from interpulse.spark.job.selection import RemoteSelection, select
+from interpulse.spark.job.unusable_remotes import LeftOut
+from interpulse.spark.session import start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ReplicationJob"]
+
+log = logging.getLogger(__name__)
+
+_STOP_S: Final = 3.0
+_STATUS_S: Final = 1.0
+_TURN_S: Final = 5.0
+
+
+def _emit(line: Mapping[str, Any]) -> None:
+    """One JSON object per line; a reader that is gone is no reason to stop."""
+    with contextlib.suppress(BrokenPipeError):
+        print(json.dumps(line), flush=True)  # noqa: T201 - the job's output
+
+
+class ReplicationJob:
+    """All pipelines of one source cluster."""
+
+    def __init__(self, config: PipelineConfig, *, supervised: bool) -> None:
+        self._config = config
+        self._supervised = supervised
+        self._stopping = asyncio.Event()
+        self._pipelines: dict[str, Pipeline] = {}
+        self._updates: dict[str, asyncio.Task[None]] = {}
+        """What is under way, by remote cluster: its pipeline is left alone until then."""
+        self._update_errors: dict[str, str] = {}
+        self._spark: SparkSession | None = None
+        self._left_out: dict[str, LeftOut] = {}
+        self._source_error = ""
+        self._names_checked: set[str] = set()
+
+    async def run(self) -> int:
+        """Until told to stop; returns the exit code.
+
+        Raises PipelineConfigError when a cluster calls itself by another name than the file does, nothing else that a
+        cluster does, other failures loudly.
+        """
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        if self._supervised:
+            threading.Thread(target=self._watch_parent, args=(loop,), daemon=True).start()
+        self._config.state.mkdir(parents=True, exist_ok=True)
+        async with self._config.source.admin() as admin:
+            starting = asyncio.create_task(self._start_spark())
+            reporting = asyncio.create_task(self._report_status(admin))
+            controlling = asyncio.create_task(self._control(admin, starting))
+            stopping = asyncio.create_task(self._stopping.wait())
+            try:
+                # A turn may wait for clusters that do not answer; the end does not.
+                await _first_of({controlling, stopping}, watched={reporting})
+            finally:
+                tasks = (controlling, stopping, reporting, *self._updates.values())
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await self._stop(starting)
+        return 0
+
+    def _watch_parent(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The supervisor holds the other end of our standard input; its end is ours."""
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                continue
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._stopping.set)
+
+    async def _start_spark(self) -> None:
+        """Takes seconds, so topics are provisioned meanwhile."""
+        settings = self._config.spark
+        self._spark = await asyncio.to_thread(
+            start_session,
+            f"interpulse replicate {self._config.name}",
+            master=settings.master,
+            driver_memory=settings.driver_memory,
+            directory=self._config.state,
+            conf=settings.conf,
+        )
+        self._listen(self._spark)
+        for pipeline in self._pipelines.values():
+            pipeline.spark = self._spark
+
+    def _listen(self, spark: SparkSession) -> None:
+        from interpulse.spark.job.progress import ProgressListener
+
+        loop = asyncio.get_running_loop()
+
+        def in_loop(take: Callable[[Any], None]) -> Callable[[Any], None]:
+            def hand_on(what: object) -> None:
+                with contextlib.suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(take, what)
+
+            return hand_on
+
+        spark.streams.addListener(ProgressListener(in_loop(self._take_progress), in_loop(self._take_idle)))
+
+    def _take_progress(self, progress: BatchProgress) -> None:
+        pipeline = self._pipelines.get(progress.query)
+        if pipeline is not None:
+            pipeline.take_progress(progress)
+
+    def _take_idle(self, query: str) -> None:
+        pipeline = self._pipelines.get(query)
+        if pipeline is not None:
+            pipeline.take_idle()
+
+    async def _control(self, admin: AdminClient, starting: asyncio.Task[None]) -> None:
+        while not self._stopping.is_set():
+            if starting.done():
+                starting.result()
+            try:
+                await self._turn(admin)
+                self._source_error = ""
+            except PulsarError as error:
+                if str(error) != self._source_error:
+                    self._source_error = str(error)
+                    _emit({"event": "error", "cluster": self._config.source.cluster, "error": f"source: {error}"})
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._config.limits.discovery_ms / 1000):
+                    await self._stopping.wait()
+
+    async def _turn(self, admin: AdminClient) -> None:
+        """Bring the pipelines in line with what is selected now.
+
+        Each by itself: a cluster that does not answer is waited for by no other, nor by the next turn.
+        """
+        self._take_ended()
+        await self._check_name("source", self._config.source, admin)
+        if self._config.target is not None and "target" not in self._names_checked:
+            # Not there yet, or silent: its topics are told so, and it is asked again.
+            with contextlib.suppress(PulsarError, TimeoutError):
+                async with asyncio.timeout(_TURN_S), self._config.target.admin() as target:
+                    await self._check_name("target", self._config.target, target)
+        selected = await select(self._config, admin)
+        self._note_left_out(selected)
+        for remote in [name for name in self._pipelines if name not in selected and name not in self._updates]:
+            _emit({"event": "stopped", "cluster": remote, "reason": "no policy asks for it"})
+            await self._pipelines.pop(remote).retire()
+        for remote, selection in selected.items():
+            if remote in self._updates:
+                continue
+            known = self._pipelines.get(remote)
+            if known is not None and known.route.target != selection.address:
+                await self._pipelines.pop(remote).stop()  # the cluster has moved; the checkpoint stays good
+            if selection.address is None:
+                continue
+            if remote not in self._pipelines:
+                self._pipelines[remote] = await self._new_pipeline(admin, selection.address)
+            self._updates[remote] = asyncio.create_task(self._pipelines[remote].update(selection.topics))
+        if self._updates:
+            await asyncio.wait(self._updates.values(), timeout=_TURN_S)
+        self._take_ended()
+
+    async def _check_name(self, side: str, address: ClusterAddress, admin: AdminClient) -> None:
+        """Once: clusters keep their names. Those that policies name are checked with their topics."""
+        if side not in self._names_checked:
+            await check_cluster_name(side, address, admin)
+            self._names_checked.add(side)
+
+    def _take_ended(self) -> None:
+        """What an update failed with concerns its own cluster: told when it changes, and tried again next turn."""
+        for remote in [remote for remote, update in self._updates.items() if update.done()]:
+            error = self._updates.pop(remote).exception()
+            told = self._update_errors.pop(remote, None)
+            if error is not None:
+                text = self._update_errors[remote] = f"{type(error).__name__}: {error}"
+                if text != told:
+                    _emit({"event": "error", "cluster": remote, "error": text})
+                    log.error("cluster not brought up to date cluster=%s", remote, exc_info=error)
+
+    async def _new_pipeline(self, admin: AdminClient, target: ClusterAddress) -> Pipeline:
+        _emit({"event": "pipeline", "cluster": target.cluster, "target": shown_address(target.service_url)})
+        cursor = await cursor_name(admin, self._config, target.cluster)
+        return Pipeline(self._config, admin, target, self._spark, _emit, cursor)
+
+    def _note_left_out(self, selected: Mapping[str, RemoteSelection]) -> None:
+        """Clusters whose records cannot be used: told once, and in the status of every topic."""
+        before, self._left_out = self._left_out, {}
+        for remote, selection in selected.items():
+            if selection.address is None:
+                known = before.get(remote)
+                if known is None or known.problem != selection.problem:
+                    _emit({"event": "error", "cluster": remote, "error": selection.problem})
+                    known = LeftOut(remote, selection.problem, since_ms=time.time_ns() // 1_000_000)
+                self._left_out[remote] = replace(known, topics=selection.topics)
+
+    async def _report_status(self, admin: AdminClient) -> None:
+        """Post what is known to the source's admin door, if it keeps such records."""
+        while True:
+            try:
+                if not await is_interpulse(admin):
+                    return
+                break
+            except PulsarError:
+                await asyncio.sleep(_STATUS_S)
+        while True:
+            for pipeline in list(self._pipelines.values()):
+                await pipeline.refresh_backlog()
+            reporters: dict[str, Pipeline | LeftOut] = {**self._left_out, **self._pipelines}
+            for reporter in reporters.values():
+                for namespace, records in reporter.records().items():
+                    try:
+                        await admin.namespaces.report_replication_status(namespace, records)
+                    except PulsarError as error:
+                        log.debug("status not reported namespace=%s error=%s", namespace, error)
+            await asyncio.sleep(_STATUS_S)
+
+    async def _stop(self, starting: asyncio.Task[None]) -> None:
+        """End the queries and Spark; what does not end in time is killed. A batch under way is replayed later."""
+        starting.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_S):
+                await asyncio.gather(
+                    *(pipeline.stop() for pipeline in self._pipelines.values()), return_exceptions=True
+                )
+                if self._spark is not None:
+                    await asyncio.to_thread(self._spark.stop)
+        end_java()
+
+
+async def _first_of(tasks: set[asyncio.Task[Any]], *, watched: set[asyncio.Task[Any]]) -> None:
+    """Return when one of ``tasks`` is done; ``watched`` may end before. Raises what any of them does."""
+    pending = tasks | watched
+    while tasks <= pending:
+        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+
+def end_java() -> None:
+    """Kill the Java process that this one started, if it still runs; its Python workers end with it."""
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if process is not None and process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+async def is_interpulse(admin: AdminClient) -> bool:
+    """Whether the cluster behind an admin API is of our kind: it keeps replication cursors and status records.
+
+    Raises what a cluster that gives no answer raises: taken for a no, replication would go on at another cursor.
+    """
+    try:
+        return "replicationJob" in await admin.brokers.runtime_configuration()
+    except (AuthorizationError, NotFound):
+        return False
+
+
+async def cursor_name(admin: AdminClient, config: PipelineConfig, remote: str) -> str:
+    """The durable cursor on the source. On a real Pulsar ``pulsar.repl.*`` belongs to its own replicator."""
+    return f"pulsar.repl.{remote}" if await is_interpulse(admin) else f"interpulse.{config.name}"

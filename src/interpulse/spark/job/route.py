@@ -1,0 +1,58 @@
+"""One way that entries go: from the source cluster to one remote cluster, and what is kept on disk about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
+from interpulse.spark.lanes import lane_name, replicator_lane_name
+from interpulse.spark.state_files import LaneFiles
+
+__all__ = ["Emit", "Route"]
+
+Emit = Callable[[dict[str, Any]], None]
+"""Takes one event that the job prints as a line of JSON."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """``cursor`` is the subscription on the source that moves behind what is written."""
+
+    config: PipelineConfig
+    target: ClusterAddress
+    cursor: str
+
+    @property
+    def remote(self) -> str:
+        """The name of the cluster written to."""
+        return self.target.cluster
+
+    @property
+    def directory(self) -> Path:
+        return self.config.state / self.remote
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.directory / "checkpoint"
+
+    @property
+    def topics_file(self) -> Path:
+        return self.directory / "topics.json"
+
+    @property
+    def policies_file(self) -> Path:
+        return self.directory / "policies.json"
+
+    @property
+    def files(self) -> LaneFiles:
+        return LaneFiles(str(self.directory))
+
+    @property
+    def lane_name(self) -> str:
+        source, epoch = self.config.source.cluster, self.config.lane_epoch
+        if self.config.as_replicator:
+            return replicator_lane_name(source, self.remote, epoch)
+        return lane_name(self.config.name, source, self.remote, epoch)

@@ -1,0 +1,185 @@
+"""The streaming query of one route: started, and started again after a pause when it failed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from interpulse.spark.connection_options import access_as_options
+from interpulse.spark.job.route import Emit, Route
+from interpulse.spark.options import OptionError
+from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
+from interpulse.spark.session import starting_a_query
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["QueryFailure", "RouteQuery", "sink_options", "source_options"]
+
+log = logging.getLogger(__name__)
+
+_BACKOFF_FIRST_S: Final = 1.0
+_BACKOFF_MAX_S: Final = 300.0
+_UNREACHABLE_MAX_S: Final = 5.0
+_PROVEN_AFTER_S: Final = 60.0
+_PERMANENT: Final = ("HolesFound", "LaneInUse", "OptionError", "went backwards", "continue with the interpulse release")
+_PASSING: Final = (
+    *("NotConnected", "OperationTimeout", "ServiceNotReady", "ProducerBusy", "ConsumerBusy"),
+    "failed to connect back",  # a busy machine: Spark gives its Python ten seconds to start
+)
+
+_REMEDY: Final = "it is tried again by itself; if it stays, end what the reason names, see also the job's log"
+_PERMANENT_REMEDY: Final = "end what the reason names, then start the job again: by itself it does not try any more"
+
+
+class QueryFailure(NamedTuple):
+    """Why the query does not run, and when it is tried again, of the monotonic clock; None = not at all."""
+
+    reason: str
+    remedy: str
+    since_ms: int
+    retry_at: float | None
+
+
+class RouteQuery:
+    """``failure`` is there until a micro-batch gets through, or there is none to do."""
+
+    def __init__(self, route: Route, emit: Emit) -> None:
+        self.failure: QueryFailure | None = None
+        self.was_heard_of = False
+        self._retry_at = 0.0
+        self._route = route
+        self._emit = emit
+        self._query: StreamingQuery | None = None
+        self._pause = _BACKOFF_FIRST_S
+        self._is_permanent = False
+        self._started_at = 0.0
+
+    @property
+    def has_started(self) -> bool:
+        return self._started_at > 0
+
+    async def keep(self, spark: SparkSession) -> None:
+        """Start the query unless it runs, its pause is not over, or it failed for good."""
+        if self._is_permanent or time.monotonic() < self._retry_at:
+            return
+        query = self._query
+        if query is None:
+            await self._start(spark)
+        elif not await asyncio.to_thread(lambda: query.isActive):
+            await self._note_end(query)
+
+    async def _start(self, spark: SparkSession) -> None:
+        try:
+            self._query = await asyncio.to_thread(self._begin, spark)
+        except Exception as error:  # noqa: BLE001 - whatever Spark raises is reported, and tried again
+            self._note_failure(f"{type(error).__name__}: {error}")
+            return
+        self._started_at = time.monotonic()
+
+    def _begin(self, spark: SparkSession) -> StreamingQuery:
+        _check_session(spark)
+        with starting_a_query(spark):
+            rows = spark.readStream.format("pulsar").options(**source_options(self._route)).load()
+            writer = rows.writeStream.format("pulsar").options(**sink_options(self._route))
+            writer = writer.option("checkpointLocation", str(self._route.checkpoint)).queryName(self._route.remote)
+            return writer.trigger(processingTime=f"{self._route.config.limits.trigger_ms} milliseconds").start()
+
+    async def _note_end(self, query: StreamingQuery) -> None:
+        self._query = None
+        error = await asyncio.to_thread(query.exception)
+        if time.monotonic() - self._started_at > _PROVEN_AFTER_S:
+            self._pause = _BACKOFF_FIRST_S
+        self._note_failure(str(error) if error is not None else "the query ended")
+
+    def _note_failure(self, text: str) -> None:
+        self._is_permanent = any(word in text for word in _PERMANENT)
+        self._retry_at = time.monotonic() + self._pause
+        self.failure = QueryFailure(
+            _shortened(text),
+            _PERMANENT_REMEDY if self._is_permanent else _REMEDY,
+            self.failure.since_ms if self.failure else time.time_ns() // 1_000_000,
+            None if self._is_permanent else self._retry_at,
+        )
+        limit = _UNREACHABLE_MAX_S if any(word in text for word in _PASSING) else _BACKOFF_MAX_S
+        self._pause = min(self._pause * 2, limit)
+        reason = text.partition("=== Streaming Query ===")[0]
+        log.warning("replication failed cluster=%s error=%s", self._route.remote, reason)
+        self._emit(
+            {
+                "event": "error",
+                "cluster": self._route.remote,
+                "error": self.failure.reason,
+                "permanent": self._is_permanent,
+            }
+        )
+
+    def note_progress(self) -> None:
+        """It got through a micro-batch, or has nothing to do."""
+        if self._query is None:
+            return  # told late, of one that has failed since
+        self.was_heard_of = True
+        self.failure = None
+
+    async def stop(self) -> None:
+        """End it; the batch under way is replayed at the next start."""
+        query, self._query = self._query, None
+        if query is not None:
+            await asyncio.to_thread(query.stop)
+
+
+def _check_session(spark: SparkSession) -> None:
+    """Under ``spark-submit`` the session is not ours."""
+    if spark.conf.get("spark.speculation", "false") == "true":
+        raise OptionError(
+            "spark.speculation=true: a second attempt would wait for the producer names of the one that lives; "
+            "set it to false"
+        )
+
+
+def source_options(route: Route) -> dict[str, str]:
+    """How the stream reads from the source."""
+    limits = route.config.limits
+    return {
+        "service.url": route.config.source.service_url,
+        **access_as_options(route.config.source.access),
+        "topicsFile": str(route.topics_file),
+        "mode": "entry",
+        "includeColumns": ",".join(ENTRY_WRITE_COLUMNS),
+        "startingOffsets": route.config.start,
+        "predefinedSubscription": route.cursor,
+        "maxEntriesPerTrigger": str(limits.entries_per_batch),
+        "maxBytesPerTrigger": str(limits.bytes_per_batch),
+        "maxPartitions": str(limits.tasks),
+        "offsetPollIntervalMs": str(limits.poll_ms),
+    }
+
+
+def sink_options(route: Route) -> dict[str, str]:
+    """How the stream writes to the target."""
+    options = {
+        "service.url": route.target.service_url,
+        **access_as_options(route.target.access),
+        "mode": "entry",
+        "deliveryGuarantee": "exactly-once",
+        "producerName": route.lane_name,
+        "replicatedFrom": route.config.source.cluster,
+        "targetCluster": route.remote,
+        "statePath": str(route.directory),
+        "isolate": "true",
+        "assumeDeduplication": "true",  # seen to before a topic is listed
+    }
+    if route.config.copy_schemas:
+        options["schemaSourceUrl"] = route.config.source.service_url
+        options |= access_as_options(route.config.source.access, "schemaSource")
+    return options
+
+
+def _shortened(text: str) -> str:
+    """The line that tells the cause: Spark wraps Python errors in long Java stories."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith("interpulse.") or "interpulse.model.errors" in line]
+    return (telling[-1] if telling else lines[0] if lines else text)[:500]

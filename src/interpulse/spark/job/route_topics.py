@@ -1,0 +1,321 @@
+"""The topics of one route: provisioned on the target, anchored, and listed for the source, or held.
+
+Order matters and is kept here: a topic-partition is listed for the source only after its target exists with the same
+shape, the target de-duplicates, and the lane's starting state is recorded. What is not ready is *held*: its place on
+the source stays, everything else goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.config import ClientConfig
+from interpulse.client.lookup.lookup import store_schema
+from interpulse.client.session import Session
+from interpulse.model.errors import AlreadyExists, PulsarError
+from interpulse.model.ids import EARLIEST, MessageId
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaInfo
+from interpulse.replication.naming import misnamed
+from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, obstacle_of, topic_shape
+from interpulse.spark.job.dispatch_rates import DispatchRates
+from interpulse.spark.job.global_policies import GlobalPolicies
+from interpulse.spark.job.route import Emit, Route
+from interpulse.spark.job.selection import partitions_of
+from interpulse.spark.job.target_presence import TargetPresence
+from interpulse.spark.lanes import LaneState
+from interpulse.spark.state_files import write_atomically
+from interpulse.spark.throttle import Rate
+from interpulse.spark.writing.target_topics import check_deduplicating, ensure_deduplication
+from interpulse.spark.writing.target_view import lane_start
+
+__all__ = ["RouteTopics", "TopicState"]
+
+_HELD_FIRST_S: Final = 0.1
+_HELD_MAX_S: Final = 60.0
+_VERIFY_EVERY_S: Final = 10.0
+_TAKEOVER_MS: Final = 5_000
+_PREPARED_AT_A_TIME: Final = 16
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """What is known about one topic of the pipeline."""
+
+    state: str = "PROVISIONING"
+    since_ms: int = 0
+    reason: str | None = None
+    remedy: str | None = None
+    partitions: int = 0
+    counted: int = 0
+    """How many partitions the source had when the topic was looked at; another count is a reason to look again."""
+    provisioned: str | None = None
+    retry_at: float = 0.0
+    pause: float = _HELD_FIRST_S
+
+    @property
+    def is_ready(self) -> bool:
+        return self.state == "REPLICATING"
+
+
+class RouteTopics:
+    """``states`` holds what is known of each topic that is selected."""
+
+    def __init__(self, route: Route, source: AdminClient, emit: Emit) -> None:
+        self.states: dict[TopicName, TopicState] = {}
+        self._route = route
+        self._source = source
+        self._emit = emit
+        self._listed = ""
+        self._names_anchored: set[str] | None = None
+        self._is_under_way = False
+        self._is_named = False
+        self._presence = TargetPresence(route.lane_name)
+        other_direction_waits = route.config.source.cluster < route.remote
+        self._policies = GlobalPolicies(source, route.policies_file, patience_s=30 if other_direction_waits else 90)
+        self._rates = DispatchRates(source)
+        self._target_admin: AdminClient | None = None
+        self._target_session: Session | None = None
+
+    @property
+    def _admin(self) -> AdminClient:
+        if self._target_admin is None:
+            self._target_admin = self._route.target.admin()
+        return self._target_admin
+
+    @property
+    def session(self) -> Session:
+        """A client of the target for the control side; the data has its own in Spark's workers."""
+        if self._target_session is None:
+            access = self._route.target.access
+            config = ClientConfig(
+                self._route.target.service_url,
+                operation_timeout_ms=10_000,
+                credentials=access.credentials,
+                tls=access.tls,
+                listener_name=access.listener_name,
+            )
+            self._target_session = Session(config)
+        return self._target_session
+
+    async def update(self, topics: Mapping[TopicName, int], *, is_under_way: bool) -> None:
+        """Provision what is new, hold what does not fit, forget what is selected no more; then tell the source.
+
+        ``topics`` have their partition counts; ``is_under_way`` says that entries were read before, so that a topic
+        which joins now did not have its beginning left out.
+        """
+        self._is_under_way = is_under_way
+        gone = {topic: self.states.pop(topic) for topic in [*self.states] if topic not in topics}
+        self._policies.forget(gone)
+        await self._presence.leave(
+            [name for topic, state in gone.items() for name in partitions_of(topic, state.partitions)]
+        )
+        now = time.monotonic()
+        due = [topic for topic, count in topics.items() if self._is_due(topic, count, now)]
+        slots = asyncio.Semaphore(_PREPARED_AT_A_TIME)
+        obstacle = await self._name_problem() if due else None
+
+        async def prepare(topic: TopicName) -> None:
+            async with slots:
+                await self._prepare(topic, topics[topic], obstacle)
+
+        await asyncio.gather(*(prepare(topic) for topic in due))
+        if self._route.config.select.from_policies:
+            await self._rates.refresh(topics)
+        self._list_topics()
+        if self._route.config.select.from_policies:
+            await self._carry_policies()
+
+    def _is_due(self, topic: TopicName, count: int, now: float) -> bool:
+        state = self.states.get(topic)
+        return state is None or state.retry_at <= now or state.counted != count
+
+    async def _name_problem(self) -> PulsarError | None:
+        """Why nothing is written to the cluster at all: another name than its own would be stamped, or it is away."""
+        if self._is_named:
+            return None
+        remote, target = self._route.remote, self._route.target
+        try:
+            problem = await misnamed(self._admin, remote, target.admin_url)
+        except PulsarError as error:
+            return error
+        if problem is not None:
+            remedy = f"register it under its own name (clusters create ...), and replicate to that instead of {remote}"
+            return TopicHeld(remote, problem, remedy)
+        self._is_named = True
+        return None
+
+    async def _prepare(self, topic: TopicName, count: int, obstacle: PulsarError | None) -> None:
+        """Everything a topic needs before its first entry is planned; ``obstacle`` is what holds every topic."""
+        # Also a topic that was never ready is listed by its partitions: the stream may have been reading them before.
+        known = self.states.get(topic, TopicState(since_ms=_now_ms(), partitions=count))
+        before = replace(known, counted=count)
+        try:
+            if obstacle is not None:
+                raise obstacle
+            count, provisioned = await self._provision(topic, before)
+            names = partitions_of(topic, count)
+            if not before.is_ready or before.partitions != count:
+                await self._open_cursors(names)
+            await self._anchor(names)
+            await self._presence.keep(self.session, names)
+        except (PulsarError, ValueError) as problem:
+            self._hold(topic, before, problem)
+            return
+        ready = replace(
+            before,
+            state="REPLICATING",
+            reason=None,
+            remedy=None,
+            partitions=count,
+            counted=count,
+            provisioned=provisioned or before.provisioned,
+            retry_at=time.monotonic() + _VERIFY_EVERY_S,
+            pause=_HELD_FIRST_S,
+        )
+        self.states[topic] = ready if before.is_ready else replace(ready, since_ms=_now_ms())
+        if provisioned is not None:
+            self._policies.forget([topic])
+            self._emit(
+                {"event": "provisioned", "cluster": self._route.remote, "topic": str(topic), "what": provisioned}
+            )
+
+    async def _provision(self, topic: TopicName, before: TopicState) -> tuple[int, str | None]:
+        rules = self._route.config.provision
+        await ensure_deduplication(self._admin, topic, may_enable=rules.ensure_deduplication)
+        provisioner = TopicProvisioner(partial(topic_shape, self._source), self._admin, creation_allowed=rules.create)
+        count, change = await provisioner.ensure_topic(topic, equal_before=self._equal_before(topic, before))
+        if self._route.config.copy_schemas:
+            first = TopicName.parse(partitions_of(topic, count)[0])
+            await copy_schemas(self._source, topic, lambda _, schema: self._register_schema(first, schema))
+        if not before.is_ready:
+            await check_deduplicating(self._admin, partitions_of(topic, count))
+        return count, change
+
+    async def _carry_policies(self) -> None:
+        """Messages go on without; what a topic was refused stands in its status until it is not any more."""
+        held = {topic for topic, state in self.states.items() if not state.is_ready}
+        namespaces = {topic.namespace_name for topic in self.states.keys() - held}
+        if not namespaces:
+            return
+        refused = await self._policies.carry(namespaces, self._admin, held=held)
+        for topic in self.states.keys() - held:
+            problem = refused.get(topic)
+            obstacle = None if problem is None else obstacle_of(self._route.remote, problem)
+            self.states[topic] = replace(
+                self.states[topic],
+                reason=obstacle and f"its policies for all clusters are not carried: {obstacle.reason}",
+                remedy=obstacle and obstacle.remedy,
+            )
+
+    async def _open_cursors(self, names: Sequence[str]) -> None:
+        """At once and not when Spark has started: without it the source may delete the topic, or what comes meanwhile.
+
+        On a broker of ours no consumer opens a replication cursor; policies that list the cluster did it there.
+        """
+        if self._route.config.select.from_policies and self._route.cursor.startswith("pulsar.repl."):
+            return
+        start = None if self._route.config.start == "latest" and not self._is_under_way else MessageId(*EARLIEST)
+        for name in names:
+            with contextlib.suppress(AlreadyExists):
+                await self._source.topics.create_subscription(name, self._route.cursor, start)
+
+    async def _register_schema(self, topic: TopicName, schema: SchemaInfo) -> None:
+        """As the lane, not through the admin API: what replicators may register is the target's to say.
+
+        ``topic`` is one that holds entries: Pulsar finds no topic of the name of a partitioned one here.
+        """
+        connection = await self.session.connect(topic)
+        await store_schema(connection, topic, schema, producer_name=self._route.lane_name)
+
+    def _equal_before(self, topic: TopicName, before: TopicState) -> int | None:
+        """From which count on a source that grows takes the target along.
+
+        Policies already say so to the source cluster, which grows the others itself; where it did not, somebody wanted
+        it to stay (``updateLocalTopicOnly``): the topic is held, as by Pulsar's replicators, until both are equal.
+        """
+        if self._route.config.select.from_policies:
+            return None
+        return before.partitions if before.is_ready else self._anchored(topic)
+
+    def _anchored(self, topic: TopicName) -> int | None:
+        """The partition count both sides had when the topic was last ready, be it in an earlier run."""
+        count = 0
+        while str(topic.partition(count)) in self._anchored_names():
+            count += 1
+        return count or None
+
+    def _hold(self, topic: TopicName, before: TopicState, problem: Exception) -> None:
+        obstacle = obstacle_of(self._route.remote, problem)
+        since = before.since_ms if before.state == obstacle.state else _now_ms()
+        self.states[topic] = replace(
+            before,
+            state=obstacle.state,
+            since_ms=since,
+            reason=obstacle.reason,
+            remedy=obstacle.remedy,
+            retry_at=time.monotonic() + before.pause * random.uniform(0.9, 1.0),
+            pause=min(before.pause * 2, _HELD_MAX_S),
+        )
+        if before.reason != obstacle.reason:
+            event = obstacle.state.lower()
+            self._emit({"event": event, "cluster": self._route.remote, "topic": str(topic), "reason": str(problem)})
+
+    async def _anchor(self, names: list[str]) -> None:
+        """Record where lanes stand before their first range, so that a retry of it can be read back."""
+        missing = [name for name in names if name not in self._anchored_names()]
+        if not missing:
+            return
+        states: dict[str, LaneState] = {}
+        for name in missing:
+            states[name] = await lane_start(self.session, name, self._route.lane_name, takeover_timeout_ms=_TAKEOVER_MS)
+        files = self._route.files
+        files.write_anchors({**files.anchors(), **states})  # read anew: others were recorded meanwhile
+        self._anchored_names().update(states)
+
+    def _anchored_names(self) -> set[str]:
+        """Of the file, which only we write and which is long: it is not read at each look at a topic."""
+        if self._names_anchored is None:
+            self._names_anchored = set(self._route.files.anchors())
+        return self._names_anchored
+
+    def _list_topics(self) -> None:
+        """Tell the source, through its topics file, what to read, what to keep in place, and how fast to go."""
+        active: list[str] = []
+        held: list[str] = []
+        rates: dict[str, Rate] = {}
+        for topic, state in self.states.items():
+            names, rate = partitions_of(topic, state.partitions), self._rates.of(topic)
+            (active if state.is_ready else held).extend(names)
+            rates |= dict.fromkeys(names, rate) if rate is not None else {}
+        text = json.dumps({"topics": sorted(active), "held": sorted(held), "rates": rates}, sort_keys=True)
+        if text != self._listed:
+            write_atomically(self._route.topics_file, text)
+            self._listed = text
+
+    def partitions(self) -> list[str]:
+        """All topic-partitions that are selected."""
+        return [name for topic, state in self.states.items() for name in partitions_of(topic, state.partitions)]
+
+    async def close(self) -> None:
+        """Leave the target."""
+        admin, self._target_admin = self._target_admin, None
+        if admin is not None:
+            await admin.close()
+        session, self._target_session = self._target_session, None
+        if session is not None:
+            await self._presence.close()
+            await session.close()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,207 @@
+"""Which topics go to which cluster, asked from the source's admin API."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.config import ServiceUrl
+from interpulse.client.transport.http_session import parse_web_urls
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import NotAllowed, NotFound, NotSupported, RemoteClusterUnavailable
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.replication.connect import broker_url, credentials_of, tls_of, web_url
+from interpulse.rules.replication import remote_clusters
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+
+__all__ = ["RemoteSelection", "partitions_of", "select"]
+
+log = logging.getLogger(__name__)
+
+_REQUESTS_MAX = 16
+Answer = TypeVar("Answer")
+
+
+@dataclass
+class RemoteSelection:
+    """What goes to one cluster: base topics with their partition counts (0 = not partitioned).
+
+    Without an address nothing goes there, and ``problem`` says what is wrong with the record of the cluster.
+    """
+
+    address: ClusterAddress | None
+    topics: dict[TopicName, int] = field(default_factory=dict)
+    problem: str = ""
+
+
+def partitions_of(topic: TopicName, count: int) -> list[str]:
+    """The names that hold the entries of a topic."""
+    return [str(topic.partition(index)) for index in range(count)] if count else [str(topic)]
+
+
+async def select(config: PipelineConfig, admin: AdminClient) -> dict[str, RemoteSelection]:
+    """The present selection by remote cluster. Raises what the admin API refuses."""
+    rules = config.select
+    if not rules.from_policies:
+        assert config.target is not None
+        selection = RemoteSelection(config.target)
+        for namespace in rules.namespaces:
+            selection.topics |= await _topics_of(admin, NamespaceName.parse(namespace), rules)
+        selection.topics |= await _counts(admin, [TopicName.parse(name) for name in rules.topics])
+        return {config.target.cluster: selection}
+    return await _by_policies(config, admin)
+
+
+async def _by_policies(config: PipelineConfig, admin: AdminClient) -> dict[str, RemoteSelection]:
+    """Topics whose own policies, or else those of their namespace, name the source and a registered remote cluster."""
+    selected: dict[str, RemoteSelection] = {}
+    for namespace, policies in (await _namespaces(admin)).items():
+        for remote, topics in (await _remotes_of_topics(config, admin, namespace, policies)).items():
+            if remote not in selected:
+                try:
+                    address = await _address(config, admin, remote)
+                except NotFound:  # policies may name a cluster that is not registered yet
+                    continue
+                except RemoteClusterUnavailable as problem:
+                    selected[remote] = RemoteSelection(None, problem=str(problem))
+                else:
+                    selected[remote] = RemoteSelection(address)
+            selected[remote].topics |= topics
+    return selected
+
+
+async def _remotes_of_topics(
+    config: PipelineConfig, admin: AdminClient, namespace: NamespaceName, policies: NamespacePolicies
+) -> dict[str, dict[TopicName, int]]:
+    """The topics of one namespace by the clusters they are replicated to; topics that are not are not asked for."""
+    local, default = config.source.cluster, policies.replication_clusters
+    own = await _own_clusters(admin, namespace)
+    topics = await _topics_of(admin, namespace, config.select) if remote_clusters(local, default) else {}
+    named = (topic for topic in own if topic not in topics)
+    topics |= await _counts(admin, [topic for topic in named if _is_copied(topic, config.select, named=True)])
+    found: dict[str, dict[TopicName, int]] = {}
+    for topic, count in topics.items():
+        for remote in remote_clusters(local, own.get(topic, default)):
+            if _is_wanted(config, remote):
+                found.setdefault(remote, {})[topic] = count
+    return found
+
+
+async def _own_clusters(admin: AdminClient, namespace: NamespaceName) -> dict[TopicName, tuple[str, ...]]:
+    """The topics with replication clusters of their own.
+
+    Another broker than ours has to be asked topic by topic, and only about clusters its tenant may use: where there is
+    one alone, there is nothing to ask.
+    """
+    try:
+        own = await admin.namespaces.topics_with_clusters(namespace)
+        return {TopicName.parse(name): tuple(clusters) for name, clusters in own.items()}
+    except NotSupported:
+        pass
+    if len((await admin.tenants.get(namespace.tenant)).allowed_clusters) < 2:
+        return {}
+    names = {TopicName.parse(name).base for name in await admin.topics.list(namespace, domains=(PERSISTENT,))}
+    bases = sorted(names, key=str)
+    answers = await _gathered(_clusters_of_topic(admin, name) for name in bases)
+    return {name: tuple(found) for name, found in zip(bases, answers, strict=True) if isinstance(found, list) and found}
+
+
+async def _clusters_of_topic(admin: AdminClient, topic: TopicName) -> list[str] | None:
+    try:
+        return await admin.topics.replication_clusters(topic)
+    except NotAllowed:  # topic policies are switched off there
+        return None
+
+
+def _is_wanted(config: PipelineConfig, remote: str) -> bool:
+    return config.target is None or config.target.cluster == remote
+
+
+async def _address(config: PipelineConfig, admin: AdminClient, remote: str) -> ClusterAddress:
+    """The cluster record's URLs and credentials.
+
+    Raises NotFound while it is not registered, RemoteClusterUnavailable if its record cannot be used.
+    """
+    if config.target is not None:
+        return config.target
+    data: ClusterData = await admin.clusters.get(remote)
+    try:
+        credentials = credentials_of(remote, data)
+        if credentials is not None and credentials.method == "basic":
+            raise RemoteClusterUnavailable(
+                f"Cluster {remote}: messages are replicated with tokens or certificates only"
+            )
+        service_url, admin_url = broker_url(remote, data), web_url(remote, data)
+        ServiceUrl.parse(service_url)
+        parse_web_urls(admin_url)
+        tls = tls_of(data).showing(credentials, service_url).showing(credentials, admin_url)
+        return ClusterAddress(
+            cluster=remote,
+            service_url=service_url,
+            admin_url=admin_url,
+            token=credentials.source if credentials is not None and credentials.method == "token" else None,
+            trust_certs_file=tls.trust_certs_path,
+            tls_allow_insecure_connection=tls.insecure_allowed,
+            certificate_file=tls.certificate_path,
+            key_file=tls.key_path,
+            listener_name=data.listener_name or None,
+        )
+    except ValueError as problem:
+        raise RemoteClusterUnavailable(f"Cluster {remote}: {problem}") from problem
+
+
+async def _namespaces(admin: AdminClient) -> Mapping[NamespaceName, NamespacePolicies]:
+    names = [
+        NamespaceName.parse(str(name))
+        for tenant in await admin.tenants.list()
+        for name in await admin.namespaces.list(tenant)
+    ]
+    found = await _gathered(admin.namespaces.policies(name) for name in names)
+    return {
+        name: policies for name, policies in zip(names, found, strict=True) if isinstance(policies, NamespacePolicies)
+    }
+
+
+async def _topics_of(admin: AdminClient, namespace: NamespaceName, rules: Selection) -> dict[TopicName, int]:
+    system = rules.include_system_topics
+    found = await admin.topics.list_partitioned(namespace, domains=(PERSISTENT,), system_included=system)
+    partitioned = {TopicName.parse(name) for name in found}
+    listed = await admin.topics.list(namespace, domains=(PERSISTENT,), system_included=system)
+    existing = {TopicName.parse(name) for name in listed}
+    plain = {topic for topic in existing if topic.base not in partitioned and not topic.is_partition}
+    wanted = [topic for topic in sorted(partitioned | plain, key=str) if _is_copied(topic, rules)]
+    return await _counts(admin, wanted)
+
+
+def _is_copied(topic: TopicName, rules: Selection, *, named: bool = False) -> bool:
+    """A system topic has to be wanted: by the job, or because clusters are set for itself (``named``)."""
+    if not topic.is_persistent or (topic.is_system and not (rules.include_system_topics or named)):
+        return False
+    return rules.exclude is None or re.search(rules.exclude, str(topic)) is None
+
+
+async def _counts(admin: AdminClient, topics: Iterable[TopicName]) -> dict[TopicName, int]:
+    """Partition counts, asked without creating; topics that vanished meanwhile are left out."""
+    names = list(topics)
+    found = await _gathered(admin.topics.partitioned_metadata(name, create=False) for name in names)
+    return {name: item.partitions for name, item in zip(names, found, strict=True) if not isinstance(item, NotFound)}
+
+
+async def _gathered(calls: Iterable[Awaitable[Answer]]) -> list[Answer | NotFound]:
+    """Ask concurrently, a bounded number at a time; what does not exist is an answer, other failures are raised."""
+    slots = asyncio.Semaphore(_REQUESTS_MAX)
+
+    async def ask(call: Awaitable[Answer]) -> Answer | NotFound:
+        async with slots:
+            try:
+                return await call
+            except NotFound as absent:
+                return absent
+
+    return list(await asyncio.gather(*(ask(call) for call in calls)))

@@ -1,0 +1,44 @@
+"""Remote clusters that a job cannot write to because of what their records say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.spark.job.selection import partitions_of
+
+__all__ = ["LeftOut"]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """One cluster, and the topics with their partition counts that policies want there."""
+
+    remote: str
+    problem: str
+    since_ms: int
+    topics: Mapping[TopicName, int] = field(default_factory=dict)
+
+    def records(self) -> dict[NamespaceName, list[dict[str, Any]]]:
+        """Status records by namespace."""
+        found: dict[NamespaceName, list[dict[str, Any]]] = {}
+        for topic, count in self.topics.items():
+            rows = found.setdefault(topic.namespace_name, [])
+            rows.extend(self._record(name) for name in partitions_of(topic, count))
+        return found
+
+    def _record(self, name: str) -> dict[str, Any]:
+        return {
+            "topic": name,
+            "cluster": self.remote,
+            "state": "HELD",
+            "since": self.since_ms,
+            "reason": self.problem,
+            "remedy": f"mend the record of {self.remote} (clusters update {self.remote} ..., with its addresses: the "
+            "whole record is replaced); it is read again by itself",
+            "nextRetryAt": None,
+            "lagEntries": None,
+            "lagSeconds": None,
+        }

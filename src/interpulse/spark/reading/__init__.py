@@ -1,0 +1,1 @@
+"""The source: planned on the driver, read on executors."""

@@ -1,0 +1,174 @@
+"""Executors: read exactly the ranges of one task and give them out as Arrow batches.
+
+Several ranges are read at the same time in the portal's event loop; rows of one topic-partition stay in order. The
+generator that Spark drives only takes what has arrived and builds Arrow batches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from interpulse.client.consuming.entry_reader import Entry, EntryReader
+from interpulse.client.session import Session
+from interpulse.model.errors import (
+    AlreadyClosed,
+    DataLoss,
+    NotConnected,
+    OperationTimeout,
+    PulsarError,
+    TopicNotFound,
+)
+from interpulse.model.names import TopicName
+from interpulse.spark.offsets import TopicRange
+from interpulse.spark.portal import portal, relaxed_collector, session_for
+from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.rows import RowBuilder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+__all__ = ["fetch_batches"]
+
+log = logging.getLogger(__name__)
+
+_CHUNKS_WAITING: Final = 8
+
+
+class _Chunk(NamedTuple):
+    topic: str
+    entries: Sequence[Entry]
+
+
+class _Refused(NamedTuple):
+    """A range that could not be read: the sink holds it."""
+
+    item: TopicRange
+    reason: str
+
+
+class _End(NamedTuple):
+    error: BaseException | None
+
+
+_Arrival = _Chunk | _Refused | _End
+
+
+def fetch_batches(options: ReadOptions, schema: StructType, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
+    """The rows of the ranges. Raises DataLoss, ChecksumError, or what the brokers refuse."""
+    if not ranges:
+        return
+    with relaxed_collector():
+        yield from _fetch(options, schema, ranges)
+
+
+def _fetch(options: ReadOptions, schema: StructType, ranges: Sequence[TopicRange]) -> Iterator[pa.RecordBatch]:
+    builder = RowBuilder(schema, options.mode)
+    arrived: queue.Queue[_Arrival] = queue.Queue()
+    taken = asyncio.Semaphore(_CHUNKS_WAITING)
+    loop = portal().loop
+    reading = asyncio.run_coroutine_threadsafe(_read_all(options, ranges, arrived, taken), loop)
+    try:
+        while not isinstance(chunk := arrived.get(), _End):
+            if isinstance(chunk, _Refused):
+                builder.add_refusal(chunk.item.topic, chunk.item.after, chunk.reason)
+                continue
+            loop.call_soon_threadsafe(taken.release)
+            builder.add(chunk.topic, chunk.entries)
+            if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
+                yield builder.take()
+        if chunk.error is not None:
+            raise chunk.error
+        if builder.rows:
+            yield builder.take()
+    finally:
+        reading.cancel()
+
+
+async def _read_all(
+    options: ReadOptions, ranges: Sequence[TopicRange], arrived: queue.Queue[_Arrival], taken: asyncio.Semaphore
+) -> None:
+    """Read all ranges, a bounded number at a time, and say how it ended."""
+    error: BaseException | None = None
+    try:
+        session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
+        slots = asyncio.Semaphore(options.range_concurrency)
+        buffer_bytes = max(options.fetch_buffer_bytes // min(len(ranges), options.range_concurrency), 64 * 1024)
+
+        async def read_one(item: TopicRange) -> None:
+            async with slots:
+                try:
+                    await _read_range(session, options, item, buffer_bytes, arrived, taken)
+                except PulsarError as refusal:
+                    if options.topics_file is None or isinstance(refusal, NotConnected | OperationTimeout):
+                        raise
+                    arrived.put(_Refused(item, str(refusal)))
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(read_one(item)) for item in ranges]
+        if any(task.cancelled() for task in tasks):
+            error = AlreadyClosed("the client was closed while ranges were read")  # task groups take that for success
+    except BaseExceptionGroup as failures:
+        error = failures.exceptions[0]
+    except BaseException as failure:
+        error = failure  # an end without error would say that everything was read
+        raise
+    finally:
+        arrived.put(_End(error))
+
+
+async def _read_range(
+    session: Session,
+    options: ReadOptions,
+    item: TopicRange,
+    buffer_bytes: int,
+    arrived: queue.Queue[_Arrival],
+    taken: asyncio.Semaphore,
+) -> None:
+    reader = EntryReader(
+        session,
+        TopicName.parse(item.topic),
+        after=item.after,
+        upto=item.upto,
+        buffer_bytes=buffer_bytes,
+        subscription_prefix=options.subscription_prefix,
+        checksum_verified=options.verify_checksum,
+        # A broker that is merely slow must never look like one that has nothing left.
+        silence_ms=max(2_000, options.poll_timeout_ms // 4),
+        poll_timeout_ms=options.poll_timeout_ms,
+    )
+    count = 0
+    try:
+        await reader.open()
+        while entries := await reader.read_batch():
+            count += len(entries)
+            await taken.acquire()
+            arrived.put(_Chunk(item.topic, entries))
+    except DataLoss as gone:
+        _lost(options, str(gone))
+    except TopicNotFound as gone:
+        _lost(options, f"{item.topic} is gone with entries up to {item.upto} unread: {gone}")
+    finally:
+        await reader.close()
+    _check_complete(options, item, count)
+
+
+def _check_complete(options: ReadOptions, item: TopicRange, count: int) -> None:
+    """Holes inside a ledger are legitimate (markers, compaction); a range that has become empty is not."""
+    if item.after.ledger != item.upto.ledger:
+        return
+    expected = item.upto.entry - item.after.entry
+    if count == 0:
+        _lost(options, f"{item.topic}: none of the {expected} entries ({item.after}, {item.upto}] is there any more")
+    elif count < expected:
+        log.info("entries missing topic=%s expected=%d read=%d upto=%s", item.topic, expected, count, item.upto)
+
+
+def _lost(options: ReadOptions, text: str) -> None:
+    if options.fail_on_data_loss:
+        raise DataLoss(f"{text}. Start anew from earliest, or set failOnDataLoss=false to go on without them")
+    log.warning("data loss reason=%s", text)

@@ -1,0 +1,357 @@
+"""What a stream plans on the driver: initial positions, the end of each batch, ranges, lag.
+
+No sockets and no clock: the source cluster is asked through :class:`SourceView`, time is an argument. Spark calls
+``latestOffset`` about a hundred times a second while a stream is idle; brokers are asked once per poll interval.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from interpulse.model.errors import (
+    NotConnected,
+    OperationTimeout,
+    PulsarError,
+    ServiceNotReady,
+    SubscriptionNotFound,
+)
+from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.spark.offsets import StreamOffset, check_points_named, entries_between, plan_end, point_of, share_limit
+from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
+from interpulse.spark.throttle import Rate, Throttle
+
+__all__ = ["Following", "HeldBack", "SourceView", "StreamPlanner", "TopicEnd", "WrittenBatch"]
+
+log = logging.getLogger(__name__)
+
+_FEW_TOPICS = 200
+_IDLE_STRETCH_MAX = 8
+_UNREACHABLE = (NotConnected, OperationTimeout, ServiceNotReady, SubscriptionNotFound)
+
+
+class TopicEnd(NamedTuple):
+    """The last entry of a topic-partition, and what its durable subscription has acknowledged (if there is one)."""
+
+    last: Position
+    acknowledged: Position | None = None
+
+
+class Following(NamedTuple):
+    """The entry after a position, and its size."""
+
+    position: Position
+    size: int
+
+
+class HeldBack(NamedTuple):
+    """Nothing of a topic-partition behind ``after`` was written; ``is_due``: it is time for another attempt."""
+
+    after: Position
+    attempts: int
+    is_due: bool
+
+
+class WrittenBatch(NamedTuple):
+    """What the sink wrote last: entries and bytes by topic-partition."""
+
+    batch: int
+    topics: Mapping[str, tuple[int, int]]
+
+
+class SourceView(Protocol):
+    """The source cluster as the driver sees it. Calls block; they raise classes of ``model.errors``."""
+
+    def discover(self) -> Iterable[str]:
+        """The topic-partitions selected now, complete names."""
+
+    def ends(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
+        """Their last entries; topics that are gone are left out."""
+
+    def following(self, topic: str, after: Position, upto: Position) -> Following | None:
+        """The first entry of ``(after, upto]``, None if there is none."""
+
+    def held(self) -> Mapping[str, HeldBack]:
+        """What the sink was refused and wants to have again."""
+
+    def rates(self) -> Mapping[str, Rate]:
+        """How fast topic-partitions may be copied; those that have no limit are left out. As of the last discovery."""
+
+    def written(self) -> WrittenBatch | None:
+        """What the newest committed batch wrote, as far as the sink tells us."""
+
+    def acknowledge(self, positions: Mapping[str, Position]) -> None:
+        """Advance the durable subscription, if the options name one."""
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class _Seen:
+    """When a last position was first seen: tells how old the oldest unread entry is."""
+
+    samples: deque[tuple[Position, float]] = field(default_factory=lambda: deque(maxlen=600))
+
+    def record(self, position: Position, now: float) -> None:
+        if not self.samples or self.samples[-1][0] < position:
+            self.samples.append((position, now))
+
+    def age_of_first_after(self, done: Position, now: float) -> float:
+        while self.samples and self.samples[0][0] <= done:
+            self.samples.popleft()
+        return now - self.samples[0][1] if self.samples else 0.0
+
+
+class StreamPlanner:
+    """The driver side of one stream. One instance lives as long as the query."""
+
+    def __init__(self, options: ReadOptions, view: SourceView) -> None:
+        self._options = options
+        self._view = view
+        self._topics: tuple[str, ...] | None = None
+        self._ends: dict[str, TopicEnd] = {}
+        self._polled_at = self._discovered_at = self._acknowledged_at = float("-inf")
+        self._idle_stretch = 1
+        self._target: dict[str, TopicEnd] | None = None
+        self._done: Mapping[str, Position] = {}
+        self._seen: dict[str, _Seen] = {}
+        self._sizes: dict[str, int] = {}
+        self._followings: dict[str, tuple[Position, Following]] = {}
+        self._turn = 0
+        self._trouble = ""
+        self._throttle = Throttle()
+        self._charged: int | None = None
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Average bytes of an entry by topic, as far as known."""
+        return self._sizes
+
+    def initial_offset(self, now: float) -> StreamOffset:
+        """Concrete positions for every selected partition. Not stored by Spark, hence the anchor batch after it."""
+        self._refresh(now, forced=True)
+        start = self._options.starting_offsets
+        positions = {topic: self._start_of(topic, end, start) for topic, end in self._ends.items()}
+        if isinstance(start, dict):
+            check_points_named(start, positions)
+        return StreamOffset(positions, self._options.max_partitions, initial=True)
+
+    def _start_of(self, topic: str, end: TopicEnd, start: str | Position | dict[str, Position] | None) -> Position:
+        point = point_of(start, topic) if isinstance(start, dict) else start
+        if point == SUBSCRIPTION:
+            return end.acknowledged if end.acknowledged is not None else EARLIEST
+        if point is None or point == LATEST:
+            return end.last
+        assert isinstance(point, Position), point
+        return point
+
+    def fix_target(self, now: float) -> None:
+        """From now on nothing newer than the present ends is read (Trigger.AvailableNow)."""
+        self._refresh(now, forced=True)
+        self._target = dict(self._ends)
+
+    def latest_offset(
+        self, start: StreamOffset, now: float, *, entries_max: int | None = None, bytes_max: int | None = None
+    ) -> StreamOffset:
+        """The end of the next batch; equal to ``start`` when there is nothing to do."""
+        if start.initial:
+            return start.anchored()
+        self._charge()
+        held = self._view.held()
+        self._done = _written_up_to(start.positions, held)
+        self._refresh(now)
+        self._advance_cursor(start.positions, now)
+        ends = self._target if self._target is not None else self._ends
+        self._throttle.set_rates(self._view.rates(), now)
+        room = self._throttle.room(now)
+        ends = {
+            topic: end
+            for topic, end in ends.items()
+            if (topic not in held or held[topic].is_due) and room.get(topic) != 0
+        }
+        begins = {topic: self._begin_of(topic, end) for topic, end in ends.items() if topic not in start.positions}
+        begins |= self._moved_on(start.positions, ends)
+        again = {topic: item for topic, item in held.items() if topic in ends}
+        # We never acknowledge behind the place of a hold: a cursor that stands there was moved by an operator.
+        begins |= {topic: max(item.after, ends[topic].acknowledged or EARLIEST) for topic, item in again.items()}
+        after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
+        self._check_backwards({topic: place for topic, place in after.items() if topic not in begins}, ends)
+        last = {topic: max(end.last, after[topic]) for topic, end in ends.items()}
+        positions = self._limited(after, last, room, entries_max, bytes_max)
+        positions |= self._kept(start, ends)
+        begins = {topic: place for topic, place in begins.items() if place != EARLIEST or topic in again}
+        if positions == start.positions and not again:
+            return start
+        attempt = sum(item.attempts for item in again.values())
+        return StreamOffset(positions, self._options.max_partitions, begins=begins, attempt=attempt)
+
+    def _charge(self) -> None:
+        """What the last batch wrote counts against the rates of its topics."""
+        written = self._view.written()
+        if written is not None and self._charged not in (None, written.batch):
+            for topic, (entries, size) in written.topics.items():
+                self._throttle.charge(topic, entries, size)
+        self._charged = -1 if written is None else written.batch  # what an earlier run wrote is not charged to this one
+
+    def _begin_of(self, topic: str, end: TopicEnd) -> Position:
+        """Topics found later begin at the subscription if there is one, else at their earliest entry."""
+        if self._options.starting_offsets == SUBSCRIPTION and end.acknowledged is not None:
+            return end.acknowledged
+        return EARLIEST
+
+    def _moved_on(self, positions: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
+        """Where the subscription stands ahead of the stream, which follows it.
+
+        An operator moved it, or the broker did: expired messages, a cursor that policies closed and opened anew.
+        """
+        if self._options.starting_offsets != SUBSCRIPTION:
+            return {}
+        acknowledged = {topic: ends[topic].acknowledged or EARLIEST for topic in ends if topic in positions}
+        return {topic: place for topic, place in acknowledged.items() if place > positions[topic]}
+
+    def _kept(self, start: StreamOffset, ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
+        """Topics whose end is not known just now keep their place; those no longer selected are dropped."""
+        selected = set(self._topics or ()) | (set(self._target) if self._target else set())
+        return {topic: place for topic, place in start.positions.items() if topic not in ends and topic in selected}
+
+    def _check_backwards(self, after: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> None:
+        """A cursor may stand behind the last message (a marker, an empty ledger), and with it the stream."""
+        backwards = [
+            f"{topic} (read up to {after[topic]}, ends at {end.last})"
+            for topic, end in ends.items()
+            if topic in after and end.last.entry >= 0 and max(end.last, end.acknowledged or EARLIEST) < after[topic]
+        ]
+        if backwards and self._options.fail_on_data_loss:
+            raise ValueError(
+                f"the source went backwards: {'; '.join(backwards)}. Was it rebuilt, or the topic created anew? "
+                f"Start with a new checkpoint, or set failOnDataLoss=false"
+            )
+
+    def _limited(
+        self,
+        after: Mapping[str, Position],
+        last: Mapping[str, Position],
+        room: Mapping[str, int],
+        entries_max: int | None,
+        bytes_max: int | None,
+    ) -> dict[str, Position]:
+        """The ends of the ranges; rates (``room``) are for streams that have limits, as those of the job."""
+        if entries_max is None and bytes_max is None:
+            return dict(last)
+        sized = bytes_max is not None
+        nexts = {
+            topic: self._next_of(topic, after[topic], upto, sized=sized)
+            for topic, upto in last.items()
+            if after[topic] < upto and upto.entry >= 0
+        }
+        limit = self._entry_limit(nexts, entries_max, bytes_max)
+        available = {
+            topic: last[topic].entry - item.position.entry + 1 if item.position.ledger == last[topic].ledger else limit
+            for topic, item in nexts.items()
+            if item is not None
+        }
+        available = {topic: min(count, room.get(topic, count)) for topic, count in available.items()}
+        shares = share_limit(available, limit, self._turn)
+        self._turn += 1
+        ended = dict(after)
+        for topic, count in shares.items():
+            item = nexts[topic]
+            assert item is not None, topic
+            ended[topic] = plan_end(after[topic], last[topic], following=item.position, count=count)
+        nothing_left = {topic: last[topic] for topic, item in nexts.items() if item is None}
+        return ended | nothing_left
+
+    def _next_of(self, topic: str, after: Position, last: Position, *, sized: bool) -> Following | None:
+        """The entry after ``after``: known inside one ledger, asked for across ledgers or to learn its size."""
+        size = self._sizes.get(topic)
+        if after.ledger == last.ledger and (size is not None or not sized):
+            return Following(Position(after.ledger, after.entry + 1), size or 0)
+        known = self._followings.get(topic)
+        if known is None or known[0] != after:
+            found = self._view.following(topic, after, last)
+            if found is None:
+                return None
+            self._followings[topic] = known = (after, found)
+            self._sizes[topic] = found.size if size is None else (3 * size + found.size) // 4
+        return known[1] if known[1].position <= last else None
+
+    def _entry_limit(
+        self, nexts: Mapping[str, Following | None], entries_max: int | None, bytes_max: int | None
+    ) -> int:
+        limits = [] if entries_max is None else [entries_max]
+        sizes = [item.size for item in nexts.values() if item is not None]
+        if bytes_max is not None and sizes:
+            limits.append(max(1, bytes_max * len(sizes) // max(1, sum(sizes))))
+        return min(limits, default=1)
+
+    def _refresh(self, now: float, *, forced: bool = False) -> None:
+        interval = self._options.offset_poll_interval_ms / 1000 * self._idle_stretch
+        if not forced and now - self._polled_at < interval:
+            return
+        try:
+            self._discover(now)
+            ends = dict(self._view.ends(self._topics or ()))
+        except _UNREACHABLE as error:
+            if forced:
+                raise
+            if str(error) != self._trouble:
+                log.warning("source cannot be asked, keeping the last known state error=%s", error)
+            self._trouble = str(error)
+            self._polled_at = now
+            return
+        self._trouble = ""
+        grown = any(end.last != self._ends.get(topic, TopicEnd(EARLIEST)).last for topic, end in ends.items())
+        many = len(ends) >= _FEW_TOPICS
+        self._idle_stretch = min(self._idle_stretch * 2, _IDLE_STRETCH_MAX) if many and not grown else 1
+        before, self._ends = self._ends, ends
+        self._polled_at = now
+        for topic, end in ends.items():
+            self._seen.setdefault(topic, _Seen()).record(end.last, now)
+            if topic in before:
+                self._throttle.note_published(topic, entries_between(before[topic].last, end.last))
+
+    def _discover(self, now: float) -> None:
+        interval = self._options.discovery_interval_ms / 1000
+        due = interval > 0 and now - self._discovered_at >= interval
+        if self._topics is None or due or self._options.topics_file is not None:
+            self._topics = tuple(self._view.discover())
+            self._discovered_at = now
+
+    def _advance_cursor(self, positions: Mapping[str, Position], now: float) -> None:
+        if now - self._acknowledged_at >= 1.0:
+            self.acknowledge(positions, now)
+
+    def acknowledge(self, positions: Mapping[str, Position], now: float) -> None:
+        """Advance the durable subscription to positions that are done; failing is not an error of the stream."""
+        if self._options.predefined_subscription is None:
+            return
+        self._acknowledged_at = now
+        try:
+            self._view.acknowledge(_written_up_to(positions, self._view.held()))
+        except PulsarError as error:
+            log.warning("subscription could not be advanced error=%s", error)
+
+    def report(self, now: float) -> dict[str, Any]:
+        """The newest positions, and the lag of what was last read: the ``latestOffset`` of progress events."""
+        topics: dict[str, dict[str, Any]] = {}
+        for topic, end in self._ends.items():
+            done = self._done.get(topic, EARLIEST)
+            entries = entries_between(done, end.last)
+            age = self._seen[topic].age_of_first_after(done, now) if entries else 0.0
+            topics[topic] = {"last": str(end.last), "done": str(done), "entries": entries, "ms": int(age * 1000)}
+        lagging = {topic: item for topic, item in topics.items() if item["entries"]}
+        lag = {
+            "entries": sum(item["entries"] for item in lagging.values()),
+            "partitions": len(lagging),
+            "oldestMs": max((item["ms"] for item in lagging.values()), default=0),
+        }
+        shown = topics if len(topics) <= 2000 else lagging
+        return {"v": 1, "lag": lag, "topics": shown}
+
+
+def _written_up_to(positions: Mapping[str, Position], held: Mapping[str, HeldBack]) -> Mapping[str, Position]:
+    """Offsets run ahead of what is written where topics are held."""
+    return {topic: min(place, held[topic].after) if topic in held else place for topic, place in positions.items()}

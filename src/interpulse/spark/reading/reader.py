@@ -1,0 +1,177 @@
+"""Batch and stream readers: the driver plans, executors fetch.
+
+Everything here is pickled, so objects hold options and plain values only; connections are made inside the methods,
+lazily, in whichever process runs them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from interpulse.model.errors import TopicNotFound
+from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.spark.offsets import StreamOffset, TopicRange, check_points_named, pack_ranges, point_of, ranges_between
+from interpulse.spark.reading.planner import SourceView, StreamPlanner
+from interpulse.spark.reading.read_options import ReadOptions
+from interpulse.spark.tracebacks import told_plainly, told_plainly_while_reading
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+__all__ = ["PulsarBatchReader", "PulsarStreamReader", "RangesPartition"]
+
+_WARMED_MAX = 4
+
+
+class RangesPartition(InputPartition):
+    """The work of one task: ranges of one or several topic-partitions."""
+
+    def __init__(self, ranges: Sequence[TopicRange]) -> None:
+        super().__init__(tuple(ranges))
+
+    @property
+    def ranges(self) -> tuple[TopicRange, ...]:
+        return tuple(self.value)
+
+
+def _open_view(options: ReadOptions) -> SourceView:
+    from interpulse.spark.reading.source_view import BrokerSourceView
+
+    return BrokerSourceView(options)
+
+
+def _read(options: ReadOptions, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    from interpulse.spark.reading.fetch import fetch_batches
+
+    # Spark makes one partition with no value out of an empty plan.
+    ranges = partition.ranges if isinstance(partition, RangesPartition) else ()
+    return fetch_batches(options, schema, ranges)
+
+
+class PulsarBatchReader(DataSourceReader):
+    """Reads from fixed starts to fixed ends."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    @told_plainly
+    def partitions(self) -> Sequence[InputPartition]:
+        """Resolve start and end once and pack the ranges into tasks."""
+        view = _open_view(self._options)
+        try:
+            topics = list(view.discover())
+            ends = view.ends(topics)
+        finally:
+            view.close()
+        gone = [topic for topic in topics if topic not in ends]
+        if gone:
+            raise TopicNotFound(
+                f"{', '.join(gone)}: not there any more, though listed a moment ago or in the metadata of their topic; "
+                f"deleted by somebody, or by the broker as inactive (brokerDeleteInactiveTopicsEnabled)"
+            )
+        start, stop = self._options.starting_offsets, self._options.ending_offsets
+        for points in (start, stop):
+            if isinstance(points, Mapping):
+                check_points_named(points, topics)
+        ranges = [
+            TopicRange(topic, after, upto)
+            for topic in topics
+            if (after := _point(start, topic, EARLIEST)) < (upto := min(_point(stop, topic, LATEST), ends[topic].last))
+        ]
+        return [
+            RangesPartition(task) for task in pack_ranges(ranges, self._options.max_partitions, self._options.plan_mode)
+        ]
+
+    @told_plainly_while_reading
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self._options, self._schema, partition)
+
+
+def _point(given: object, topic: str, default: Position) -> Position:
+    point = point_of(given, topic) if isinstance(given, Mapping) else given
+    return point if isinstance(point, Position) else default
+
+
+class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads as a stream. The planner lives in the driver's source process, for as long as the query."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._planner: StreamPlanner | None = None
+        self._view: SourceView | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_planner": None, "_view": None}
+
+    @property
+    def planner(self) -> StreamPlanner:
+        if self._planner is None:
+            self._view = _open_view(self._options)
+            self._planner = StreamPlanner(self._options, self._view)
+        return self._planner
+
+    @told_plainly
+    def initialOffset(self) -> dict[str, Any]:
+        return self.planner.initial_offset(time.monotonic()).to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self._options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(self._options.max_bytes_per_trigger)
+        if self._options.max_entries_per_trigger is not None:
+            return ReadMaxRows(self._options.max_entries_per_trigger)
+        return ReadAllAvailable()
+
+    @told_plainly
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.planner.fix_target(time.monotonic())
+
+    @told_plainly
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch. Entries are Spark's rows here; a byte limit comes with the entry limit inside."""
+        entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        bytes_max = None
+        if isinstance(limit, ReadMaxBytes):
+            bytes_max, entries_max = limit.max_bytes, self._options.max_entries_per_trigger
+        begin = StreamOffset.from_json(start)
+        end = self.planner.latest_offset(begin, time.monotonic(), entries_max=entries_max, bytes_max=bytes_max)
+        return start if end is begin else end.to_json()
+
+    @told_plainly
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        upto = StreamOffset.from_json(end)
+        if StreamOffset.from_json(start).initial:
+            # The anchor batch reads nothing; its empty tasks start the Python workers before the first entry is there.
+            return [RangesPartition(()) for _ in range(min(upto.tasks, _WARMED_MAX))]
+        ranges = ranges_between(StreamOffset.from_json(start), upto, self.planner.sizes)
+        return [RangesPartition(task) for task in pack_ranges(ranges, upto.tasks, self._options.plan_mode)]
+
+    @told_plainly_while_reading
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self._options, self._schema, partition)
+
+    @told_plainly
+    def commit(self, end: dict[str, Any]) -> None:
+        self.planner.acknowledge(StreamOffset.from_json(end).positions, time.monotonic())
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return self.planner.report(time.monotonic())
+
+    def stop(self) -> None:
+        """Not reliably called by Spark; the broker forgets non-durable readers by itself."""
+        if self._view is not None:
+            self._view.close()
+            self._view = self._planner = None

@@ -1,0 +1,1 @@
+"""The sink: rows and entries written to topics, at least once or exactly once."""

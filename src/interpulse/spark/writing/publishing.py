@@ -1,0 +1,202 @@
+"""At least once: rows become messages in batches, or entries published anew as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import secrets
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from interpulse.client.producing.entry_sender import EntrySender
+from interpulse.client.producing.send_queue import Receipt
+from interpulse.client.session import Session
+from interpulse.model.errors import IncompatibleSchema, InvalidRequest
+from interpulse.model.ids import EARLIEST
+from interpulse.model.names import TopicName
+from interpulse.model.schemas import SchemaType
+from interpulse.replication.copy import SKIP_MARKER, renumber
+from interpulse.spark.writing.lane_writer import EntryRows
+from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, entry_rows, outgoing_messages
+from interpulse.spark.writing.target_schemas import TargetSchemas
+from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries
+from interpulse.spark.writing.write_options import WriteOptions
+from interpulse.spark.writing.written import TopicWritten
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import build_entry
+from interpulse.wire.hashing import murmur3_hash
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["PublishingWriter"]
+
+_TEXT_SCHEMAS: Final = (SchemaType.STRING, SchemaType.JSON)
+
+
+@dataclass
+class _Publisher:
+    """One producer, and what it has sent."""
+
+    sender: EntrySender
+    next_sequence_id: int
+    receipts: list[asyncio.Future[Receipt]] = field(default_factory=list)
+    messages: int = 0
+    sent_bytes: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    async def send(self, entry: bytes, messages: int) -> None:
+        sequence_id, self.next_sequence_id = self.next_sequence_id, self.next_sequence_id + messages
+        highest = sequence_id + messages - 1
+        sending = self.sender.send_entry(
+            entry, sequence_id=sequence_id, highest_sequence_id=highest if messages > 1 else 0, num_messages=messages
+        )
+        self.receipts.append(await sending)
+        self.messages += messages
+        self.sent_bytes += len(entry)
+
+
+class PublishingWriter:
+    """At least once: messages packed into batches, or entries published anew as they are."""
+
+    def __init__(self, options: WriteOptions, session: Session, schemas: TargetSchemas, topics: TargetTopics) -> None:
+        self._options = options
+        self._session = session
+        self._schemas = schemas
+        self._topics = topics
+        self._codec = pb.CompressionType.Value(options.compression_type.upper())
+        self._prefix = f"{options.producer_name or 'spark-interpulse'}-{secrets.token_hex(5)}"
+        self._publishers: dict[str, _Publisher] = {}
+        self._turn = itertools.count(secrets.randbelow(1 << 16))
+
+    async def write(self, batch: pa.RecordBatch) -> None:
+        if self._options.mode == "entry":
+            await self._write_entries(entry_rows(batch, self._options.topic))
+        else:
+            await self._write_messages(outgoing_messages(batch, self._options.topic))
+
+    async def _write_entries(self, rows: EntryRows) -> None:
+        for topic, raw, payload in zip(rows.topics, rows.metadata, rows.payloads, strict=True):
+            if topic not in self._publishers:
+                await check_takes_entries(self._topics, topic)
+            publisher = await self._publisher(topic)
+            metadata = pb.MessageMetadata.FromString(raw)
+            if metadata.HasField("marker_type"):
+                publisher.skipped[SKIP_MARKER] += 1
+                continue
+            name, version = publisher.sender.name, None
+            if metadata.HasField("schema_version"):
+                version = await self._schemas.version(topic, metadata.schema_version, producer_name=name)
+            renumbered = renumber(raw, metadata, name, publisher.next_sequence_id, version)
+            await publisher.send(build_entry(renumbered, payload), metadata.num_messages_in_batch)
+
+    async def _write_messages(self, messages: Sequence[OutgoingMessage]) -> None:
+        """Rows of one partition become Pulsar batches; a batch ends with the Arrow batch at the latest."""
+        turn = next(self._turn)
+        grouped: dict[str, list[OutgoingMessage]] = {}
+        for message in messages:
+            grouped.setdefault(await self._partition_of(message, turn), []).append(message)
+        for topic, group in grouped.items():
+            publisher = await self._publisher(topic)
+            _check_text(publisher.sender, group)
+            for packed in self._packed(group):
+                await self._send(publisher, packed)
+
+    async def _send(self, publisher: _Publisher, packed: Sequence[OutgoingMessage]) -> None:
+        entry = build_messages(
+            packed,
+            producer_name=publisher.sender.name,
+            sequence_id=publisher.next_sequence_id,
+            publish_time_ms=time.time_ns() // 1_000_000,
+            batched=self._options.batching_max_messages > 1 and not packed[0].deliver_at_ms,
+            codec=self._codec,
+            schema_version=publisher.sender.schema_version,
+        )
+        await publisher.send(entry, len(packed))
+
+    def _packed(self, messages: Sequence[OutgoingMessage]) -> Iterator[list[OutgoingMessage]]:
+        """Cut into batches; delayed messages travel alone."""
+        packed: list[OutgoingMessage] = []
+        size = 0
+        for message in messages:
+            length = len(message.value or b"")
+            full = (
+                len(packed) >= self._options.batching_max_messages or size + length > self._options.batching_max_bytes
+            )
+            if packed and (full or message.deliver_at_ms or packed[0].deliver_at_ms):
+                yield packed
+                packed, size = [], 0
+            packed.append(message)
+            size += length
+        if packed:
+            yield packed
+
+    async def _partition_of(self, message: OutgoingMessage, turn: int) -> str:
+        """The topic-partition of a row: as it says, by key, else in turn."""
+        count = await self._topics.partitions(message.topic)
+        if count == 0:
+            return message.topic
+        if message.partition is not None:
+            if not 0 <= message.partition < count:
+                raise InvalidRequest(f"{message.topic} has {count} partitions, a row asks for {message.partition}")
+            return str(TopicName.parse(message.topic).partition(message.partition))
+        index = murmur3_hash(_routing_key(message)) % count if message.key is not None else turn % count
+        return str(TopicName.parse(message.topic).partition(index))
+
+    async def _publisher(self, topic: str) -> _Publisher:
+        publisher = self._publishers.get(topic)
+        if publisher is None:
+            sender = EntrySender(
+                self._session,
+                TopicName.parse(topic),
+                self._prefix,
+                schema_of_topic=True,
+                window_bytes=self._options.max_pending_bytes,
+            )
+            await sender.open()
+            publisher = self._publishers[topic] = _Publisher(sender, sender.last_sequence_id + 1)
+        return publisher
+
+    async def finish(self) -> list[TopicWritten]:
+        written = []
+        for topic, publisher in self._publishers.items():
+            await publisher.sender.drain()
+            last = publisher.receipts[-1].result().position if publisher.receipts else EARLIEST
+            written.append(
+                TopicWritten(
+                    topic,
+                    last_position=last,
+                    entries=len(publisher.receipts),
+                    messages=publisher.messages,
+                    bytes=publisher.sent_bytes,
+                    skipped=tuple(publisher.skipped.items()),
+                )
+            )
+        return written
+
+    async def close(self) -> None:
+        publishers, self._publishers = self._publishers, {}
+        for publisher in publishers.values():
+            for future in publisher.receipts:
+                future.cancel()
+            await publisher.sender.close()
+
+
+def _check_text(sender: EntrySender, messages: Sequence[OutgoingMessage]) -> None:
+    """Text is no Avro record and no number: whoever reads the topic by its schema could not."""
+    schema = sender.schema
+    if schema is not None and schema.type not in _TEXT_SCHEMAS and any(message.is_text for message in messages):
+        raise IncompatibleSchema(
+            f"{sender.topic} has a schema of type {schema.type.name}, column value holds text: encode it for that "
+            f"schema into a BINARY column value"
+        )
+
+
+def _routing_key(message: OutgoingMessage) -> bytes:
+    """A binary key is routed by the text it travels as."""
+    assert message.key is not None
+    return message.key if message.key_is_text else base64.b64encode(message.key)

@@ -1,0 +1,130 @@
+"""Executors: write the Arrow batches of one task and wait for every receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.spark.lanes import LaneState
+from interpulse.spark.portal import portal, relaxed_collector, session_for
+from interpulse.spark.writing.lane_writer import LaneReport, LaneWriter
+from interpulse.spark.writing.publishing import PublishingWriter
+from interpulse.spark.writing.sink_rows import entry_rows
+from interpulse.spark.writing.target_schemas import TargetSchemas
+from interpulse.spark.writing.target_topics import TargetTopics
+from interpulse.spark.writing.target_view import BrokerTarget
+from interpulse.spark.writing.write_options import WriteOptions
+from interpulse.spark.writing.written import TopicWritten
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["write_rows"]
+
+
+class _Writer(Protocol):
+    async def write(self, batch: pa.RecordBatch) -> None: ...
+
+    async def finish(self) -> list[TopicWritten]: ...
+
+    async def close(self) -> None: ...
+
+
+def write_rows(
+    options: WriteOptions, batches: Iterator[pa.RecordBatch], states: Mapping[str, LaneState]
+) -> list[TopicWritten]:
+    """Send all rows; what was written per topic-partition. Raises the first failure."""
+    run = portal().run
+    with relaxed_collector():
+        writer = run(_open_writer(options, states))
+        try:
+            for batch in batches:
+                run(writer.write(batch))
+            return run(writer.finish())
+        finally:
+            run(writer.close())
+
+
+async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState]) -> _Writer:
+    session = await session_for(options.service_url, options.operation_timeout_ms, options.access)
+    source = None
+    if options.schema_source_url is not None:
+        source = await session_for(
+            options.schema_source_url, options.operation_timeout_ms, options.schema_source_access
+        )
+    admin = None
+    if options.admin_url is not None:  # opens nothing until it is asked
+        admin = AdminClient(options.admin_url, credentials=options.access.credentials, tls=options.access.tls)
+    if not options.exactly_once:
+        topics = TargetTopics(session, options.create_topics, admin)
+        return _Closing(PublishingWriter(options, session, TargetSchemas(session, source), topics), admin)
+    target = BrokerTarget(
+        session,
+        window_bytes=options.max_pending_bytes,
+        takeover_timeout_ms=options.takeover_timeout_ms,
+        source=source,
+        admin=None if options.assume_deduplication else admin,
+    )
+    assert options.producer_name
+    assert options.source_cluster
+    assert options.target_cluster
+    lanes = LaneWriter(
+        target,
+        producer_name=options.producer_name,
+        source_cluster=options.source_cluster,
+        target_cluster=options.target_cluster,
+        states=states,
+        isolate=options.isolate,
+    )
+    return _Closing(_LaneRows(lanes, options.topic), admin)
+
+
+class _Closing:
+    """A writer and the client of the admin API that it asks: both end together."""
+
+    def __init__(self, writer: _Writer, admin: AdminClient | None) -> None:
+        self._admin = admin
+        self._writer = writer
+        self.write = writer.write
+        self.finish = writer.finish
+
+    async def close(self) -> None:
+        try:
+            await self._writer.close()
+        finally:
+            if self._admin is not None:
+                await self._admin.close()
+
+
+class _LaneRows:
+    """Exactly once: rows of entry mode through lanes."""
+
+    def __init__(self, lanes: LaneWriter, topic: str | None) -> None:
+        self._lanes = lanes
+        self._topic = topic
+
+    async def write(self, batch: pa.RecordBatch) -> None:
+        await self._lanes.write(entry_rows(batch, self._topic))
+
+    async def finish(self) -> list[TopicWritten]:
+        return [_lane_written(report) for report in await self._lanes.finish()]
+
+    async def close(self) -> None:
+        await self._lanes.close()
+
+
+def _lane_written(report: LaneReport) -> TopicWritten:
+    return TopicWritten(
+        report.topic,
+        report.state.sequence_id,
+        report.state.target,
+        report.state.claimed,
+        report.entries,
+        report.messages,
+        report.bytes,
+        report.replays,
+        tuple(report.skipped.items()),
+        report.after,
+        report.held,
+    )

@@ -1,0 +1,234 @@
+"""Rows handed to the sink: which columns it understands, and what they become. No IO."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql.types import BinaryType, IntegerType, LongType, MapType, StringType, StructType, TimestampType
+
+from interpulse.model.errors import InvalidRequest
+from interpulse.spark.options import OptionError
+from interpulse.spark.rows import ENTRY_WRITE_COLUMNS
+from interpulse.spark.writing.lane_writer import EntryRows
+from interpulse.spark.writing.write_options import WriteOptions
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import pack_batch
+from interpulse.wire.compression import compress
+from interpulse.wire.frames import build_entry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["OutgoingMessage", "build_messages", "check_write_schema", "entry_rows", "outgoing_messages"]
+
+log = logging.getLogger(__name__)
+
+_BINARY, _TEXT, _LONG, _INT, _TIME = BinaryType(), StringType(), LongType(), IntegerType(), TimestampType()
+_ENTRY_TYPES: Final[dict[str, tuple[Any, ...]]] = {
+    "__topic": (_TEXT,),
+    "__ledgerId": (_LONG,),
+    "__entryId": (_LONG,),
+    "__metadata": (_BINARY,),
+    "__payload": (_BINARY,),
+}
+_MESSAGE_TYPES: Final[dict[str, tuple[Any, ...]]] = {
+    "value": (_BINARY, _TEXT),
+    "__topic": (_TEXT,),
+    "__key": (_BINARY, _TEXT),
+    "__eventTime": (_TIME, _LONG),
+    "__messageProperties": (MapType(_TEXT, _TEXT),),
+    "__orderingKey": (_BINARY,),
+    "__partition": (_INT,),
+    "__deliverAt": (_TIME, _LONG),
+}
+_READ_ONLY: Final = frozenset(
+    {
+        "__messageId",
+        "__publishTime",
+        "__brokerPublishTime",
+        "__index",
+        "__ledgerId",
+        "__entryId",
+        "__batchIndex",
+        "__size",
+        "__schemaVersion",
+        "__replicatedFrom",
+        "__producerName",
+        "__sequenceId",
+        "__encrypted",
+        "__numMessages",
+        "__markerType",
+    }
+)
+
+
+_REMEDIES: Final = {
+    "value": ": cast one column to it, or make it of several, for example with to_json(struct(*))",
+    "__topic": ": set the option topic, or say in this column where each row goes",
+}
+
+
+def check_write_schema(options: WriteOptions, schema: StructType) -> None:
+    """Every column must be understood and every needed one be there; raises OptionError listing the problems."""
+    types = {item.name: item.dataType for item in schema.fields}
+    known = _ENTRY_TYPES if options.mode == "entry" else _MESSAGE_TYPES
+    needed = set(ENTRY_WRITE_COLUMNS) if options.mode == "entry" else {"value"}
+    if options.topic is not None:
+        needed.discard("__topic")
+    elif "__topic" not in types:
+        needed.add("__topic")
+    problems = [f"column {name} is missing{_REMEDIES.get(name, '')}" for name in sorted(needed - set(types))]
+    unknown = [name for name in types if name not in known and name not in _READ_ONLY]
+    if unknown:
+        problems.append(f"columns {', '.join(unknown)} are not understood; there are {', '.join(known)}")
+    for name, kind in types.items():
+        allowed = known.get(name, (kind,))
+        if not any(_same_type(kind, one) for one in allowed):
+            wanted = " or ".join(one.simpleString().upper() for one in allowed)
+            problems.append(f"column {name} is {kind.simpleString().upper()}, not {wanted}{_REMEDIES.get(name, '')}")
+    if problems:
+        raise OptionError("; ".join(problems))
+    if options.mode == "message" and (given := sorted(_READ_ONLY & set(types))):
+        log.warning("columns are not written, brokers give them anew columns=%s", ", ".join(given))
+
+
+def _same_type(kind: Any, allowed: Any) -> bool:
+    if isinstance(allowed, MapType):
+        return isinstance(kind, MapType) and kind.keyType == allowed.keyType and kind.valueType == allowed.valueType
+    return bool(kind == allowed)
+
+
+def entry_rows(batch: pa.RecordBatch, topic: str | None) -> EntryRows:
+    """The columns of an Arrow batch of entry mode."""
+    return EntryRows(
+        [topic] * batch.num_rows if topic is not None else batch.column("__topic").to_pylist(),
+        batch.column("__ledgerId").to_pylist(),
+        batch.column("__entryId").to_pylist(),
+        batch.column("__metadata").to_pylist(),
+        batch.column("__payload").to_pylist(),
+    )
+
+
+class OutgoingMessage(NamedTuple):
+    """One message to publish. A STRING key stays a text key; ``is_text`` says that the value was a STRING."""
+
+    topic: str
+    partition: int | None
+    value: bytes | None
+    is_text: bool
+    key: bytes | None
+    key_is_text: bool
+    event_time_ms: int
+    properties: Mapping[str, str]
+    ordering_key: bytes | None
+    deliver_at_ms: int
+
+
+def outgoing_messages(batch: pa.RecordBatch, topic: str | None) -> list[OutgoingMessage]:
+    """The messages of an Arrow batch. Raises InvalidRequest for a row without a topic."""
+    import pyarrow as pa
+
+    count = batch.num_rows
+    names = set(batch.schema.names)
+
+    def column(name: str) -> list[Any]:
+        if name not in names:
+            return [None] * count
+        values = batch.column(name)
+        if pa.types.is_timestamp(values.type):
+            values = values.cast(pa.timestamp("ms", tz=values.type.tz), safe=False).cast(pa.int64())
+        return list(values.to_pylist())
+
+    key_is_text = "__key" in names and pa.types.is_string(batch.schema.field("__key").type)
+    columns = [column(name) for name in _MESSAGE_TYPES]
+    rows = (dict(zip(_MESSAGE_TYPES, row, strict=True)) for row in zip(*columns, strict=True))
+    return [_outgoing(row, topic, key_is_text) for row in rows]
+
+
+def _outgoing(row: Mapping[str, Any], topic: str | None, key_is_text: bool) -> OutgoingMessage:
+    target = topic or row["__topic"]
+    if not target:
+        raise InvalidRequest("a row has no topic: set the option topic or fill the column __topic")
+    key = row["__key"]
+    properties = row["__messageProperties"] or {}
+    return OutgoingMessage(
+        topic=target,
+        partition=row["__partition"],
+        value=_as_bytes(row["value"]),
+        is_text=isinstance(row["value"], str),
+        key=_as_bytes(key),
+        key_is_text=key_is_text,
+        event_time_ms=row["__eventTime"] or 0,
+        properties=dict(properties),
+        ordering_key=row["__orderingKey"],
+        deliver_at_ms=row["__deliverAt"] or 0,
+    )
+
+
+def _as_bytes(value: bytes | str | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
+
+
+def build_messages(
+    messages: Sequence[OutgoingMessage],
+    *,
+    producer_name: str,
+    sequence_id: int,
+    publish_time_ms: int,
+    batched: bool,
+    codec: pb.CompressionType.ValueType,
+    schema_version: bytes = b"",
+) -> bytes:
+    """One entry out of messages with consecutive sequence ids; a single one if not ``batched``."""
+    metadata = pb.MessageMetadata(producer_name=producer_name, sequence_id=sequence_id, publish_time=publish_time_ms)
+    if schema_version:
+        metadata.schema_version = schema_version
+    first = messages[0]
+    if batched:
+        metadata.num_messages_in_batch = len(messages)
+        metadata.highest_sequence_id = sequence_id + len(messages) - 1
+        payload = pack_batch(_singles(messages, sequence_id))
+        if first.key is not None:
+            _set_key(metadata, first)
+    else:
+        payload = first.value or b""
+        _describe(metadata, first)
+        if first.deliver_at_ms:
+            metadata.deliver_at_time = first.deliver_at_ms
+    if codec != pb.NONE:
+        metadata.compression = codec
+        metadata.uncompressed_size = len(payload)
+        payload = compress(codec, payload)
+    return build_entry(metadata.SerializeToString(), payload)
+
+
+def _singles(messages: Sequence[OutgoingMessage], sequence_id: int) -> Iterable[tuple[pb.SingleMessageMetadata, bytes]]:
+    for offset, message in enumerate(messages):
+        single = pb.SingleMessageMetadata(payload_size=0, sequence_id=sequence_id + offset)
+        _describe(single, message)
+        yield single, message.value or b""
+
+
+def _describe(target: pb.MessageMetadata | pb.SingleMessageMetadata, message: OutgoingMessage) -> None:
+    _set_key(target, message)
+    if message.value is None:
+        target.null_value = True
+    if message.event_time_ms:
+        target.event_time = message.event_time_ms
+    if message.ordering_key is not None:
+        target.ordering_key = message.ordering_key
+    for name, value in message.properties.items():
+        target.properties.add(key=name, value=value)
+
+
+def _set_key(target: pb.MessageMetadata | pb.SingleMessageMetadata, message: OutgoingMessage) -> None:
+    if message.key is None:
+        return
+    if message.key_is_text:
+        target.partition_key = message.key.decode()
+    else:
+        target.partition_key = base64.b64encode(message.key).decode()
+        target.partition_key_b64_encoded = True

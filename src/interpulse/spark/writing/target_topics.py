@@ -1,0 +1,138 @@
+"""What must hold on the target before the first row of a topic is sent: it is there, and for exactly-once it
+de-duplicates."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Final
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.session import Session
+from interpulse.model.errors import (
+    AlreadyExists,
+    AuthorizationError,
+    InvalidRequest,
+    NamespaceNotFound,
+    NotFound,
+    TopicNotFound,
+)
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.replication.provision import TopicHeld
+
+__all__ = ["TargetTopics", "check_deduplicating", "check_takes_entries", "ensure_deduplication", "is_deduplicating"]
+
+_DEDUPLICATING: Final = (None, "enabled", "initialized", "recovering")
+
+
+async def ensure_deduplication(target: AdminClient, topic: TopicName, *, may_enable: bool) -> bool:
+    """Without de-duplication on the target nothing is exactly once. True if it was switched on just now.
+
+    A namespace where it is switched off on purpose is left alone: raises TopicHeld.
+    """
+    namespace = topic.namespace_name
+    enabled = await _policy(target, namespace, topic)
+    if enabled is None:
+        enabled = await _broker_default(target)
+        if not enabled and may_enable:
+            await target.namespaces.set_deduplication(namespace, True)
+            return True
+    if enabled:
+        return False
+    raise TopicHeld(
+        str(topic),
+        f"de-duplication is off for {namespace} on the target cluster",
+        f"switch it on there: namespaces set-deduplication {namespace} --enable",
+    )
+
+
+async def _policy(target: AdminClient, namespace: NamespaceName, topic: TopicName) -> bool | None:
+    try:
+        return await target.namespaces.deduplication(namespace)
+    except NamespaceNotFound:
+        raise TopicHeld(
+            str(topic), f"namespace {namespace} does not exist on the target cluster", f"create {namespace} there"
+        ) from None
+
+
+async def _broker_default(target: AdminClient) -> bool:
+    try:
+        runtime = await target.brokers.runtime_configuration()
+    except AuthorizationError:
+        return False
+    return runtime.get("brokerDeduplicationEnabled", "false").lower() == "true"
+
+
+async def check_deduplicating(target: AdminClient, names: Sequence[str]) -> None:
+    """The switch takes a moment to reach loaded topics; raises TopicHeld until the topics say that it did."""
+    for name in names:
+        try:
+            status = await _deduplication_status(target, name)
+        except NotFound:
+            continue  # not loaded yet: it will read the policy when it is
+        if status not in _DEDUPLICATING:
+            raise TopicHeld(name, f"de-duplication of {name} is {status} yet", "it is looked at again by itself")
+
+
+async def is_deduplicating(target: AdminClient, name: str) -> bool:
+    """Whether a loaded topic-partition de-duplicates, by whichever policy."""
+    return await _deduplication_status(target, name) in _DEDUPLICATING
+
+
+async def _deduplication_status(target: AdminClient, name: str) -> str | None:
+    """In small letters; None from a broker that does not say."""
+    status = (await target.topics.stats(name)).get("deduplicationStatus")
+    return None if status is None else str(status).lower()
+
+
+class TargetTopics:
+    """The topics of a write: how many partitions they have, created if they may be.
+
+    ``create`` is the option ``createTopics``; ``admin`` is needed where it is a number.
+    """
+
+    def __init__(self, session: Session, create: str | int = "false", admin: AdminClient | None = None) -> None:
+        self._session = session
+        self._create = create
+        self._admin = admin
+        self._counts: dict[str, int] = {}
+
+    async def partitions(self, topic: str) -> int:
+        """0 for a topic that is not partitioned, and for a partition. Raises TopicNotFound, and what the broker refuses
+        to create."""
+        count = self._counts.get(topic)
+        if count is None:
+            name = TopicName.parse(topic)
+            count = self._counts[topic] = 0 if name.is_partition else await self._found(name)
+        return count
+
+    async def _found(self, name: TopicName) -> int:
+        lookup = self._session.lookup
+        try:
+            return await lookup.partitions(name, create=self._create == "auto")
+        except TopicNotFound:
+            if self._create == "auto":
+                raise TopicNotFound(
+                    f"{name} does not exist, and producers cannot create it: {name.namespace_name} is missing "
+                    f"or does not allow that. Create it, or set createTopics to a number of partitions and admin.url"
+                ) from None
+            if not isinstance(self._create, int):
+                raise
+        await self._created(name, self._create)
+        return await lookup.partitions(name, create=False)
+
+    async def _created(self, name: TopicName, count: int) -> None:
+        """Another task may be faster: what it made is as good."""
+        assert self._admin is not None, "parse_write_options has seen to it"
+        with contextlib.suppress(AlreadyExists):
+            await (self._admin.topics.create_partitioned(name, count) if count else self._admin.topics.create(name))
+
+
+async def check_takes_entries(topics: TargetTopics, topic: str) -> None:
+    """Entries go to a topic that is there, and for a partitioned one to its partitions.
+
+    (Those of a partition that is not there brokers refuse themselves.) Raises TopicNotFound or InvalidRequest.
+    """
+    if await topics.partitions(topic):
+        partition = TopicName.parse(topic).partition(0)
+        raise InvalidRequest(f"{topic} is partitioned: entries go to one of its partitions, such as {partition}")

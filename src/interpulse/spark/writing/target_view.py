@@ -1,0 +1,147 @@
+"""The cluster written to, as lanes need it: named senders, reading back."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.consuming.entry_reader import EntryReader
+from interpulse.client.producing.entry_sender import EntrySender
+from interpulse.client.producing.send_queue import Receipt
+from interpulse.client.session import Session
+from interpulse.model.errors import NotAllowed
+from interpulse.model.ids import EARLIEST, LATEST, Position
+from interpulse.model.names import TopicName
+from interpulse.spark.lanes import LaneState, starting_lane
+from interpulse.spark.writing.target_schemas import TargetSchemas
+from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries, is_deduplicating
+from interpulse.wire.ids import signed
+
+__all__ = ["BrokerTarget", "SenderLane", "lane_start", "last_position"]
+
+
+class SenderLane:
+    """A lane's producer: sends entries, keeps what became of each."""
+
+    def __init__(self, sender: EntrySender) -> None:
+        self._sender = sender
+        self._receipts: list[asyncio.Future[Receipt]] = []
+        self.last_position: Position | None = None
+        self.refused: list[int] = []
+
+    @property
+    def last_sequence_id(self) -> int:
+        return self._sender.last_sequence_id
+
+    async def send(self, sequence_id: int, num_messages: int, entry: bytes, *, is_chunk: bool) -> None:
+        self._receipts.append(
+            await self._sender.send_entry(
+                entry,
+                sequence_id=sequence_id,
+                highest_sequence_id=sequence_id,
+                num_messages=num_messages,
+                is_chunk=is_chunk,
+            )
+        )
+
+    async def drain(self) -> None:
+        await self._sender.drain()
+        receipts, self._receipts = self._receipts, []
+        for future in receipts:
+            receipt = future.result()
+            if receipt.is_duplicate:
+                self.refused.append(receipt.sequence_id)
+            else:
+                self.last_position = receipt.position
+
+    async def close(self) -> None:
+        for future in self._receipts:
+            future.cancel()
+        await self._sender.close()
+
+
+class BrokerTarget:
+    """The target cluster of one task."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        window_bytes: int,
+        takeover_timeout_ms: int,
+        source: Session | None,
+        admin: AdminClient | None = None,
+    ) -> None:
+        """``admin`` is asked whether topics de-duplicate; without one it is known that they do."""
+        self._admin = admin
+        self._session = session
+        self._window_bytes = window_bytes
+        self._takeover_timeout_ms = takeover_timeout_ms
+        self._schemas = TargetSchemas(session, source)
+        self._producer_name: str | None = None
+
+    async def open_lane(self, topic: str, producer_name: str, *, is_new: bool) -> SenderLane:
+        self._producer_name = producer_name
+        if is_new:
+            await check_takes_entries(TargetTopics(self._session), topic)
+        async with AsyncExitStack() as refused:  # a sender that stays open keeps the producer's name
+            sender = await refused.enter_async_context(
+                EntrySender(
+                    self._session,
+                    TopicName.parse(topic),
+                    producer_name,
+                    schema_of_topic=True,
+                    window_entries=1000,
+                    window_bytes=self._window_bytes,
+                    takeover_timeout_ms=self._takeover_timeout_ms,
+                )
+            )
+            await sender.open()
+            if is_new and self._admin is not None and not await is_deduplicating(self._admin, topic):
+                raise NotAllowed(
+                    f"{topic} does not de-duplicate, so nothing can be written there exactly once; switch it on: "
+                    f"namespaces set-deduplication {sender.topic.namespace_name} --enable"
+                )
+            refused.pop_all()
+        return SenderLane(sender)
+
+    async def read_back(self, topic: str, after: Position, producer_name: str) -> dict[int, Position]:
+        name = TopicName.parse(topic)
+        end = await last_position(self._session, name)
+        found: dict[int, Position] = {}
+        if end.entry < 0 or end == after:
+            return found
+        if end < after:
+            after = EARLIEST  # the target was rebuilt: its positions are other ones now
+        async with EntryReader(
+            self._session, name, after=after, upto=end, subscription_prefix="interpulse-check"
+        ) as reader:
+            await reader.open()
+            while entries := await reader.read_batch():
+                for entry in entries:
+                    metadata = entry.parsed.metadata
+                    if metadata.producer_name == producer_name:
+                        found[signed(metadata.sequence_id)] = entry.position
+        return found
+
+    async def schema_version(self, topic: str, version: bytes) -> bytes | None:
+        return await self._schemas.version(topic, version, producer_name=self._producer_name)
+
+
+async def last_position(session: Session, topic: TopicName) -> Position:
+    """The last entry of a topic-partition."""
+    async with EntryReader(session, topic, after=LATEST, subscription_prefix="interpulse-check") as reader:
+        await reader.open()
+        return (await reader.last_message_id()).position
+
+
+async def lane_start(session: Session, topic: str, producer_name: str, *, takeover_timeout_ms: int) -> LaneState:
+    """Where a lane stands before its first range: what the broker knows under its name, and the end of its topic."""
+    name = TopicName.parse(topic)
+    async with EntrySender(
+        session, name, producer_name, schema_of_topic=True, takeover_timeout_ms=takeover_timeout_ms
+    ) as sender:
+        await sender.open()
+        known = sender.last_sequence_id
+    return starting_lane(known, await last_position(session, name))

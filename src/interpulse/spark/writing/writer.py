@@ -1,0 +1,154 @@
+"""Batch and stream writers, and what they tell the driver.
+
+Pickled like the readers: options and plain values only. The stream writer is made anew on the driver for every
+batch and its ``commit`` runs in yet another process, so lane states travel through the lane files.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from interpulse.spark.lanes import NO_SEQUENCE, LaneState
+from interpulse.spark.options import OptionError
+from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.tracebacks import told_plainly
+from interpulse.spark.writing.write_options import WriteOptions
+from interpulse.spark.writing.written import TopicWritten
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+__all__ = ["PulsarBatchWriter", "PulsarStreamWriter", "WrittenMessage"]
+
+log = logging.getLogger(__name__)
+
+
+class WrittenMessage(WriterCommitMessage):
+    """The commit message of one task."""
+
+    def __init__(self, topics: Sequence[TopicWritten]) -> None:
+        self.topics = tuple(topics)
+
+
+def _written(messages: Sequence[WriterCommitMessage | None]) -> list[TopicWritten]:
+    return [item for message in messages if isinstance(message, WrittenMessage) for item in message.topics]
+
+
+def _summary(written: Sequence[TopicWritten]) -> dict[str, Any]:
+    skipped: Counter[str] = Counter()
+    for item in written:
+        skipped.update(dict(item.skipped))
+    return {
+        "entries": sum(item.entries for item in written),
+        "messages": sum(item.messages for item in written),
+        "bytes": sum(item.bytes for item in written),
+        "replays": sum(item.replays for item in written),
+        "skipped": dict(skipped),
+    }
+
+
+class PulsarBatchWriter(DataSourceArrowWriter):
+    """Appends rows to topics; at least once."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        self._options = options
+        _check_columns(options, schema)
+
+    @told_plainly
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        from interpulse.spark.writing.sink import write_rows
+
+        return WrittenMessage(write_rows(self._options, iterator, {}))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        log.info("written summary=%s", _summary(_written(messages)))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        _log_abort(messages)
+
+
+class PulsarStreamWriter(DataSourceStreamArrowWriter):
+    """Appends micro-batches to topics; exactly once with ``dedup=position``."""
+
+    def __init__(self, options: WriteOptions, schema: StructType, *, checkpoint: str | None) -> None:
+        self._options = options
+        _check_columns(options, schema)
+        self._state_path = _state_path(options, checkpoint)
+        self._states: dict[int, dict[str, LaneState]] = {}
+        self._anchors: dict[str, LaneState] = {}
+        if self._state_path is not None:
+            self._read_states(LaneFiles(self._state_path))
+
+    def _read_states(self, files: LaneFiles) -> None:
+        """The two newest: which of them counts is known in the task, where Spark tells the batch id."""
+        newest, lanes = files.newest()
+        self._anchors = files.anchors()
+        if newest >= 0:
+            older, lanes_before = files.newest(below=newest)
+            self._states = {newest: lanes, older: lanes_before}
+
+    def states_below(self, batch: int) -> Mapping[str, LaneState]:
+        """The lane states that a batch starts from."""
+        below = [number for number in self._states if number < batch]
+        return self._anchors | (self._states[max(below)] if below else {})
+
+    @told_plainly
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Send everything; returns after the last receipt."""
+        from interpulse.spark.writing.sink import write_rows
+
+        return WrittenMessage(write_rows(self._options, iterator, self.states_below(_batch_id())))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        written = _written(messages)
+        if self._state_path is not None:
+            files = LaneFiles(self._state_path)
+            done = [item for item in written if item.held is None]
+            touched = [item for item in written if max(item.sequence_id, item.claimed) != NO_SEQUENCE]
+            files.commit(batchId, {item.topic: item.lane_state for item in touched})
+            held = {item.topic: (item.after, item.held) for item in written if item.held is not None}
+            files.hold(held, released=[item.topic for item in done], now_ms=time.time_ns() // 1_000_000)
+            topics = {item.topic: (item.entries, item.messages, item.bytes) for item in written if item.entries}
+            files.write_summary({"batchId": batchId, **_summary(written), "topics": topics})
+        log.info("written batch=%d summary=%s", batchId, _summary(written))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        _log_abort(messages)
+
+
+def _state_path(options: WriteOptions, checkpoint: str | None) -> str | None:
+    if not options.exactly_once:
+        return None
+    if options.state_path is not None:
+        return options.state_path
+    if checkpoint is None:
+        raise OptionError("dedup=position needs statePath or a checkpointLocation")
+    return f"{checkpoint.removeprefix('file://').rstrip('/')}/interpulse"
+
+
+def _batch_id() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None, "stream writes run in tasks"
+    return int(context.getLocalProperty("streaming.sql.batchId") or 0)
+
+
+def _check_columns(options: WriteOptions, schema: StructType) -> None:
+    from interpulse.spark.writing.sink_rows import check_write_schema
+
+    check_write_schema(options, schema)
+
+
+def _log_abort(messages: Sequence[WriterCommitMessage | None]) -> None:
+    written = _written(messages)
+    if written:
+        places = ", ".join(f"{item.topic} up to {item.last_position}" for item in written)
+        log.warning("write given up; what was written stays, there is no undo written=%s", places)

@@ -1,0 +1,1 @@
+"""The segment log: what all topics of a broker append to, synced in groups."""

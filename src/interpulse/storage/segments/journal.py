@@ -1,0 +1,318 @@
+"""`Journal` on disk: group commit into shared segments. See docs/on-disk-format.md.
+
+A group is made of everything that waits when the writer is free, so a sync never waits for entries and entries wait for
+one sync at most. While the writer has a group the next one collects. Order within a completion: the next group is on
+its way before the logs hear of the last one, so that the disk works while callbacks run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from interpulse.model.errors import PersistenceError
+from interpulse.storage.api import (
+    LedgerRecord,
+    LogDamaged,
+    StorageFull,
+)
+from interpulse.storage.journals import JournalClient, JournalStatistics, LedgerGone, Run
+from interpulse.storage.segments.files import Files
+from interpulse.storage.segments.index import LedgerRows, Row, encode_chunk
+from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord
+from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, place, split_run
+from interpulse.storage.segments.segment_set import Segment, SegmentSet, segment_path
+from interpulse.storage.segments.writer import GroupWrite, LogWriter
+from interpulse.storage.tail_cache import within
+
+__all__ = ["SegmentJournal"]
+
+_log = logging.getLogger(__name__)
+
+_GROUP_BYTES_MAX = 8 * 1024 * 1024  # keeps the wait of those who come next short; one log's run may exceed it
+_VERIFY_BYTES_MAX = 64 * 1024 * 1024  # per opening of a log: about 30 ms. Older records are checked when they are read
+_VERIFY_RECORDS_MAX = 20_000
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group commit on its way."""
+
+    start: int
+    clients: list[tuple[JournalClient, list[Run]]] = field(default_factory=list)
+    parts: list[bytes] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, number: int, run: Run) -> None:
+        """Encode a run behind what is here already."""
+        for part in split_run(run):
+            offset = self.start + self.size
+            record = encode_record(part, self.size, place(number, offset))
+            length = sum(map(len, record))
+            self.parts += record
+            self.rows.append(Row(part.ledger_id, part.first, len(part.entries), offset, length))
+            self.size += length
+
+
+class SegmentJournal:
+    """All segments of one directory. Create it with `open_log_store`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        files: Files,
+        reader: SegmentReader,
+        segments: SegmentSet,
+        segment_bytes_max: int,
+        on_full: Callable[[str], None],
+        on_write: Callable[[int], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._directory = directory
+        self._reader = reader
+        self._segments = segments
+        self._segment_bytes_max = segment_bytes_max
+        self._on_full = on_full
+        self._on_write = on_write
+        self._writer = LogWriter(directory, files, self._loop.call_soon_threadsafe)
+        self._next_number = segments.next_number
+        self._active: Segment | None = None
+        self._waiting: deque[JournalClient] = deque()
+        self._group: _Group | None = None
+        self._scheduled = False
+        self._dropped: set[int] = set()  # ledgers forgotten while a group was on its way
+        self._damaged: dict[int, UnreadableRecord] = {}
+        self._idle: list[asyncio.Future[None]] = []
+        self.statistics = JournalStatistics()
+
+    # writing
+
+    def enqueue(self, client: JournalClient) -> None:
+        self._waiting.append(client)
+        if self._group is None and not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._start_group)
+
+    def _start_group(self) -> None:
+        self._scheduled = False
+        if self._group is not None:
+            return
+        active = self._active
+        if active is not None and active.size >= self._segment_bytes_max:
+            active = None
+        number, start = (self._next_number, SEGMENT_HEAD) if active is None else (active.number, active.size)
+        group = self._collect(number, start)
+        if not group.rows:
+            self._tell_idle()
+            return
+        if active is None:
+            self._begin_segment(number)
+        self._group = group
+        self._on_write(group.size)
+        covered = group.start + group.size
+        chunk = encode_chunk(group.rows, covered)
+        self._writer.write(
+            GroupWrite(number if active is None else None, b"".join(group.parts), chunk, covered), self._on_written
+        )
+
+    def _collect(self, number: int, start: int) -> _Group:
+        group = _Group(start)
+        while self._waiting and group.size < _GROUP_BYTES_MAX:
+            client = self._waiting.popleft()
+            runs = client.take_pending()
+            for run in runs:
+                group.add(number, run)
+            if runs:
+                group.clients.append((client, runs))
+        return group
+
+    def _begin_segment(self, number: int) -> None:
+        if self._active is not None:
+            self._active.sealed = True
+        self._next_number = number + 1
+        self._active = Segment(number, segment_path(self._directory, number))
+        self._segments.begin(self._active)
+        self.unlink(self._segments.remove_empty())
+
+    def _on_written(self, error: Exception | None, seconds: float) -> None:
+        group, self._group = self._group, None
+        assert group is not None
+        if error is not None:
+            self._fail_group(group, error)
+            return
+        self._note_durable(group, seconds)
+        self._start_group()
+        for client, runs in group.clients:
+            try:
+                client.committed(runs)
+            except Exception as fault:  # noqa: BLE001 - a fault in one log must not keep the others from being told
+                _log.exception("log failed after its entries were written")
+                client.failed(PersistenceError(f"broken after a write: {fault!r}"))
+
+    def _note_durable(self, group: _Group, seconds: float) -> None:
+        assert self._active is not None
+        self._active.size = group.start + group.size
+        for row in group.rows:
+            if row.ledger_id not in self._dropped:
+                self._segments.add(self._active, row)
+        self._dropped.clear()
+        self.statistics.groups += 1
+        self.statistics.group_bytes += group.size
+        self.statistics.group_seconds += seconds
+
+    def _fail_group(self, group: _Group, error: Exception) -> None:
+        """Nobody knows what of the group is on the disk: fence its logs, leave the segment, go on in a new one."""
+        assert self._active is not None
+        _log.error("log write failed segment=%s error=%s", self._active.path, error)
+        self.statistics.failed_groups += 1
+        self._active.sealed = True
+        self._active = None
+        self._dropped.clear()
+        self.unlink(self._segments.remove_empty())
+        refusal = _as_persistence_error(error, self._directory)
+        if isinstance(refusal, StorageFull):
+            self._on_full(str(refusal))
+        for client, _ in group.clients:
+            client.failed(refusal)
+        self._start_group()
+
+    # reading
+
+    def measure(self, ledger_id: int) -> tuple[int, int]:
+        return self._segments.measure(ledger_id)
+
+    async def read(self, name: str, ledger_id: int, first: int, entries_max: int, bytes_max: int) -> list[bytes]:
+        extents = self._segments.extents(ledger_id, first, entries_max, bytes_max)
+        if not extents:
+            raise LedgerGone(ledger_id)
+        try:
+            return within(await self._reader.read(extents), bytes_max)
+        except UnreadableRecord as damage:
+            self._damaged[ledger_id] = damage
+            raise _as_log_damaged(name, damage) from damage
+        except FileNotFoundError as error:
+            if not self._segments.extents(ledger_id, first, 1, 1):
+                raise LedgerGone(ledger_id) from error
+            raise LogDamaged(name, extents[0].segment.path.name, -1, "the segment is missing") from error
+        except OSError as error:
+            raise _as_persistence_error(error, self._directory) from error
+
+    async def verify(self, name: str, ledgers: Sequence[LedgerRecord]) -> None:
+        for ledger in ledgers:
+            if ledger.ledger_id in self._damaged:
+                raise _as_log_damaged(name, self._damaged[ledger.ledger_id])
+            self._check_dense(name, ledger)
+        unchecked = self._unchecked(ledgers)
+        records = [(segment, row) for segment, _, rows in unchecked for row in rows]
+        if not records:
+            return
+        try:
+            await self._reader.check(records)
+        except UnreadableRecord as damage:
+            raise _as_log_damaged(name, damage) from damage
+        except FileNotFoundError as error:
+            raise LogDamaged(name, records[0][0].path.name, -1, "the segment is missing") from error
+        except OSError as error:
+            raise _as_persistence_error(error, self._directory) from error
+        for _, known, rows in unchecked:
+            known.verified = len(rows) == len(known.firsts)
+
+    def _check_dense(self, name: str, ledger: LedgerRecord) -> None:
+        """Every entry of the ledger has a record, as far as indexes can tell."""
+        expected = 0
+        where = "log"
+        for segment, rows in self._segments.parts(ledger.ledger_id):
+            where = segment.path.name
+            if rows.damaged_at is not None:
+                raise LogDamaged(name, where, rows.damaged_at, "a record is lost or damaged")
+            if rows.begin != expected:
+                reason = f"entries from {ledger.ledger_id}:{expected} to before {rows.begin} are missing"
+                raise LogDamaged(name, where, rows.offsets[0], reason)
+            expected = rows.end
+        if expected < ledger.entries:
+            raise LogDamaged(name, where, -1, f"entries from {ledger.ledger_id}:{expected} on are missing")
+
+    def _unchecked(self, ledgers: Sequence[LedgerRecord]) -> list[tuple[Segment, LedgerRows, list[Row]]]:
+        """The newest records of these ledgers that no one has compared with their checksums since start."""
+        found = []
+        bytes_left, records_left = _VERIFY_BYTES_MAX, _VERIFY_RECORDS_MAX
+        for ledger in reversed(ledgers):
+            for segment, known in reversed(list(self._segments.parts(ledger.ledger_id))):
+                if known.verified:
+                    continue
+                rows: list[Row] = []
+                for index in range(len(known.firsts) - 1, -1, -1):
+                    if bytes_left <= 0 or records_left <= 0:
+                        break
+                    rows.append(known.row(index, ledger.ledger_id))
+                    bytes_left -= rows[-1].length
+                    records_left -= 1
+                found.append((segment, known, rows))
+        return found
+
+    # upkeep
+
+    async def forget(self, ledger_ids: Iterable[int]) -> None:
+        gone = list(ledger_ids)
+        if self._group is not None:
+            self._dropped.update(gone)
+        for ledger_id in gone:
+            self._damaged.pop(ledger_id, None)
+        empty = self._segments.forget(gone)
+        if self._active is not None and not self._active.ledgers and self._active.size > SEGMENT_HEAD:
+            empty += await self._retire_active()
+        await self.unlink(empty)
+
+    async def _retire_active(self) -> list[Segment]:
+        """End a segment that holds nothing living, so that its room is given back at once."""
+        if self._group is not None or self._active is None:
+            return []
+        self._active.sealed = True
+        self._active = None
+        self._writer.seal(lambda: None)
+        return self._segments.remove_empty()
+
+    def unlink(self, segments: Sequence[Segment]) -> asyncio.Future[None]:
+        """Remove the files of segments that are no longer in the set; done when the result is there."""
+        gone: asyncio.Future[None] = self._loop.create_future()
+        self._writer.unlink([each.number for each in segments], lambda: _answer(gone))
+        self._reader.forget([each.path for each in segments])
+        return gone
+
+    async def close(self) -> None:
+        while self._group is not None or self._waiting:
+            idle: asyncio.Future[None] = self._loop.create_future()
+            self._idle.append(idle)
+            await idle
+        sealed: asyncio.Future[None] = self._loop.create_future()
+        self._writer.seal(lambda: _answer(sealed))
+        await sealed
+        self._writer.stop()
+        await self._reader.close()
+
+    def _tell_idle(self) -> None:
+        for waiter in self._idle:
+            _answer(waiter)
+        self._idle.clear()
+
+
+def _answer(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():  # whoever waited may have been cancelled
+        waiter.set_result(None)
+
+
+def _as_persistence_error(error: Exception, directory: Path) -> PersistenceError:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(f"no room left in {directory}: {error.strerror}")
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return PersistenceError(f"log in {directory} cannot be written or read: {reason}")
+
+
+def _as_log_damaged(name: str, damage: UnreadableRecord) -> LogDamaged:
+    return LogDamaged(name, damage.path.name, damage.offset, damage.reason)

@@ -1,0 +1,74 @@
+"""The store of all logs over segments on disk: opened, and rid of what no log has any more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from interpulse.storage.api import (
+    DataDirectoryUnusable,
+    MetadataStore,
+)
+from interpulse.storage.segments.files import DiskFiles, Files
+from interpulse.storage.segments.journal import SegmentJournal
+from interpulse.storage.segments.reader import SegmentReader
+from interpulse.storage.segments.recovery import recover_segments
+from interpulse.storage.segments.segment_set import Segment, SegmentSet
+from interpulse.storage.topic_log import LogConfig
+from interpulse.storage.topic_log_store import TopicLogStore
+from interpulse.storage.topic_records import LedgerIds, TopicRecords
+
+__all__ = ["open_log_store"]
+
+_log = logging.getLogger(__name__)
+
+
+async def open_log_store(
+    directory: Path,
+    metadata: MetadataStore,
+    *,
+    config: LogConfig | None = None,
+    segment_bytes_max: int = 64 * 1024 * 1024,
+    files: Files | None = None,
+    on_full: Callable[[str], None] = lambda problem: None,
+    on_write: Callable[[int], None] = lambda size: None,
+) -> TopicLogStore:
+    """Open the logs in ``directory`` (created if absent), whose records are in ``metadata``.
+
+    ``on_full`` is told, in words, when entries could not be written for want of room; ``on_write`` the bytes of every
+    group of entries that is about to be written.
+
+    Raises `DataDirectoryUnusable` if the directory cannot be used or does not belong to this metadata store.
+    """
+    files = files or DiskFiles()
+    reader = SegmentReader(files)
+    try:
+        found = await reader.run(lambda: recover_segments(directory, files))
+        segments = SegmentSet(found)
+        dead = await _take_dead_segments(directory, metadata, segments)
+    except OSError as error:
+        await reader.close()
+        raise DataDirectoryUnusable(str(directory), error.strerror or str(error)) from error
+    except BaseException:
+        await reader.close()
+        raise
+    journal = SegmentJournal(directory, files, reader, segments, segment_bytes_max, on_full, on_write)
+    await journal.unlink(dead)
+    return TopicLogStore(metadata, journal, config)
+
+
+async def _take_dead_segments(directory: Path, metadata: MetadataStore, segments: SegmentSet) -> list[Segment]:
+    """Drop the ledgers that no log has any more; the segments that hold nothing else."""
+    unreserved = await LedgerIds(metadata).first_unreserved()
+    strangers = [each for each in segments.ledger_ids if each >= unreserved]
+    if strangers:
+        reason = f"ledger {strangers[0]} is not one of this metadata store; was metadata.sqlite removed or replaced?"
+        raise DataDirectoryUnusable(str(directory), reason)
+    owners = await TopicRecords(metadata).living(segments.ledger_ids)
+    for ledger_id, name in owners.items():
+        for segment, rows in segments.parts(ledger_id):
+            if rows.damaged_at is not None:
+                _log.error("log is damaged log=%s segment=%s offset=%d", name, segment.path, rows.damaged_at)
+    dead = segments.forget([each for each in segments.ledger_ids if each not in owners])
+    return dead + segments.remove_empty()

@@ -1,0 +1,106 @@
+"""Reads records in one thread, and believes nothing it has not checked.
+
+Open files are kept, the least recently used is closed first. Everything private runs in the reader's own thread, so
+files need no locks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from interpulse.storage.segments.files import Files, ReadFile
+from interpulse.storage.segments.index import Row
+from interpulse.storage.segments.records import (
+    DamagedRecord,
+    RecordHead,
+    check_body,
+    parse_entries,
+    parse_record_head,
+    place,
+)
+from interpulse.storage.segments.segment_set import Extent, Segment
+
+__all__ = ["SegmentReader", "UnreadableRecord"]
+
+_OPEN_FILES_MAX = 128
+T = TypeVar("T")
+
+
+class UnreadableRecord(Exception):
+    """A record that is not what the index says; where, and why."""
+
+    def __init__(self, path: Path, offset: int, reason: str) -> None:
+        super().__init__(path, offset, reason)
+        self.path = path
+        self.offset = offset
+        self.reason = reason
+
+
+class SegmentReader:
+    """The reading thread of a log directory."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._open: OrderedDict[Path, ReadFile] = OrderedDict()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="log-reader")
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do blocking work in the reader's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def read(self, extents: Sequence[Extent]) -> list[bytes]:
+        """The wanted entries of all extents. Raises `UnreadableRecord`, and OSError if the disk cannot be read."""
+        return await self.run(lambda: [entry for extent in extents for entry in self._entries(extent)])
+
+    async def check(self, records: Sequence[tuple[Segment, Row]]) -> None:
+        """Raise `UnreadableRecord` for the first record that is not what was written."""
+        await self.run(lambda: self._check(records))
+
+    def forget(self, paths: Sequence[Path]) -> None:
+        """Give back files that were unlinked."""
+        self._thread.submit(self._close, paths)
+
+    async def close(self) -> None:
+        await self.run(lambda: self._close(list(self._open)))
+        self._thread.shutdown()
+
+    def _check(self, records: Sequence[tuple[Segment, Row]]) -> None:
+        for segment, row in records:
+            self._record(segment, row)
+
+    def _close(self, paths: Sequence[Path]) -> None:
+        for path in paths:
+            if path in self._open:
+                self._open.pop(path).close()
+
+    def _file(self, path: Path) -> ReadFile:
+        if path in self._open:
+            self._open.move_to_end(path)
+            return self._open[path]
+        while len(self._open) >= _OPEN_FILES_MAX:
+            self._open.popitem(last=False)[1].close()
+        file = self._open[path] = self._files.open(path)
+        return file
+
+    def _entries(self, extent: Extent) -> list[bytes]:
+        head, content = self._record(extent.segment, extent.row)
+        try:
+            return parse_entries(head, content, extent.skip, extent.count)
+        except DamagedRecord as damage:
+            raise UnreadableRecord(extent.segment.path, extent.row.offset, str(damage)) from damage
+
+    def _record(self, segment: Segment, row: Row) -> tuple[RecordHead, bytes]:
+        content = self._file(segment.path).read(row.length, row.offset)
+        try:
+            head = parse_record_head(content, place(segment.number, row.offset))
+            if (head.ledger_id, head.first, head.entries, head.length) != (*row[:3], row.length):
+                raise DamagedRecord("another record lies here")
+            check_body(head, content)
+        except DamagedRecord as damage:
+            raise UnreadableRecord(segment.path, row.offset, str(damage)) from damage
+        return head, content

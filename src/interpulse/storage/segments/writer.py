@@ -1,0 +1,145 @@
+"""The one thread that writes: group after group, each made durable before anybody hears of it.
+
+The event loop hands over bytes that are ready to be written and gets back one call per group, in order; nothing else is
+shared between the two. After a failed write or sync the segment is left alone for ever, since nobody can say what of it
+is on the disk, and the next group has to begin a new one.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from interpulse.storage.segments.files import AppendFile, Files
+from interpulse.storage.segments.index import encode_chunk, pack_index_head
+from interpulse.storage.segments.records import pack_segment_head
+from interpulse.storage.segments.segment_set import index_path, segment_path
+
+__all__ = ["GroupWrite", "LogWriter"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWrite:
+    """What one group commit writes: ``begin`` is the number of a new segment to begin with it."""
+
+    begin: int | None
+    content: bytes
+    index_chunk: bytes
+    covered: int
+
+
+class LogWriter:
+    """Writes groups, seals and unlinks segments, in its own thread and in the order of the calls.
+
+    ``post`` runs a callback in the event loop (``loop.call_soon_threadsafe``).
+    """
+
+    def __init__(self, directory: Path, files: Files, post: Callable[..., object]) -> None:
+        self._directory = directory
+        self._files = files
+        self._post = post
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._segment: AppendFile | None = None
+        self._index: AppendFile | None = None
+        self._covered = 0
+        self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
+        self._thread.start()
+
+    def write(self, group: GroupWrite, done: Callable[[Exception | None, float], None]) -> None:
+        """Make a group durable; ``done(error, seconds)`` is called in the event loop."""
+        self._jobs.put(lambda: self._write(group, done))
+
+    def seal(self, done: Callable[[], None]) -> None:
+        """End the current segment; the next group must begin a new one."""
+        self._jobs.put(lambda: self._and_then(self._seal, done))
+
+    def unlink(self, numbers: Sequence[int], done: Callable[[], None]) -> None:
+        """Remove segments that hold nothing living."""
+        self._jobs.put(lambda: self._and_then(lambda: self._unlink(numbers), done))
+
+    def stop(self) -> None:
+        """End the thread after everything that was handed over."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+    def _and_then(self, work: Callable[[], None], done: Callable[[], None]) -> None:
+        work()
+        self._post(done)
+
+    def _write(self, group: GroupWrite, done: Callable[[Exception | None, float], None]) -> None:
+        began = time.perf_counter()
+        try:
+            if group.begin is not None:
+                self._seal()
+                self._begin(group.begin)
+            assert self._segment is not None, "the first group begins a segment"
+            self._segment.write_durably(group.content)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the group is not durable and must be answered so
+            self._abandon()
+            self._post(done, error, time.perf_counter() - began)
+            return
+        self._post(done, None, time.perf_counter() - began)
+        self._covered = group.covered
+        self._write_index(group.index_chunk)
+
+    def _begin(self, number: int) -> None:
+        self._segment = self._files.create(segment_path(self._directory, number))
+        self._index = self._files.create(index_path(self._directory, number))
+        self._segment.write_durably(pack_segment_head(number))
+        self._index.write(pack_index_head(number))
+        self._files.sync_directory(self._directory)
+
+    def _write_index(self, chunk: bytes) -> None:
+        if self._index is None:
+            return
+        try:
+            self._index.write(chunk)
+        except OSError as error:
+            # The segment has everything; without its index the next start reads the segment itself.
+            _log.warning("log index not written error=%s", error)
+            self._close(self._index)
+            self._index = None
+
+    def _seal(self) -> None:
+        if self._index is not None:
+            try:
+                self._index.write(encode_chunk([], self._covered, sealed=True))
+                self._index.sync()
+            except OSError as error:
+                _log.warning("log index not sealed error=%s", error)
+        self._abandon()
+
+    def _abandon(self) -> None:
+        for file in (self._segment, self._index):
+            if file is not None:
+                self._close(file)
+        self._segment = self._index = None
+
+    def _close(self, file: AppendFile) -> None:
+        try:
+            file.close()
+        except OSError as error:
+            _log.warning("log file not closed cleanly error=%s", error)
+
+    def _unlink(self, numbers: Sequence[int]) -> None:
+        if not numbers:
+            return
+        try:
+            for number in numbers:
+                self._files.unlink(segment_path(self._directory, number))
+                self._files.unlink(index_path(self._directory, number))
+            self._files.sync_directory(self._directory)
+        except OSError as error:
+            # The room is given back at the next start, which finds the segment without a living ledger.
+            _log.warning("log segment not removed error=%s", error)

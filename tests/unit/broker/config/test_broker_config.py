@@ -1,0 +1,252 @@
+"""Settings from all sources, and what is said about those that cannot be used."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dynamic_keys, settings_by_key
+from interpulse.broker.config.config_sources import load_config
+from interpulse.broker.config.pulsar_keys import AUTHENTICATION_KEYS, BROKER_KEYS, PULSAR_KEYS
+
+OURS = {
+    "autoTopicCreationLookupTimeoutMs",
+    "dataDir",
+    "diskReserveInMB",
+    "maxTopicsPerBatchLookup",
+    "replicationJob",
+    "replicationJobDriverMemory",
+    "replicationJobSparkMaster",
+    "replicatorRoles",
+    "supportsBatchLookup",
+    "supportsReplicationPreview",
+    "webServiceAllowedHosts",
+}
+
+
+def test_every_key_is_pulsars_or_declared_ours() -> None:
+    assert {key for key in settings_by_key() if key not in BROKER_KEYS | AUTHENTICATION_KEYS} == OURS
+
+
+def test_every_setting_is_described() -> None:
+    for item in fields(BrokerConfig):
+        assert item.metadata["text"].endswith("."), item.name
+
+
+def test_sources_when_all_speak_the_last_one_wins() -> None:
+    loaded = load_config(
+        file_text="defaultNumPartitions=2\nmaxTopicsPerNamespace=2\nclusterName=file\nmaxMessageSize=2000\n",
+        environment={
+            "maxTopicsPerNamespace": "3",
+            "PULSAR_PREFIX_clusterName": "environment",
+            "maxMessageSize": "3000",
+        },
+        settings=["clusterName=set", "maxMessageSize=4000"],
+        options={"maxMessageSize": "5000"},
+    )
+    config = loaded.config
+    assert loaded.warnings == ()
+    assert (config.default_num_partitions, config.max_topics_per_namespace) == (2, 3)
+    assert (config.cluster_name, config.max_message_size) == ("set", 5000)
+
+
+def test_file_is_read_like_a_broker_conf() -> None:
+    text = "# one\n\n! two\n allowAutoTopicCreation = FALSE \nadvertisedAddress=\nreplicationJobSparkMaster=local[*]"
+    config = load_config(file_text=text).config
+    assert config.allow_auto_topic_creation is False
+    assert config.advertised_host == "127.0.0.1"
+    assert config.replication_job_spark_master == "local[*]"
+
+
+def test_problems_are_reported_together() -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load_config(
+            file_text="brokerServicePort=99999\nno separator\n",
+            file_name="my.conf",
+            environment={"defaultNumPartitions": "0"},
+            settings=[
+                "alowAutoTopicCreation=true",
+                "allowAutoTopicCreationType=many",
+                "lonely",
+                "systemTopicEnabled=1",
+            ],
+        )
+    assert sorted(refusal.value.problems) == [
+        "allowAutoTopicCreationType=many: must be one of non-partitioned, partitioned",
+        "alowAutoTopicCreation is not a known setting; the nearest is allowAutoTopicCreation",
+        "environment: defaultNumPartitions=0: must be at least 1",
+        "expected key=value, found 'lonely'",
+        "my.conf, line 2: expected key=value, found 'no separator'",
+        "my.conf: brokerServicePort=99999: must be at most 65535",
+        "systemTopicEnabled=1: must be true or false",
+    ]
+
+
+def test_key_of_pulsar_that_is_not_supported_gives_one_warning() -> None:
+    loaded = load_config(
+        file_text="zookeeperServers=a:2181\nzookeeperServers=a:2181\nmetadataStoreUrl=\njournalSyncData=true"
+    )
+    assert loaded.warnings == (
+        "broker.conf: zookeeperServers, journalSyncData are settings of Pulsar that are not supported here; "
+        "there is no effect",
+    )
+    assert load_config(settings=["journalSyncData=true"]).warnings == (
+        "journalSyncData is a setting of Pulsar that is not supported here; there is no effect",
+    )
+
+
+STOCK = """
+# As in the standalone.conf and the broker.conf of Apache Pulsar: what they say about encryption, and keys that no
+# running broker of it lists.
+brokerServicePortTls=
+webServicePortTls=
+tlsEnabled=false
+tlsCertRefreshCheckDurationSec=300
+tlsCertificateFilePath=
+tlsKeyFilePath=
+tlsTrustCertsFilePath=
+tlsAllowInsecureConnection=false
+tlsProtocols=
+tlsCiphers=
+tlsRequireTrustedClientCertOnConnect=false
+tlsProvider=
+webServiceTlsProvider=Conscrypt
+tlsEnabledWithKeyStore=false
+tlsKeyStoreType=JKS
+tlsKeyStore=
+tlsKeyStorePassword=
+tlsTrustStoreType=JKS
+tlsTrustStore=
+tlsTrustStorePassword=
+brokerClientTlsEnabled=false
+brokerClientTlsEnabledWithKeyStore=false
+brokerClientSslProvider=
+brokerClientTlsKeyStoreType=JKS
+brokerClientTlsTrustStoreType=JKS
+bookkeeperTLSProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory
+bookkeeperTLSClientAuthentication=false
+bookkeeperTLSKeyFileType=PEM
+replicationTlsEnabled=false
+athenzDomainNames=
+dbStorage_writeCacheMaxSizeMb=
+dbStorage_rocksDB_numLevels=-1
+preciseTopicPublishRateLimiterEnable=false
+fileSystemProfilePath=../conf/filesystem_offload_core_site.xml
+"""
+
+
+def test_stock_file_when_nothing_was_changed_in_it_then_starts() -> None:
+    assert load_config(file_text=STOCK).config == BrokerConfig()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "brokerServicePortTls=6651",
+        "webServicePortTls=8443",
+        "tlsEnabled=true",
+        "tlsEnabled=TRUE",
+        "tlsCertificateFilePath=/etc/broker.cert.pem",
+        "tlsKeyFilePath=/etc/broker.key.pem",
+        "tlsTrustCertsFilePath=/etc/ca.cert.pem",
+        "tlsEnabledWithKeyStore=true",
+        "tlsKeyStore=/etc/broker.jks",
+        "tlsTrustStore=/etc/ca.jks",
+        "tlsRequireTrustedClientCertOnConnect=true",
+        "brokerClientTlsEnabled=true",
+        "brokerClientTlsEnabledWithKeyStore=true",
+        "replicationTlsEnabled=true",
+        "bindAddresses=external:pulsar+ssl://0.0.0.0:6651",
+        "advertisedListeners=internal:pulsar://a:6650,external:https://b:8443",
+    ],
+)
+def test_encryption_when_asked_for_in_a_stock_file_then_is_refused_by_key(line: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load_config(file_text=f"{STOCK}{line}\n", file_name="my.conf")
+    (problem,) = refusal.value.problems
+    assert problem.startswith(f"my.conf: {line}: this broker does not offer TLS")
+
+
+def test_encryption_when_asked_for_in_several_places_then_one_problem_names_all() -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load_config(
+            file_text="tlsEnabled=true\ntlsKeyFilePath=/k\ntlsCertificateFilePath=/c",
+            environment={"PULSAR_PREFIX_brokerServicePortTls": "6651"},
+            settings=["webServicePortTls=8443", "tlsEnabled=false"],
+        )
+    (problem,) = refusal.value.problems
+    assert problem.startswith(
+        "broker.conf: tlsKeyFilePath=/k, broker.conf: tlsCertificateFilePath=/c, "
+        "environment: brokerServicePortTls=6651, webServicePortTls=8443: this broker does not offer TLS"
+    )
+
+
+def test_encryption_when_a_stronger_source_takes_it_back_then_starts() -> None:
+    load_config(file_text="tlsEnabled=true\ntlsKeyFilePath=/k", settings=["tlsEnabled=false", "tlsKeyFilePath="])
+
+
+def test_secret_when_settings_are_shown_then_is_hidden() -> None:
+    config = load_config(settings=["tokenSecretKey=data:;base64,c2VjcmV0"]).config
+    assert config.token_secret_key == "data:;base64,c2VjcmV0"
+    assert config.as_text()["tokenSecretKey"] == "*****"
+    assert BrokerConfig().as_text()["tokenSecretKey"] == ""
+
+
+def test_unrelated_environment_is_none_of_our_business() -> None:
+    assert load_config(environment={"PATH": "/bin", "HOME": "/"}).config == BrokerConfig()
+
+
+@pytest.mark.parametrize("number", ["1_0", " 1 0", "\u0661", "1.0", "0x10", ""])
+def test_number_when_it_is_not_one_is_refused_or_left_out(number: str) -> None:
+    if not number:
+        assert load_config(settings=["defaultNumPartitions="]).config == BrokerConfig()
+        return
+    with pytest.raises(ConfigError, match="whole number"):
+        load_config(settings=[f"defaultNumPartitions={number}"])
+
+
+def test_text_form_can_be_read_back() -> None:
+    config = BrokerConfig(allow_auto_topic_creation=False, default_num_partitions=7, cluster_name="east")
+    text = "\n".join(f"{key}={value}" for key, value in config.as_text().items())
+    assert load_config(file_text=text).config == config
+
+
+def test_dynamic_keys_are_keys() -> None:
+    assert set(dynamic_keys()) < set(settings_by_key()) & (PULSAR_KEYS | OURS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ([], 60),
+        (["brokerDeleteInactiveTopicsFrequencySeconds=7"], 7),
+        (["brokerDeleteInactiveTopicsMaxInactiveDurationSeconds="], 60),
+        (
+            ["brokerDeleteInactiveTopicsFrequencySeconds=7", "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds=0"],
+            0,
+        ),
+    ],
+)
+def test_inactive_duration_when_not_set_then_is_the_frequency(settings: list[str], seconds: int) -> None:
+    config = load_config(settings=settings).config
+    assert config.inactive_topics.max_inactive_seconds == seconds
+    assert (config.inactive_topics.delete_mode, config.inactive_topics.delete_while_inactive) == (
+        "delete_when_no_subscriptions",
+        True,
+    )
+    shown = config.as_text()["brokerDeleteInactiveTopicsMaxInactiveDurationSeconds"]
+    assert shown == ("0" if seconds == 0 else ""), "as real Pulsar shows it"
+
+
+def test_interceptors_when_a_class_is_unknown_then_told_which_there_are() -> None:
+    package = "org.apache.pulsar.common.intercept."
+    known = [f"{package}AppendIndexMetadataInterceptor", f"{package}AppendBrokerTimestampMetadataInterceptor"]
+    loaded = load_config(settings=[f"brokerEntryMetadataInterceptors={known[1]}, {known[0]}"])
+    assert loaded.config.broker_entry_metadata_interceptors == ",".join(known)
+    with pytest.raises(ConfigError) as refusal:
+        load_config(settings=[f"brokerEntryMetadataInterceptors={known[0]},com.example.Mine"])
+    assert str(refusal.value).endswith(
+        f"brokerEntryMetadataInterceptors={known[0]},com.example.Mine: "
+        f"must be some of {known[0]}, {known[1]}, with commas between them"
+    )

@@ -1,0 +1,92 @@
+"""Settings that change while the broker runs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.config.dynamic_config import DynamicConfig
+from interpulse.model.errors import PreconditionFailed
+from interpulse.storage.api import Put
+from interpulse.storage.memory import MemoryMetadataStore
+
+STARTUP = BrokerConfig(default_num_partitions=8)
+
+
+@pytest.fixture
+def store() -> MemoryMetadataStore:
+    return MemoryMetadataStore()
+
+
+async def test_set_takes_effect_at_once_and_is_announced(store: MemoryMetadataStore) -> None:
+    dynamic = DynamicConfig(store, STARTUP)
+    seen: list[BrokerConfig] = []
+    dynamic.watch(seen.append)
+    await dynamic.set("allowAutoTopicCreation", "false")
+    assert dynamic.config.allow_auto_topic_creation is False
+    assert seen == [dynamic.config]
+    assert await dynamic.values() == {"allowAutoTopicCreation": "false"}
+
+
+async def test_set_survives_a_restart_and_delete_goes_back_to_the_start(store: MemoryMetadataStore) -> None:
+    await DynamicConfig(store, STARTUP).set("defaultNumPartitions", "3")
+    restarted = DynamicConfig(store, STARTUP)
+    await restarted.load()
+    assert restarted.config.default_num_partitions == 3
+    await restarted.delete("defaultNumPartitions")
+    assert restarted.config == STARTUP
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("clusterName", "x", "non-dynamic configuration clusterName"),
+        ("allowAutoTopicCreate", "true", "nearest dynamic one is allowAutoTopicCreation"),
+        ("foo", "true", "unknown configuration foo; dynamic are: allowAuto.*, supportsBatchLookup"),
+        ("defaultNumPartitions", "-1", "must be at least 1"),
+        ("allowAutoTopicCreationType", "PARTITIONED", "must be one of"),
+    ],
+)
+async def test_set_when_refused_changes_nothing(store: MemoryMetadataStore, key: str, value: str, message: str) -> None:
+    dynamic = DynamicConfig(store, STARTUP)
+    with pytest.raises(PreconditionFailed, match=message):
+        await dynamic.set(key, value)
+    assert dynamic.config == STARTUP
+    assert await dynamic.values() == {}
+
+
+async def test_default_partitions_above_the_maximum_of_the_start_are_left_alone(store: MemoryMetadataStore) -> None:
+    dynamic = DynamicConfig(store, BrokerConfig(default_num_partitions=8, max_num_partitions_per_partitioned_topic=4))
+    await dynamic.load()
+    assert dynamic.config.default_num_partitions == 8
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("maxNumPartitionsPerPartitionedTopic", "4"), ("defaultNumPartitions", "100")]
+)
+async def test_default_partitions_when_changed_at_run_time_are_clamped(
+    store: MemoryMetadataStore, key: str, value: str
+) -> None:
+    startup = BrokerConfig(default_num_partitions=8, max_num_partitions_per_partitioned_topic=10)
+    dynamic = DynamicConfig(store, startup)
+    await dynamic.set(key, value)
+    assert dynamic.config.default_num_partitions == dynamic.config.max_num_partitions_per_partitioned_topic
+
+
+async def test_default_partitions_are_clamped_to_what_a_topic_may_have_without_a_maximum(
+    store: MemoryMetadataStore,
+) -> None:
+    dynamic = DynamicConfig(store, STARTUP)
+    await dynamic.set("defaultNumPartitions", "2000000")
+    assert dynamic.config.default_num_partitions == dynamic.config.partitions_max
+
+
+async def test_load_when_a_stored_value_is_not_valid_uses_the_others(store: MemoryMetadataStore) -> None:
+    values = {"defaultNumPartitions": "many", "noSuchKey": "1", "maxTopicsPerNamespace": "5"}
+    await store.commit([Put(keys.CONFIGURATION, json.dumps(values).encode())])
+    dynamic = DynamicConfig(store, STARTUP)
+    await dynamic.load()
+    assert dynamic.config == BrokerConfig(default_num_partitions=8, max_topics_per_namespace=5)

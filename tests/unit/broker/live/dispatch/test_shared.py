@@ -1,0 +1,318 @@
+"""Shared and Key_Shared subscriptions."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.dispatch import replay_reads
+from interpulse.broker.live.dispatch import shared as shared_module
+from interpulse.broker.live.registry import backlog_operations
+from interpulse.broker.live.requests import SubType
+from interpulse.model.errors import NotAllowed
+from interpulse.model.ids import Position
+
+
+async def test_entries_are_dealt_out_by_permits(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    _, a = await join(topic, "a", 3)
+    _, b = await join(topic, "b", 100)
+    await bench.publish(topic, *range(8))
+    assert (a.numbers(), b.numbers()) == ([0, 1, 2], [3, 4, 5, 6, 7])
+
+
+async def test_what_a_leaving_consumer_held_goes_to_others_uncounted(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    leaving, a = await join(topic, "a", 3)
+    await bench.publish(topic, *range(5))
+    leaving.acknowledge(a.take()[1].position)
+    _, b = await join(topic, "b")
+    assert b.numbers() == [3, 4]
+    leaving.close()
+    assert [each.redelivery_count for each in b.deliveries] == [0, 0]
+    assert b.numbers() == [0, 2]
+
+
+@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+async def test_what_the_last_consumer_held_is_not_kept_and_comes_anew(bench: Any, join: Any, sub_type: SubType) -> None:
+    topic = await bench.topic()
+    last, sink = await join(topic, "a", 3, sub_type=sub_type)
+    await bench.publish(topic, *range(5))
+    last.redeliver([sink.take()[0].position])
+    last.close()
+    dispatch = topic.subscriptions["s"].dispatch
+    assert (dispatch.replaying, list(last.pending)) == (0, [])
+    _, heir = await join(topic, "b", sub_type=sub_type)
+    assert [each.redelivery_count for each in heir.deliveries] == [0] * 5
+    assert heir.numbers() == [0, 1, 2, 3, 4]
+
+
+async def test_redelivery_is_counted_per_entry(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, *range(3))
+    positions = [each.position for each in sink.take()]
+    consumer.redeliver([positions[0], positions[2], Position(7, 7)])
+    consumer.redeliver([positions[0]])
+    assert [(each.position, each.redelivery_count) for each in sink.take()] == [
+        (positions[0], 1),
+        (positions[2], 1),
+        (positions[0], 2),
+    ]
+    consumer.redeliver()
+    assert [each.redelivery_count for each in sink.take()] == [3, 1, 2]
+
+
+async def test_redelivery_waits_for_permits_and_goes_first(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=3)
+    await bench.publish(topic, *range(6))
+    assert sink.numbers() == [0, 1, 2]
+    consumer.redeliver()
+    assert topic.stats()["subscriptions"]["s"]["msgInReplay"] == 3
+    consumer.flow(2)
+    consumer.flow(2)
+    assert sink.numbers() == [0, 1, 2, 3]
+
+
+async def test_entry_acknowledged_while_it_waits_to_be_sent_again_is_not_sent(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=2)
+    await bench.publish(topic, 0, 1)
+    first = sink.take()
+    consumer.redeliver()
+    consumer.acknowledge(first[0].position)
+    consumer.flow(10)
+    assert sink.numbers() == [1]
+
+
+async def test_acknowledgement_by_another_consumer_counts(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    a, sink = await join(topic, "a")
+    b, _ = await join(topic, "b", 0)
+    await bench.publish(topic, 1)
+    b.acknowledge(sink.take()[0].position)
+    assert (a.unacknowledged, a.pending) == (0, {})
+
+
+async def test_cumulative_acknowledgement_is_refused(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, _ = await join(topic)
+    with pytest.raises(NotAllowed, match="not allowed on a Shared subscription"):
+        consumer.acknowledge_cumulative(Position(1, 0))
+
+
+async def test_part_of_a_batch_acknowledged_then_unacknowledged_messages_fall(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 3, bench.entry(0, num_messages_in_batch=3))
+    await bench.settle()
+    [delivery] = sink.take()
+    assert consumer.unacknowledged == 3
+    consumer.acknowledge(delivery.position, [0b101])
+    assert consumer.unacknowledged == 2
+    consumer.redeliver()
+    [again] = sink.take()
+    assert (again.ack_set, again.message_count, again.redelivery_count) == ((0b101,), 2, 1)
+    consumer.redeliver()
+    assert sink.take()[0].redelivery_count == 2
+    consumer.acknowledge(delivery.position, [0b100])
+    consumer.redeliver()
+    assert sink.take()[0].redelivery_count == 1  # counted anew: somebody works on it
+    consumer.acknowledge(delivery.position)
+    assert consumer.unacknowledged == 0
+
+
+async def test_replays_after_a_restart_are_read_from_the_log(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, *range(6))
+    await bench.restart()
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    positions = [each.position for each in sink.take()]
+    assert len(positions) == 6
+    consumer.redeliver([positions[0], positions[1], positions[4]])
+    await bench.settle()
+    assert sink.numbers() == [0, 1, 4]
+
+
+async def test_replays_that_were_trimmed_are_forgotten(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=4)
+    await bench.publish(topic, 0, 1)
+    await topic.log.roll()
+    await bench.publish(topic, 2, 3)
+    assert sink.numbers() == [0, 1, 2, 3]
+    consumer.redeliver()
+    await topic.log.trim(Position(2, 0))
+    consumer.flow(10)
+    await bench.settle()
+    assert sink.numbers() == [2, 3]
+    assert topic.stats()["subscriptions"]["s"]["msgInReplay"] == 0
+
+
+async def test_replays_larger_than_one_read_are_all_sent(
+    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_reads, "READ_BYTES_MAX", 300)
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, *range(20))
+    await bench.restart()
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    assert sink.numbers() == list(range(20))
+    consumer.redeliver()
+    for _ in range(20):
+        await bench.settle()
+    assert sink.numbers() == list(range(20))
+
+
+async def test_key_is_free_when_its_holder_leaves_after_an_operator_skipped_what_it_held(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    holder, _ = await join(topic, "a", sub_type=bench.KEY_SHARED)
+    await bench.publish(topic, 0)
+    backlog_operations.clear(topic, "s")
+    _, heir = await join(topic, "b", sub_type=bench.KEY_SHARED)
+    holder.close()
+    producer, _ = await bench.producer(topic)
+    for number in range(20):
+        producer.publish(number, -1, 1, bench.entry(number, partition_key=f"k{number}", producer="filler"))
+    producer.publish(20, -1, 1, bench.entry(0, producer="filler"))  # the key of what was skipped
+    await bench.settle()
+    assert heir.numbers() == [*range(20), 0]
+
+
+async def test_replays_of_a_client_that_does_not_read_do_not_keep_others_from_theirs(
+    bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_module, "READ_ENTRIES_MAX", 3)
+    topic = await bench.topic()
+    members = {name: await join(topic, name, sub_type=bench.KEY_SHARED) for name in "ab"}
+    producer, _ = await bench.producer(topic)
+    for number in range(40):
+        producer.publish(number, -1, 1, bench.entry(number, partition_key=f"k{number}"))
+    await bench.settle()
+    held = {name: [each.position for each in sink.take()] for name, (_, sink) in members.items()}
+    deaf, eager = sorted(members, key=lambda name: held[name][0])
+    members[deaf][1].writable = False
+    members[deaf][0].redeliver()
+    members[eager][0].redeliver()
+    assert [each.position for each in members[eager][1].take()] == held[eager]
+
+
+async def test_key_stays_with_its_holder_when_another_entry_of_it_is_acknowledged_late(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    holder, sink = await join(topic, "a", 2, sub_type=bench.KEY_SHARED)
+    producer, _ = await bench.producer(topic)
+    for number in range(2):
+        producer.publish(number, -1, 1, bench.entry(number, partition_key="k"))
+    await bench.settle()
+    first, second = [each.position for each in sink.take()]
+    holder.redeliver([first])
+    holder.acknowledge(first)
+    others = [await join(topic, name, sub_type=bench.KEY_SHARED) for name in "bcdefgh"]
+    producer.publish(2, -1, 1, bench.entry(2, partition_key="k"))
+    await bench.settle()
+    assert [sink.numbers() for _, sink in others] == [[]] * 7
+    holder.flow(1)
+    holder.acknowledge(second)
+    assert sorted([*sink.numbers(), *(number for _, sink in others for number in sink.numbers())]) == [2]
+
+
+class Walk:
+    """Random publishing, joining, leaving, acknowledging and restarting on one subscription."""
+
+    def __init__(self, bench: Any, join: Any, seed: int, sub_type: SubType) -> None:
+        self.chance = random.Random(seed)
+        self.bench, self.join, self.sub_type = bench, join, sub_type
+        self.members: dict[str, tuple[Any, Any]] = {}
+        self.keys: dict[Position, str] = {}
+        self.acknowledged: set[Position] = set()
+        self.joined = 0
+
+    async def begin(self) -> None:
+        self.topic = await self.bench.topic()
+        self.members = {}
+        self.producer, _ = await self.bench.producer(self.topic)
+
+    async def publish(self) -> None:
+        for _ in range(self.chance.randint(1, 30)):
+            key = f"k{self.chance.randint(0, 9)}"
+            self.producer.publish(1, -1, 1, self.bench.entry(1, partition_key=key))
+            self.keys[self.topic.last_appended()] = key
+
+    async def enter(self) -> None:
+        if len(self.members) < 4:
+            self.joined += 1
+            name = chr(ord("a") + self.joined % 26)
+            self.members[name] = await self.join(self.topic, name, self.chance.randint(0, 20), sub_type=self.sub_type)
+
+    async def leave(self) -> None:
+        if self.members:
+            self.members.pop(self.chance.choice(sorted(self.members)))[0].close()
+
+    async def flow(self) -> None:
+        for consumer, _ in self.members.values():
+            consumer.flow(self.chance.randint(0, 15))
+
+    async def acknowledge(self) -> None:
+        for consumer, _ in self.members.values():
+            for position in self.some_pending(consumer):
+                consumer.acknowledge(position)
+                self.acknowledged.add(position)
+
+    async def give_back(self) -> None:
+        for consumer, _ in self.members.values():
+            consumer.redeliver(self.some_pending(consumer) or [Position(0, 0)])
+
+    async def restart(self) -> None:
+        if self.chance.random() < 0.2:
+            await self.bench.restart()
+            await self.begin()
+
+    async def step(self) -> None:
+        steps = [self.publish, self.flow, self.acknowledge]
+        await self.chance.choice([*steps, *steps, self.enter, self.leave, self.give_back, self.restart])()
+        await self.bench.settle()
+
+    def some_pending(self, consumer: Any) -> list[Position]:
+        return self.chance.sample(sorted(consumer.pending), len(consumer.pending) // 2)
+
+    def check(self) -> None:
+        held = [position for consumer, _ in self.members.values() for position in consumer.pending]
+        assert len(held) == len(set(held))
+        assert not self.acknowledged & set(held)
+        if self.sub_type is SubType.KEY_SHARED:
+            keys = [
+                key for consumer, _ in self.members.values() for key in {self.keys[each] for each in consumer.pending}
+            ]
+            assert len(keys) == len(set(keys))
+
+    async def finish(self) -> None:
+        last, _ = await self.join(self.topic, "z", 10_000, sub_type=self.sub_type)
+        while self.members:
+            await self.leave()
+        await self.bench.settle()
+        assert set(last.pending) == set(self.keys) - self.acknowledged
+        for position in list(last.pending):
+            last.acknowledge(position)
+        assert self.topic.stats()["subscriptions"]["s"]["msgBacklog"] == 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("sub_type", [SubType.SHARED, SubType.KEY_SHARED])
+async def test_whatever_happens_then_each_entry_is_held_once_and_none_is_lost(
+    bench: Any, join: Any, seed: int, sub_type: SubType
+) -> None:
+    walk = Walk(bench, join, seed, sub_type)
+    await walk.begin()
+    await walk.topic.create_subscription("s")
+    for _ in range(120):
+        await walk.step()
+        walk.check()
+    await walk.finish()

@@ -1,0 +1,50 @@
+"""Whose keys are whose, while consumers come and go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.dispatch.sticky_keys import KeyOwners
+from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeRequest, SubType
+from interpulse.model.errors import ConsumerAssignError
+
+
+class FakeConsumer:
+    def __init__(self, name: str, *ranges: KeyRange) -> None:
+        self.name = name
+        self.request = SubscribeRequest(1, "s", SubType.KEY_SHARED, name, key_sharing=KeySharing(ranges))
+
+
+def owners(*consumers: Any) -> KeyOwners:
+    made = KeyOwners()
+    for consumer in consumers:
+        made.join(consumer)
+    return made
+
+
+def test_consumers_of_one_name_both_get_keys() -> None:
+    first, second = FakeConsumer("same"), FakeConsumer("same")
+    made = owners(first, second)
+    assert {id(made.owner(slot)) for slot in range(1, 65536, 50)} == {id(first), id(second)}
+    assert first in made
+
+
+def test_what_was_remembered_is_looked_up_again_when_somebody_leaves() -> None:
+    first, second = FakeConsumer("a"), FakeConsumer("b")
+    made = owners(first, second)
+    [slot] = [each for each in range(1, 200) if made.owner(each) is second][:1]
+    made.leave(second)
+    assert made.owner(slot) is first
+    made.leave(first)
+    assert (made.owner(slot), first in made) == (None, False)
+
+
+def test_consumer_that_was_refused_owns_nothing() -> None:
+    first, refused = FakeConsumer("a", KeyRange(0, 9)), FakeConsumer("b", KeyRange(5, 20))
+    made = owners(first)
+    with pytest.raises(ConsumerAssignError, match=r"Range conflict with consumer a: \[5,20\] overlaps with \[0,9\]"):
+        made.join(refused)
+    assert (made.owner(15), made.owner(5), made.mode) == (None, first, "STICKY")
+    assert made.ranges_of(first) == [KeyRange(0, 9)]

@@ -1,0 +1,221 @@
+"""What operators do with a backlog. Truncating: each entry goes, nobody is sent away, a crash leaves all or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.registry import backlog_operations
+from interpulse.broker.live.settings import TopicSettings
+from interpulse.model.errors import MetadataError, NotFound, SubscriptionNotFound
+from interpulse.model.ids import EARLIEST, LATEST, Position
+
+
+async def test_peek_skip_and_clear_count_what_is_not_acknowledged(bench: Any) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, *range(10))
+    topic.subscription("s").cursor.acknowledge(Position(1, 1))
+    assert (await backlog_operations.peek(topic, "s", 2)).position == Position(1, 2)
+    with pytest.raises(NotFound):
+        await backlog_operations.peek(topic, "s", 10)
+    assert backlog_operations.skip(topic, "s", 2) == 2
+    assert topic.mark_delete_position("s") == Position(1, 2)
+    assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 7
+    assert backlog_operations.clear(topic, "s") == 7
+    assert backlog_operations.clear(topic, "s") == 0
+    with pytest.raises(SubscriptionNotFound):
+        backlog_operations.clear(topic, "other")
+
+
+async def test_bytes_behind_a_message_are_counted_and_a_place_of_no_ledger_has_everything_behind_it(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, 0, 1, 2)
+    await topic.log.roll()
+    await bench.publish(topic, 3)
+    size = topic.log.ledgers[1].size
+    ledgers = [each.ledger_id for each in topic.log.ledgers]
+    behind = [backlog_operations.bytes_behind(topic, Position(ledgers[0], entry)) for entry in (-1, 0, 2, 99)]
+    assert behind == [4 * size, 3 * size, size, size]
+    assert backlog_operations.bytes_behind(topic, Position(ledgers[1], 0)) == 0
+    for unknown in (EARLIEST, Position(99, 0), LATEST):
+        assert backlog_operations.bytes_behind(topic, unknown) == 4 * size
+
+
+LIMITS = backlog_operations.ScanLimits(entries_max=10, time_ms_max=1000)
+
+
+async def test_analysis_counts_what_waits_from_the_next_message_on_or_from_a_given_one(
+    bench: Any, publish: Any
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    producer, _ = await bench.producer(topic)
+    await publish(producer, *range(4))
+    await publish(producer, 4, num_messages_in_batch=3)
+    await publish(producer, 5, marker_type=10)
+    cursor = topic.subscription("s").cursor
+    ledger = topic.places.durable.ledger
+    cursor.acknowledge(Position(ledger, 0))
+    cursor.acknowledge(Position(ledger, 2))
+    cursor.acknowledge_part(Position(ledger, 4), 0b110)
+    found = (await backlog_operations.analyze(topic, "s", None, LIMITS)).to_json()
+    assert (found["entries"], found["messages"], found["markerMessages"], found["aborted"]) == (4, 6, 1, False)
+    assert (found["firstMessageId"], found["lastMessageId"]) == (f"{ledger}:1", f"{ledger}:5")
+    assert (found["filterAcceptedEntries"], found["filterAcceptedMessages"]) == (4, 6)
+    from_the_first = await backlog_operations.analyze(topic, "s", EARLIEST, LIMITS)
+    assert (from_the_first.entries, from_the_first.first) == (5, Position(ledger, 0))
+    from_a_later_one = await backlog_operations.analyze(topic, "s", Position(ledger, 4), LIMITS)
+    assert (from_a_later_one.entries, from_a_later_one.messages) == (2, 4)
+    for behind in (LATEST, Position(99, 0)):
+        assert "firstMessageId" not in (await backlog_operations.analyze(topic, "s", behind, LIMITS)).to_json()
+    with pytest.raises(SubscriptionNotFound):
+        await backlog_operations.analyze(topic, "other", None, LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("limits", "entries", "aborted"),
+    [((3, 1000), 3, True), ((4, 1000), 4, False), ((10, -1), 0, True)],
+    ids=["too-many", "just-as-many", "too-long"],
+)
+async def test_analysis_ends_at_its_limits_and_says_so(
+    bench: Any, limits: tuple[int, int], entries: int, aborted: bool
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, *range(4))
+    found = await backlog_operations.analyze(topic, "s", None, backlog_operations.ScanLimits(*limits))
+    assert (found.entries, found.aborted) == (entries, aborted)
+
+
+async def test_truncate_then_every_entry_is_gone_and_subscriptions_stand_at_the_end(bench: Any) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, 0, 1)
+    await topic.log.roll()
+    await bench.publish(topic, 2, 3)
+    await backlog_operations.truncate(topic)
+    assert topic.log.first_position is None
+    assert topic.internal_stats()["numberOfEntries"] == 0
+    assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 0
+    with pytest.raises(NotFound):
+        await backlog_operations.peek(topic, "s", 1)
+    await bench.publish(topic, 4)
+    _, sink = await bench.consumer(topic)
+    assert sink.numbers() == [4]
+
+
+async def test_truncate_of_an_empty_topic_changes_nothing(bench: Any) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await backlog_operations.truncate(topic)
+    await backlog_operations.truncate(topic)
+    await bench.publish(topic, 1)
+    assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 1
+
+
+@pytest.mark.parametrize("kind", ["EXCLUSIVE", "FAILOVER", "SHARED", "KEY_SHARED"])
+async def test_truncate_while_clients_are_connected_then_they_stay_and_get_what_comes_next(
+    bench: Any, kind: str, settle: Any
+) -> None:
+    topic = await bench.topic()
+    sub_type = type(bench.SHARED)[kind]
+    consumer, sink = await bench.consumer(topic, permits=2, sub_type=sub_type)
+    producer, receipts = await bench.producer(topic)
+    for number in range(5):
+        producer.publish(number, -1, 1, bench.entry(number))
+    await settle()
+    producer.publish(5, -1, 1, bench.entry(5))  # still on its way to the disk
+    await backlog_operations.truncate(topic)
+    assert [each[0] for each in receipts.received] == [0, 1, 2, 3, 4, 5]
+    assert (sink.closed, receipts.closed) == ([], [])
+    assert sink.numbers() == [0, 1]
+    consumer.acknowledge(Position(1, 0))
+    consumer.redeliver([Position(1, 1)])
+    consumer.flow(10)
+    producer.publish(6, -1, 1, bench.entry(6))
+    await settle()
+    assert sink.numbers() == [6]
+    assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 1
+
+
+async def test_truncate_then_a_crash_brings_nothing_back(bench: Any) -> None:
+    bench.settings = TopicSettings(deduplication_enabled=True)
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, *range(5))
+    topic.subscription("s").cursor.acknowledge(Position(1, 3))
+    await backlog_operations.truncate(topic)
+    await bench.crash()
+    topic = await bench.topic()
+    assert topic.internal_stats()["numberOfEntries"] == 0
+    assert topic.deduplication.last_sequence_id("filler") == 4
+    await bench.publish(topic, 5)
+    assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 1
+
+
+async def test_truncate_when_cursors_were_not_stored_then_a_crash_brings_nothing_back(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, *range(5))
+    topic.subscription("s").cursor.acknowledge(Position(1, 3))
+    topic.cursor_changed(topic.subscription("s"))
+    await bench.registry.flush()
+    monkeypatch.setattr(topic.subscription("s"), "skip_to", _crash)
+    with pytest.raises(_Crash):
+        await backlog_operations.truncate(topic)
+    await bench.crash()
+    topic = await bench.topic()
+    await bench.publish(topic, 5)
+    assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 1
+    _, sink = await bench.consumer(topic)
+    assert sink.numbers() == [5]
+
+
+async def test_truncate_when_the_record_cannot_be_written_then_everything_is_there(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, *range(5))
+    await topic.log.roll()
+
+    async def refuse(*_: Any) -> None:
+        raise MetadataError("disk full")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(bench.metadata, "commit", refuse)
+        with pytest.raises(MetadataError):
+            await backlog_operations.truncate(topic)
+    _, sink = await bench.consumer(topic)
+    assert sink.numbers() == [0, 1, 2, 3, 4]
+    await bench.crash()
+    assert (await bench.topic()).internal_stats()["numberOfEntries"] == 5
+
+
+async def test_truncate_of_a_terminated_topic_leaves_its_end(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic, permits=1)
+    await bench.publish(topic, 1, 2)
+    end = await topic.terminate()
+    await backlog_operations.truncate(topic)
+    assert (sink.numbers(), sink.ended) == ([1], 1)
+    assert topic.internal_stats()["numberOfEntries"] == 0
+    consumer.close()
+    await bench.restart()
+    topic = await bench.topic()
+    assert (topic.log.terminated, topic.places.durable) == (True, end)
+    assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 0
+    _, sink = await bench.consumer(topic)
+    assert (sink.numbers(), sink.ended) == ([], 1)
+
+
+class _Crash(Exception):
+    """The process is gone."""
+
+
+def _crash(*_: Any) -> int:
+    raise _Crash

@@ -1,0 +1,297 @@
+"""What the broker puts in front of entries, and that the index goes on whatever happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.broker_entry_metadata import Stamper
+from interpulse.broker.live.compaction.compaction_entries import Treatment, view_of
+from interpulse.broker.live.dispatch.delayed_entries import deliver_at_of
+from interpulse.broker.live.entry_metadata import EntryFacts, broker_metadata_of, facts_of, metadata_of, sticky_slot_of
+from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.live.settings import TopicSettings
+from interpulse.broker.live.timeline import first_published_since, publish_time_of
+from interpulse.model.broker_entry_metadata import INTERCEPTOR_CLASSES, BrokerEntryFields
+from interpulse.model.ids import EARLIEST
+from interpulse.model.names import TopicName
+from interpulse.model.policies import RetentionPolicies
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import bare_entry, stamp_entry
+
+INDEX, TIME = INTERCEPTOR_CLASSES
+INDEXED, TIMED, BOTH = (
+    BrokerEntryFields(indexed=True),
+    BrokerEntryFields(timed=True),
+    BrokerEntryFields(timed=True, indexed=True),
+)
+NOTHING_KEPT = TopicSettings(retention=RetentionPolicies(0, 0))
+
+
+@pytest.fixture
+async def stamped(bench: Any) -> Any:
+    """A broker that notes time and index."""
+    await begin(bench, BOTH)
+    return bench
+
+
+async def begin(bench: Any, stamping: BrokerEntryFields | None, *, crash: bool = False) -> Any:
+    """Start again with this stamping; the topic."""
+    bench.stamping = stamping
+    await (bench.crash() if crash else bench.restart())
+    return await bench.topic()
+
+
+async def stored(topic: Any) -> list[bytes]:
+    return [each.payload for each in await topic.log.read(EARLIEST, entries_max=999, bytes_max=10**7)]
+
+
+async def indexes(topic: Any) -> list[int | None]:
+    """Of all stored entries; None = without."""
+    stamps = map(broker_metadata_of, await stored(topic))
+    return [each.index if each.HasField("index") else None for each in stamps]
+
+
+async def record_of(bench: Any) -> str:
+    found = await bench.metadata.get("/managed-ledgers/public/default/persistent/t")
+    return found.value.decode()
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [("", None), (INDEX, INDEXED), (TIME, TIMED), (f"{INDEX},{TIME}", BOTH), (f"{TIME},{INDEX}", BOTH)],
+)
+def test_stamping_by_the_names_of_classes(classes: str, expected: BrokerEntryFields | None) -> None:
+    assert BrokerEntryFields.named(classes) == expected
+
+
+@pytest.mark.parametrize(
+    ("stamping", "expected"),
+    [
+        (TIMED, pb.BrokerEntryMetadata(broker_timestamp=77)),
+        (INDEXED, pb.BrokerEntryMetadata(index=8)),
+        (BOTH, pb.BrokerEntryMetadata(broker_timestamp=77, index=8)),
+    ],
+)
+def test_stamper_puts_only_what_is_asked_for(bench: Any, stamping: BrokerEntryFields, expected: Any) -> None:
+    entry = bench.entry(1, num_messages_in_batch=3)
+    stamp = Stamper(stamping, lambda: 77, 5).stamp(entry, EntryFacts(3))
+    assert stamp == stamp_entry(expected, entry)
+
+
+def test_stamper_when_a_client_says_there_is_nothing_in_an_entry_then_counts_one(bench: Any) -> None:
+    stamper = Stamper(INDEXED, lambda: 77, -1)
+    for count in (None, EntryFacts(0), EntryFacts(-5), EntryFacts(4)):
+        last = broker_metadata_of(stamper.stamp(bench.entry(1), count)).index
+    assert last == 6
+
+
+async def test_topic_when_not_configured_then_entries_and_record_are_as_ever(bench: Any) -> None:
+    topic = await bench.topic()
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 1, bench.entry(0))
+    await bench.settle()
+    assert await stored(topic) == [bench.entry(0)]
+    assert (topic.stamper, topic.stamps_possible) == (None, False)
+    await bench.restart()
+    assert "lastIndex" not in await record_of(bench)
+
+
+async def test_entry_when_published_then_stored_and_delivered_with_its_stamp(stamped: Any) -> None:
+    topic = await stamped.topic()
+    _, early = await stamped.consumer(topic)
+    producer, sink = await stamped.producer(topic)
+    batch = stamped.entry(1, num_messages_in_batch=3)
+    producer.publish(0, -1, 1, stamped.entry(0))
+    producer.publish(1, 3, 3, batch)
+    producer.publish(4, -1, 1, stamped.entry(4))
+    await stamped.settle()
+    _, late = await stamped.consumer(topic, "late", initial_position=1)
+    delivered = [each.entry for each in early.take()]
+    assert await stored(topic) == delivered == [each.entry for each in late.take()]
+    assert [(each.index, each.broker_timestamp) for each in map(broker_metadata_of, delivered)] == [
+        (0, stamped.clock.time_ms),
+        (3, stamped.clock.time_ms),
+        (4, stamped.clock.time_ms),
+    ]
+    assert [bare_entry(each) for each in delivered][1] == batch
+    assert [each[0] for each in sink.received] == [0, 1, 4]
+    assert producer.published.bytes == sum(map(len, map(bare_entry, delivered))), "counted as it was sent"
+
+
+async def test_marker_when_published_then_counts_and_is_not_delivered(stamped: Any) -> None:
+    topic = await stamped.topic()
+    _, sink = await stamped.consumer(topic)
+    producer, _ = await stamped.producer(topic)
+    producer.publish(0, -1, 1, stamped.entry(0, marker_type=10), False, True)
+    producer.publish(1, -1, 1, stamped.entry(1))
+    await stamped.settle()
+    assert [broker_metadata_of(each.entry).index for each in sink.take()] == [1]
+
+
+async def test_non_persistent_topic_then_entries_stay_as_they_are(stamped: Any) -> None:
+    topic = await stamped.registry.open(TopicName.parse("non-persistent://public/default/n"))
+    _, sink = await stamped.consumer(topic)
+    producer, _ = await stamped.producer(topic)
+    producer.publish(0, -1, 1, stamped.entry(0))
+    await stamped.settle()
+    assert [each.entry for each in sink.take()] == [stamped.entry(0)]
+
+
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("roll", [False, True])
+async def test_index_when_started_again_then_goes_on(stamped: Any, crash: bool, roll: bool) -> None:
+    topic = await stamped.topic()
+    for first in (0, 2):
+        await stamped.publish(topic, first, first + 1)
+        if roll:
+            await topic.log.roll()
+        topic = await begin(stamped, BOTH, crash=crash)
+    await stamped.publish(topic, 4)
+    assert await indexes(topic) == [0, 1, 2, 3, 4]
+
+
+async def test_index_when_a_write_failed_then_goes_on_behind_what_is_durable(stamped: Any) -> None:
+    topic = await stamped.topic()
+    await stamped.publish(topic, 0, 1)
+    producer, _ = await stamped.producer(topic)
+    producer.publish(2, -1, 1, stamped.entry(2))
+    topic.log.failed(OSError("disk"))
+    await stamped.settle()
+    topic = await stamped.topic()
+    await stamped.publish(topic, 3)
+    assert await indexes(topic) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("between", [None, TIMED])
+async def test_index_when_not_counted_for_a_while_then_goes_on(
+    stamped: Any, crash: bool, between: BrokerEntryFields | None
+) -> None:
+    """The log is mixed then: with stamps, without or with others, with stamps."""
+    topic = await stamped.topic()
+    await stamped.publish(topic, 0, 1)
+    topic = await begin(stamped, between, crash=crash)
+    assert topic.stamps_possible
+    await stamped.publish(topic, 2, 3)
+    topic = await begin(stamped, between, crash=crash)
+    topic = await begin(stamped, BOTH, crash=crash)
+    await stamped.publish(topic, 4)
+    assert await indexes(topic) == [0, 1, None, None, 2]
+    _, sink = await stamped.consumer(topic, initial_position=1)
+    entries = [bare_entry(each.entry) for each in sink.take()]
+    assert [metadata_of(each).sequence_id for each in entries] == [0, 1, 2, 3, 4]
+
+
+async def test_index_when_turned_on_for_a_topic_with_messages_then_begins_at_zero(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, 0, 1)
+    topic = await begin(bench, INDEXED)
+    await bench.publish(topic, 2)
+    assert await indexes(topic) == [None, None, 0]
+
+
+@pytest.mark.parametrize("crash", [False, True])
+async def test_index_when_everything_was_trimmed_then_goes_on(stamped: Any, crash: bool) -> None:
+    stamped.settings = NOTHING_KEPT
+    topic = await begin(stamped, BOTH)
+    await stamped.publish(topic, 0, 1, 2)
+    await topic.log.roll()
+    await upkeep.maintain(topic)
+    assert await stored(topic) == []
+    topic = await begin(stamped, BOTH, crash=crash)
+    await stamped.publish(topic, 3)
+    assert await indexes(topic) == [3]
+
+
+async def test_index_when_trimmed_while_not_counted_then_goes_on(stamped: Any) -> None:
+    stamped.settings = NOTHING_KEPT
+    topic = await begin(stamped, BOTH)
+    await topic.create_subscription("s")
+    await stamped.publish(topic, 0, 1, 2)
+    topic = await begin(stamped, None, crash=True)
+    await topic.log.roll()
+    backlog_operations.clear(topic, "s")
+    await upkeep.maintain(topic)
+    assert await stored(topic) == []
+    topic = await begin(stamped, BOTH, crash=True)
+    await stamped.publish(topic, 3)
+    assert await indexes(topic) == [3]
+
+
+async def test_index_when_truncated_then_goes_on(stamped: Any) -> None:
+    topic = await stamped.topic()
+    await stamped.publish(topic, 0, 1, 2)
+    await backlog_operations.truncate(topic)
+    topic = await begin(stamped, BOTH, crash=True)
+    await stamped.publish(topic, 3)
+    assert await indexes(topic) == [3]
+
+
+async def test_index_when_deleted_and_created_again_then_begins_at_zero(stamped: Any, topic_name: TopicName) -> None:
+    await stamped.publish(await stamped.topic(), 0, 1)
+    await stamped.registry.delete(topic_name, force=True)
+    topic = await stamped.topic()
+    await stamped.publish(topic, 2)
+    assert await indexes(topic) == [0]
+
+
+async def test_trim_when_nothing_new_was_counted_then_the_record_is_not_written_again(stamped: Any) -> None:
+    topic = await stamped.topic()
+    await stamped.publish(topic, 0)
+    await topic.stamps.before_trim()
+    before = await stamped.metadata.get("/managed-ledgers/public/default/persistent/t")
+    assert '"lastIndex": 0' in before.value.decode()
+    await topic.stamps.before_trim()
+    assert await stamped.metadata.get("/managed-ledgers/public/default/persistent/t") == before
+
+
+async def test_time_when_the_broker_noted_its_own_then_that_counts(bench: Any) -> None:
+    """Published at 1000 and 1001 by clocks that are late, the second when the broker's said a million."""
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, 0)
+    topic = await begin(bench, TIMED)
+    await bench.publish(topic, 1)
+    now = bench.clock.time_ms
+    assert [publish_time_of(each) for each in await stored(topic)] == [1000, now]
+    assert await first_published_since(topic.log, 1001) == topic.places.durable
+    assert await first_published_since(topic.log, now + 1) is None
+    assert await upkeep.expire(topic, "s", 0) == 1, "only what its producer called old"
+    bench.clock.time_ms = now + 5001
+    assert await upkeep.expire(topic, "s", 5) == 1
+
+
+def test_facts_of_stamped_entries_are_those_of_the_entry(bench: Any) -> None:
+    entry = bench.entry(5, num_messages_in_batch=7, partition_key="k", deliver_at_time=99)
+    stamp = stamp_entry(pb.BrokerEntryMetadata(broker_timestamp=1, index=2), entry)
+    assert facts_of(stamp) == EntryFacts(7)
+    assert metadata_of(stamp) == metadata_of(entry)
+    assert sticky_slot_of(stamp) == sticky_slot_of(entry)
+    assert deliver_at_of(stamp) == 99
+    single = stamp_entry(pb.BrokerEntryMetadata(index=2), bench.entry(5, partition_key="k"))
+    assert view_of(single).treatment is Treatment.SINGLE
+    assert view_of(single) == view_of(bare_entry(single))
+
+
+@pytest.mark.parametrize("entry", [b"", b"\x0e", b"\x0e\x02", b"\x0e\x02\x00\x00\x00\x02\xff\xff", b"text"])
+def test_broker_metadata_of_what_is_no_entry_is_empty(entry: bytes) -> None:
+    assert broker_metadata_of(entry) == pb.BrokerEntryMetadata()
+
+
+async def test_last_message_and_deduplication_look_behind_the_stamp(stamped: Any) -> None:
+    stamped.settings = TopicSettings(deduplication_enabled=True)
+    topic = await begin(stamped, BOTH)
+    producer, _ = await stamped.producer(topic)
+    producer.publish(0, 2, 3, stamped.entry(0, num_messages_in_batch=3, highest_sequence_id=2))
+    await stamped.settle()
+    assert (await topic.last_message()).batch_index == 2
+    topic = await begin(stamped, BOTH, crash=True)
+    producer, sink = await stamped.producer(topic)
+    assert producer.last_sequence_id == 2
+    producer.publish(2, -1, 1, stamped.entry(2))
+    producer.publish(3, -1, 1, stamped.entry(3))
+    await stamped.settle()
+    assert await indexes(topic) == [2, 3], "a repeat is not counted"
+    assert len(sink.received) == 2

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.entry_metadata import MARKER, ORDINARY, EntryFacts, FactsCache, facts_of, sticky_slot_of
+from interpulse.model.ids import Position
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import build_entry
+
+
+def entry(**metadata: Any) -> bytes:
+    full = pb.MessageMetadata(producer_name="p", sequence_id=7, publish_time=1, **metadata)
+    return build_entry(full.SerializeToString(), b"payload")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "facts"),
+    [
+        ({}, ORDINARY),
+        ({"num_messages_in_batch": 1}, ORDINARY),
+        ({"num_messages_in_batch": 5}, EntryFacts(5)),
+        ({"marker_type": 10}, MARKER),
+        ({"uuid": "u", "num_chunks_from_msg": 3, "chunk_id": 0}, EntryFacts(1, False, "u", False)),
+        ({"uuid": "u", "num_chunks_from_msg": 3, "chunk_id": 2}, EntryFacts(1, False, "u", True)),
+    ],
+)
+def test_facts_of(metadata: dict[str, Any], facts: EntryFacts) -> None:
+    assert facts_of(entry(**metadata)) == facts
+
+
+def test_facts_of_bytes_that_are_no_entry_are_ordinary() -> None:
+    assert facts_of(b"\x0e\x01garbage") == ORDINARY
+    assert 1 <= sticky_slot_of(b"\x0e\x01garbage") < 65536
+
+
+def test_sticky_slot_of_a_key_that_is_no_utf8_is_that_of_its_bytes() -> None:
+    """Whoever wrote it, no producer may bring the topic down."""
+    strange = entry(partition_key="AAAA").replace(b"AAAA", b"\xff\xfe\xed\xa0")
+    assert 1 <= sticky_slot_of(strange) < 65536
+
+
+@pytest.mark.parametrize(
+    ("metadata", "slot"),
+    [
+        ({"partition_key": "key1"}, 293),
+        ({"partition_key": "key2"}, 14772),
+        ({"partition_key": "key2", "ordering_key": b"key1"}, 293),
+        ({"partition_key": base64.b64encode(b"key1").decode(), "partition_key_b64_encoded": True}, 293),
+        ({"partition_key": "order-42"}, 41358),
+    ],
+)
+def test_sticky_slot_of(metadata: dict[str, Any], slot: int) -> None:
+    assert sticky_slot_of(entry(**metadata)) == slot
+
+
+def test_facts_cache_knows_what_was_published_and_parses_the_rest_once() -> None:
+    cache = FactsCache(Position(5, 0))
+    assert cache.all_ordinary_since(Position(5, 0))
+    assert not cache.all_ordinary_since(Position(4, 9))
+    assert cache.facts(Position(5, 0), b"not looked at") == ORDINARY
+    cache.published(Position(5, 1), EntryFacts(9))
+    assert not cache.all_ordinary_since(Position(5, 0))
+    assert cache.facts(Position(5, 1), b"not looked at") == EntryFacts(9)
+    assert cache.facts(Position(4, 0), entry(num_messages_in_batch=3)) == EntryFacts(3)
+    assert cache.facts(Position(4, 0), b"not looked at again") == EntryFacts(3)
+
+
+def test_facts_cache_when_it_is_full_then_old_entries_are_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interpulse.broker.live.entry_metadata._CACHED_MAX", 4)
+    cache = FactsCache(Position(5, 0))
+    for number in range(5):
+        cache.published(Position(5, number), EntryFacts(9))
+    assert cache.facts(Position(5, 0), entry(num_messages_in_batch=3)) == EntryFacts(3)
+    assert cache.facts(Position(5, 4), b"not looked at") == EntryFacts(9)

@@ -1,0 +1,171 @@
+"""Acknowledging, seeking, unsubscribing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live import cursor as cursor_module
+from interpulse.broker.live.registry import backlog_operations
+from interpulse.model.errors import MetadataError
+from interpulse.model.ids import EARLIEST, LATEST, MessageId
+
+ANY = MessageId(*EARLIEST)
+
+
+async def test_acknowledgements_survive_an_orderly_restart(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic)
+    await bench.publish(topic, *range(6))
+    positions = [each.position for each in sink.take()]
+    for index in (0, 1, 4):
+        consumer.acknowledge(positions[index])
+    await bench.restart()
+    _, sink = await bench.consumer(await bench.topic())
+    assert sink.numbers() == [2, 3, 5]
+
+
+async def test_acknowledgements_when_flushed_survive_a_crash(bench: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await bench.consumer(topic)
+    await bench.publish(topic, *range(4))
+    consumer.acknowledge_cumulative(sink.take()[1].position)
+    await bench.registry.flush()
+    await bench.crash()
+    _, sink = await bench.consumer(await bench.topic())
+    assert sink.numbers() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (ANY, [0, 1, 2, 3, 4]),
+        (MessageId(*LATEST), []),
+        (MessageId(1, -1), [0, 1, 2, 3, 4]),
+        (MessageId(1, 0), [0, 1, 2, 3, 4]),
+        (MessageId(1, 2), [2, 3, 4]),
+        (MessageId(1, 2, -1, 0), [2, 3, 4]),
+        (MessageId(1, 4), [4]),
+        (MessageId(1, 77), []),
+        (MessageId(99, 0), []),
+        (MessageId(0, 3), [0, 1, 2, 3, 4]),
+    ],
+)
+async def test_position_as_seen_on_a_real_broker(bench: Any, target: MessageId, expected: list[int]) -> None:
+    """A reader starts at its position, that entry included; a seek does the same."""
+    topic = await bench.topic()
+    await bench.publish(topic, *range(5))
+    _, sink = await bench.consumer(topic, "reader", durable=False, start_message_id=target)
+    assert sink.numbers() == expected
+    consumer, _ = await bench.consumer(topic, "s")
+    await consumer.seek(target)
+    _, sink = await bench.consumer(topic, "s")
+    assert sink.numbers() == expected
+
+
+async def test_seek_closes_the_consumers_before_it_is_done(bench: Any) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, *range(3))
+    consumer, sink = await bench.consumer(topic)
+    await consumer.seek(ANY)
+    assert sink.closed == [1]
+    await bench.crash()
+    _, sink = await bench.consumer(await bench.topic())
+    assert sink.numbers() == [0, 1, 2]
+
+
+async def test_seek_of_a_reader_then_its_cursor_waits_for_it_to_come_back(bench: Any, settle: Any) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, *range(5))
+    consumer, _ = await bench.consumer(topic, "r", durable=False, start_message_id=ANY)
+    await consumer.seek_to_time(1_003)
+    await settle()
+    again, sink = await bench.consumer(topic, "r", durable=False)
+    assert sink.numbers() == [3, 4]
+    again.close()
+    await settle()
+    assert topic.subscriptions == {}
+
+
+@pytest.mark.parametrize(("time_ms", "expected"), [(0, [0, 1, 2, 3]), (1_002, [2, 3]), (1_003, [3]), (9_999, [])])
+async def test_seek_to_time(bench: Any, time_ms: int, expected: list[int]) -> None:
+    topic = await bench.topic()
+    await bench.publish(topic, 0, 1)
+    await topic.log.roll()
+    await bench.publish(topic, 2, 3)
+    consumer, _ = await bench.consumer(topic)
+    await consumer.seek_to_time(time_ms)
+    _, sink = await bench.consumer(topic)
+    assert sink.numbers() == expected
+
+
+async def test_unsubscribe_when_others_are_connected_then_only_by_force(bench: Any) -> None:
+    topic = await bench.topic()
+    shared = {"sub_type": bench.SHARED}
+    one, _ = await bench.consumer(topic, **shared)
+    _, other_sink = await bench.consumer(topic, consumer_id=2, **shared)
+    with pytest.raises(MetadataError, match="Unconnected or shared consumer attempting to unsubscribe"):
+        await one.unsubscribe()
+    await one.unsubscribe(force=True)
+    assert other_sink.closed == [2]
+    assert topic.subscription_names() == []
+
+
+async def test_skip_when_a_consumer_is_connected_then_it_goes_on_behind(bench: Any) -> None:
+    topic = await bench.topic()
+    _, sink = await bench.consumer(topic, permits=0)
+    await bench.publish(topic, *range(5))
+    backlog_operations.skip(topic, "s", 3)
+    topic.subscription("s").consumers[0].flow(10)
+    assert sink.numbers() == [3, 4]
+
+
+async def test_markers_are_never_delivered_and_leave_no_backlog(bench: Any) -> None:
+    topic = await bench.topic()
+    producer, _ = await bench.producer(topic)
+    consumer, sink = await bench.consumer(topic)
+    for number, marker in enumerate([False, True, True, False, True]):
+        metadata = {"marker_type": 10} if marker else {}
+        producer.publish(number, -1, 1, bench.entry(number, **metadata), False, marker)
+    await bench.settle()
+    deliveries = sink.deliveries
+    assert sink.numbers() == [0, 3]
+    assert consumer.permits == 998
+    for each in deliveries:
+        consumer.acknowledge(each.position)
+    assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 0
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["orderly", "crash"])
+async def test_thousands_of_entries_acknowledged_out_of_order_stay_so_when_started_again(
+    bench: Any, join: Any, crash: bool
+) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=10_000)
+    await bench.publish(topic, *range(4000))
+    for delivery in sink.take()[1::2]:
+        consumer.acknowledge(delivery.position)
+    assert topic.stats()["subscriptions"]["s"]["nonContiguousDeletedMessagesRanges"] == 2000
+    if crash:
+        await bench.registry.flush()
+        await bench.crash()
+    else:
+        await bench.restart()
+    topic = await bench.topic()
+    _, sink = await join(topic, permits=10_000)
+    for _ in range(5):
+        await bench.settle()
+    assert sink.numbers() == list(range(0, 4000, 2))
+
+
+async def test_ranges_beyond_what_is_stored_come_again(bench: Any, join: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cursor_module, "RANGES_PERSISTED_MAX", 2)
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, *range(10))
+    for delivery in sink.take()[1::2]:
+        consumer.acknowledge(delivery.position)
+    await bench.restart()
+    _, sink = await join(await bench.topic())
+    assert sink.numbers() == [0, 2, 4, 5, 6, 7, 8, 9]

@@ -1,0 +1,232 @@
+"""Appending, failing, restarting, positions, REST operations, replication cursors, statistics."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from interpulse.broker.live.api import LastMessage
+from interpulse.broker.live.registry import backlog_operations, upkeep
+from interpulse.broker.live.requests import SubType
+from interpulse.broker.live.settings import TopicSettings
+from interpulse.model.errors import MetadataError, NotFound, PersistenceError, ServiceNotReady, TopicTerminated
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.policies import RetentionPolicies
+
+
+async def test_failed_log_then_waiting_publishes_are_refused_and_all_clients_sent_away(
+    bench: Any, make_entry: Any, settle: Any
+) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+    _, consumer_sink = await bench.consumer(topic)
+    producer.publish(1, -1, 1, make_entry(1))
+    topic.log.failed(OSError("disk"))
+    assert [(number, type(error)) for number, error in sink.failures] == [(1, PersistenceError)]
+    assert (sink.closed, consumer_sink.closed) == ([1], [1])
+    assert sink.received == []
+    with pytest.raises(ServiceNotReady):
+        await bench.consumer(topic)
+    await settle()
+    again = await bench.topic()
+    assert again is not topic
+    assert again.internal_stats()["numberOfEntries"] == 0
+
+
+async def test_expire_counts_what_was_published_too_long_ago(bench: Any) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, *range(10))
+    bench.clock.time_ms = 1_000 + 5_000
+    assert await upkeep.expire(topic, "s", 5) == 0
+    bench.clock.time_ms += 5
+    assert await upkeep.expire(topic, "s", 5) == 5
+    assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 5
+
+
+async def test_last_message(bench: Any) -> None:
+    topic = await bench.topic()
+    assert await topic.last_message() == LastMessage(EARLIEST, -1)
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 1, bench.entry(0))
+    await bench.settle()
+    assert await topic.last_message() == LastMessage(Position(1, 0), -1)
+    producer.publish(1, -1, 3, bench.entry(1, num_messages_in_batch=3))
+    producer.publish(2, -1, 1, bench.entry(2, marker_type=10), False, True)
+    await bench.settle()
+    assert await topic.last_message() == LastMessage(Position(1, 1), 2)
+    with pytest.raises(NotFound):
+        await topic.places.read_entry(Position(1, 9))
+
+
+async def test_marker_that_is_published_while_a_group_is_on_its_way_is_never_delivered(bench: Any) -> None:
+    topic = await bench.topic()
+    _, sink = await bench.consumer(topic)
+    producer, _ = await bench.producer(topic)
+    producer.publish(0, -1, 1, bench.entry(0))
+    on_its_way = topic.log.take_pending()
+    producer.publish(1, -1, 1, bench.entry(1, marker_type=10), False, True)
+    producer.publish(2, -1, 1, bench.entry(2))
+    bench.journal._store(on_its_way)
+    topic.log.committed(on_its_way)
+    await bench.settle()
+    assert sink.numbers() == [0, 2]
+
+
+@pytest.mark.parametrize("sub_type", list(SubType))
+async def test_terminated_topic_that_is_read_from_the_log_then_its_end_is_told_behind_the_last_entry(
+    bench: Any, sub_type: SubType
+) -> None:
+    topic = await bench.topic()
+    await topic.create_subscription("s")
+    await bench.publish(topic, 1, 2)
+    await topic.terminate()
+    await bench.restart()
+    _, sink = await bench.consumer(await bench.topic(), sub_type=sub_type)
+    assert (sink.numbers(), sink.ended) == ([1, 2], 1)
+
+
+async def test_terminate_then_no_more_entries_and_consumers_know_the_end(bench: Any) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+    _, reader = await bench.consumer(topic, permits=1)
+    await bench.publish(topic, 1, 2)
+    assert await topic.terminate() == Position(1, 1)
+    assert (sink.closed, producer.closed, sink.failures) == ([1], True, [])
+    assert (reader.numbers(), reader.ended) == ([1], 0)
+    topic.subscription("s").consumers[0].flow(5)
+    topic.subscription("s").consumers[0].flow(5)
+    assert (reader.numbers(), reader.ended) == ([2], 1)
+    with pytest.raises(TopicTerminated):
+        await bench.producer(topic, "q")
+
+
+async def test_terminate_while_entries_are_on_their_way_then_those_have_receipts_and_no_later_one_has_an_answer(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+    gate, terminate = asyncio.Event(), topic.log.terminate
+
+    async def terminate_late() -> Position:
+        await gate.wait()
+        end: Position = await terminate()
+        return end
+
+    monkeypatch.setattr(topic.log, "terminate", terminate_late)
+    producer.publish(1, -1, 1, bench.entry(1))
+    ending = asyncio.ensure_future(topic.terminate())
+    await asyncio.sleep(0)
+    producer.publish(2, -1, 1, bench.entry(2))
+    with pytest.raises(ServiceNotReady):
+        await bench.producer(topic, "q")
+    gate.set()
+    assert await ending == Position(1, 0)
+    assert ([sequence for sequence, *_ in sink.received], sink.failures, sink.closed) == ([1], [], [1])
+    with pytest.raises(TopicTerminated):
+        await bench.producer(topic, "q")
+
+
+async def test_terminate_when_it_cannot_be_stored_then_producers_come_back(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+
+    async def fail() -> Position:
+        raise MetadataError("no room")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(topic.log, "terminate", fail)
+        with pytest.raises(MetadataError):
+            await topic.terminate()
+    assert (sink.closed, producer.closed) == ([1], True)
+    await bench.publish(topic, 1)
+
+
+class TestTrimming:
+    async def filled(self, bench: Any) -> Any:
+        """Three ledgers of two entries each; the last is the current one."""
+        topic = await bench.topic()
+        await topic.create_subscription("s")
+        for first in (0, 2, 4):
+            if first:
+                await topic.log.roll()
+            await bench.publish(topic, first, first + 1)
+        return topic
+
+    def ledgers(self, topic: Any) -> list[int]:
+        return [each["ledgerId"] for each in topic.internal_stats()["ledgers"]]
+
+    async def test_ledgers_that_every_cursor_passed_are_dropped(self, bench: Any) -> None:
+        topic = await self.filled(bench)
+        backlog_operations.skip(topic, "s", 3)
+        await upkeep.maintain(topic)
+        assert self.ledgers(topic) == [2, 3]
+        _, sink = await bench.consumer(topic)
+        assert sink.numbers() == [3, 4, 5]
+
+    async def test_retention_keeps_what_is_acknowledged(self, bench: Any) -> None:
+        bench.settings = TopicSettings(retention=RetentionPolicies(-1, -1))
+        topic = await self.filled(bench)
+        backlog_operations.clear(topic, "s")
+        await upkeep.maintain(topic)
+        assert self.ledgers(topic) == [1, 2, 3]
+        await topic.apply(TopicSettings())
+        await upkeep.maintain(topic)
+        assert self.ledgers(topic) == [3]
+
+    async def test_replication_cursor_keeps_everything(self, bench: Any) -> None:
+        topic = await self.filled(bench)
+        await topic.create_subscription("pulsar.repl.west")
+        topic.subscription("pulsar.repl.west").cursor.reset(EARLIEST)
+        backlog_operations.clear(topic, "s")
+        await upkeep.maintain(topic)
+        assert self.ledgers(topic) == [1, 2, 3]
+
+    async def test_snapshot_of_sequence_ids_keeps_what_comes_after_it(self, bench: Any) -> None:
+        bench.settings = TopicSettings(deduplication_enabled=True, deduplication_entries_interval=1000)
+        topic = await self.filled(bench)
+        backlog_operations.clear(topic, "s")
+        await upkeep.maintain(topic)
+        assert self.ledgers(topic) == [1, 2, 3]
+        await bench.registry.flush()
+        await upkeep.maintain(topic)
+        assert self.ledgers(topic) == [3]
+        await bench.crash()
+        assert (await bench.topic()).deduplication.last_sequence_id("filler") == 5
+
+    async def test_time_to_live_expires_and_then_trims(self, bench: Any) -> None:
+        bench.settings = TopicSettings(message_ttl_seconds=1)
+        topic = await self.filled(bench)
+        bench.clock.time_ms = 2_000 + 4
+        await upkeep.maintain(topic)
+        assert self.ledgers(topic) == [3]
+        assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 2
+
+
+async def test_unloading_when_entries_are_on_their_way_then_those_behind_are_not_answered_but_sent_away(
+    bench: Any, make_entry: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await bench.topic()
+    producer, sink = await bench.producer(topic)
+    begun, go_on, close_log = asyncio.Event(), asyncio.Event(), topic.log.close
+
+    async def close_slowly() -> None:
+        begun.set()
+        await go_on.wait()
+        await close_log()
+
+    monkeypatch.setattr(topic.log, "close", close_slowly)
+    producer.publish(1, -1, 1, make_entry(1))
+    closing = asyncio.create_task(topic.close())
+    await begun.wait()
+    producer.publish(2, -1, 1, make_entry(2))
+    assert sink.closed == []
+    go_on.set()
+    await closing
+    assert ([receipt[0] for receipt in sink.received], sink.failures, sink.closed) == ([1], [], [1])
+    producer.publish(3, -1, 1, make_entry(3))
+    assert (len(sink.received), sink.failures) == (1, [])

@@ -1,0 +1,438 @@
+"""Topics on remote clusters: created once, for as long as policies ask, spared when there are many, with a reason."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.clock import SystemClock
+from interpulse.broker.replication.remote_topics import RemoteTopics
+from interpulse.broker.tenancy.cluster_links import QUESTIONS_MAX, ClusterLinks, Connect
+from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
+from interpulse.broker.topics.lifecycle import TopicLifecycle
+from interpulse.broker.topics.topic_policies import TopicPolicyRecords
+from interpulse.broker.topics.topic_reading import LifecycleSettings
+from interpulse.client.admin.admin_client import AdminClient
+from interpulse.model.clusters import ClusterData
+from interpulse.model.errors import AlreadyExists, NotConnected, OperationTimeout, TopicNotFound
+from interpulse.model.names import PUBLIC_DEFAULT, TopicName
+from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.replication.connect import connect
+from interpulse.storage.api import Delete, Put
+from interpulse.storage.memory import MemoryMetadataStore
+
+X = TopicName.parse("x")
+P = TopicName.parse("p")
+
+
+class Remote:
+    """Another cluster's admin API in memory; a ``failure`` answers everything, nothing while it is not ``awake``."""
+
+    def __init__(self) -> None:
+        self.shapes: dict[TopicName, int] = {}
+        self.created: list[tuple[TopicName, int]] = []
+        self.failure: Exception | None = None
+        self.awake = asyncio.Event()
+        self.awake.set()
+        self.asking_about: Counter[TopicName] = Counter()
+        self.asking = self.asking_most = self.asked = 0
+        self.web_url = "http://remote"
+        self.closed = False
+        self.topics = self
+
+    async def partitioned_metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
+        await self._answer(topic)
+        if topic not in self.shapes:
+            raise TopicNotFound(f"Topic {topic} not found")
+        return PartitionedTopicMetadata(self.shapes[topic])
+
+    async def create(self, topic: TopicName) -> None:
+        await self.create_partitioned(topic, 0, local_only=True)
+
+    async def create_partitioned(self, topic: TopicName, partitions: int, *, local_only: bool) -> None:
+        await self._answer(topic)
+        assert local_only
+        if topic in self.shapes:
+            raise AlreadyExists("This topic already exists")
+        self.shapes[topic] = partitions
+        self.created.append((topic, partitions))
+
+    async def _answer(self, topic: TopicName) -> None:
+        assert not self.asking_about[topic], "one question at a time about the same topic"
+        self.asked += 1
+        self.asking += 1
+        self.asking_about[topic] += 1
+        self.asking_most = max(self.asking_most, self.asking)
+        await asyncio.sleep(0)
+        try:
+            await self.awake.wait()
+        finally:
+            self.asking -= 1
+            self.asking_about[topic] -= 1
+        if self.failure is not None:
+            raise self.failure
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class House:
+    """A broker's rooms over a store in memory, and the remote clusters ``north`` and ``west``."""
+
+    def __init__(self) -> None:
+        self.store = MemoryMetadataStore()
+        self.clusters = Clusters(self.store)
+        self.namespaces = Namespaces(self.store, local_cluster="east")
+        self.lifecycle = TopicLifecycle(self.store, self.namespaces, LifecycleSettings)
+        self.policies = TopicPolicyRecords(self.store, self.lifecycle)
+        self.remotes = {"north": Remote(), "west": Remote()}
+        self.connected: list[tuple[str, str | None]] = []
+        self.connect: Connect = self._remote
+        self.links = ClusterLinks(self.clusters, connect=lambda cluster, data: self.connect(cluster, data))
+        self.creation_allowed = True
+        self.topics = RemoteTopics(
+            self.store,
+            self.namespaces,
+            self.lifecycle,
+            self.policies,
+            self.links,
+            SystemClock(),
+            creation_allowed=lambda: self.creation_allowed,
+        )
+
+    def _remote(self, cluster: str, data: ClusterData) -> AdminClient:
+        self.connected.append((cluster, data.service_url))
+        return cast(AdminClient, self.remotes[cluster])
+
+    async def replicate(self, *clusters: str) -> None:
+        await self.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=clusters))
+
+    def reason(self, topic: TopicName, cluster: str = "west") -> str | None:
+        """What stands in the way, None if nothing does or nothing is known."""
+        state = self.topics.state(topic, cluster)
+        return state.reason if state else None
+
+    def is_ready(self, topic: TopicName) -> bool:
+        state = self.topics.state(topic, "west")
+        return state is not None and state.ready
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    house = House()
+    await bootstrap(house.store, local_cluster="east", cluster=ClusterData())
+    for name in house.remotes:
+        await house.clusters.create(name, ClusterData(service_url=f"http://{name}:8080"))
+    yield house
+    await house.topics.stop()
+    await house.links.close()
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110  # what is waited for tells nobody
+            await asyncio.sleep(0.001)
+
+
+async def test_topics_when_replication_is_enabled_then_exist_there_in_their_shapes(house: House) -> None:
+    await house.lifecycle.create_plain(X)
+    await house.lifecycle.create_partitioned(P, 3)
+    await house.topics.start()
+    await house.replicate("east", "west")
+    await until(lambda: len(house.remotes["west"].created) == 2)
+    assert dict(house.remotes["west"].created) == {X: 0, P: 3}
+    assert house.remotes["north"].asked == 0
+    await until(lambda: house.is_ready(P))
+    assert house.topics.state(P.partition(1), "west") == house.topics.state(P, "west")
+
+
+async def test_topics_when_created_later_then_exist_there_too(house: House) -> None:
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await house.lifecycle.create_plain(X)
+    await house.lifecycle.create_partitioned(P, 2)
+    await until(lambda: dict(house.remotes["west"].created) == {P: 2, X: 0})
+
+
+async def test_system_topic_is_made_equal_there_as_it_is_compared(house: House) -> None:
+    """The ``__change_events`` that another cluster brought; what transactions keep for themselves stays here."""
+    events = TopicName.parse("__change_events")
+    await house.lifecycle.create_partitioned(events, 2)
+    await house.store.commit([Put(keys.topic_record(TopicName.parse("x-s__transaction_pending_ack")), b"{}")])
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.is_ready(events) and house.is_ready(X))
+    assert dict(house.remotes["west"].created) == {events: 2, X: 0}
+
+
+async def test_topic_with_clusters_of_its_own_exists_on_those_alone(house: House) -> None:
+    await house.lifecycle.create_plain(X)
+    await house.lifecycle.create_plain(P)
+    await house.topics.start()
+    await house.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
+    await until(lambda: house.remotes["north"].created)
+    await house.replicate("east", "west")
+    await until(lambda: house.remotes["west"].created)
+    assert (house.remotes["north"].created, house.remotes["west"].created) == ([(X, 0)], [(P, 0)])
+    assert house.topics.state(X, "west") is None
+
+
+async def test_topic_when_policies_stop_asking_then_is_left_alone(house: House) -> None:
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.remotes["west"].created)
+    await house.replicate("east")
+    await until(lambda: house.topics.state(X, "west") is None)
+    assert house.remotes["west"].shapes == {X: 0}
+
+
+async def test_topic_that_exists_there_differently_is_held_and_nothing_is_changed(house: House) -> None:
+    house.remotes["west"].shapes[P] = 5
+    await house.lifecycle.create_partitioned(P, 2)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.reason(P))
+    state = house.topics.state(P, "west")
+    assert state is not None
+    assert (state.state, state.ready) == ("HELD", False)
+    assert "2 partitions on the source cluster and a partitioned topic of 5 partitions" in str(state.reason)
+    assert state.remedy
+    assert state.retry_at_ms is not None
+    assert (house.remotes["west"].shapes, await house.lifecycle.partitions(P, create=False)) == ({P: 5}, 2)
+    house.remotes["west"].shapes[P] = 2
+    await until(lambda: house.is_ready(P))
+
+
+async def test_partitions_left_over_from_a_topic_are_held_and_not_created_there(house: House) -> None:
+    await house.store.commit([Put(keys.topic_record(P.partition(1)), b"{}")])
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.reason(P))
+    state = house.topics.state(P.partition(1), "west")
+    assert state is not None
+    assert (state.state, state.reason) == ("HELD", f"{P} does not exist on the source cluster")
+    assert "left-over partitions" in str(state.remedy)
+    await house.store.commit([Delete(keys.topic_record(P.partition(1)))])
+    await until(lambda: house.topics.state(P, "west") is None)
+    assert house.remotes["west"].created == []
+
+
+async def test_topic_when_creation_is_switched_off_then_waits_for_an_operator(house: House) -> None:
+    house.creation_allowed = False
+    await house.lifecycle.create_partitioned(P, 2)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.reason(P))
+    assert "createTopicToRemoteClusterForReplication is false" in str(house.reason(P))
+    assert house.remotes["west"].created == []
+    house.remotes["west"].shapes[P] = 2
+    await until(lambda: house.is_ready(P))
+
+
+async def test_cluster_that_is_away_is_tried_again_and_at_once_when_its_address_changes(house: House) -> None:
+    house.remotes["west"].failure = NotConnected("Cannot reach http://west:8080")
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "north", "west")
+    await house.topics.start()
+    await until(lambda: house.remotes["west"].asked >= 2)
+    state = house.topics.state(X, "west")
+    assert state is not None
+    assert (state.state, state.reason) == ("DISCONNECTED", "Cannot reach http://west:8080")
+    assert house.remotes["north"].created == [(X, 0)], "nobody waits for another cluster"
+    await house.clusters.update("west", ClusterData(service_url="http://moved:8080"))
+    await until(lambda: house.connected[-1] == ("west", "http://moved:8080"))
+    house.remotes["west"].failure = None
+    await until(lambda: house.remotes["west"].created)
+
+
+async def test_cluster_whose_address_nobody_can_connect_to_is_shown_and_tried_again_when_it_changes(
+    house: House,
+) -> None:
+    house.connect = connect
+    await house.clusters.update("west", ClusterData(service_url=f"http://{'w' * 64}.example:8080"))
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.reason(X))
+    assert str(house.reason(X)).startswith("Cannot ask http://www"), house.reason(X)
+    house.connect = house._remote
+    await house.clusters.update("west", ClusterData(service_url="http://west:8080"))
+    await until(lambda: house.is_ready(X))
+
+
+async def test_fault_of_ours_with_one_topic_is_shown_and_ends_nothing(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, faults = house.policies.find, [ValueError("a record nobody can read")]
+
+    async def failing(name: TopicName) -> Any:
+        if faults:
+            raise faults.pop()
+        return await find(name)
+
+    monkeypatch.setattr(house.policies, "find", failing)
+    monkeypatch.setattr("interpulse.broker.replication.remote_topics._STORE_RETRY_SECONDS", 0.01)
+    house.remotes["west"].failure = RecursionError("an answer nobody can read")
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.reason(X))
+    assert house.reason(X) == "RecursionError: an answer nobody can read"
+    house.remotes["west"].failure = None
+    await house.clusters.update("west", ClusterData(service_url="http://moved:8080"))
+    await until(lambda: house.is_ready(X))
+
+
+async def test_cluster_that_never_answers_is_given_up_after_a_while(house: House) -> None:
+    gone = asyncio.Event()
+
+    async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        gone.set()
+
+    async with await asyncio.start_server(never, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        house.connect = partial(connect, timeout_ms=50)
+        await house.clusters.update("west", ClusterData(service_url=url))
+        await house.lifecycle.create_plain(X)
+        await house.replicate("east", "west")
+        await house.topics.start()
+        await until(lambda: house.reason(X))
+        state = house.topics.state(X, "west")
+        assert state is not None
+        assert (state.state, "did not answer within 50 ms" in str(state.reason)) == ("DISCONNECTED", True)
+        await house.topics.stop()
+        await house.links.close()
+        await gone.wait()
+
+
+async def test_topics_that_wait_for_their_turn_with_a_silent_cluster_say_what_it_is_like(house: House) -> None:
+    """Each question may take as long as it lasts until nobody waits any more, and few are asked at a time."""
+    west = house.remotes["west"]
+    west.failure = OperationTimeout("http://west did not answer within 10 ms")
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.reason(X))
+    west.failure = None
+    west.awake.clear()
+    many = [TopicName.parse(f"t{index}") for index in range(3 * QUESTIONS_MAX)]
+    for topic in many:
+        await house.lifecycle.create_plain(topic)
+    await until(lambda: west.asking == QUESTIONS_MAX)
+    await until(lambda: all(house.topics.state(topic, "west") for topic in many))
+    assert {house.reason(topic) for topic in many} == {"http://west did not answer within 10 ms"}
+    west.awake.set()
+    await until(lambda: all(house.is_ready(topic) for topic in (X, *many)))
+    await house.lifecycle.create_plain(P)
+    await until(lambda: house.topics.state(P, "west"))
+    assert house.reason(P) is None, "the cluster is there again"
+
+
+async def test_topic_about_which_much_is_told_at_once_is_asked_for_by_one_alone(house: House) -> None:
+    west = house.remotes["west"]
+    west.awake.clear()
+    await house.lifecycle.create_partitioned(P, 1)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: west.asking)
+    for partitions in (2, 3):
+        await house.lifecycle.expand(P, partitions)
+        await house.clusters.update("west", ClusterData(service_url=f"http://moved{partitions}:8080"))
+        await house.replicate("east", "north" if partitions == 2 else "east", "west")
+        await until(lambda: not house.topics._changed_namespaces)
+    west.awake.set()
+    await until(lambda: house.is_ready(P))
+    assert west.created == [(P, 3)]
+
+
+async def test_pauses_grow_are_shortened_at_random_and_begin_anew_after_a_success(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: 0)  # so that a time is how far away it is
+    west = house.remotes["west"]
+    pauses: list[int] = []
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    for _ in range(2):
+        west.failure = NotConnected("away")
+        await house.clusters.update("west", ClusterData(service_url=f"http://moved{len(pauses)}:8080"))
+        for _ in range(3):
+            before = house.topics.state(X, "west")
+            await until(lambda: house.reason(X) and house.topics.state(X, "west") is not before)  # noqa: B023
+            state = house.topics.state(X, "west")
+            assert state is not None
+            pauses.append(state.retry_at_ms or 0)
+        west.failure = None
+        await until(lambda: house.is_ready(X))
+    for pause, longest in zip(pauses, (100, 200, 400) * 2, strict=True):
+        assert 0.89 * longest <= pause <= longest, pauses
+    assert any(pause % 100 for pause in pauses), pauses
+
+
+async def test_topic_that_is_there_is_looked_at_again_now_and_then(house: House) -> None:
+    house.topics._recheck_seconds = 0.01
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.is_ready(X))
+    del house.remotes["west"].shapes[X]
+    await until(lambda: house.remotes["west"].created == [(X, 0), (X, 0)])
+
+
+async def test_cluster_that_is_not_registered_is_named(house: House) -> None:
+    await house.lifecycle.create_plain(X)
+    await house.replicate("east", "south")
+    await house.topics.start()
+    await until(lambda: house.reason(X, "south"))
+    assert house.reason(X, "south") == "Cluster does not exist: south; register it with clusters create"
+
+
+async def test_topic_that_is_deleted_is_forgotten_and_not_deleted_there(house: House) -> None:
+    await house.lifecycle.create_partitioned(P, 1)
+    await house.replicate("east", "west")
+    await house.topics.start()
+    await until(lambda: house.remotes["west"].created)
+    deletion = await house.lifecycle.plan_delete_partitioned(P)
+    await house.store.commit([*deletion.changes, Delete(keys.topic_record(P.partition(0)))])
+    await until(lambda: house.topics.state(P, "west") is None)
+    assert house.remotes["west"].shapes == {P: 1}
+
+
+async def test_broker_that_starts_with_many_topics_is_no_thundering_herd(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted on the clock of the event loop: who begins within which second, and how many ask at once."""
+    for index in range(400):
+        await house.lifecycle.create_plain(TopicName.parse(f"t{index}"))
+    await house.replicate("east", "north", "west")
+    begins: dict[str, list[float]] = {"north": [], "west": []}
+    delay = house.links.delay
+
+    def noted(cluster: str) -> float:
+        pause = delay(cluster)
+        begins[cluster].append(time.monotonic() + pause)
+        return pause / 100  # the test does not wait that long
+
+    monkeypatch.setattr(house.links, "delay", noted)
+    await house.topics.start()
+    await until(lambda: all(len(remote.created) == 400 for remote in house.remotes.values()))
+    for cluster, remote in house.remotes.items():
+        per_second = Counter(int(begin - begins[cluster][0]) for begin in begins[cluster])
+        assert sum(per_second.values()) == 400
+        assert max(per_second.values()) <= 201, per_second
+        assert remote.asking_most <= QUESTIONS_MAX
+        assert remote.asked == 1200, "look, create, verify"

@@ -1,0 +1,266 @@
+"""The supervisor of the replication job, with a small program in the job's place."""
+
+import asyncio
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.replication.replication_supervisor import (
+    JobCommand,
+    JobState,
+    ReplicationSupervisor,
+    records_without_job,
+)
+from interpulse.model.names import TopicName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.storage.api import Delete, Put
+from interpulse.storage.memory import MemoryMetadataStore
+
+POLICIES = f"{keys.POLICIES}/demo/flights"
+JOB = """
+import json, os, sys, tomllib
+with open(sys.argv[2], "rb") as file:
+    config = tomllib.load(file)
+line = {"event": "progress", "cluster": "west", "source": config["source"]["cluster"]}
+print(json.dumps(line), flush=True)
+print("not json", flush=True)
+%s
+"""
+TOPIC = "persistent://demo/flights/a"
+WAIT_FOR_PARENT = "while os.read(0, 4096): pass"
+
+
+PROGRAM = ("interpulse.cli", "replicate")
+
+
+async def until(condition):
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def store():
+    store = MemoryMetadataStore()
+    await store.commit([Put(f"{keys.CLUSTERS}/{name}", b"{}") for name in ("east", "west")])
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def supervise(store, tmp_path):
+    supervisors = []
+
+    async def start(job, **options):
+        program = tmp_path / "job.py"
+        program.write_text(textwrap.dedent(JOB) % job)
+        command = JobCommand("east", "pulsar://h:1", "http://h:2", tmp_path, program=(sys.executable, str(program)))
+        supervisor = ReplicationSupervisor(store, command, missing=options.pop("missing", lambda: None), **options)
+        supervisors.append(supervisor)
+        await supervisor.start()
+        return supervisor
+
+    yield start
+    for supervisor in supervisors:
+        await supervisor.stop()
+
+
+async def ask_for_replication(store, *clusters):
+    await store.commit([Put(POLICIES, NamespacePolicies(replication_clusters=clusters).dump())])
+
+
+async def test_job_is_told_how_to_show_its_log(store, tmp_path):
+    """It ends with what it was given: that is told as its last words."""
+    program = tmp_path / "job.py"
+    program.write_text("import json, sys\nprint(json.dumps({'event': 'error', 'error': ' '.join(sys.argv[3:])}))")
+    arguments = ("--log-level", "DEBUG", "--log-format", "json")
+    command = JobCommand(
+        "east", "pulsar://h:1", "http://h:2", tmp_path, program=(sys.executable, str(program)), arguments=arguments
+    )
+    assert command.program != JobCommand("east", "", "", tmp_path).program == (sys.executable, "-m", *PROGRAM)
+    supervisor = ReplicationSupervisor(store, command, missing=lambda: None)
+    await ask_for_replication(store, "east", "west")
+    await supervisor.start()
+    await until(lambda: supervisor.view.last_error == "--supervised --log-level DEBUG --log-format json")
+    await supervisor.stop()
+
+
+def is_alive(pid):
+    return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
+
+
+@pytest.fixture
+def decides(tmp_path):
+    """Until the supervisor started afterwards has found that nobody asks: it forgets what an earlier job left."""
+    left = tmp_path / "replication" / "earlier" / "checkpoint"
+    left.mkdir(parents=True)
+
+    async def decides():
+        await until(lambda: not left.exists())
+
+    return decides
+
+
+async def test_job_when_no_policy_asks_then_does_not_run(store, supervise, decides):
+    await ask_for_replication(store, "east")
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await decides()
+    assert (supervisor.view.state, supervisor.view.pid) == (JobState.IDLE, None)
+
+
+async def test_job_when_a_policy_asks_then_runs_and_its_progress_is_seen(store, supervise):
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await ask_for_replication(store, "east", "west")
+    await until(lambda: "west" in supervisor.view.progress)
+    assert supervisor.view.state == JobState.RUNNING
+    assert supervisor.view.remotes == ("west",)
+    assert supervisor.view.progress["west"]["source"] == "east"
+
+
+async def test_job_when_only_a_topic_asks_then_runs(store, supervise):
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    own = TopicPolicies(replication_clusters=("east", "west"))
+    await store.commit(
+        [Put(keys.topic_policies(TopicName.parse("persistent://t/ns/x")), TopicPolicyRecord(own).dump())]
+    )
+    await until(lambda: supervisor.view.remotes == ("west",))
+
+
+async def test_job_when_the_cluster_is_not_registered_then_waits_for_it(store, supervise, decides):
+    await ask_for_replication(store, "east", "north")
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await decides()
+    assert supervisor.view.pid is None
+    await store.commit([Put(f"{keys.CLUSTERS}/north", b"{}")])
+    await until(lambda: supervisor.view.pid is not None)
+
+
+async def test_job_when_policies_stop_asking_then_ends(store, supervise):
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await until(lambda: supervisor.view.pid is not None)
+    pid = supervisor.view.pid
+    await store.commit([Delete(POLICIES)])
+    await until(lambda: supervisor.view.state == JobState.IDLE)
+    assert not is_alive(pid)
+
+
+async def test_checkpoints_when_no_policy_asks_any_more_then_are_forgotten(store, supervise, tmp_path):
+    checkpoint = tmp_path / "replication" / "west" / "checkpoint"
+    checkpoint.mkdir(parents=True)
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await until(lambda: supervisor.view.pid is not None)
+    assert checkpoint.exists()
+    await store.commit([Delete(POLICIES)])
+    await until(lambda: supervisor.view.state == JobState.IDLE)
+    assert not checkpoint.exists()
+
+
+async def test_job_when_it_dies_then_is_started_again_and_the_reason_kept(store, supervise):
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise('print(json.dumps({"event": "error", "error": "boom"}), flush=True); sys.exit(3)')
+    await until(lambda: supervisor.view.restarts >= 1)
+    assert supervisor.view.state == JobState.RESTARTING
+    assert supervisor.view.last_error == "boom"
+    records = records_without_job(supervisor.view, [TOPIC])
+    assert records[0]["state"] == "DISCONNECTED"
+    assert "boom" in records[0]["remedy"]
+    assert records[0]["nextRetryAt"] > records[0]["since"]
+
+
+async def test_job_when_it_cannot_be_started_then_says_why_and_tries_again(store, supervise, tmp_path):
+    in_the_way = tmp_path / "replication"
+    in_the_way.write_text("")
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise(WAIT_FOR_PARENT)
+    await until(lambda: supervisor.view.state == JobState.RESTARTING)
+    assert "File exists" in supervisor.view.last_error
+    (record,) = records_without_job(supervisor.view, [TOPIC])
+    assert (record["cluster"], "File exists" in record["remedy"]) == ("west", True)
+    in_the_way.unlink()
+    await until(lambda: supervisor.view.progress)
+
+
+async def test_job_when_it_prints_json_that_is_no_event_then_goes_on(store, supervise):
+    await ask_for_replication(store, "east", "west")
+    job = """
+print("[1]", flush=True)
+print(json.dumps({"event": "error", "error": "later"}), flush=True)
+while os.read(0, 4096): pass
+"""
+    supervisor = await supervise(job)
+    await until(lambda: supervisor.view.last_error == "later")
+    assert supervisor.view.restarts == 0
+
+
+@pytest.mark.parametrize("hurried", [False, True])
+async def test_stop_leaves_nothing_of_a_job_that_ignores_it(store, supervise, tmp_path, hurried):
+    await ask_for_replication(store, "east", "west")
+    job = """
+    import signal, subprocess
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    print(json.dumps({"event": "child", "cluster": "west"}), flush=True)
+    open(os.path.join(os.path.dirname(sys.argv[2]), "child"), "w").write(str(child.pid))
+    signal.pause()
+    """
+    supervisor = await supervise(textwrap.dedent(job))
+    note = tmp_path / "replication" / "child"
+    await until(lambda: note.exists() and note.read_text())
+    pid, child = supervisor.view.pid, int(note.read_text())
+    if hurried:
+        stopping = asyncio.create_task(supervisor.stop())
+        await asyncio.wait([stopping], timeout=0.1)
+        stopping.cancel()
+        await asyncio.wait([stopping])
+    else:
+        async with asyncio.timeout(4):
+            await supervisor.stop()
+    await until(lambda: not is_alive(pid) and not is_alive(child))
+
+
+async def test_job_when_something_is_missing_then_says_what_and_keeps_serving(store, supervise):
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise(WAIT_FOR_PARENT, missing=lambda: "replication needs Java")
+    await until(lambda: supervisor.view.state == JobState.UNAVAILABLE)
+    assert supervisor.view.last_error == "replication needs Java"
+    records = records_without_job(supervisor.view, [TOPIC])
+    assert records[0]["remedy"] == "replication needs Java"
+    assert records[0]["nextRetryAt"] > records[0]["since"]
+    await store.commit([Put(f"{keys.CLUSTERS}/north", b"{}")])
+    await ask_for_replication(store, "east", "north", "west")
+    await until(lambda: len(records_without_job(supervisor.view, [TOPIC])) == 2)
+
+
+async def test_job_when_external_then_is_never_started(store, supervise):
+    await ask_for_replication(store, "east", "west")
+    supervisor = await supervise(WAIT_FOR_PARENT, mode="external")
+    await until(lambda: supervisor.view.state == JobState.EXTERNAL)
+    assert records_without_job(supervisor.view, [TOPIC]) == []
+
+
+def test_configuration_is_one_that_the_job_reads(tmp_path):
+    from interpulse.spark.job.pipeline_config import load_pipeline_config
+
+    command = JobCommand("east", "pulsar://127.0.0.1:1", "http://127.0.0.1:2", tmp_path / 'with "quotes"')
+    command.directory.mkdir(parents=True)
+    command.config_path.write_text(command.config_text())
+    config = load_pipeline_config(str(command.config_path))
+    assert config.select.from_policies
+    assert config.as_replicator
+    assert config.state == command.directory
+    assert config.source.token is None
+
+
+def test_configuration_names_the_token_that_the_job_needs(tmp_path):
+    from interpulse.spark.job.pipeline_config import load_pipeline_config
+
+    command = JobCommand("east", "pulsar://a:1", "http://a:2", tmp_path, token="file:///secret")
+    (tmp_path / "job.toml").write_text(command.config_text())
+    assert load_pipeline_config(str(tmp_path / "job.toml")).source.token == "file:///secret"
+    assert "secret" not in repr(command)

@@ -1,0 +1,67 @@
+"""Which answer of other clusters counts, and that a silent one is left alone for a while."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.broker.tenancy.remote_partitions import AdminRemoteShapes
+from interpulse.model.errors import RemoteClusterUnavailable, TopicNotFound
+from interpulse.model.names import TopicName
+from interpulse.model.topics import Existence, TopicKind
+from interpulse.storage.memory import MemoryMetadataStore
+
+X = TopicName.parse("x")
+PLAIN = Existence(TopicKind.NON_PARTITIONED)
+THREE = Existence(TopicKind.PARTITIONED, 3)
+
+
+class StoppedClock:
+    """Stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.time_ms = 1_000_000
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+
+class ScriptedShapes(AdminRemoteShapes):
+    """Answers from a table instead of asking; an error is raised."""
+
+    def __init__(self, clock: StoppedClock, answers: dict[str, Existence | Exception | None]) -> None:
+        super().__init__(Clusters(MemoryMetadataStore()), clock, timeout_ms=1)
+        self.answers = answers
+        self.asked: list[str] = []
+
+    async def _shape(self, cluster: str, name: TopicName) -> Existence | None:
+        self.asked.append(cluster)
+        answer = self.answers[cluster]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        pytest.param({"b": THREE}, THREE, id="partitioned"),
+        pytest.param({"b": PLAIN}, PLAIN, id="plain"),
+        pytest.param({"b": None}, None, id="no-address"),
+        pytest.param({"b": TopicNotFound("no")}, None, id="absent"),
+        pytest.param({"b": TopicNotFound("no"), "c": THREE}, THREE, id="absent-does-not-end-the-search"),
+        pytest.param({"b": RemoteClusterUnavailable("away"), "c": THREE}, THREE, id="failure-does-not-either"),
+        pytest.param({"c": THREE, "b": PLAIN}, PLAIN, id="first-in-name-order"),
+    ],
+)
+async def test_answer_that_counts(answers: dict[str, Existence | Exception | None], expected: Existence | None) -> None:
+    assert await ScriptedShapes(StoppedClock(), answers).find(X, list(answers)) == expected
+
+
+async def test_cluster_that_failed_is_left_alone_for_some_seconds() -> None:
+    clock = StoppedClock()
+    shapes = ScriptedShapes(clock, {"b": RemoteClusterUnavailable("away")})
+    for pause_ms in (0, 9_999, 1):
+        clock.time_ms += pause_ms
+        assert await shapes.find(X, ["b"]) is None
+    assert shapes.asked == ["b", "b"]

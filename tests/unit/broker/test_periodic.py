@@ -1,0 +1,31 @@
+"""A round that fails does not end those after it."""
+
+import asyncio
+import logging
+
+import pytest
+
+from interpulse.broker.periodic import regularly
+
+
+async def test_work_goes_on_after_a_round_that_failed(caplog: pytest.LogCaptureFixture) -> None:
+    rounds: list[int] = []
+    third_round = asyncio.Event()
+
+    async def work() -> None:
+        rounds.append(len(rounds))
+        if len(rounds) == 1:
+            raise ZeroDivisionError("of the first round")
+        if len(rounds) == 3:
+            third_round.set()
+
+    with caplog.at_level(logging.ERROR):
+        task = asyncio.create_task(regularly("upkeep", lambda: 0, work))
+        await asyncio.wait_for(third_round.wait(), 60)
+        task.cancel()
+        await asyncio.wait([task])
+    assert task.cancelled()
+    (record,) = caplog.records
+    assert "work=upkeep" in record.getMessage()
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], ZeroDivisionError)

@@ -1,0 +1,266 @@
+"""The schema store: versions, races, deletion, the switches of broker and namespace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.topics.schemas import Schemas, SchemaSettings
+from interpulse.model.errors import IncompatibleSchema, NamespaceNotFound, SchemaNotFound
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.policies import NamespacePolicies
+from interpulse.model.schemas import SchemaInfo, SchemaType
+from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
+from interpulse.model.topics import Requester
+from interpulse.storage.api import Put
+from interpulse.storage.memory import MemoryMetadataStore
+
+TOPIC = TopicName.parse("persistent://public/default/flights-partition-2")
+AVRO = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"a","fields":[]}', {"k": "v"}, "a")
+AVRO_2 = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"b","fields":[]}')
+GROWN = SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"a","fields":[{"name":"f","type":"int"}]}')
+STRING = SchemaInfo(SchemaType.STRING)
+CLIENT, ADMIN, REPLICATOR = Requester.CLIENT, Requester.ADMIN, Requester.REPLICATOR
+
+
+class FixedClock:
+    def now_ms(self) -> int:
+        return 1234
+
+
+class OneNamespace:
+    def __init__(self, policies: NamespacePolicies) -> None:
+        self.policies = policies
+
+    async def get_policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        if str(namespace) not in ("public/default", "pulsar/system"):
+            raise NamespaceNotFound(f"Namespace {namespace} does not exist")
+        return self.policies
+
+    async def guard(self, namespace: NamespaceName) -> dict[str, int]:
+        return {}
+
+
+class House:
+    """A schema store whose policies and settings a test can change."""
+
+    def __init__(self) -> None:
+        self.store = MemoryMetadataStore()
+        self.namespace = OneNamespace(NamespacePolicies())
+        self.settings = SchemaSettings()
+        self.schemas = Schemas(self.store, self.namespace, lambda: self.settings, FixedClock())
+
+    def policies(self, **values: object) -> None:
+        self.namespace.policies = NamespacePolicies().changed(**values)
+
+    async def topic_policies(self, policies: TopicPolicies) -> None:
+        await self.store.commit([Put(keys.topic_policies(TOPIC), TopicPolicyRecord(policies).dump())])
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+async def test_register_when_schemas_differ_then_versions_are_consecutive(house: House) -> None:
+    versions = [await house.schemas.register(TOPIC, schema, by=CLIENT) for schema in (AVRO, AVRO_2, AVRO)]
+    assert versions == [0, 1, 0]
+    assert await house.schemas.get(TOPIC.base) == (AVRO_2, 1)
+    assert await house.schemas.get(TopicName.parse("non-persistent://public/default/flights"), 0) == (AVRO, 0)
+
+
+async def test_register_when_stored_then_lies_under_pulsars_key_as_json(house: House) -> None:
+    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
+    stored = await house.store.get("/schemas/public/default/flights")
+    assert stored is not None
+    body = json.loads(stored.value)["versions"][0]
+    assert (body["version"], body["type"], body["timestamp"], body["deleted"]) == (0, "AVRO", 1234, False)
+
+
+async def test_register_when_many_race_then_each_schema_gets_one_version(house: House) -> None:
+    schemas = [SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"n%d","fields":[]}' % n) for n in range(8)] * 2
+    versions = await asyncio.gather(*(house.schemas.register(TOPIC, schema, by=CLIENT) for schema in schemas))
+    assert versions[:8] == versions[8:]
+    assert sorted(versions[:8]) == list(range(8))
+
+
+async def test_register_when_namespace_is_missing_then_refused(house: House) -> None:
+    with pytest.raises(NamespaceNotFound):
+        await house.schemas.register(TopicName.parse("a/b/c"), AVRO, by=CLIENT)
+
+
+async def test_get_when_nothing_is_registered_then_not_found(house: House) -> None:
+    for version in (None, 0):
+        with pytest.raises(SchemaNotFound, match="Topic not found or no-schema"):
+            await house.schemas.get(TOPIC, version)
+
+
+async def test_delete_when_repeated_then_each_marker_takes_a_version(house: House) -> None:
+    assert await house.schemas.delete(TOPIC) == 0
+    assert await house.schemas.register(TOPIC, AVRO, by=CLIENT) == 1
+    assert await house.schemas.delete(TOPIC) == 2
+    for version in (None, 1, 2):
+        with pytest.raises(SchemaNotFound):
+            await house.schemas.get(TOPIC, version)
+    assert await house.schemas.version_of(TOPIC, AVRO) is None
+    assert [entry.version for entry in await house.schemas.versions(TOPIC)] == [0, 1, 2]
+
+
+async def test_delete_when_forced_then_history_starts_again(house: House) -> None:
+    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
+    assert await house.schemas.delete(TOPIC, force=True) == -1
+    assert await house.store.get(keys.schema(TOPIC)) is None
+    assert await house.schemas.register(TOPIC, STRING, by=CLIENT) == 0
+
+
+@pytest.mark.parametrize(
+    ("broker_allows", "namespace_allows", "with_replicator", "by", "admitted"),
+    [
+        (True, None, True, CLIENT, True),
+        (True, False, True, CLIENT, False),
+        (False, None, True, CLIENT, False),
+        (False, True, True, CLIENT, True),
+        (False, None, True, ADMIN, True),
+        (False, None, True, REPLICATOR, True),
+        (False, None, False, REPLICATOR, False),
+        (True, False, False, REPLICATOR, False),
+    ],
+)
+async def test_register_when_switches_say_so_then_admitted(
+    house: House,
+    broker_allows: bool,
+    namespace_allows: bool | None,
+    with_replicator: bool,
+    by: Requester,
+    admitted: bool,
+) -> None:
+    house.settings = SchemaSettings(auto_update_allowed=broker_allows)
+    house.policies(allow_auto_update_schema=namespace_allows, allow_auto_update_schema_with_replicator=with_replicator)
+    if admitted:
+        assert await house.schemas.register(TOPIC, AVRO, by=by) == 0
+    else:
+        with pytest.raises(IncompatibleSchema, match="schema auto updating is disabled"):
+            await house.schemas.register(TOPIC, AVRO, by=by)
+
+
+async def test_register_when_topic_is_a_system_topic_then_switches_do_not_count(house: House) -> None:
+    house.settings = SchemaSettings(auto_update_allowed=False)
+    topic = TopicName.parse("public/default/__change_events")
+    assert await house.schemas.register(topic, AVRO, by=CLIENT) == 0
+    assert await house.schemas.register(topic, STRING, by=CLIENT) == 1
+
+
+@pytest.mark.parametrize(
+    ("policies", "refused"),
+    [
+        ({}, True),
+        ({"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}, False),
+        ({"other": {"schema_auto_update_compatibility_strategy": "AlwaysCompatible"}}, False),
+        ({"other": {"schema_auto_update_compatibility_strategy": "Full"}}, True),
+    ],
+)
+async def test_register_when_type_changes_then_strategy_of_the_namespace_decides(
+    house: House, policies: dict[str, object], refused: bool
+) -> None:
+    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
+    house.policies(**policies)
+    if refused:
+        with pytest.raises(IncompatibleSchema):
+            await house.schemas.register(TOPIC, STRING, by=CLIENT)
+    else:
+        assert await house.schemas.register(TOPIC, STRING, by=CLIENT) == 1
+
+
+async def test_producer_when_without_schema_then_refused_only_if_enforced_and_topic_has_one(house: House) -> None:
+    house.policies(schema_validation_enforced=True)
+    assert await house.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
+    assert await house.schemas.admit_producer(TOPIC, AVRO, by=CLIENT) == 0
+    with pytest.raises(IncompatibleSchema):
+        await house.schemas.admit_producer(TOPIC, None, by=CLIENT)
+    house.policies()
+    assert await house.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
+    house.settings = SchemaSettings(validation_enforced=True)
+    with pytest.raises(IncompatibleSchema):
+        await house.schemas.admit_producer(TOPIC, None, by=CLIENT)
+
+
+async def test_producer_when_its_topic_says_something_about_schemas_then_the_namespace_is_not_asked(
+    house: House,
+) -> None:
+    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
+    house.policies(schema_validation_enforced=True)
+    await house.topic_policies(TopicPolicies(schema_validation_enforced=False))
+    assert await house.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
+    house.policies()
+    await house.topic_policies(TopicPolicies(schema_validation_enforced=True))
+    with pytest.raises(IncompatibleSchema):
+        await house.schemas.admit_producer(TOPIC, None, by=CLIENT)
+
+
+async def test_register_when_its_topic_has_a_strategy_then_that_decides(house: House) -> None:
+    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
+    house.policies(schema_compatibility_strategy="ALWAYS_INCOMPATIBLE")
+    with pytest.raises(IncompatibleSchema):
+        await house.schemas.register(TOPIC, GROWN, by=CLIENT)
+    await house.topic_policies(TopicPolicies(schema_compatibility_strategy="ALWAYS_COMPATIBLE"))
+    assert await house.schemas.strategy(TOPIC) == "ALWAYS_COMPATIBLE"
+    assert await house.schemas.register(TOPIC, GROWN, by=CLIENT) == 1
+
+
+async def test_consumer_when_topic_is_idle_then_its_schema_is_registered(house: House) -> None:
+    await house.schemas.admit_consumer(TOPIC, AVRO, topic_active=False)
+    assert await house.schemas.get(TOPIC) == (AVRO, 0)
+
+
+async def test_consumer_when_topic_is_active_without_schema_then_refused(house: House) -> None:
+    with pytest.raises(IncompatibleSchema, match="Failed to add schema to an active topic with empty"):
+        await house.schemas.admit_consumer(TOPIC, AVRO, topic_active=True)
+
+
+async def test_consumer_when_topic_has_a_schema_then_checked_and_never_registered(house: House) -> None:
+    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
+    await house.schemas.admit_consumer(TOPIC, AVRO_2, topic_active=True)
+    assert await house.schemas.get(TOPIC) == (AVRO, 0)
+    with pytest.raises(IncompatibleSchema):
+        await house.schemas.admit_consumer(TOPIC, STRING, topic_active=False)
+
+
+@pytest.mark.parametrize(
+    ("policies", "strategy", "compatible"),
+    [
+        ({}, "FULL", False),
+        ({"schema_compatibility_strategy": "FORWARD"}, "FORWARD", True),
+        ({"schema_compatibility_strategy": "BACKWARD_TRANSITIVE"}, "BACKWARD_TRANSITIVE", False),
+        ({"other": {"schema_auto_update_compatibility_strategy": "Forward"}}, "FORWARD", True),
+    ],
+)
+async def test_check_when_asked_then_strategy_of_the_namespace_decides_and_nothing_is_stored(
+    house: House, policies: dict[str, object], strategy: str, compatible: bool
+) -> None:
+    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
+    house.policies(**policies, allow_auto_update_schema=False)
+    assert await house.schemas.strategy(TOPIC) == strategy
+    if compatible:
+        assert await house.schemas.check(TOPIC, GROWN) == strategy
+    else:
+        with pytest.raises(IncompatibleSchema, match=f"strategy {strategy}"):
+            await house.schemas.check(TOPIC, GROWN)
+    assert await house.schemas.get(TOPIC) == (AVRO, 0)
+
+
+async def test_check_when_namespace_is_missing_then_says_so(house: House) -> None:
+    with pytest.raises(NamespaceNotFound):
+        await house.schemas.check(TopicName.parse("a/b/c"), AVRO)
+
+
+async def test_register_when_races_break_compatibility_then_the_loser_is_compared_with_the_winner(house: House) -> None:
+    house.policies(schema_compatibility_strategy="FULL")
+    fields = (b'{"name":"f","type":"int"}', b'{"name":"f","type":"string"}')
+    schemas = [SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"a","fields":[%s]}' % each) for each in fields]
+    registrations = (house.schemas.register(TOPIC, schema, by=CLIENT) for schema in schemas)
+    outcomes = await asyncio.gather(*registrations, return_exceptions=True)
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["IncompatibleSchema", "int"]
+    assert len(await house.schemas.versions(TOPIC)) == 1

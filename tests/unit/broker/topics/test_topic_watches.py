@@ -1,0 +1,177 @@
+"""Lists of topics that follow the metadata."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
+
+import pytest
+
+from interpulse.broker import metadata_paths as keys
+from interpulse.broker.topics.topic_patterns import TopicPattern
+from interpulse.broker.topics.topic_watches import TopicWatch, TopicWatches
+from interpulse.model.errors import MetadataError
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.storage.api import Delete, Put
+from interpulse.storage.memory import MemoryMetadataStore
+
+NAMESPACE = NamespaceName("public", "default")
+
+
+def topic(name: str) -> TopicName:
+    return TopicName.parse(f"persistent://public/default/{name}")
+
+
+def created(*names: str) -> list[Put]:
+    return [Put(keys.topic_record(topic(name)), b"{}") for name in names]
+
+
+def deleted(*names: str) -> list[Delete]:
+    return [Delete(keys.topic_record(topic(name))) for name in names]
+
+
+def complete(*names: str) -> list[str]:
+    return [str(topic(name)) for name in names]
+
+
+class Names:
+    """The part of the lifecycle that lists topics."""
+
+    def __init__(self, store: MemoryMetadataStore) -> None:
+        self.store = store
+        self.listed_count = 0
+        self.asked = asyncio.Event()
+        self.gate: asyncio.Event | None = None
+        self.failure: MetadataError | None = None
+
+    async def list_topics(self, namespace: NamespaceName, domain: str, *, include_system: bool) -> list[TopicName]:
+        self.listed_count += 1
+        self.asked.set()
+        if self.failure is not None:
+            raise self.failure
+        found = await self.store.children(keys.topic_records(namespace, "persistent"))
+        if self.gate is not None:
+            await self.gate.wait()
+        return [name for name in map(topic, found) if include_system or not name.is_system]
+
+
+class Room:
+    def __init__(self) -> None:
+        self.store = MemoryMetadataStore()
+        self.names = Names(self.store)
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.watches = TopicWatches(self.store, self.names, self.spawn)  # type: ignore[arg-type]
+        self.told = 0
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self.tasks.add(asyncio.ensure_future(work))
+
+    def on_change(self) -> None:
+        self.told += 1
+
+    async def watch(self, pattern: str = ".*") -> TopicWatch:
+        return await self.watches.watch(NAMESPACE, TopicPattern(pattern), self.on_change)
+
+    async def commit(self, *changes: Put | Delete) -> None:
+        await self.store.commit(changes)
+        await self.settled()
+
+    async def settled(self) -> None:
+        while self.tasks:
+            task = self.tasks.pop()
+            await task
+
+
+@pytest.fixture
+async def room() -> AsyncIterator[Room]:
+    room = Room()
+    yield room
+    await room.settled()
+    await room.store.close()
+
+
+async def test_watch_when_begun_then_has_what_matches(room: Room) -> None:
+    await room.commit(*created("a1", "a2", "b", "__change_events"))
+    watch = await room.watch("public/default/a.*")
+    assert watch.names == complete("a1", "a2")
+    assert not watch.has_changes
+
+
+async def test_watch_when_topics_come_and_go_then_tells_those_that_match(room: Room) -> None:
+    watch = await room.watch("public/default/a.*")
+    await room.commit(*created("a1", "b1"))
+    assert (room.told, watch.take_changes()) == (1, (complete("a1"), []))
+    await room.commit(*created("b2"))
+    assert room.told == 1
+    await room.commit(*deleted("a1", "b1"))
+    assert (watch.take_changes(), watch.names) == (([], complete("a1")), [])
+    await room.commit(*created("a1"))
+    assert watch.take_changes() == (complete("a1"), [])
+
+
+async def test_watch_when_many_come_in_one_commit_then_told_once(room: Room) -> None:
+    watch = await room.watch("public/default/p")
+    await room.commit(*created(*(f"p-partition-{index}" for index in range(100))))
+    assert room.told == 1
+    assert len(watch.take_changes()[0]) == 100
+
+
+async def test_watch_when_what_came_goes_before_it_is_taken_then_neither(room: Room) -> None:
+    await room.commit(*created("stays"))
+    watch = await room.watch()
+    await room.commit(*created("a"))
+    await room.commit(*deleted("a", "stays"))
+    await room.commit(*created("stays"))
+    assert not watch.has_changes
+    assert watch.take_changes() == ([], [])
+
+
+async def test_watch_when_a_record_is_written_again_or_has_cursors_then_silent(room: Room) -> None:
+    await room.commit(*created("a"))
+    await room.watch()
+    await room.commit(*created("a"), Put(f"{keys.topic_record(topic('a'))}/cursor", b"{}"))
+    assert room.told == 0
+
+
+async def test_watch_when_other_namespaces_and_system_topics_change_then_silent(room: Room) -> None:
+    watch = await room.watch()
+    other = TopicName.parse("persistent://public/default2/a")
+    await room.commit(Put(keys.topic_record(other), b"{}"), *created("__change_events"))
+    assert (room.told, watch.names) == (0, [])
+
+
+async def test_watch_when_topics_change_while_it_begins_then_nothing_is_missed(room: Room) -> None:
+    await room.commit(*created("a", "b"))
+    room.names.gate = asyncio.Event()
+    beginning = asyncio.create_task(room.watch())
+    await room.names.asked.wait()
+    await room.store.commit([*created("late"), *deleted("a")])
+    room.names.gate.set()
+    watch = await beginning
+    await room.settled()
+    assert watch.names == complete("b", "late")
+
+
+async def test_watches_when_several_look_at_one_namespace_then_listed_once_and_forgotten_with_the_last(
+    room: Room,
+) -> None:
+    first, second = await asyncio.gather(room.watch(), room.watch("public/default/a"))
+    assert room.names.listed_count == 1
+    room.watches.end(NAMESPACE, first)
+    await room.commit(*created("a"))
+    assert (first.names, second.names) == ([], complete("a"))
+    room.watches.end(NAMESPACE, second)
+    await room.commit(*created("b"))
+    assert room.told == 1
+    assert (await room.watch()).names == complete("a", "b")
+    assert room.names.listed_count == 2
+
+
+async def test_watch_when_the_names_cannot_be_read_then_refused_and_tried_anew_the_next_time(room: Room) -> None:
+    await room.commit(*created("a"))
+    room.names.failure = MetadataError("no disk")
+    with pytest.raises(MetadataError):
+        await room.watch()
+    room.names.failure = None
+    assert (await room.watch()).names == complete("a")

@@ -1,0 +1,89 @@
+"""Which messages a consumer wants of what it is sent."""
+
+import pytest
+
+from interpulse.client.consuming.ack_tracker import AckTracker
+from interpulse.client.consuming.unpacking import Start, Unpacker
+from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import pack_batch
+from interpulse.wire.errors import RemoteProtocolError
+from interpulse.wire.frames import build_entry
+
+
+@pytest.mark.parametrize(
+    ("start", "included", "message", "admitted"),
+    [
+        pytest.param(MessageId(*EARLIEST), False, MessageId(0, 0), True, id="earliest"),
+        pytest.param(MessageId(*LATEST), False, MessageId(0, 0), True, id="latest-is-the-brokers-to-keep"),
+        pytest.param(MessageId(1, 5), False, MessageId(1, 4), False, id="before"),
+        pytest.param(MessageId(1, 5), False, MessageId(1, 5), False, id="the-entry"),
+        pytest.param(MessageId(1, 5), True, MessageId(1, 5), True, id="the-entry-included"),
+        pytest.param(MessageId(1, 5), False, MessageId(2, 0), True, id="behind"),
+        pytest.param(MessageId(1, 5, -1, 1), False, MessageId(1, 5, -1, 1), False, id="in-a-batch"),
+        pytest.param(MessageId(1, 5, -1, 1), True, MessageId(1, 5, -1, 1), True, id="in-a-batch-included"),
+        pytest.param(MessageId(1, 5, -1, 1), False, MessageId(1, 5, -1, 2), True, id="later-in-the-batch"),
+        pytest.param(MessageId(1, 5), False, MessageId(1, 5, -1, 2), False, id="whole-batch"),
+    ],
+)
+def test_start_when_asked_for_a_message_then_admits_what_lies_behind(
+    start: MessageId, included: bool, message: MessageId, admitted: bool
+) -> None:
+    assert Start(start, included).admits(message) is admitted
+
+
+def entry(content: bytes, **fields: object) -> memoryview:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1, **fields)  # type: ignore[arg-type]
+    return memoryview(build_entry(metadata.SerializeToString(), content))
+
+
+def test_entry_when_unpacked_then_permits_are_counted_for_what_the_broker_sends() -> None:
+    acks = AckTracker()
+    unpacker = Unpacker("t", -1, acks)
+    batch = pack_batch((pb.SingleMessageMetadata(), b"%d" % number) for number in range(3))
+    stored = entry(batch, num_messages_in_batch=3)
+    position = Position(1, 0)
+    start = Start(MessageId(1, 0, -1, 0))
+    messages, permits = unpacker.unpack(pb.CommandMessage(ack_set=[0b110], redelivery_count=2), stored, position, start)
+    assert ([message.content for message in messages], permits) == ([b"1", b"2"], 2)  # the broker charges what it sends
+    assert {message.redelivery_count for message in messages} == {2}
+    acks.acknowledge(messages[0])
+    again = unpacker.unpack(pb.CommandMessage(), stored, position, start)
+    assert ([message.content for message in again.messages], again.permits) == ([b"2"], 3)
+    acks.acknowledge(again.messages[0])
+    assert acks.pending_count == 1  # what was left out does not keep the entry open
+
+
+@pytest.mark.parametrize("batch_size", [0, 2])
+def test_entry_when_nothing_of_it_is_wanted_then_it_is_acknowledged(batch_size: int) -> None:
+    acks = AckTracker()
+    batch = pack_batch((pb.SingleMessageMetadata(), b"x") for _ in range(batch_size))
+    stored = entry(batch, num_messages_in_batch=batch_size) if batch_size else entry(b"x")
+    unpacked = Unpacker("t", -1, acks).unpack(pb.CommandMessage(), stored, Position(1, 0), Start(MessageId(1, 0)))
+    assert unpacked == ([], max(batch_size, 1))
+    assert acks.pending_count == 1
+
+
+def test_chunks_when_unpacked_then_come_as_one_message_with_the_last() -> None:
+    unpacker = Unpacker("t", -1, AckTracker())
+
+    def chunk(number: int) -> tuple[list[object], int]:
+        stored = entry(b"%d" % number, uuid="u", num_chunks_from_msg=2, chunk_id=number, total_chunk_msg_size=2)
+        messages, permits = unpacker.unpack(pb.CommandMessage(), stored, Position(1, number), None)
+        return [(message.content, message.id.first_chunk) for message in messages], permits
+
+    assert [chunk(0), chunk(1)] == [([], 1), ([(b"01", Position(1, 0))], 1)]
+    chunk(0)
+    unpacker.clear()
+    assert chunk(1) == ([], 1)
+
+
+@pytest.mark.parametrize("made_up", [-1, 0])
+def test_batch_when_its_producer_says_that_it_is_none_then_takes_a_permit(made_up: int) -> None:
+    stored = entry(b"", num_messages_in_batch=made_up)
+    assert Unpacker("t", -1, AckTracker()).unpack(pb.CommandMessage(), stored, Position(1, 0), None) == ([], 1)
+
+
+def test_entry_when_it_is_garbage_then_a_protocol_error() -> None:
+    with pytest.raises(RemoteProtocolError):
+        Unpacker("t", -1, AckTracker()).unpack(pb.CommandMessage(), memoryview(b"\x0e\x01"), Position(1, 0), None)

@@ -1,0 +1,91 @@
+"""Credentials: where Pulsar's configuration files point to."""
+
+from pathlib import Path
+
+import pytest
+
+from interpulse.client.credentials import Credentials
+from interpulse.model.errors import AuthenticationError
+
+TOKEN_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+TLS_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
+BASIC_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationBasic"
+
+
+@pytest.mark.parametrize("params", ["token:abc", "abc", '{"token": "abc"}'])
+def test_token_plugin_when_given_any_known_form_then_bears_the_token(params: str) -> None:
+    credentials = Credentials.from_plugin(TOKEN_PLUGIN, params)
+    assert credentials is not None
+    assert (credentials.method, credentials.http_header()) == ("token", "Bearer abc")
+
+
+def test_token_file_when_renewed_then_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("one\n")
+    credentials = Credentials.token(f"file://{file}")
+    assert credentials.secret() == "one"
+    file.write_text("two\n")
+    assert credentials.secret() == "two"
+
+
+def test_token_file_when_missing_then_names_it(tmp_path: Path) -> None:
+    with pytest.raises(AuthenticationError, match="nowhere cannot be read: No such file"):
+        Credentials.token(f"file:{tmp_path}/nowhere").secret()
+
+
+def test_token_in_environment_when_set_then_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "abc")
+    assert Credentials.token("env:MY_TOKEN").secret() == "abc"
+    monkeypatch.delenv("MY_TOKEN")
+    with pytest.raises(AuthenticationError, match="MY_TOKEN"):
+        Credentials.token("env:MY_TOKEN").secret()
+
+
+@pytest.mark.parametrize("params", ['{"userId": "jo", "password": "pw"}', "jo:pw"])
+def test_basic_plugin_when_given_user_and_password_then_encodes_both(params: str) -> None:
+    credentials = Credentials.from_plugin(BASIC_PLUGIN, params)
+    assert credentials is not None
+    assert credentials.http_header() == "Basic am86cHc="
+
+
+@pytest.mark.parametrize("plugin", [None, "", "org.apache.pulsar.client.impl.auth.AuthenticationDisabled"])
+def test_plugin_when_none_then_no_credentials(plugin: str | None) -> None:
+    assert Credentials.from_plugin(plugin, "whatever") is None
+
+
+@pytest.mark.parametrize(
+    ("plugin", "params"),
+    [
+        ("org.apache.pulsar.client.impl.auth.AuthenticationAthenz", "{}"),
+        (TOKEN_PLUGIN, ""),
+        (TOKEN_PLUGIN, "{}"),
+        (TLS_PLUGIN, "tlsCertFile:/c.pem"),
+        (TLS_PLUGIN, '{"tlsKeyFile": "/k.pem"}'),
+        (BASIC_PLUGIN, "jo"),
+        (BASIC_PLUGIN, '{"userId": "jo"}'),
+    ],
+)
+def test_plugin_when_it_cannot_be_used_then_says_why(plugin: str, params: str) -> None:
+    with pytest.raises(ValueError, match=r"support|missing|readable|needs"):
+        Credentials.from_plugin(plugin, params)
+
+
+@pytest.mark.parametrize(
+    ("params", "files"),
+    [
+        ("tlsCertFile:/c.pem,tlsKeyFile:/k.pem", ("/c.pem", "/k.pem")),
+        ('{"tlsCertFile": "/c.pem", "tlsKeyFile": "/k.pem"}', ("/c.pem", "/k.pem")),
+        ("", None),
+    ],
+)
+def test_tls_plugin_when_given_any_known_form_then_names_the_files_and_sends_nothing(
+    params: str, files: tuple[str, str] | None
+) -> None:
+    credentials = Credentials.from_plugin(TLS_PLUGIN, params)
+    assert credentials is not None
+    assert (credentials.method, credentials.certificate) == ("tls", files)
+    assert (credentials.secret(), credentials.http_header()) == ("", None)
+
+
+def test_credentials_when_printed_then_hide_the_secret() -> None:
+    assert "abc" not in repr(Credentials.token("token:abc"))

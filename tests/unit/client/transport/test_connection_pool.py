@@ -1,0 +1,57 @@
+"""Sharing connections."""
+
+import asyncio
+
+import pytest
+
+from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.client.transport.connection_pool import ConnectionPool
+from interpulse.model.errors import AlreadyClosed, NotConnected
+from tests.scripted_broker import ScriptedBroker
+
+
+async def test_callers_at_the_same_time_then_share_one_connection() -> None:
+    async with ScriptedBroker() as broker:
+        config = ClientConfig(broker.url)
+        pool = ConnectionPool(config)
+        connections = await asyncio.gather(*(pool.get(config.url.brokers[0]) for _ in range(5)))
+        assert len(set(map(id, connections))) == 1
+        assert len(broker.peers) == 1
+        await pool.close()
+        with pytest.raises(AlreadyClosed):
+            await pool.get(config.url.brokers[0])
+
+
+async def test_connection_when_lost_then_a_new_one_is_opened() -> None:
+    async with ScriptedBroker() as broker:
+        config = ClientConfig(broker.url)
+        pool = ConnectionPool(config)
+        first = await pool.get(config.url.brokers[0])
+        broker.peers[0].drop()
+        await first.closed()
+        second = await pool.get(config.url.brokers[0])
+        assert second is not first
+        assert second.is_open
+        await pool.close()
+
+
+async def test_failure_to_connect_is_not_remembered() -> None:
+    async with ScriptedBroker() as broker:
+        pool = ConnectionPool(ClientConfig(broker.url))
+        nobody = BrokerAddress("127.0.0.1", 1)
+        for _ in range(2):
+            with pytest.raises(NotConnected):
+                await pool.get(nobody)
+        await pool.close()
+
+
+async def test_callers_when_one_gives_up_then_the_other_still_gets_the_connection() -> None:
+    async with ScriptedBroker() as broker:
+        config = ClientConfig(broker.url)
+        pool = ConnectionPool(config)
+        impatient = asyncio.create_task(pool.get(config.url.brokers[0]))
+        patient = asyncio.create_task(pool.get(config.url.brokers[0]))
+        await asyncio.sleep(0)
+        impatient.cancel()
+        assert (await patient).is_open
+        await pool.close()

@@ -1,0 +1,218 @@
+"""The HTTP session: redirects, several hosts, credentials, and connections that fail."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from interpulse.client.credentials import Credentials
+from interpulse.client.shapes import ignored, record
+from interpulse.client.tls import TlsOptions
+from interpulse.client.transport.http_session import HttpSession, parse_web_urls
+from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError, UnknownError
+from tests.stub_web import StubWeb
+
+
+def _unread(body: Any) -> Any:
+    return body
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "roots"),
+    [
+        ("http://a:8080", ("http://a:8080",)),
+        ("http://a:8080/", ("http://a:8080",)),
+        ("https://a:1,b:2", ("https://a:1", "https://b:2")),
+        ("http://a,b:2/", ("http://a", "http://b:2")),
+        ("http://[::1]:8080", ("http://[::1]:8080",)),
+    ],
+)
+def test_web_url_when_valid_then_gives_one_root_per_host(text: str, roots: tuple[str, ...]) -> None:
+    assert parse_web_urls(text) == roots
+
+
+@pytest.mark.parametrize("text", ["", "a:8080", "pulsar://a:6650", "http://", "http://a:x", "http://:8080", "http://,"])
+def test_web_url_when_it_is_none_then_refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="not a web service URL"):
+        parse_web_urls(text)
+
+
+async def test_request_when_answered_then_decodes_json_and_sends_query_and_body(web: StubWeb) -> None:
+    web.answer("POST", "/x", {"a": [1]})
+    async with HttpSession(web.url) as http:
+        query = {"force": True, "n": 2, "left": None, "s": "a b"}
+        answer = await http.request("POST", "/x", kind="topic", read=record, query=query, body={"b": 1})
+    assert answer == {"a": [1]}
+    assert (web.last.target, web.last.body) == ("/x?force=true&n=2&s=a+b", {"b": 1})
+    assert web.last.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("body", "value"), [(b"", None), (b"ok", "ok"), (b"0xc0_0xff", "0xc0_0xff"), (b"false", False)]
+)
+async def test_answer_when_it_is_no_json_then_is_text(web: StubWeb, body: bytes, value: object) -> None:
+    web.answer_raw("GET", "/x", body, content_type="application/json")
+    async with HttpSession(web.url) as http:
+        assert await http.get("/x", kind="broker", read=_unread) == value
+
+
+async def test_path_when_form_encoded_then_is_sent_as_it_is(web: StubWeb) -> None:
+    async with HttpSession(web.url) as http:
+        await http.get("/a+b%2Fc%2B", kind="topic", read=ignored)
+    assert web.last.target == "/a+b%2Fc%2B"
+
+
+async def test_redirect_when_to_another_broker_then_repeats_request_and_credentials(web: StubWeb) -> None:
+    with StubWeb() as owner:
+        web.answer_raw("PUT", "/x", b"", status=307, headers={"Location": f"{owner.url}/y?authoritative=true"})
+        async with HttpSession(web.url, credentials=Credentials.token("token:abc")) as http:
+            await http.put("/x", 3, kind="topic")
+        asked = owner.last
+    assert (asked.method, asked.target, asked.body) == ("PUT", "/y?authoritative=true", 3)
+    assert asked.headers["Authorization"] == "Bearer abc"
+
+
+async def test_redirect_when_endless_then_gives_up(web: StubWeb) -> None:
+    web.answer_raw("GET", "/x", b"", status=307, headers={"Location": "/x"})
+    async with HttpSession(web.url) as http:
+        with pytest.raises(UnknownError, match="more than 10 times"):
+            await http.get("/x", kind="topic", read=ignored)
+
+
+async def test_redirect_when_without_target_then_says_so(web: StubWeb) -> None:
+    web.answer_raw("GET", "/x", b"", status=307)
+    async with HttpSession(web.url) as http:
+        with pytest.raises(UnknownError, match="without saying where to"):
+            await http.get("/x", kind="topic", read=ignored)
+
+
+async def test_host_when_refusing_connections_then_the_next_one_is_asked(web: StubWeb) -> None:
+    dead = free_port()
+    async with HttpSession(f"http://127.0.0.1:{dead},{web.url.removeprefix('http://')}") as http:
+        await http.post("/x", 1, kind="topic")
+    assert len(web.asked) == 1
+
+
+async def test_hosts_when_all_refuse_then_error_names_every_address() -> None:
+    first, second = free_port(), free_port()
+    async with HttpSession(f"http://127.0.0.1:{first},127.0.0.1:{second}") as http:
+        with pytest.raises(NotConnected) as caught:
+            await http.get("/x", kind="topic", read=ignored)
+    assert str(caught.value) == (
+        f"Cannot reach http://127.0.0.1:{first}: Connection refused; "
+        f"Cannot reach http://127.0.0.1:{second}: Connection refused"
+    )
+
+
+async def test_host_when_it_hangs_up_within_the_handshake_then_the_error_says_something() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65_536)  # with bytes left unread it would be a reset, which has a text of its own
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with HttpSession(url) as http:
+            with pytest.raises(NotConnected, match=f"^Cannot reach {url}: ConnectionResetError$"):
+                await http.get("/x", kind="topic", read=ignored)
+
+
+async def test_host_when_silent_then_times_out_naming_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        async with HttpSession(url, timeout_ms=100) as http:
+            with pytest.raises(OperationTimeout, match=f"{url} did not answer within 100 ms"):
+                await http.get("/x", kind="topic", read=ignored)
+
+
+async def test_host_when_hanging_up_then_is_not_connected(web: StubWeb) -> None:
+    web.hang_up("POST", "/x")
+    async with HttpSession(web.url) as http:
+        with pytest.raises(NotConnected, match=web.url):
+            await http.post("/x", 1, kind="topic")
+    assert len(web.asked) == 1
+
+
+async def test_session_when_closed_then_refuses_requests(web: StubWeb) -> None:
+    http = HttpSession(web.url)
+    await http.close()
+    with pytest.raises(AlreadyClosed):
+        await http.get("/x", kind="topic", read=ignored)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Key and self-signed certificate of a server named localhost, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(
+        name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(1)
+    )
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+    signed = builder.sign(key, hashes.SHA256())
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file = tmp_path_factory.mktemp("tls") / "server.pem"
+    file.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
+    return file
+
+
+@pytest.fixture
+def secure_web(certificate: Path) -> Iterator[StubWeb]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with StubWeb(context) as stub:
+        yield stub
+
+
+@pytest.mark.parametrize(
+    ("host", "trusted", "options", "answered"),
+    [
+        ("localhost", True, {}, True),
+        ("localhost", False, {}, False),
+        ("127.0.0.1", True, {}, False),
+        ("127.0.0.1", True, {"hostname_verified": False}, True),
+        ("127.0.0.1", False, {"insecure_allowed": True}, True),
+    ],
+)
+async def test_server_when_its_certificate_is_checked_then_only_a_good_one_is_asked(
+    secure_web: StubWeb, certificate: Path, host: str, trusted: bool, options: dict[str, bool], answered: bool
+) -> None:
+    tls = TlsOptions(str(certificate) if trusted else None, **options)
+    async with HttpSession(secure_web.url.replace("127.0.0.1", host), tls=tls) as http:
+        if answered:
+            await http.get("/x", kind="topic", read=ignored)
+        else:
+            with pytest.raises(NotConnected, match="certificate verify failed"):
+                await http.get("/x", kind="topic", read=ignored)
+    assert bool(secure_web.asked) is answered
+
+
+async def test_redirect_when_it_would_leave_encryption_then_is_refused(secure_web: StubWeb, web: StubWeb) -> None:
+    secure_web.answer_raw("GET", "/x", b"", status=307, headers={"Location": f"{web.url}/x"})
+    async with HttpSession(secure_web.url, tls=TlsOptions(insecure_allowed=True)) as http:
+        with pytest.raises(UnknownError, match="not encrypted"):
+            await http.get("/x", kind="topic", read=ignored)
+    assert web.asked == []
+
+
+async def test_certificates_when_unreadable_then_says_which_file() -> None:
+    tls = TlsOptions(trust_certs_path="/nowhere.pem")
+    async with HttpSession("https://127.0.0.1:1", tls=tls) as http:
+        with pytest.raises(PulsarError, match=r"/nowhere.pem"):
+            await http.get("/x", kind="topic", read=ignored)

@@ -1,0 +1,53 @@
+"""What cannot run says so in one sentence."""
+
+import pytest
+
+from interpulse.spark import session
+from interpulse.spark.job import launch
+from interpulse.spark.job.dry_run import Finding
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "job.toml"
+    path.write_text(
+        f"""
+        [pipeline]
+        name = "p"
+        state = "{tmp_path}"
+        [source]
+        cluster = "east"
+        service_url = "pulsar://127.0.0.1:1"
+        admin_url = "http://127.0.0.1:2"
+        [select]
+        from_policies = true
+        """
+    )
+    return str(path)
+
+
+def test_config_that_is_absent_is_named(capsys):
+    assert launch.replicate("/absent.toml") == launch.EXIT_CANNOT_RUN
+    assert capsys.readouterr().err == "interpulse replicate: /absent.toml: No such file or directory\n"
+
+
+def test_java_that_is_missing_is_asked_for(config, capsys, monkeypatch):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert launch.replicate(config) == launch.EXIT_CANNOT_RUN
+    error = capsys.readouterr().err
+    assert error.startswith("interpulse replicate: Java 17 or newer is needed")
+    assert error.count("\n") == 1
+
+
+def test_pyspark_that_is_missing_is_asked_for(config, capsys, monkeypatch):
+    monkeypatch.setattr(session.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(session.shutil, "which", lambda name: "/usr/bin/java")
+    assert launch.replicate(config) == launch.EXIT_CANNOT_RUN
+    assert "pip install 'interpulse[spark]'" in capsys.readouterr().err
+
+
+def test_dry_run_needs_no_spark_and_says_when_the_source_is_away(config, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert launch.replicate(config, dry_run=True) == Finding.UNREACHABLE == 5
+    assert "source cannot be asked" in capsys.readouterr().out

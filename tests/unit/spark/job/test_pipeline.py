@@ -1,0 +1,123 @@
+"""What the job tells Spark's workers, and about a query that ends."""
+
+import time
+
+import pytest
+
+from interpulse.model.ids import Position
+from interpulse.model.names import TopicName
+from interpulse.spark.access import Access
+from interpulse.spark.job.pipeline import Pipeline
+from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.job.route_lag import _Backlog
+from interpulse.spark.job.route_query import sink_options, source_options
+from interpulse.spark.job.route_topics import TopicState
+from interpulse.spark.options import Purpose
+from interpulse.spark.reading.read_options import parse_read_options
+from interpulse.spark.writing.write_options import parse_write_options
+
+
+class StoppedQuery:
+    """One of Spark's, as far as its end goes."""
+
+    def stop(self):
+        """It has."""
+
+
+def address(cluster, access):
+    return ClusterAddress(
+        cluster=cluster,
+        service_url=f"pulsar+ssl://{cluster}:6651",
+        admin_url=f"https://{cluster}:8443",
+        token=access.token,
+        trust_certs_file=access.trust_certs_file,
+        tls_allow_insecure_connection=access.insecure_allowed,
+        certificate_file=access.certificate_file,
+        key_file=access.key_file,
+        listener_name=access.listener_name,
+    )
+
+
+@pytest.mark.parametrize(
+    ("east", "west"),
+    [
+        pytest.param(Access(), Access("file:///west.jwt", "/west.pem"), id="target"),
+        pytest.param(Access("file:///east.jwt", "/east.pem"), Access(), id="source"),
+        pytest.param(Access(), Access(insecure_allowed=True), id="target-insecure"),
+        pytest.param(Access(insecure_allowed=True), Access(), id="source-insecure"),
+        pytest.param(Access(), Access(None, "/ca.pem", False, "/c.pem", "/k.pem", "outside"), id="target-certificate"),
+        pytest.param(Access(None, "/ca.pem", False, "/c.pem", "/k.pem", "outside"), Access(), id="source-certificate"),
+    ],
+)
+async def test_workers_reach_both_clusters_as_the_control_side_does(tmp_path, east, west):
+    source, target = address("east", east), address("west", west)
+    select = Selection(from_policies=True)
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=None, select=select)
+    async with source.admin() as admin:
+        pipeline = Pipeline(config, admin, target, None, print, "pulsar.repl.west")
+        reading = parse_read_options(source_options(pipeline.route), Purpose.STREAM_READ)
+        writing = parse_write_options(sink_options(pipeline.route), Purpose.STREAM_WRITE)
+        assert pipeline.topics.session.config.listener_name == west.listener_name
+        await pipeline.stop()
+    assert (reading.access, writing.access, writing.schema_source_access) == (east, west, east)
+
+
+@pytest.mark.parametrize(("error", "is_tried_again"), [("NotConnected: away", True), ("LaneInUse: by another", False)])
+async def test_query_that_ends_is_told_with_since_when_why_what_to_do_and_when_it_is_tried_again(
+    tmp_path, error, is_tried_again
+):
+    topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
+    failed_ms = 0
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=None, select=Selection(from_policies=True))
+    async with source.admin() as admin:
+        pipeline = Pipeline(config, admin, west, None, print, "pulsar.repl.west")
+        pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
+        begun_ms = time.time_ns() // 1_000_000
+        for _ in range(2):
+            pipeline._query._note_failure(error)
+            failed_ms = failed_ms or time.time_ns() // 1_000_000
+            (record,) = pipeline.records()[topic.namespace_name]
+            assert (record["state"], record["reason"]) == ("DISCONNECTED", error)
+            assert begun_ms <= record["since"] <= failed_ms
+            assert ("by itself it does not" in record["remedy"]) != is_tried_again
+            assert (record["nextRetryAt"] is not None) == is_tried_again
+        pipeline.take_idle()
+        (late,) = pipeline.records()[topic.namespace_name]
+        assert (late["state"], late["reason"]) == ("DISCONNECTED", error), "told late, of the query that failed"
+        pipeline._query._query = StoppedQuery()
+        pipeline.take_idle()
+        (record,) = pipeline.records()[topic.namespace_name]
+        assert (record["state"], record["since"], record["reason"], record["remedy"]) == ("REPLICATING", 5, None, None)
+        await pipeline.stop()
+
+
+async def test_query_without_anything_to_copy_is_not_starting_for_ever(tmp_path):
+    topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=None, select=Selection(from_policies=True))
+    async with source.admin() as admin:
+        pipeline = Pipeline(config, admin, west, None, print, "pulsar.repl.west")
+        pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
+        pipeline._query._query = StoppedQuery()
+        (before,) = pipeline.records()[topic.namespace_name]
+        pipeline.take_idle()
+        (after,) = pipeline.records()[topic.namespace_name]
+        await pipeline.stop()
+    assert [(each["state"], each["reason"]) for each in (before, after)] == [
+        ("PROVISIONING", "Spark is starting"),
+        ("REPLICATING", None),
+    ]
+
+
+async def test_hold_is_shown_until_its_cursor_was_moved_behind_what_is_held(tmp_path):
+    topic, west, source = TopicName.parse("x"), address("west", Access()), address("east", Access())
+    config = PipelineConfig(name="t", state=tmp_path, source=source, target=None, select=Selection(from_policies=True))
+    async with source.admin() as admin:
+        pipeline = Pipeline(config, admin, west, None, print, "pulsar.repl.west")
+        pipeline.topics.states[topic] = TopicState("REPLICATING", since_ms=5)
+        pipeline.route.files.hold({str(topic): (Position(3, 1), "over quota")}, released=(), now_ms=7)
+        for waiting, shown in ((None, "HELD"), (2, "HELD"), (0, "PROVISIONING")):
+            if waiting is not None:
+                pipeline._lag._backlog[str(topic)] = _Backlog(waiting, 0.0)
+            (record,) = pipeline.records()[topic.namespace_name]
+            assert record["state"] == shown
+        await pipeline.stop()

@@ -1,0 +1,55 @@
+"""Spark's progress events as lag."""
+
+import json
+import uuid
+
+from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent, QueryTerminatedEvent
+
+from interpulse.model.ids import Position
+from interpulse.spark.job.progress import ProgressListener, read_progress
+from interpulse.spark.offsets import StreamOffset
+
+TOPIC = "persistent://t/ns/a"
+END = StreamOffset({TOPIC: Position(3, 4)}).to_json()
+REPORT = {"v": 1, "lag": {}, "topics": {TOPIC: {"last": "3:9", "done": "3:0", "entries": 9, "ms": 1500}}}
+
+
+def event(**source):
+    return {
+        "name": "west",
+        "batchId": 7,
+        "numInputRows": 4,
+        "durationMs": {"triggerExecution": 120, "addBatch": 80},
+        "sources": [source],
+    }
+
+
+def test_lag_is_what_lies_behind_the_batch():
+    progress = read_progress(event(endOffset=END, latestOffset=REPORT))
+    assert (progress.query, progress.batch_id, progress.rows, progress.duration_ms) == ("west", 7, 4, 120)
+    assert (progress.lag_entries, progress.lag_seconds) == (5, 1.5)
+    assert progress.to_json()["positions"] == {TOPIC: "3:4"}
+
+
+def test_offsets_may_come_as_text():
+    progress = read_progress(event(endOffset=json.dumps(END), latestOffset=json.dumps(REPORT)))
+    assert progress.lag_entries == 5
+
+
+def test_nothing_known_is_no_lag():
+    progress = read_progress(event(endOffset=None, latestOffset=None))
+    assert (progress.lag_entries, progress.lag_seconds) == (0, 0.0)
+    assert read_progress(event(endOffset=END, latestOffset=None)).lag_entries == 0
+
+
+def test_query_that_idles_is_told_by_its_name():
+    run, another = ({"id": str(uuid.uuid4()), "runId": str(uuid.uuid4()), "timestamp": "now"} for _ in range(2))
+    idle = []
+    listener = ProgressListener(idle.append, idle.append)
+    listener.onQueryStarted(QueryStartedEvent.fromJson({**run, "name": "west"}))
+    for each in (run, another, run):
+        listener.onQueryIdle(QueryIdleEvent.fromJson(each))
+    assert idle == ["west", "west"]
+    listener.onQueryTerminated(QueryTerminatedEvent.fromJson({**run, "exception": None, "errorClassOnException": None}))
+    listener.onQueryIdle(QueryIdleEvent.fromJson(run))
+    assert idle == ["west", "west"]

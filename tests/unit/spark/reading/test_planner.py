@@ -1,0 +1,410 @@
+"""What a stream plans, against a source cluster made of dictionaries."""
+
+import pytest
+
+from interpulse.model.errors import NotConnected, SubscriptionNotFound
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.spark.offsets import StreamOffset, ranges_between
+from interpulse.spark.options import Purpose
+from interpulse.spark.reading.planner import Following, HeldBack, StreamPlanner, TopicEnd, WrittenBatch
+from interpulse.spark.reading.read_options import parse_read_options
+from interpulse.spark.throttle import Rate
+
+A, B = "persistent://t/ns/a", "persistent://t/ns/b"
+
+
+class Source:
+    """Topics with dense ledgers: ``{topic: {ledger: entries}}``."""
+
+    def __init__(self, **topics):
+        self.topics = {f"persistent://t/ns/{name}": ledgers for name, ledgers in topics.items()}
+        self.acknowledged = {}
+        self.asked = 0
+        self.failure = None
+        self.refused = {}
+        self.limits = {}
+        self.newest = None
+
+    def discover(self):
+        return tuple(self.topics)
+
+    def ends(self, topics):
+        self.asked += 1
+        if self.failure is not None:
+            raise self.failure
+        return {name: TopicEnd(self.last(name), self.acknowledged.get(name)) for name in topics if name in self.topics}
+
+    def last(self, topic):
+        ledgers = self.topics[topic]
+        return Position(max(ledgers), ledgers[max(ledgers)] - 1) if ledgers else EARLIEST
+
+    def following(self, topic, after, upto):
+        entries = [Position(ledger, entry) for ledger, count in self.topics[topic].items() for entry in range(count)]
+        later = [position for position in entries if after < position <= upto]
+        return Following(min(later), 100) if later else None
+
+    def held(self):
+        return self.refused
+
+    def rates(self):
+        return self.limits
+
+    def written(self):
+        return self.newest
+
+    def acknowledge(self, positions):
+        self.acknowledged.update(positions)
+
+    def close(self):
+        pass
+
+
+def planner(source, **options):
+    values = {"service.url": "pulsar://x:1", "topics": "t/ns/a", **options}
+    return StreamPlanner(parse_read_options(values, Purpose.STREAM_READ), source)
+
+
+def test_initial_offset_of_a_stream_is_the_end():
+    assert planner(Source(a={3: 5})).initial_offset(0) == StreamOffset({A: Position(3, 4)}, 16, initial=True)
+
+
+def test_initial_offset_earliest_comes_before_everything():
+    assert planner(Source(a={3: 5}), startingOffsets="earliest").initial_offset(0).positions == {A: EARLIEST}
+
+
+def test_initial_offset_at_a_subscription_is_what_it_acknowledged():
+    source = Source(a={3: 5})
+    source.acknowledged[A] = Position(3, 1)
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    assert plan.initial_offset(0).positions == {A: Position(3, 1)}
+
+
+def test_initial_offset_naming_an_unselected_topic_is_refused():
+    with pytest.raises(ValueError, match="not read: persistent://t/ns/z"):
+        planner(Source(a={3: 5}), startingOffsets='{"t/ns/z": "1:1"}').initial_offset(0)
+
+
+def test_initial_offset_given_for_a_partitioned_topic_holds_for_its_partitions():
+    source = Source(**{"a-partition-0": {3: 5}, "a-partition-1": {3: 5}})
+    start = '{"t/ns/a": "earliest", "t/ns/a-partition-1": "3:2"}'
+    positions = planner(source, startingOffsets=start).initial_offset(0).positions
+    assert positions == {f"{A}-partition-0": EARLIEST, f"{A}-partition-1": Position(3, 1)}
+
+
+def test_first_latest_offset_is_the_anchor_whatever_is_there():
+    source = Source(a={3: 5})
+    plan = planner(source, startingOffsets="earliest")
+    initial = plan.initial_offset(0)
+    assert plan.latest_offset(initial, 0) == initial.anchored()
+
+
+def test_latest_offset_without_news_is_start_itself():
+    plan = planner(Source(a={3: 5}))
+    start = plan.initial_offset(0).anchored()
+    assert plan.latest_offset(start, 10) is start
+
+
+def test_brokers_are_asked_once_per_poll_interval():
+    source = Source(a={3: 5})
+    plan = planner(source, offsetPollIntervalMs="200")
+    start = plan.initial_offset(0).anchored()
+    for step in range(100):
+        plan.latest_offset(start, step / 100)
+    assert source.asked <= 6
+
+
+def test_limit_in_entries_is_exact_within_a_ledger():
+    plan = planner(Source(a={3: 500}), startingOffsets="earliest")
+    start = plan.initial_offset(0).anchored()
+    end = plan.latest_offset(start, 1, entries_max=100)
+    assert end.positions == {A: Position(3, 99)}
+    assert plan.latest_offset(end, 2, entries_max=100).positions == {A: Position(3, 199)}
+
+
+def test_limit_across_ledgers_goes_on_to_the_end():
+    source = Source(a={3: 150, 7: 30, 9: 40})
+    plan = planner(source, startingOffsets="earliest")
+    offset = plan.initial_offset(0).anchored()
+    steps = 0
+    while (following := plan.latest_offset(offset, steps, entries_max=50)) is not offset:
+        read = [
+            position
+            for item in ranges_between(offset, following)
+            for position in _entries(source, item.topic)
+            if item.after < position <= item.upto
+        ]
+        assert len(read) <= 50
+        offset, steps = following, steps + 1
+    assert offset.positions == {A: Position(9, 39)}
+
+
+def _entries(source, topic):
+    return [Position(ledger, entry) for ledger, count in source.topics[topic].items() for entry in range(count)]
+
+
+def test_limit_in_bytes_uses_the_size_of_entries():
+    plan = planner(Source(a={3: 500}), startingOffsets="earliest")
+    start = plan.initial_offset(0).anchored()
+    assert plan.latest_offset(start, 1, bytes_max=1000).positions == {A: Position(3, 9)}
+
+
+def test_topic_found_later_begins_at_its_first_entry():
+    source = Source(a={3: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    source.topics[B] = {8: 2}
+    end = plan.latest_offset(start, 31)
+    assert [(item.topic, item.after, item.upto) for item in ranges_between(start, end)] == [
+        (B, EARLIEST, Position(8, 1))
+    ]
+
+
+def test_topic_found_later_begins_at_the_subscription_if_there_is_one():
+    source = Source(a={3: 5})
+    source.acknowledged = {A: Position(3, 4), B: Position(8, 1)}
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    start = plan.initial_offset(0).anchored()
+    source.topics[B] = {8: 5}
+    end = plan.latest_offset(start, 31)
+    assert [(item.topic, item.after, item.upto) for item in ranges_between(start, end)] == [
+        (B, Position(8, 1), Position(8, 4))
+    ]
+
+
+def test_topic_that_is_no_longer_selected_is_dropped():
+    source = Source(a={3: 5}, b={4: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    del source.topics[B]
+    assert set(plan.latest_offset(start, 31).positions) == {A}
+
+
+def test_source_that_went_backwards_is_an_error():
+    source = Source(a={3: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    source.topics[A] = {1: 2}
+    with pytest.raises(ValueError, match="went backwards"):
+        plan.latest_offset(start, 1)
+
+
+def test_source_that_cannot_be_asked_keeps_the_stream_idle():
+    source = Source(a={3: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    source.failure = NotConnected("gone")
+    assert plan.latest_offset(start, 1) is start
+
+
+def test_source_that_cannot_be_asked_is_told_when_that_changes(caplog):
+    source = Source(a={3: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    for now, failure in enumerate(["gone", "gone", "away", None, "away", "away"], start=1):
+        source.failure = failure and NotConnected(failure)
+        plan.latest_offset(start, now)
+    assert [record.getMessage().rpartition("=")[2] for record in caplog.records] == ["gone", "away", "away"]
+
+
+def test_source_that_cannot_be_asked_at_the_start_is_an_error():
+    source = Source(a={3: 5})
+    source.failure = NotConnected("gone")
+    with pytest.raises(NotConnected):
+        planner(source).initial_offset(0)
+
+
+def test_available_now_reads_nothing_newer():
+    source = Source(a={3: 5})
+    plan = planner(source, startingOffsets="earliest")
+    start = plan.initial_offset(0).anchored()
+    plan.fix_target(0)
+    source.topics[A] = {3: 50}
+    source.topics[B] = {4: 1}
+    end = plan.latest_offset(start, 60)
+    assert end.positions == {A: Position(3, 4)}
+    assert plan.latest_offset(end, 120) is end
+
+
+def test_subscription_follows_what_is_done():
+    source = Source(a={3: 5})
+    plan = planner(source, startingOffsets="earliest", predefinedSubscription="s")
+    start = plan.initial_offset(0).anchored()
+    end = plan.latest_offset(start, 1)
+    plan.latest_offset(end, 3)
+    assert source.acknowledged[A] == Position(3, 4)
+
+
+def test_report_tells_lag_and_age():
+    source = Source(a={3: 5})
+    plan = planner(source)
+    start = plan.initial_offset(0).anchored()
+    source.topics[A] = {3: 8}
+    plan.latest_offset(start, 10)
+    report = plan.report(12.5)
+    assert report["lag"] == {"entries": 3, "partitions": 1, "oldestMs": 2500}
+    assert report["topics"][A]["last"] == "3:7"
+
+
+def test_topic_whose_new_ledger_is_empty_has_nothing_to_plan():
+    source = Source(a={3: 5})
+    plan = planner(source, startingOffsets="earliest", maxBytesPerTrigger="1m")
+    start = StreamOffset({A: Position(3, 4)}, 16)
+    source.topics[A] = {3: 5, 4: 0}
+    end = plan.latest_offset(start, 0, bytes_max=1 << 20)
+    assert end.positions[A] <= Position(4, -1)
+
+
+def test_held_topic_keeps_its_place_and_its_cursor_while_the_others_go_on():
+    source = Source(a={3: 5}, b={3: 5})
+    plan = planner(source, startingOffsets="earliest", predefinedSubscription="s")
+    source.refused = {A: HeldBack(Position(3, 1), 1, is_due=False)}
+    start = StreamOffset({A: Position(3, 3), B: Position(3, 3)}, 16)
+    end = plan.latest_offset(start, 0)
+    assert end.positions == {A: Position(3, 3), B: Position(3, 4)}
+    assert source.acknowledged == {A: Position(3, 1), B: Position(3, 3)}
+
+
+def test_held_topic_that_is_due_comes_again_from_where_it_was_held():
+    source = Source(a={3: 5})
+    plan = planner(source, startingOffsets="earliest")
+    start = StreamOffset({A: Position(3, 4)}, 16)
+    source.refused = {A: HeldBack(Position(3, 1), 1, is_due=True)}
+    end = plan.latest_offset(start, 0)
+    assert [(item.after, item.upto) for item in ranges_between(start, end)] == [(Position(3, 1), Position(3, 4))]
+    source.refused = {A: HeldBack(Position(3, 1), 2, is_due=True)}
+    assert plan.latest_offset(end, 1).to_json() != end.to_json()
+
+
+def test_held_topic_with_a_limit_comes_again_in_parts():
+    source = Source(a={3: 9})
+    plan = planner(source, startingOffsets="earliest")
+    source.refused = {A: HeldBack(Position(3, 1), 1, is_due=True)}
+    start = StreamOffset({A: Position(3, 8)}, 16)
+    end = plan.latest_offset(start, 0, entries_max=3)
+    assert end.positions == {A: Position(3, 4)}
+    source.refused = {}
+    after = plan.latest_offset(end, 1, entries_max=3)
+    assert [(item.after, item.upto) for item in ranges_between(end, after)] == [(Position(3, 4), Position(3, 7))]
+
+
+def test_held_topic_whose_cursor_an_operator_moved_goes_on_at_the_cursor():
+    source = Source(a={3: 5})
+    source.acknowledged = {A: Position(3, 3)}
+    plan = planner(source, startingOffsets="earliest")
+    source.refused = {A: HeldBack(Position(3, 1), 1, is_due=True)}
+    assert plan.latest_offset(StreamOffset({A: Position(3, 4)}, 16), 0).begins == {A: Position(3, 3)}
+
+
+def test_topic_found_later_whose_cursor_stands_behind_its_last_message_did_not_go_backwards():
+    source = Source(a={3: 5}, b={3: 5})
+    source.acknowledged = {B: Position(4, -1)}
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    end = plan.latest_offset(StreamOffset({A: Position(3, 4)}, 16), 0)
+    assert end.positions[B] == end.begins[B] == Position(4, -1)
+    assert plan.latest_offset(end, 1) is end
+
+
+def test_stream_that_followed_its_cursor_behind_the_last_message_waits_there():
+    source = Source(a={3: 5})
+    source.acknowledged, source.acknowledge = {A: Position(4, -1)}, lambda positions: None
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    end = plan.latest_offset(StreamOffset({A: Position(3, 2)}, 16), 0)
+    assert end.positions == {A: Position(4, -1)}
+    assert plan.latest_offset(end, 1) is end
+    source.topics[A] = {3: 5, 4: 2}
+    after = plan.latest_offset(end, 2)
+    assert [(item.after, item.upto) for item in ranges_between(end, after)] == [(Position(4, -1), Position(4, 1))]
+    source.topics[A], source.acknowledged = {1: 2}, {A: Position(1, 0)}
+    with pytest.raises(ValueError, match="went backwards"):
+        plan.latest_offset(after, 3)
+
+
+def test_topic_whose_cursor_stands_ahead_goes_on_at_the_cursor():
+    source = Source(a={3: 5}, b={3: 5})
+    source.acknowledged = {A: Position(3, 3), B: Position(3, 1)}
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    start = StreamOffset({A: Position(3, 1), B: Position(3, 1)}, 16)
+    source.acknowledge = lambda positions: None
+    end = plan.latest_offset(start, 0)
+    assert [(item.topic, item.after, item.upto) for item in ranges_between(start, end)] == [
+        (A, Position(3, 3), Position(3, 4)),
+        (B, Position(3, 1), Position(3, 4)),
+    ]
+
+
+def test_topic_whose_cursor_was_closed_keeps_its_place_and_the_stream_waits():
+    source = Source(a={3: 5})
+    source.acknowledged[A] = Position(3, 4)
+    plan = planner(source, startingOffsets="subscription", predefinedSubscription="s")
+    start = plan.initial_offset(0).anchored()
+    source.failure = SubscriptionNotFound("policies closed it")
+    assert plan.latest_offset(start, 1) is start
+    source.failure, source.topics[A], source.acknowledged[A] = None, {3: 9}, Position(3, 6)
+    end = plan.latest_offset(start, 2)
+    assert [(item.after, item.upto) for item in ranges_between(start, end)] == [(Position(3, 6), Position(3, 8))]
+
+
+def copied(source, stream, seconds, size=100):
+    """What a job copies that makes a micro-batch every tenth of a second: the entries of each topic, by second."""
+    offset, counts = StreamOffset({topic: Position(3, -1) for topic in source.topics}), []
+    source.newest = WrittenBatch(7_000, {A: (1_000, 1_000_000)})  # of an earlier run
+    for number in range(seconds * 10):
+        end = stream.latest_offset(offset, number / 10, entries_max=1000, bytes_max=1 << 20)
+        batch = {item.topic: item.upto.entry - item.after.entry for item in ranges_between(offset, end)}
+        source.newest = WrittenBatch(number, {topic: (count, count * size) for topic, count in batch.items()})
+        if number % 10 == 0:
+            counts.append(dict.fromkeys(source.topics, 0))
+        for topic, count in batch.items():
+            counts[-1][topic] += count
+        offset = end
+    return counts
+
+
+def test_topic_with_a_rate_is_copied_no_faster_and_others_as_fast_as_they_can():
+    source = Source(a={3: 1000}, b={3: 1000})
+    source.limits = {A: Rate(20, 0)}
+    counts = copied(source, planner(source), 5)
+    assert counts[0][B] == 1000
+    assert counts[0][A] <= 40, "what gathered in one period, and what came in it"
+    assert all(second[A] in (19, 20, 21) for second in counts[1:])
+
+
+def test_rate_in_bytes_is_kept_by_the_size_of_what_was_written():
+    source = Source(a={3: 1000})
+    source.limits = {A: Rate(0, 1_000)}
+    counts = copied(source, planner(source), 10, size=300)
+    assert 9_000 <= sum(second[A] for second in counts) * 300 <= 11_300
+
+
+def test_entry_above_the_rate_is_copied_and_waited_for_afterwards():
+    source = Source(a={3: 10})
+    source.limits = {A: Rate(0, 1_000)}
+    assert sum(second[A] for second in copied(source, planner(source), 9, size=3_000)) == 4
+
+
+def test_rate_counts_over_its_period():
+    source = Source(a={3: 1000})
+    source.limits = {A: Rate(10, 0, 5)}
+    assert sum(second[A] for second in copied(source, planner(source), 20)) in (48, 49)
+
+
+def test_rate_that_is_taken_away_holds_nothing_back_any_more():
+    source = Source(a={3: 1000})
+    source.limits = {A: Rate(1, 0)}
+    stream = planner(source)
+    start = StreamOffset({A: Position(3, -1)})
+    assert stream.latest_offset(start, 0, entries_max=1000).positions == {A: Position(3, 0)}
+    source.limits = {}
+    assert stream.latest_offset(start, 0, entries_max=1000).positions == {A: Position(3, 999)}
+
+
+def test_relative_rate_is_what_is_copied_besides_what_is_published():
+    source = Source(a={3: 100})
+    source.limits = {A: Rate(10, 0, 1, relative=True)}
+    stream, offset, copies = planner(source), StreamOffset({A: Position(3, -1)}), []
+    for second in range(4):
+        source.topics[A][3] = 100 + 50 * second
+        end = stream.latest_offset(offset, float(second), entries_max=1000)
+        copies.append(end.positions[A].entry - offset.positions[A].entry)
+        source.newest, offset = WrittenBatch(second, {A: (copies[-1], 100)}), end
+    assert copies == [10, 60, 60, 60]

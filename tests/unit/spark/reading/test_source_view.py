@@ -1,0 +1,100 @@
+"""The source as the driver sees it: a topic that gives no answer keeps its place and holds nobody up."""
+
+import asyncio
+import json
+
+import pytest
+
+from interpulse.model.errors import NotConnected, PersistenceError, TopicNotFound
+from interpulse.model.ids import Position
+from interpulse.spark.options import Purpose
+from interpulse.spark.reading import source_view
+from interpulse.spark.reading.planner import TopicEnd, WrittenBatch
+from interpulse.spark.reading.read_options import parse_read_options
+from interpulse.spark.state_files import LaneFiles
+from interpulse.spark.throttle import Rate
+
+A, B = "persistent://t/ns/a", "persistent://t/ns/b"
+END = TopicEnd(Position(3, 4))
+
+
+class Answers:
+    """What cursors say, by topic: an end, an error, or a future."""
+
+    def __init__(self, monkeypatch):
+        self.by_topic = {}
+        answers = self
+
+        class Cursor:
+            def __init__(self, session, topic, options, *, earliest):
+                self.topic = str(topic)
+
+            async def end(self):
+                answer = answers.by_topic[self.topic]
+                if isinstance(answer, asyncio.Future):
+                    answer = await answer
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer
+
+            async def close(self):
+                pass
+
+        async def session_for(url, timeout_ms, access):
+            return None
+
+        monkeypatch.setattr(source_view, "_Cursor", Cursor)
+        monkeypatch.setattr(source_view, "session_for", session_for)
+        monkeypatch.setattr(source_view, "_PATIENCE_S", 0.01)
+        options = parse_read_options({"service.url": "pulsar://x:1", "topics": "t/ns/a"}, Purpose.STREAM_READ)
+        self.view = source_view.BrokerSourceView(options)
+
+    async def ends(self, **by_topic):
+        self.by_topic = {f"persistent://t/ns/{name}": answer for name, answer in by_topic.items()}
+        return await self.view._ends(list(self.by_topic))
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    return Answers(monkeypatch)
+
+
+async def test_first_question_that_fails_for_one_topic_is_an_error(answers):
+    with pytest.raises(PersistenceError):
+        await answers.ends(a=END, b=PersistenceError("damaged"))
+
+
+async def test_topic_that_fails_later_is_left_out(answers):
+    await answers.ends(a=END, b=END)
+    assert await answers.ends(a=END, b=PersistenceError("damaged")) == {A: END}
+    assert await answers.ends(a=END, b=END) == {A: END, B: END}
+
+
+async def test_topic_that_is_gone_is_left_out(answers):
+    assert await answers.ends(a=END, b=TopicNotFound("gone")) == {A: END}
+
+
+async def test_topic_without_answer_is_asked_on_in_the_background(answers):
+    await answers.ends(a=END, b=END)
+    pending = asyncio.get_running_loop().create_future()
+    assert await answers.ends(a=END, b=pending) == {A: END}
+    pending.set_result(END)
+    await asyncio.sleep(0)
+    assert await answers.ends(a=END, b=pending) == {A: END, B: END}
+
+
+async def test_source_that_cannot_be_reached_at_all_is_an_error(answers):
+    await answers.ends(a=END, b=END)
+    with pytest.raises(NotConnected):
+        await answers.ends(a=NotConnected("no route"), b=NotConnected("no route"))
+
+
+def test_rates_and_what_was_written_are_read_from_the_files_of_the_job(tmp_path):
+    listed = {"topics": [A, B], "held": [], "rates": {A: [10, -1, 1, False]}}
+    (tmp_path / "topics.json").write_text(json.dumps(listed))
+    given = {"service.url": "pulsar://x:1", "topicsFile": str(tmp_path / "topics.json")}
+    view = source_view.BrokerSourceView(parse_read_options(given, Purpose.STREAM_READ))
+    assert (view.discover(), view.rates(), view.written()) == ((A, B), {A: Rate(10, -1)}, None)
+    for batch in (4, 5):
+        LaneFiles(str(tmp_path)).write_summary({"batchId": batch, "topics": {A: (batch, 20, 300)}})
+        assert view.written() == WrittenBatch(batch, {A: (batch, 300)})

@@ -1,0 +1,36 @@
+"""Errors for users come without the frames and causes that only we can read; others keep theirs."""
+
+import traceback
+
+import pytest
+
+from interpulse.model.errors import TopicNotFound
+from interpulse.spark.tracebacks import told_plainly, told_plainly_while_reading
+
+
+def fail(error):
+    try:
+        raise KeyError("inside")
+    except KeyError as cause:
+        raise error from cause
+
+
+@told_plainly
+def step(error):
+    fail(error)
+
+
+@told_plainly_while_reading
+def steps(error):
+    yield 1
+    fail(error)
+
+
+@pytest.mark.parametrize("call", [step, lambda error: list(steps(error))])
+@pytest.mark.parametrize(("error", "is_plain"), [(TopicNotFound("no topic"), True), (AssertionError("ours"), False)])
+def test_errors_for_users_are_told_plainly(call, error, is_plain):
+    with pytest.raises(type(error)) as caught:
+        call(error)
+    text = "".join(traceback.format_exception(caught.value))
+    assert str(error) in text
+    assert ("KeyError" not in text and "in fail" not in text) == is_plain

@@ -1,0 +1,332 @@
+"""Lanes against a target that is a list: normal batches, retries, lost broker state, holes, strangers."""
+
+import pytest
+
+from interpulse.model.errors import IncompatibleSchema, NotConnected, PersistenceError, TopicTerminated
+from interpulse.model.ids import EARLIEST, Position
+from interpulse.spark.lanes import NO_SEQUENCE, LaneState, PositionTooLarge, pack_sequence
+from interpulse.spark.writing.lane_writer import EntryRows, HolesFound, LaneInUse, LaneWriter
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.frames import parse_entry
+
+TOPIC = "persistent://t/ns/a"
+
+
+class FakeTarget:
+    """One topic: stored entries as ``(producer, sequence id)``; remembers ids per name as a broker does."""
+
+    def __init__(self):
+        self.stored = []
+        self.known = {}
+        self.failing = set()
+        self.failure_kind = RuntimeError
+        self.refused = {}
+        self.read_backs = 0
+        self.versions = {}
+
+    async def open_lane(self, topic, producer_name, *, is_new):
+        if topic in self.refused:
+            raise self.refused[topic]
+        return FakeSender(self, producer_name)
+
+    async def read_back(self, topic, after, producer_name):
+        self.read_backs += 1
+        return {
+            number: Position(1, index)
+            for index, (name, number, _) in enumerate(self.stored)
+            if name == producer_name and Position(1, index) > after
+        }
+
+    async def schema_version(self, topic, version):
+        found = self.versions.get(version)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    @property
+    def ids(self):
+        return [number for _, number, _ in self.stored]
+
+
+class FakeSender:
+    def __init__(self, target, name):
+        self.target, self.name = target, name
+        self.last_sequence_id = target.known.get(name, NO_SEQUENCE)
+        self.last_position = None
+        self.refused = []
+        self.failure = None
+
+    async def send(self, sequence_id, num_messages, entry, *, is_chunk):
+        target = self.target
+        if sequence_id in target.failing:
+            self.failure = target.failure_kind("disk full")
+        elif sequence_id <= target.known.get(self.name, NO_SEQUENCE):
+            self.refused.append(sequence_id)
+        else:
+            target.stored.append((self.name, sequence_id, entry))
+            target.known[self.name] = sequence_id
+            self.last_position = Position(1, len(target.stored) - 1)
+
+    async def drain(self):
+        if self.failure is not None:
+            raise self.failure
+
+    async def close(self):
+        pass
+
+
+def rows(*entries, ledger=5, **values):
+    metadata = pb.MessageMetadata(producer_name="app", sequence_id=1, publish_time=1, **values).SerializeToString()
+    count = len(entries)
+    return EntryRows([TOPIC] * count, [ledger] * count, list(entries), [metadata] * count, [b"payload"] * count)
+
+
+async def write(target, batch, state=None):
+    writer = LaneWriter(
+        target,
+        producer_name="lane",
+        source_cluster="east",
+        target_cluster="west",
+        states={} if state is None else {TOPIC: state},
+    )
+    try:
+        await writer.write(batch)
+        return (await writer.finish())[0]
+    finally:
+        await writer.close()
+
+
+def ids(*entries, ledger=5):
+    return [pack_sequence(ledger, entry) for entry in entries]
+
+
+async def test_batch_is_written_in_order_with_marks():
+    target = FakeTarget()
+    report = await write(target, rows(0, 1, 2))
+    assert target.ids == ids(0, 1, 2)
+    stored = parse_entry(target.stored[0][2]).metadata
+    assert (stored.producer_name, stored.replicated_from) == ("lane", "east")
+    assert report.state == LaneState(ids(2)[0], Position(1, 2))
+    assert (report.entries, report.messages, report.replays) == (3, 3, 0)
+
+
+async def test_next_batch_goes_on_without_reading_back():
+    target = FakeTarget()
+    state = (await write(target, rows(0, 1))).state
+    await write(target, rows(2, 3), state)
+    assert target.ids == ids(0, 1, 2, 3)
+    assert target.read_backs == 0
+
+
+async def test_retry_of_a_batch_that_was_stored_in_part_sends_the_rest():
+    target = FakeTarget()
+    state = (await write(target, rows(0, 1))).state
+    await write(target, rows(2, 3), state)
+    report = await write(target, rows(2, 3, 4, 5), state)
+    assert target.ids == ids(0, 1, 2, 3, 4, 5)
+    assert (report.replays, report.entries) == (2, 2)
+    assert report.state == LaneState(ids(5)[0], Position(1, 5))
+
+
+async def test_retry_of_a_batch_that_was_stored_completely_sends_nothing():
+    target = FakeTarget()
+    await write(target, rows(0, 1))
+    report = await write(target, rows(0, 1))
+    assert target.ids == ids(0, 1)
+    assert (report.replays, report.entries) == (2, 0)
+
+
+async def test_broker_that_forgot_the_name_does_not_get_entries_twice():
+    target = FakeTarget()
+    state = (await write(target, rows(0, 1))).state
+    await write(target, rows(2, 3), state)
+    target.known.clear()
+    report = await write(target, rows(2, 3, 4), state)
+    assert target.ids == ids(0, 1, 2, 3, 4)
+    assert report.replays == 2
+
+
+async def test_hole_made_by_a_failed_send_is_reported_and_never_passed_over():
+    target = FakeTarget()
+    state = (await write(target, rows(0))).state
+    target.failing = set(ids(2))
+    with pytest.raises(RuntimeError, match="disk full"):
+        await write(target, rows(1, 2, 3), state)
+    target.failing = set()
+    with pytest.raises(HolesFound, match="5:2"):
+        await write(target, rows(1, 2, 3, 4), state)
+
+
+async def test_numbers_of_somebody_else_stop_the_lane():
+    target = FakeTarget()
+    target.known["lane"] = ids(3)[0]
+    with pytest.raises(LaneInUse, match="another job uses the name"):
+        await write(target, rows(7), LaneState(ids(1)[0], EARLIEST))
+
+
+async def test_numbers_beyond_the_range_are_somebody_elses():
+    target = FakeTarget()
+    await write(target, rows(0, 1, 2, 3))
+    with pytest.raises(LaneInUse):
+        await write(target, rows(0, 1))
+
+
+async def test_lane_whose_checkpoint_was_lost_writes_only_what_is_missing():
+    target = FakeTarget()
+    await write(target, rows(0, 1, 2, 3))
+    claimed = LaneState(NO_SEQUENCE, EARLIEST, claimed=ids(3)[0])
+    first = await write(target, rows(0, 1), claimed)
+    await write(target, rows(2, 3, 4, 5), first.state)
+    assert target.ids == ids(0, 1, 2, 3, 4, 5)
+
+
+async def test_repeats_after_a_lost_connection_are_checked_against_the_target():
+    target = FakeTarget()
+    original = FakeSender.send
+
+    async def twice(self, sequence_id, num_messages, entry, *, is_chunk):
+        await original(self, sequence_id, num_messages, entry, is_chunk=is_chunk)
+        await original(self, sequence_id, num_messages, entry, is_chunk=is_chunk)
+
+    FakeSender.send = twice
+    try:
+        report = await write(target, rows(0, 1))
+    finally:
+        FakeSender.send = original
+    assert target.ids == ids(0, 1)
+    assert report.replays == 2
+
+
+async def test_repeats_that_the_target_does_not_hold_are_holes_and_end_the_lane():
+    class Dropping(FakeSender):
+        async def send(self, sequence_id, num_messages, entry, *, is_chunk):
+            if sequence_id == ids(1)[0]:
+                self.refused.append(sequence_id)  # the broker knows the number, the topic does not have the entry
+            else:
+                await super().send(sequence_id, num_messages, entry, is_chunk=is_chunk)
+
+    class Target(FakeTarget):
+        async def open_lane(self, topic, producer_name, *, is_new):
+            return Dropping(self, producer_name)
+
+    target = Target()
+    with pytest.raises(HolesFound, match=r"entries 5:1 \(1 in all\)"):
+        await write(target, rows(0, 1, 2))
+
+
+async def test_entries_of_other_clusters_are_skipped_and_counted():
+    target = FakeTarget()
+    report = await write(target, rows(0, 1, replicated_from="north"))
+    assert target.stored == []
+    assert report.skipped == {"replicated": 2}
+    assert report.state.sequence_id == NO_SEQUENCE
+
+
+async def test_schema_version_is_translated():
+    target = FakeTarget()
+    target.versions[b"\0" * 8] = b"\0" * 7 + b"\x02"
+    await write(target, rows(0, schema_version=b"\0" * 8))
+    assert parse_entry(target.stored[0][2]).metadata.schema_version == b"\0" * 7 + b"\x02"
+
+
+async def test_committed_entries_that_come_again_are_replays_and_no_holes():
+    target = FakeTarget()
+    state = (await write(target, rows(0, 1, 2))).state
+    report = await write(target, rows(1, 2, 3), state)
+    assert target.ids == ids(0, 1, 2, 3)
+    assert (report.replays, report.entries) == (2, 1)
+
+
+async def test_chunk_that_an_earlier_attempt_stored_is_not_stored_twice():
+    target = FakeTarget()
+    target.stored.append(("lane", ids(0)[0], b""))  # the first of two chunks: the broker's number does not tell of it
+    report = await write(target, rows(0, 1, num_chunks_from_msg=2))
+    assert target.ids == ids(0, 1)
+    assert (report.replays, report.entries) == (1, 1)
+
+
+async def write_isolated(target, batches, states=None):
+    writer = LaneWriter(
+        target,
+        producer_name="lane",
+        source_cluster="east",
+        target_cluster="west",
+        states=states or {},
+        isolate=True,
+    )
+    for batch in batches:
+        await writer.write(batch)
+    return {report.topic: report for report in await writer.finish()}
+
+
+async def test_isolated_topic_that_the_target_refuses_is_held_and_the_others_go_on():
+    target = FakeTarget()
+    target.refused = {TOPIC: TopicTerminated("it is terminated")}
+    other = rows(3, 4)._replace(topics=["persistent://t/ns/b"] * 2)
+    reports = await write_isolated(target, [rows(7, 8), other, rows(9)])
+    assert (reports[TOPIC].held, reports[TOPIC].after) == ("it is terminated", Position(5, 6))
+    assert reports["persistent://t/ns/b"].held is None
+    assert target.ids == ids(3, 4)
+
+
+async def test_isolated_topic_whose_source_cannot_be_read_on_is_held_whole():
+    target = FakeTarget()
+    gone = rows(9)._replace(metadata=[b""], payloads=[b"it is gone"])
+    report = (await write_isolated(target, [rows(7, 8), gone]))[TOPIC]
+    assert (report.held, report.after, report.state.sequence_id) == ("it is gone", Position(5, 6), NO_SEQUENCE)
+
+
+async def test_target_that_cannot_be_reached_holds_no_single_topic():
+    target = FakeTarget()
+    target.refused = {TOPIC: NotConnected("no route")}
+    with pytest.raises(NotConnected):
+        await write_isolated(target, [rows(7, 8)])
+
+
+async def test_held_range_when_it_comes_again_is_completed():
+    target = FakeTarget()
+    target.failing = set(ids(2))
+    target.failure_kind = PersistenceError
+    report = (await write_isolated(target, [rows(0, 1, 2)]))[TOPIC]
+    assert report.held is not None
+    target.failing.clear()
+    report = (await write_isolated(target, [rows(0, 1, 2)], {TOPIC: report.state}))[TOPIC]
+    assert (report.held, report.replays, target.ids) == (None, 2, ids(0, 1, 2))
+
+
+async def test_lane_that_was_held_goes_on_although_an_operator_skipped_the_rest():
+    target = FakeTarget()
+    target.failing = set(ids(2))
+    target.failure_kind = PersistenceError
+    held = (await write_isolated(target, [rows(0, 1, 2)]))[TOPIC]
+    target.failing.clear()
+    report = (await write_isolated(target, [rows(7, 8)], {TOPIC: held.state}))[TOPIC]
+    assert (report.held, target.ids) == (None, ids(0, 1, 7, 8))
+
+
+async def test_schema_that_the_target_refuses_holds_its_lane_in_order_until_it_is_taken():
+    target, first, second = FakeTarget(), b"\0" * 8, b"\0" * 7 + b"\x01"
+    target.versions = {first: first, second: IncompatibleSchema("schema auto updating is disabled")}
+    batches = [rows(0, schema_version=first), rows(1, schema_version=second), rows(2, schema_version=first)]
+    held = (await write_isolated(target, batches))[TOPIC]
+    assert held.held == "schema auto updating is disabled"
+    assert target.ids == ids(0)  # what needs no new schema does not overtake
+    target.versions[second] = second
+    report = (await write_isolated(target, batches, {TOPIC: held.state}))[TOPIC]
+    assert (report.held, target.ids) == (None, ids(0, 1, 2))
+
+
+async def test_last_position_that_fits_is_written_and_the_next_ledger_refused():
+    target = FakeTarget()
+    await write(target, rows(2**32 - 1, ledger=2**31 - 1))
+    assert target.ids == [2**63 - 1]
+    with pytest.raises(PositionTooLarge, match=f"{2**31}:0 does not fit"):
+        await write(target, rows(0, ledger=2**31), LaneState(2**63 - 1, Position(1, 0)))
+    assert target.ids == [2**63 - 1]
+
+
+async def test_position_that_does_not_fit_holds_its_topic_where_topics_are_isolated():
+    target = FakeTarget()
+    report = (await write_isolated(target, [rows(0, ledger=2**31)]))[TOPIC]
+    assert "does not fit a sequence id" in str(report.held)
+    assert target.stored == []

@@ -1,0 +1,98 @@
+"""Rows as messages, and which columns the sink takes."""
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+
+from interpulse.model.errors import InvalidRequest
+from interpulse.spark.options import OptionError
+from interpulse.spark.writing.sink_rows import build_messages, check_write_schema, outgoing_messages
+from interpulse.spark.writing.write_options import parse_write_options
+from interpulse.wire import pulsar_api_pb2 as pb
+from interpulse.wire.batches import unpack_batch
+from interpulse.wire.frames import parse_entry, verify_checksum
+
+
+def options(**values):
+    return parse_write_options({"service.url": "pulsar://x:1", **values})
+
+
+def schema(**columns):
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+def test_value_alone_is_enough_when_the_topic_is_an_option():
+    check_write_schema(options(topic="t"), schema(value=StringType()))
+
+
+def test_columns_of_a_read_are_accepted_back_with_a_warning(caplog):
+    check_write_schema(options(topic="t"), schema(value=BinaryType(), __messageId=BinaryType(), __ledgerId=LongType()))
+    assert "not written, brokers give them anew columns=__ledgerId, __messageId" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("given", "columns", "problem"),
+    [
+        ({}, {"value": BinaryType()}, "column __topic is missing: set the option topic"),
+        ({"topic": "t"}, {"__key": BinaryType()}, "column value is missing: .*to_json"),
+        ({"topic": "t"}, {"value": LongType()}, "column value is BIGINT, not BINARY or STRING: cast one"),
+        ({"topic": "t"}, {"value": BinaryType(), "colour": StringType()}, "columns colour are not understood"),
+        ({"topic": "t", "mode": "entry"}, {"__metadata": BinaryType()}, "column __entryId is missing"),
+    ],
+)
+def test_problems_are_named(given, columns, problem):
+    with pytest.raises(OptionError, match=problem):
+        check_write_schema(options(**given), schema(**columns))
+
+
+def test_row_without_a_topic_is_refused():
+    batch = pa.record_batch({"value": ["a"], "__topic": pa.array([None], pa.string())})
+    with pytest.raises(InvalidRequest, match="no topic"):
+        outgoing_messages(batch, None)
+
+
+def test_times_are_milliseconds():
+    times = pa.array([1_234_567], pa.timestamp("us", tz="UTC"))
+    message = outgoing_messages(pa.record_batch({"value": ["a"], "__eventTime": times}), "t")[0]
+    assert message.event_time_ms == 1234
+
+
+def messages(**columns):
+    return outgoing_messages(pa.record_batch({"value": ["a", None], **columns}), "t")
+
+
+def built(given, **values):
+    entry = build_messages(
+        given,
+        **{
+            "producer_name": "p",
+            "sequence_id": 10,
+            "publish_time_ms": 99,
+            "batched": True,
+            "codec": pb.NONE,
+            **values,
+        },
+    )
+    assert verify_checksum(entry)
+    return parse_entry(entry)
+
+
+def test_batch_of_messages():
+    parsed = built(messages(__key=["x", "y"]))
+    assert (parsed.metadata.num_messages_in_batch, parsed.metadata.highest_sequence_id) == (2, 11)
+    first, second = unpack_batch(parsed.payload, 2)
+    assert (bytes(first.payload), first.metadata.partition_key, first.metadata.sequence_id) == (b"a", "x", 10)
+    assert second.metadata.null_value
+
+
+def test_single_message_with_a_binary_key():
+    parsed = built(messages(__key=[b"\xff", b""])[:1], batched=False)
+    assert not parsed.is_batch
+    assert parsed.metadata.partition_key_b64_encoded
+    assert parsed.metadata.partition_key == "/w=="
+
+
+def test_compressed_batch_names_its_size():
+    parsed = built(messages(), codec=pb.ZSTD)
+    assert parsed.metadata.compression == pb.ZSTD
+    assert parsed.metadata.uncompressed_size > 0

@@ -1,0 +1,51 @@
+"""What a task does at the cluster it writes to."""
+
+import contextlib
+
+import pytest
+
+from interpulse.client.producing.entry_sender import EntrySender
+from interpulse.model.errors import AuthorizationError, NotAllowed
+from interpulse.model.names import TopicName
+from interpulse.spark.writing.target_view import BrokerTarget
+
+
+class Admin:
+    """Knows, or fails to tell, whether a topic de-duplicates."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.topics = self
+
+    async def stats(self, name):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return {"deduplicationStatus": self.answer}
+
+
+@pytest.mark.parametrize(
+    ("answer", "raised", "told"),
+    [
+        ("Enabled", None, ["opened"]),
+        ("Disabled", NotAllowed, ["opened", "closed"]),
+        (AuthorizationError("401"), AuthorizationError, ["opened", "closed"]),
+    ],
+)
+async def test_lane_that_is_not_taken_gives_the_name_back(monkeypatch, answer, raised, told):
+    seen = []
+
+    async def note(sender, what):
+        seen.append(what)
+
+    async def takes_entries(session, topic):
+        """It does."""
+
+    monkeypatch.setattr(EntrySender, "__init__", lambda sender, session, topic, name, **rest: None)
+    monkeypatch.setattr(EntrySender, "open", lambda sender: note(sender, "opened"))
+    monkeypatch.setattr(EntrySender, "close", lambda sender: note(sender, "closed"))
+    monkeypatch.setattr(EntrySender, "topic", TopicName.parse("t"))
+    monkeypatch.setattr("interpulse.spark.writing.target_view.check_takes_entries", takes_entries)
+    target = BrokerTarget(None, window_bytes=1, takeover_timeout_ms=1, source=None, admin=Admin(answer))
+    with contextlib.nullcontext() if raised is None else pytest.raises(raised):
+        await target.open_lane("t", "lane", is_new=True)
+    assert seen == told

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from interpulse.storage.segments import files
+from interpulse.storage.segments.files import DiskFiles
+
+
+@pytest.fixture(params=["write-through", "write-and-sync"])
+def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> DiskFiles:
+    if request.param == "write-and-sync":
+        monkeypatch.setattr(files, "_WRITE_THROUGH", None)
+    return DiskFiles()
+
+
+def test_append_when_written_in_pieces_then_read_back_as_one(disk: DiskFiles, tmp_path: Path) -> None:
+    directory = tmp_path / "log"
+    assert disk.names(directory) == []
+    file = disk.create(directory / "a")
+    file.write(b"one ")
+    file.write_durably(b"two ")
+    file.write(b"")
+    file.write(b"three")
+    file.sync()
+    file.close()
+    disk.sync_directory(directory)
+    reading = disk.open(directory / "a")
+    assert reading.size == 13
+    assert reading.read(100, 0) == b"one two three"
+    assert reading.read(3, 4) == b"two"
+    assert reading.read(3, 99) == b""
+    reading.close()
+    assert disk.names(directory) == ["a"]
+
+
+def test_create_when_the_file_exists_then_refused(disk: DiskFiles, tmp_path: Path) -> None:
+    disk.create(tmp_path / "a").close()
+    with pytest.raises(FileExistsError):
+        disk.create(tmp_path / "a")
+
+
+def test_rewrite_when_done_then_the_rest_is_cut(disk: DiskFiles, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"0123456789")
+    disk.rewrite(tmp_path / "a", 4, b"456")
+    assert (tmp_path / "a").read_bytes() == b"0123456"
+    disk.rewrite(tmp_path / "a", 3, b"")
+    assert (tmp_path / "a").read_bytes() == b"012"
+
+
+def test_unlink_and_rename_when_done_then_names_follow(disk: DiskFiles, tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    disk.rename(tmp_path / "a", tmp_path / "b")
+    disk.unlink(tmp_path / "a")
+    assert disk.names(tmp_path) == ["b"]
+    disk.unlink(tmp_path / "b")
+    assert disk.names(tmp_path) == []
+
+
+def test_write_when_the_disk_takes_only_a_part_then_the_rest_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pwritev
+
+    def stingy(descriptor: int, buffers: list[memoryview], offset: int, flags: int = 0) -> int:
+        return real(descriptor, [buffers[0][:3]], offset, flags)
+
+    monkeypatch.setattr(os, "pwritev", stingy)
+    file = DiskFiles().create(tmp_path / "a")
+    file.write_durably(b"0123456789")
+    file.close()
+    assert (tmp_path / "a").read_bytes() == b"0123456789"
+
+
+@pytest.mark.skipif(files._WRITE_THROUGH is None, reason="this system cannot write through at all")
+def test_write_durably_when_file_system_cannot_write_through_then_synced_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_write, real_sync = os.pwritev, os.fdatasync
+    synced: list[None] = []
+
+    def picky(descriptor: int, buffers: list[memoryview], offset: int, flags: int = 0) -> int:
+        if flags:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return real_write(descriptor, buffers, offset)
+
+    monkeypatch.setattr(os, "pwritev", picky)
+    monkeypatch.setattr(os, "fdatasync", lambda descriptor: synced.append(real_sync(descriptor)))
+    file = DiskFiles().create(tmp_path / "a")
+    file.write_durably(b"01")
+    file.write_durably(b"23")
+    file.close()
+    assert (tmp_path / "a").read_bytes() == b"0123"
+    assert len(synced) == 2
+
+
+def test_write_durably_when_the_disk_is_full_then_the_error_goes_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwritev", full)
+    file = DiskFiles().create(tmp_path / "a")
+    with pytest.raises(OSError, match="No space"):
+        file.write_durably(b"01")
+    file.close()

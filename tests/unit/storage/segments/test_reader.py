@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpulse.storage.journals import Run
+from interpulse.storage.segments import reader as reader_module
+from interpulse.storage.segments.index import Row
+from interpulse.storage.segments.reader import SegmentReader, UnreadableRecord
+from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, pack_segment_head, place
+from interpulse.storage.segments.segment_set import Extent, Segment
+from tests.durability.simulated_disk import SimulatedDisk
+
+
+def disk_with(*numbers: int) -> tuple[SimulatedDisk, dict[int, Segment], Row]:
+    disk = SimulatedDisk()
+    record = b""
+    for number in numbers:
+        record = b"".join(encode_record(Run(5, 0, [b"a", b"bc"]), 0, place(number, SEGMENT_HEAD)))
+        disk.create(Path(f"{number}.seg")).write(pack_segment_head(number) + record)
+    segments = {number: Segment(number, Path(f"{number}.seg")) for number in numbers}
+    return disk, segments, Row(5, 0, 2, SEGMENT_HEAD, len(record))
+
+
+async def test_read_when_record_is_intact_then_wanted_entries() -> None:
+    disk, segments, row = disk_with(1)
+    reader = SegmentReader(disk)
+    assert await reader.read([Extent(segments[1], row, 0, 2), Extent(segments[1], row, 1, 1)]) == [b"a", b"bc", b"bc"]
+    await reader.check([(segments[1], row)])
+    await reader.close()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"ledger_id": 6}, "another record"),
+        ({"first": 1}, "another record"),
+        ({"length": 50}, "cut off|another record"),
+        ({"offset": SEGMENT_HEAD + 1}, "no record"),
+        ({"offset": 4000}, "cut off"),
+    ],
+)
+async def test_read_when_the_index_says_otherwise_then_unreadable_there(wrong: dict[str, int], reason: str) -> None:
+    disk, segments, row = disk_with(1)
+    reader = SegmentReader(disk)
+    other = row._replace(**wrong)
+    with pytest.raises(UnreadableRecord, match=reason) as found:
+        await reader.read([Extent(segments[1], other, 0, 2)])
+    assert (found.value.path, found.value.offset) == (Path("1.seg"), other.offset)
+    with pytest.raises(UnreadableRecord):
+        await reader.check([(segments[1], row), (segments[1], other)])
+    await reader.close()
+
+
+async def test_files_when_many_are_read_then_few_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_module, "_OPEN_FILES_MAX", 2)
+    disk, segments, row = disk_with(1, 2, 3)
+    reader = SegmentReader(disk)
+    for number in (1, 2, 1, 3):
+        await reader.read([Extent(segments[number], row, 0, 1)])
+    assert [path.stem for path in reader._open] == ["1", "3"]
+    reader.forget([Path("3.seg"), Path("9.seg")])
+    await reader.run(lambda: None)
+    assert [path.stem for path in reader._open] == ["1"]
+    await reader.close()

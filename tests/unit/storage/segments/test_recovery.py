@@ -1,0 +1,127 @@
+"""The rules for one segment; tests/durability breaks every byte of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from interpulse.storage.journals import Run
+from interpulse.storage.segments.index import Row, encode_chunk, pack_index_head, parse_index
+from interpulse.storage.segments.records import SEGMENT_HEAD, encode_record, pack_segment_head, place
+from interpulse.storage.segments.recovery import recover_segments
+from tests.durability.simulated_disk import SimulatedDisk
+
+DIRECTORY = Path("/log")
+SEGMENT, INDEX = DIRECTORY / "0000000001.seg", DIRECTORY / "0000000001.idx"
+
+
+class Builder:
+    """Writes groups of records the way the writer does."""
+
+    def __init__(self) -> None:
+        self.content = pack_segment_head(1)
+        self.index = pack_index_head(1)
+
+    def group(self, *runs: Run, indexed: bool = True) -> None:
+        begin, rows = len(self.content), []
+        for run in runs:
+            offset = len(self.content)
+            self.content += b"".join(encode_record(run, offset - begin, place(1, offset)))
+            rows.append(Row(run.ledger_id, run.first, len(run.entries), offset, len(self.content) - offset))
+        if indexed:
+            self.index += encode_chunk(rows, len(self.content))
+
+    def disk(self, *, index: bool = True) -> SimulatedDisk:
+        disk = SimulatedDisk()
+        disk.create(SEGMENT).write_durably(self.content)
+        if index:
+            disk.create(INDEX).write_durably(self.index)
+        disk.sync_directory(DIRECTORY)
+        disk.steps.clear()
+        return disk
+
+
+def run(ledger: int, first: int, *entries: bytes) -> Run:
+    return Run(ledger, first, list(entries))
+
+
+def test_recover_when_nothing_is_there_then_nothing() -> None:
+    assert recover_segments(DIRECTORY, SimulatedDisk()) == []
+
+
+def test_recover_when_sealed_then_the_segment_is_believed_and_not_touched() -> None:
+    built = Builder()
+    built.group(run(1, 0, b"a"), run(2, 0, b"b"))
+    built.index += encode_chunk([], len(built.content), sealed=True)
+    disk = built.disk()
+    (segment,) = recover_segments(DIRECTORY, disk)
+    assert disk.steps == []
+    assert {ledger: (rows.end, rows.verified) for ledger, rows in segment.ledgers.items()} == {
+        1: (1, False),
+        2: (1, False),
+    }
+    assert segment.sealed
+
+
+def test_recover_when_records_are_behind_the_index_then_read_written_again_and_sealed() -> None:
+    built = Builder()
+    built.group(run(1, 0, b"a"))
+    built.group(run(1, 1, b"b", b"c"), indexed=False)
+    disk = built.disk()
+    (segment,) = recover_segments(DIRECTORY, disk)
+    assert segment.ledgers[1].end == 3
+    assert "rewrite" in disk.steps
+    index = parse_index(bytes(disk.content(INDEX)), 1)
+    assert (index.sealed, index.covered, len(index.rows)) == (True, len(built.content), 2)
+    assert disk.names_synced.keys() == {SEGMENT, INDEX}
+
+
+def test_recover_when_the_last_group_is_torn_in_its_first_record_then_all_of_it_is_cut() -> None:
+    built = Builder()
+    built.group(run(1, 0, b"a"), indexed=False)
+    begin = len(built.content)
+    built.group(run(1, 1, b"b"), run(2, 0, b"c"), indexed=False)
+    disk = built.disk(index=False)
+    disk.content(SEGMENT)[begin + 2] = 0
+    (segment,) = recover_segments(DIRECTORY, disk)
+    assert segment.size == len(disk.content(SEGMENT)) == begin
+    assert list(segment.ledgers) == [1]
+
+
+def test_recover_when_damage_is_before_a_later_group_then_kept_and_blamed_on_its_ledger() -> None:
+    built = Builder()
+    built.group(run(1, 0, b"a"), run(2, 0, b"b"), indexed=False)
+    built.group(run(2, 1, b"c"), indexed=False)
+    disk = built.disk(index=False)
+    disk.content(SEGMENT)[SEGMENT_HEAD + 44] ^= 1  # the body of the first record
+    (segment,) = recover_segments(DIRECTORY, disk)
+    assert segment.ledgers[1].damaged_at == SEGMENT_HEAD
+    assert segment.ledgers[2].damaged_at is None
+    assert len(disk.content(SEGMENT)) == len(built.content)
+    assert INDEX not in disk.names_now, "an index would hide the damage from the next start"
+
+
+def test_recover_when_the_segment_head_was_not_written_then_it_is_empty() -> None:
+    disk = SimulatedDisk()
+    disk.create(SEGMENT).write_durably(pack_segment_head(1)[:7])
+    (segment,) = recover_segments(DIRECTORY, disk)
+    assert not segment.ledgers
+    assert segment.sealed
+
+
+def test_recover_when_a_draft_was_left_then_removed() -> None:
+    disk = SimulatedDisk()
+    disk.create(DIRECTORY / "0000000001.tmp")
+    disk.create(DIRECTORY / "notes.txt")
+    assert recover_segments(DIRECTORY, disk) == []
+    assert set(disk.names_now) == {DIRECTORY / "notes.txt"}
+
+
+def test_recover_when_the_index_cannot_be_rebuilt_then_started_all_the_same() -> None:
+    built = Builder()
+    built.group(run(1, 0, b"a"), indexed=False)
+    disk = built.disk()
+    disk.fail_at = 1  # after the rewrite
+    (segment,) = recover_segments(DIRECTORY, disk)
+    assert segment.ledgers[1].end == 1
+    (again,) = recover_segments(DIRECTORY, disk.healthy())
+    assert again.ledgers[1].end == 1

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from interpulse.storage.segments.index import Row, encode_chunk, parse_index
+from interpulse.storage.segments.records import SEGMENT_HEAD
+from interpulse.storage.segments.writer import GroupWrite, LogWriter
+from tests.durability.simulated_disk import SimulatedDisk
+
+DIRECTORY = Path("/log")
+SEGMENT, INDEX = DIRECTORY / "0000000001.seg", DIRECTORY / "0000000001.idx"
+
+
+class Room:
+    def __init__(self) -> None:
+        self.disk = SimulatedDisk()
+        self.writer = LogWriter(DIRECTORY, self.disk, asyncio.get_running_loop().call_soon_threadsafe)
+
+    async def write(self, content: bytes, begin: int | None = None) -> Exception | None:
+        done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        chunk = encode_chunk([Row(1, 0, 1, SEGMENT_HEAD, len(content))], SEGMENT_HEAD + len(content))
+        group = GroupWrite(begin, content, chunk, SEGMENT_HEAD + len(content))
+        self.writer.write(group, lambda error, _: done.set_result(error))
+        error = await done
+        await self.unlink()  # nothing; it ends after the index of this group was written
+        return error
+
+    async def seal(self) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.writer.seal(lambda: done.set_result(None))
+        await done
+
+    async def unlink(self, *numbers: int) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.writer.unlink(numbers, lambda: done.set_result(None))
+        await done
+
+
+async def test_write_when_segment_begins_then_names_are_durable_before_the_answer() -> None:
+    room = Room()
+    assert await room.write(b"one", begin=1) is None
+    assert set(room.disk.names_synced) == {SEGMENT, INDEX}
+    content = room.disk.names_now[SEGMENT]
+    assert content.synced == len(content.written) == SEGMENT_HEAD + 3
+    assert room.disk.steps.count("sync") == 2, "the head and the group"
+    assert await room.write(b"two") is None
+    assert room.disk.steps.count("sync") == 3
+    room.writer.stop()
+
+
+async def test_seal_when_done_then_index_is_durable_and_says_so() -> None:
+    room = Room()
+    await room.write(b"one", begin=1)
+    await room.seal()
+    found = room.disk.names_now[INDEX]
+    assert found.synced == len(found.written)
+    index = parse_index(bytes(found.written), 1)
+    assert (index.sealed, index.covered, len(index.rows)) == (True, SEGMENT_HEAD + 3, 1)
+    await room.seal()
+    room.writer.stop()
+
+
+async def test_write_when_it_fails_then_answered_with_the_error_and_segment_left_alone() -> None:
+    room = Room()
+    await room.write(b"one", begin=1)
+    room.disk.fail_at = len(room.disk.steps)
+    assert isinstance(await room.write(b"lost"), OSError)
+    assert isinstance(await room.write(b"refused"), AssertionError), "the next group must begin a segment"
+    assert await room.write(b"two", begin=2) is None
+    assert not parse_index(bytes(room.disk.names_now[INDEX].written), 1).sealed
+    room.writer.stop()
+
+
+async def test_write_when_only_the_index_fails_then_entries_count_and_index_ends() -> None:
+    room = Room()
+    await room.write(b"one", begin=1)
+    room.disk.fail_at = len(room.disk.steps) + 2  # write, sync, then the index
+    assert await room.write(b"two") is None
+    assert await room.write(b"three") is None
+    await room.seal()
+    index = parse_index(bytes(room.disk.names_now[INDEX].written), 1)
+    assert len(index.rows) == 1
+    assert not index.sealed
+    room.writer.stop()
+
+
+async def test_unlink_when_done_then_both_files_are_gone_for_good() -> None:
+    room = Room()
+    await room.write(b"one", begin=1)
+    await room.seal()
+    await room.unlink(1)
+    assert room.disk.names_now == room.disk.names_synced == {}
+    room.writer.stop()
+
+
+async def test_unlink_when_it_fails_then_the_writer_goes_on() -> None:
+    room = Room()
+    await room.write(b"one", begin=1)
+    await room.seal()
+    room.disk.fail_at = len(room.disk.steps)
+    await room.unlink(1)
+    assert await room.write(b"two", begin=2) is None
+    room.writer.stop()

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pulsar
@@ -23,7 +24,7 @@ from interpulse.model.errors import CertificateError, NotConnected
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
 from interpulse.spark.job.selection import select
-from interpulse.spark.portal import portal, session_for
+from interpulse.spark.process_client import process_portal, session_for
 from interpulse.testing import InProcessBroker
 from tests.certificates import Authority, Certificate
 from tests.interop.real_pulsar import RealPulsar
@@ -222,7 +223,8 @@ def test_broker_is_looked_for_by_the_registered_listener(ours: Cluster, real: Gu
     until(lambda: real.partitions(topic), 0)
     for listener, url in (("near", real.service_url_tls), ("far", real.far_url), ("", real.service_url_tls)):
         ours.run(f"clusters update real {record} --listener-name '{listener}'")
-        binary, over_http = portal().run(looked_up(as_the_job_sees_it(ours, tmp_path), topic))
+        address = as_the_job_sees_it(ours, tmp_path)
+        binary, over_http = process_portal().call(partial(looked_up, address, topic))
         assert (f"pulsar+ssl://{binary.behind}", str(over_http)) == (url, url)
 
 

@@ -1,4 +1,4 @@
-"""How callers that block reach the event loop in which the client works."""
+"""The way of blocking callers into the event loop of a client: for ``interpulse.sync`` and for Spark tasks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ Result = TypeVar("Result")
 
 
 class Portal:
-    """One event loop in one thread, for callers that block. :meth:`close` ends both."""
+    """One event loop in one thread, for callers that block. The first call starts both, :meth:`close` ends both."""
 
-    def __init__(self, name: str = "interpulse") -> None:
+    def __init__(
+        self, name: str = "interpulse", *, new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    ) -> None:
         self._name = name
+        self._new_loop = new_loop
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._closed = False
 
     def call(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Run what ``work`` makes in the loop and wait for its result; who stops waiting (Ctrl-C) stops the work."""
+        """Run the coroutine that ``work`` makes and wait for its result; an interrupt (Ctrl-C) cancels it."""
         future = self.submit(work)
         try:
             return future.result()
@@ -34,9 +37,13 @@ class Portal:
             future.cancel()
 
     def submit(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> concurrent.futures.Future[Result]:
-        """Run what ``work`` makes in the loop; the future may be waited for in any other thread."""
+        """Start the coroutine that ``work`` makes; any other thread may wait for the future."""
         loop = self._running_loop()
         return asyncio.run_coroutine_threadsafe(work(), loop)
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Run a plain function in the loop, without waiting for it."""
+        self._running_loop().call_soon_threadsafe(function)
 
     def run(self, work: Callable[[], Result]) -> Result:
         """Run a plain function in the loop and wait for its result."""
@@ -51,7 +58,7 @@ class Portal:
             if self._closed:
                 raise AlreadyClosed("the client is closed")
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                self._loop = self._new_loop()
                 self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
                 self._thread.start()
             return self._loop

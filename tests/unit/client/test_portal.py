@@ -1,6 +1,7 @@
 """The thread behind the blocking client."""
 
 import asyncio
+import queue
 import signal
 import threading
 from collections.abc import Iterator
@@ -42,6 +43,22 @@ def test_portal_when_closed_then_its_thread_is_gone_and_work_is_refused() -> Non
     assert not any(thread.name == "portal-closed" for thread in threading.enumerate())
     with pytest.raises(AlreadyClosed):
         portal.call(current_thread_name)
+
+
+def test_function_when_posted_then_runs_in_the_loop_and_nothing_waits_for_it() -> None:
+    portal = Portal("portal-post")
+    ran_in: queue.Queue[str] = queue.Queue()
+    portal.post(lambda: ran_in.put(threading.current_thread().name))
+    assert ran_in.get(timeout=60) == "portal-post"
+    portal.close()
+
+
+def test_loop_when_made_by_the_caller_then_is_the_one_that_runs() -> None:
+    loop = asyncio.new_event_loop()
+    portal = Portal(new_loop=lambda: loop)
+    assert portal.run(asyncio.get_running_loop) is loop
+    portal.close()
+    assert loop.is_closed()
 
 
 def test_many_threads_share_one_loop() -> None:

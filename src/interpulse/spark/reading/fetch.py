@@ -24,7 +24,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 from interpulse.spark.offsets import TopicRange
-from interpulse.spark.portal import portal, relaxed_collector, session_for
+from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
 from interpulse.spark.reading.read_options import ReadOptions
 from interpulse.spark.rows import RowBuilder
 
@@ -70,14 +70,14 @@ def _fetch(options: ReadOptions, schema: StructType, ranges: Sequence[TopicRange
     builder = RowBuilder(schema, options.mode)
     arrived: queue.Queue[_Arrival] = queue.Queue()
     taken = asyncio.Semaphore(_CHUNKS_WAITING)
-    loop = portal().loop
-    reading = asyncio.run_coroutine_threadsafe(_read_all(options, ranges, arrived, taken), loop)
+    portal = process_portal()
+    reading = portal.submit(lambda: _read_all(options, ranges, arrived, taken))
     try:
         while not isinstance(chunk := arrived.get(), _End):
             if isinstance(chunk, _Refused):
                 builder.add_refusal(chunk.item.topic, chunk.item.after, chunk.reason)
                 continue
-            loop.call_soon_threadsafe(taken.release)
+            portal.post(taken.release)
             builder.add(chunk.topic, chunk.entries)
             if builder.bytes >= options.arrow_batch_bytes or builder.rows >= options.arrow_batch_rows:
                 yield builder.take()

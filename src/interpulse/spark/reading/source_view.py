@@ -26,7 +26,7 @@ from interpulse.model.errors import ConsumerBusy, OperationTimeout, PulsarError,
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.options import OptionError
-from interpulse.spark.portal import portal, session_for
+from interpulse.spark.process_client import process_portal, session_for
 from interpulse.spark.reading.planner import Following, HeldBack, TopicEnd, WrittenBatch
 from interpulse.spark.reading.read_options import SUBSCRIPTION, ReadOptions
 from interpulse.spark.state_files import HELD_FILE, LAST_COMMIT_FILE, HeldRange, load_held
@@ -155,7 +155,7 @@ class BrokerSourceView:
     def discover(self) -> tuple[str, ...]:
         if self._options.topics_file is not None:
             return self._listed(Path(self._options.topics_file))
-        return portal().run(self._discover())
+        return process_portal().call(self._discover)
 
     def _listed(self, path: Path) -> tuple[str, ...]:
         """The job's list. Held topics stay selected, but their end is not asked for, so they keep their place."""
@@ -216,7 +216,7 @@ class BrokerSourceView:
 
     def ends(self, topics: Iterable[str]) -> Mapping[str, TopicEnd]:
         names = [name for name in topics if name not in self._held]
-        return portal().run(self._ends(names))
+        return process_portal().call(lambda: self._ends(names))
 
     async def _ends(self, names: Sequence[str]) -> dict[str, TopicEnd]:
         session = await self._session()
@@ -271,7 +271,7 @@ class BrokerSourceView:
         self._unanswered = reasons
 
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:
-        return portal().run(self._following(topic, after, upto))
+        return process_portal().call(lambda: self._following(topic, after, upto))
 
     async def _following(self, topic: str, after: Position, upto: Position) -> Following | None:
         session = await self._session()
@@ -331,7 +331,7 @@ class BrokerSourceView:
     # ---- The durable subscription
 
     def acknowledge(self, positions: Mapping[str, Position]) -> None:
-        portal().run(self._acknowledge(positions))
+        process_portal().call(lambda: self._acknowledge(positions))
 
     async def _acknowledge(self, positions: Mapping[str, Position]) -> None:
         for name, position in positions.items():
@@ -340,7 +340,7 @@ class BrokerSourceView:
                 cursor.acknowledge(position)
 
     def close(self) -> None:
-        portal().run(self._close())
+        process_portal().call(self._close)
 
     async def _close(self) -> None:
         cursors, self._cursors = self._cursors, {}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.spark.lanes import LaneState
-from interpulse.spark.portal import portal, relaxed_collector, session_for
+from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
 from interpulse.spark.writing.lane_writer import LaneReport, LaneWriter
 from interpulse.spark.writing.publishing import PublishingWriter
 from interpulse.spark.writing.sink_rows import entry_rows
@@ -35,15 +36,15 @@ def write_rows(
     options: WriteOptions, batches: Iterator[pa.RecordBatch], states: Mapping[str, LaneState]
 ) -> list[TopicWritten]:
     """Send all rows; what was written per topic-partition. Raises the first failure."""
-    run = portal().run
+    call = process_portal().call
     with relaxed_collector():
-        writer = run(_open_writer(options, states))
+        writer = call(lambda: _open_writer(options, states))
         try:
             for batch in batches:
-                run(writer.write(batch))
-            return run(writer.finish())
+                call(partial(writer.write, batch))
+            return call(writer.finish)
         finally:
-            run(writer.close())
+            call(writer.close)
 
 
 async def _open_writer(options: WriteOptions, states: Mapping[str, LaneState]) -> _Writer:

@@ -1,0 +1,55 @@
+"""The client that the tasks of one Spark process share."""
+
+import asyncio
+import gc
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from interpulse.spark import process_client
+from interpulse.spark.access import Access
+from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
+
+SERVICE_URL = "pulsar://127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No client yet, and none left behind."""
+    monkeypatch.setattr(process_client, "_client", None)
+    yield
+    process_portal().close()
+
+
+def test_portal_when_asked_for_again_then_is_the_same() -> None:
+    first = process_portal()
+    assert process_portal() is first
+    assert first.run(asyncio.get_running_loop) is first.run(asyncio.get_running_loop)
+
+
+def test_portal_and_sessions_when_process_is_a_forked_child_then_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    parent = process_portal()
+    session = parent.call(lambda: session_for(SERVICE_URL, 1_000, Access()))
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    child = process_portal()
+    assert child is not parent
+    assert child.call(lambda: session_for(SERVICE_URL, 1_000, Access())) is not session
+    parent.call(session.close)
+    parent.close()
+
+
+def test_session_when_cluster_and_access_are_the_same_then_is_shared_until_it_is_closed() -> None:
+    call = process_portal().call
+    first = call(lambda: session_for(SERVICE_URL, 1_000, Access()))
+    assert call(lambda: session_for(SERVICE_URL, 1_000, Access())) is first
+    assert call(lambda: session_for(SERVICE_URL, 2_000, Access())) is not first
+    call(first.close)
+    assert call(lambda: session_for(SERVICE_URL, 1_000, Access())) is not first
+
+
+def test_collector_when_relaxed_then_has_its_usual_thresholds_afterwards() -> None:
+    usual = gc.get_threshold()
+    with relaxed_collector():
+        assert gc.get_threshold()[0] > usual[0]
+    assert gc.get_threshold() == usual

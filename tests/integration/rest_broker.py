@@ -17,7 +17,7 @@ from interpulse.broker.rest.http.context import RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
-from interpulse.broker.tenancy.remote_partitions import AdminRemoteShapes
+from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup import BatchLimits, Lookups, SoleOwner, this_broker
 from interpulse.broker.topics.schemas import Schemas, SchemaSettings
@@ -95,7 +95,7 @@ def _rooms(store: MemoryMetadataStore, config: BrokerConfig, web_url: str, ready
         namespaces,
         lambda: LifecycleSettings.of(dynamic.config),
         loaded=registry.names,
-        remote_shapes=AdminRemoteShapes(Clusters(store), SystemClock(), timeout_ms=5000),
+        remote_partitions=AdminRemotePartitions(Clusters(store), SystemClock(), timeout_ms=5000),
     )
     topic_policies = TopicPolicyRecords(store, lifecycle)
     lookups = Lookups(

@@ -9,7 +9,7 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, topic_shape
+from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, partition_metadata
 from interpulse.testing import InProcessBroker
 
 TOPIC = TopicName.parse("persistent://public/default/flights")
@@ -29,7 +29,7 @@ async def test_topic_when_provisioned_then_exists_remotely_with_its_schemas(
     brokers: tuple[InProcessBroker, InProcessBroker],
 ) -> None:
     async with AdminClient(brokers[0].web_url) as east, AdminClient(brokers[1].web_url) as west:
-        provisioner = TopicProvisioner(partial(topic_shape, east), west)
+        provisioner = TopicProvisioner(partial(partition_metadata, east), west)
         await east.topics.create_partitioned(TOPIC, 4)
         await east.schemas.upload(TOPIC, AVRO)
         assert await provisioner.ensure_topic(TOPIC.partition(2)) == (
@@ -51,7 +51,7 @@ async def test_plain_topic_when_provisioned_then_exists_remotely(
 ) -> None:
     async with AdminClient(brokers[0].web_url) as east, AdminClient(brokers[1].web_url) as west:
         await east.topics.create(TOPIC)
-        assert (await TopicProvisioner(partial(topic_shape, east), west).ensure_topic(TOPIC)).partitions == 0
+        assert (await TopicProvisioner(partial(partition_metadata, east), west).ensure_topic(TOPIC)).partitions == 0
         assert await west.topics.list("public/default") == [str(TOPIC)]
 
 
@@ -63,4 +63,4 @@ async def test_namespace_when_missing_remotely_then_topic_is_held(
         await east.namespaces.create("public/east-only")
         await east.topics.create(topic)
         with pytest.raises(TopicHeld, match="namespace public/east-only does not exist on the remote cluster"):
-            await TopicProvisioner(partial(topic_shape, east), west).ensure_topic(topic)
+            await TopicProvisioner(partial(partition_metadata, east), west).ensure_topic(topic)

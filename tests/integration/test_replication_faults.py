@@ -24,7 +24,7 @@ from tests.stub_web import StubWeb
 REPLICATION = "namespaces/demo/a/replication"
 ADJUST = f"{REPLICATION}?adjustNamespaceLevelPoliciesAutomatically=true"
 TOPIC = "persistent/demo/a/x"
-SHAPE = f"/admin/v2/{TOPIC}/partitions"
+METADATA = f"/admin/v2/{TOPIC}/partitions"
 CREATE = f"/admin/v2/{TOPIC}"
 
 
@@ -104,8 +104,8 @@ async def test_provisioning_that_fails_says_why_creates_nothing_else_and_ends_by
 ) -> None:
     with StubWeb() as web:
         if step != "looking":
-            web.answer("GET", SHAPE, {"reason": "Topic x not found"}, status=404)
-        fail(web, "PUT" if step == "creating" else "GET", CREATE if step == "creating" else SHAPE, trouble)
+            web.answer("GET", METADATA, {"reason": "Topic x not found"}, status=404)
+        fail(web, "PUT" if step == "creating" else "GET", CREATE if step == "creating" else METADATA, trouble)
         if trouble == "never":
             be_impatient(east)
         await join(east, web.url)
@@ -118,12 +118,12 @@ async def test_provisioning_that_fails_says_why_creates_nothing_else_and_ends_by
         status = (await done(east, "GET", f"{TOPIC}/stats")).json["replication"]["west"]["status"]
         assert status["state"] == record["state"]
         web.answer("PUT", CREATE, status=204)
-        web.answer("GET", SHAPE, {"partitions": 0})
+        web.answer("GET", METADATA, {"partitions": 0})
         await record_with(east, TOPIC, "it is there")
         await east.rooms.remote_topics.stop()
         await east.rooms.links.close()  # the stub waits for its clients
         assert {(asked.method, asked.target.partition("?")[0]) for asked in web.asked} <= {
-            ("GET", SHAPE),
+            ("GET", METADATA),
             ("PUT", CREATE),
         }
 
@@ -131,8 +131,8 @@ async def test_provisioning_that_fails_says_why_creates_nothing_else_and_ends_by
 async def test_creation_whose_answer_never_comes_is_not_done_twice(east: RestBroker) -> None:
     be_impatient(east)
     with StubWeb() as web:
-        web.answer("GET", SHAPE, {"reason": "Topic x not found"}, status=404)
-        web.answer("GET", SHAPE, {"partitions": 0})
+        web.answer("GET", METADATA, {"reason": "Topic x not found"}, status=404)
+        web.answer("GET", METADATA, {"partitions": 0})
         web.say_nothing("PUT", CREATE)
         await join(east, web.url)
         await done(east, "PUT", TOPIC)

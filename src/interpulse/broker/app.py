@@ -36,7 +36,7 @@ from interpulse.broker.rest.http.context import RestRooms, build_rest_rooms
 from interpulse.broker.rest.server import RestServer
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
-from interpulse.broker.tenancy.remote_partitions import AdminRemoteShapes
+from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup import BatchLimits, Lookups, SoleOwner, this_broker
@@ -232,7 +232,7 @@ class BrokerApp:
             self.namespaces,
             LifecycleSettings.following(lambda: self.dynamic.config),
             loaded=self.registry.names,
-            remote_shapes=AdminRemoteShapes(
+            remote_partitions=AdminRemotePartitions(
                 Clusters(metadata), self._clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms
             ),
         )

@@ -1,1 +1,1 @@
-"""Values and their JSON shapes: names, ids, policies, schemas, changes, errors. No IO, no import of ours."""
+"""Values and their JSON: names, ids, policies, schemas, changes, errors. No IO, no import of ours."""

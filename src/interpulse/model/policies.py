@@ -54,7 +54,7 @@ DELETE_WHEN_CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
 
 @dataclass(frozen=True, slots=True)
 class AutoTopicCreation:
-    """Whether asking for a missing topic may create it, and in which shape."""
+    """Whether asking for a missing topic may create it, and as a topic of which type."""
 
     allowed: bool
     topic_type: str | None = None

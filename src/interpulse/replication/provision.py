@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from interpulse.client.admin.schemas import SchemaVersion
 
 __all__ = [
+    "AskPartitionMetadata",
     "Obstacle",
     "Provisioned",
-    "Shape",
     "TopicHeld",
     "TopicProvisioner",
     "copy_schemas",
     "obstacle_of",
-    "topic_shape",
+    "partition_metadata",
 ]
 
 T = TypeVar("T")
-Shape = Callable[[TopicName], Awaitable[Existence]]
+AskPartitionMetadata = Callable[[TopicName], Awaitable[Existence]]
 """Says what a base name stands for on one cluster, without creating it."""
 
 _ATTEMPTS_MAX: Final = 5
@@ -121,7 +121,7 @@ class TopicProvisioner:
 
     def __init__(
         self,
-        source: Shape,
+        source: AskPartitionMetadata,
         target: AdminClient,
         *,
         creation_allowed: bool = True,
@@ -133,7 +133,7 @@ class TopicProvisioner:
         self._expansion_allowed = expansion_allowed
 
     async def ensure_topic(self, topic: TopicName, *, equal_before: int | None = None) -> Provisioned:
-        """Return when both clusters have the base of ``topic`` in the same shape.
+        """Return when both clusters have the base of ``topic`` with the same partition count.
 
         ``equal_before`` is the count both had when this was last asked: a source that has grown since then takes the
         remote topic along. Raises TopicHeld, or what the clusters answer when they cannot be asked.
@@ -142,7 +142,7 @@ class TopicProvisioner:
         refusal: Conflict | None = None
         change: str | None = None
         for _ in range(_ATTEMPTS_MAX):
-            remote = await self._remote_shape(base)
+            remote = await self._remote_metadata(base)
             local = await _of_source(base, self._source(base))  # may change while the remote cluster takes its time
             plan = plan_topic(base, local, remote, may_create=self._creation_allowed)
             if plan.step is ProvisioningStep.CONNECT:
@@ -157,9 +157,9 @@ class TopicProvisioner:
             "remove there what stands in the way",
         )
 
-    async def _remote_shape(self, base: TopicName) -> Existence:
+    async def _remote_metadata(self, base: TopicName) -> Existence:
         try:
-            return await topic_shape(self._target, base)
+            return await partition_metadata(self._target, base)
         except (NamespaceNotFound, TenantNotFound) as error:
             namespace = base.namespace_name
             raise TopicHeld(
@@ -187,13 +187,13 @@ class TopicProvisioner:
         return both_partitioned and wanted and remote.partitions < local.partitions
 
 
-async def topic_shape(admin: AdminClient, base: TopicName) -> Existence:
+async def partition_metadata(admin: AdminClient, base: TopicName) -> Existence:
     """What a cluster says about a name, without creating it. Raises NamespaceNotFound."""
     try:
         metadata = await admin.topics.partitioned_metadata(base)
     except TopicNotFound:
         return Existence(TopicKind.ABSENT)
-    except (AttributeError, TypeError, ValueError) as error:  # JSON of another shape than the admin API's
+    except (AttributeError, TypeError, ValueError) as error:  # not the JSON of the admin API
         raise UnknownError(f"{admin.web_url} answers for {base} what no broker does") from error
     if metadata.partitions == 0:
         return Existence(TopicKind.NON_PARTITIONED)

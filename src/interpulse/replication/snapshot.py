@@ -115,7 +115,7 @@ async def read_remote(
             raise RemoteClusterUnavailable(
                 f"Cluster {cluster} at {admin.web_url} cannot be compared: {error}"
             ) from error
-        except (AttributeError, TypeError, ValueError) as error:  # JSON of another shape than the admin API's
+        except (AttributeError, TypeError, ValueError) as error:  # not the JSON of the admin API
             raise RemoteClusterUnavailable(
                 f"Cluster {cluster} at {admin.web_url} cannot be compared: its answers are not those of a broker"
             ) from error

@@ -114,12 +114,12 @@ def _topic_difference(cluster: str, topic: TopicName, local: int, remote: int) -
             f"remote cluster '{cluster}' has {remote} partitions"
         )
     return (
-        f"Topic type mismatch for topic '{topic}': local cluster has {_shape(local)}, "
-        f"but remote cluster '{cluster}' has {_shape(remote)}"
+        f"Topic type mismatch for topic '{topic}': local cluster has {_described(local)}, "
+        f"but remote cluster '{cluster}' has {_described(remote)}"
     )
 
 
-def _shape(partitions: int) -> str:
+def _described(partitions: int) -> str:
     return f"a partitioned topic with {partitions} partitions" if partitions else "a non-partitioned topic"
 
 

@@ -96,7 +96,7 @@ def check_auto_topic_creation(body: Mapping[str, Any], *, partitions_max: int) -
         always_allow_for_replicator=None if always is None else _truth("alwaysAllowForReplicator", always),
     )
     if override.allowed:
-        _check_shape(override)
+        _check_type_and_count(override)
     if 0 < partitions_max < (override.default_partitions or 0):
         raise PartitionCountAboveMaximum(
             f"Number of partitions should be less than or equal to {partitions_max} "
@@ -129,7 +129,7 @@ def _quoted(value: Any) -> str:
     return repr(value)[:100]
 
 
-def _check_shape(override: AutoTopicCreation) -> None:
+def _check_type_and_count(override: AutoTopicCreation) -> None:
     count = override.default_partitions
     if override.topic_type not in (PARTITIONED, NON_PARTITIONED):
         raise _invalid_override(

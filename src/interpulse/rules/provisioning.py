@@ -32,7 +32,7 @@ class Provisioning:
 
 
 def plan_topic(base: TopicName, local: Existence, remote: Existence, *, may_create: bool) -> Provisioning:
-    """Compare the shapes of one topic, both asked without creating anything.
+    """Compare the partition counts of one topic, both asked without creating anything.
 
     Neither side is ever changed to fit the other: a difference holds the topic until an operator decides. The remote
     cluster's auto-creation policies play no part. A creation that meets "already exists" is to be planned again.
@@ -46,8 +46,8 @@ def plan_topic(base: TopicName, local: Existence, remote: Existence, *, may_crea
     if (local.kind, local.partitions) == (remote.kind, remote.partitions):
         return Provisioning(ProvisioningStep.CONNECT, local.partitions)
     return _hold(
-        f"{base} is {_shape(local)} on the source cluster and {_shape(remote)} on the remote cluster",
-        f"make the shapes equal: {_way_out(base, local, remote)}",
+        f"{base} is {_described(local)} on the source cluster and {_described(remote)} on the remote cluster",
+        f"make the partition counts equal: {_way_out(base, local, remote)}",
     )
 
 
@@ -77,7 +77,7 @@ def _create(local: Existence) -> Provisioning:
 def _missing(base: TopicName, local: Existence) -> Provisioning:
     return _hold(
         f"{base} does not exist on the remote cluster and createTopicToRemoteClusterForReplication is false",
-        f"create it there as {_shape(local)}",
+        f"create it there as {_described(local)}",
     )
 
 
@@ -85,7 +85,7 @@ def _hold(reason: str, remedy: str) -> Provisioning:
     return Provisioning(ProvisioningStep.HOLD, reason=reason, remedy=remedy)
 
 
-def _shape(existence: Existence) -> str:
+def _described(existence: Existence) -> str:
     if existence.kind is TopicKind.PARTITIONED:
         return f"a partitioned topic of {existence.partitions} partitions"
     return "a topic that is not partitioned"

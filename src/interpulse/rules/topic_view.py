@@ -6,9 +6,8 @@ Two records exist per topic:
 * the *topic record*, kept under the exact name (base or partition): "the storage of this topic exists". A
   non-persistent topic has none; it exists while it is loaded.
 
-The predicates are `existence`, `may_create`, `check_consistency`, and the shape a topic has in another cluster, which
-is part of the view. Sources: PIP-344 (partition metadata without creation) and PIP-414 (consistency of topics), as
-Apache Pulsar 5.0 behaves.
+The predicates are `existence`, `may_create` and `check_consistency`. Sources: PIP-344 (partition metadata without
+creation) and PIP-414 (consistency of topics), as Apache Pulsar 5.0 behaves.
 """
 
 from __future__ import annotations
@@ -54,8 +53,9 @@ class TopicView:
     ``metadata`` holds the partition metadata found under any of `metadata_names`. ``recorded`` says that the topic
     record of the exact name exists (non-persistent: that the topic is loaded). ``partition_records`` are the indices
     of existing partition records of the base name; only the rules that create, grow or repair a partitioned topic look
-    at it. ``topics_left`` is the room below the namespace's topic limit, None without a limit. ``remote_shape`` is what
-    the name stands for in another cluster of the namespace, None if nobody was asked or nobody has it.
+    at it. ``topics_left`` is the room below the namespace's topic limit, None without a limit.
+    ``remote_partitions`` is what the name stands for in another cluster of the namespace, None if none was asked or
+    none has it.
     """
 
     name: TopicName
@@ -66,7 +66,7 @@ class TopicView:
     auto_creation: EffectiveAutoCreation = _ALLOWED
     partitions_max: int = 0
     topics_left: int | None = None
-    remote_shape: Existence | None = None
+    remote_partitions: Existence | None = None
     domain_enabled: bool = True
     system_topics_enabled: bool = True
 

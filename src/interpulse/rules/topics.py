@@ -38,7 +38,7 @@ __all__ = [
     "decide_open",
     "decide_partitions",
     "decide_partitions_to_subscribe",
-    "takes_remote_shape",
+    "takes_remote_partitions",
 ]
 
 
@@ -56,7 +56,7 @@ def decide_partitions(view: TopicView, *, create: bool) -> Decision[int]:
     if not (create and may_create(view)):
         raise topic_not_found(view)
     check_namespace(view, not_served=MetadataError)
-    partitions = _shape_of_new_topic(view)
+    partitions = _partitions_of_new_topic(view)
     if partitions == 0:
         return Decision(0)
     check_partition_count(view, partitions, refusal=NotAllowed)
@@ -64,19 +64,19 @@ def decide_partitions(view: TopicView, *, create: bool) -> Decision[int]:
     return Decision(partitions, (CreatePartitionedMetadata(view.name, partitions),))
 
 
-def _shape_of_new_topic(view: TopicView) -> int:
+def _partitions_of_new_topic(view: TopicView) -> int:
     """The partition count of a missing name: none for a partition name (PIP-344, row 3), the other cluster's if it has
     the topic there (row 6), else the policy's (rows 4 and 5)."""
     if view.name.is_partition:
         return 0
-    if view.remote_shape is not None:
-        return view.remote_shape.partitions
+    if view.remote_partitions is not None:
+        return view.remote_partitions.partitions
     return view.auto_creation.partitions if view.auto_creation.partitioned else 0
 
 
-def takes_remote_shape(view: TopicView) -> bool:
-    """Whether another cluster's shape of this name would matter (PIP-344, row 6): a persistent topic is about to be
-    created."""
+def takes_remote_partitions(view: TopicView) -> bool:
+    """Whether another cluster's partition count of this name matters (PIP-344, row 6): a persistent topic is about to
+    be created."""
     absent = existence(view).kind is TopicKind.ABSENT
     return absent and view.name.is_persistent and not view.name.is_partition and may_create(view)
 

@@ -27,7 +27,7 @@ from interpulse.model.errors import (
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, obstacle_of, topic_shape
+from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, obstacle_of, partition_metadata
 
 TOPIC = TopicName.parse("persistent://t/ns/x")
 AVRO = SchemaInfo(SchemaType.AVRO, b"{}")
@@ -88,7 +88,9 @@ class FakeCluster:
 
 
 def provisioner(source: FakeCluster, target: FakeCluster, **options: bool) -> TopicProvisioner:
-    return TopicProvisioner(partial(topic_shape, cast(AdminClient, source)), cast(AdminClient, target), **options)
+    return TopicProvisioner(
+        partial(partition_metadata, cast(AdminClient, source)), cast(AdminClient, target), **options
+    )
 
 
 @pytest.mark.parametrize("partitions", [0, 1, 4])

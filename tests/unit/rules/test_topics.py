@@ -35,7 +35,7 @@ from interpulse.rules.topics import (
     decide_open,
     decide_partitions,
     decide_partitions_to_subscribe,
-    takes_remote_shape,
+    takes_remote_partitions,
 )
 from tests.unit.rules.topic_world import (
     ADMIN,
@@ -71,14 +71,14 @@ class TestPartitions:
                 id="pip344-row5",
             ),
             pytest.param(
-                view_of("x", remote_shape=Existence(TopicKind.PARTITIONED, 4)),
+                view_of("x", remote_partitions=Existence(TopicKind.PARTITIONED, 4)),
                 True,
                 4,
                 (CreatePartitionedMetadata(topic("x"), 4),),
                 id="pip344-row6-partitioned-elsewhere",
             ),
             pytest.param(
-                view_of("x", auto_creation=PARTITIONED_2, remote_shape=Existence(TopicKind.NON_PARTITIONED)),
+                view_of("x", auto_creation=PARTITIONED_2, remote_partitions=Existence(TopicKind.NON_PARTITIONED)),
                 True,
                 0,
                 (),
@@ -238,7 +238,7 @@ class TestSubscriptionByAnOperator:
             assert outcome(decide_partitions_to_subscribe, view) == expected
 
 
-class TestRemoteShape:
+class TestRemotePartitions:
     @pytest.mark.parametrize(
         ("view", "expected"),
         [
@@ -253,7 +253,7 @@ class TestRemoteShape:
     def test_other_clusters_are_asked_only_for_what_is_about_to_be_created(
         self, view: TopicView, expected: bool
     ) -> None:
-        assert takes_remote_shape(view) is expected
+        assert takes_remote_partitions(view) is expected
 
 
 class TestOpen:

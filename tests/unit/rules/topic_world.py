@@ -62,7 +62,7 @@ NAMES = [
     "non-persistent://public/default/x", "non-persistent://public/default/x-partition-0",
 ]  # fmt: skip
 Question = Callable[[TopicView], Decision[Any]]
-SHAPES = [(0, False), (3, False), (3, True)]
+METADATA = [(0, False), (3, False), (3, True)]
 POLICIES = [OFF, replace(OFF, replicator_allowed=False), PLAIN, PARTITIONED_2]
 LIMITS = [(0, None), (2, None), (0, 0)]
 STORED = [frozenset[int](), frozenset({0, 3})]
@@ -71,7 +71,7 @@ REMOTE = [None, Existence(TopicKind.PARTITIONED, 2)]
 
 @cache
 def small_world() -> list[TopicView]:
-    space = product(NAMES, SHAPES, NamespaceStanding, (False, True), POLICIES, LIMITS, STORED, REMOTE)
+    space = product(NAMES, METADATA, NamespaceStanding, (False, True), POLICIES, LIMITS, STORED, REMOTE)
     return [
         view_of(
             name,
@@ -83,7 +83,7 @@ def small_world() -> list[TopicView]:
             partitions_max=partitions_max,
             topics_left=topics_left,
             partition_records=stored,
-            remote_shape=remote,
+            remote_partitions=remote,
         )
         for name, (x, deleted), namespace, recorded, policy, (partitions_max, topics_left), stored, remote in space
     ]

@@ -55,7 +55,7 @@ class BrokerConfig:
     allow_auto_topic_creation: bool = _setting(True, "Asking for a missing topic may create it.", dynamic=True)
     allow_auto_topic_creation_type: str = _setting(
         NON_PARTITIONED,
-        "Shape of topics that are created by asking for them.",
+        "Type of topics that are created by asking for them.",
         dynamic=True,
         choices=(NON_PARTITIONED, PARTITIONED),
     )

@@ -13,23 +13,23 @@ from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.replication.connect import connect
-from interpulse.replication.provision import topic_shape
+from interpulse.replication.provision import partition_metadata
 
-__all__ = ["AdminRemoteShapes", "RemoteShapes"]
+__all__ = ["AdminRemotePartitions", "RemotePartitions"]
 
 logger = logging.getLogger(__name__)
 
 _FAILURE_REMEMBERED_MS: Final = 10_000
 
 
-class RemoteShapes(Protocol):
+class RemotePartitions(Protocol):
     """Whoever can ask other clusters."""
 
     async def find(self, name: TopicName, clusters: Sequence[str]) -> Existence | None:
-        """The topic's shape on the first of these clusters that has it, None if none has it or can be asked."""
+        """What the name stands for on the first of these clusters that has it, None if none has it or can be asked."""
 
 
-class AdminRemoteShapes:
+class AdminRemotePartitions:
     """Asks all clusters at once through their admin API, without creating anything there.
 
     A cluster that does not answer in time is left out, and not asked again for some seconds.
@@ -42,7 +42,7 @@ class AdminRemoteShapes:
         self._failed_ms: dict[str, int] = {}
 
     async def find(self, name: TopicName, clusters: Sequence[str]) -> Existence | None:
-        """See `RemoteShapes`; of clusters that disagree the first in name order counts."""
+        """See `RemotePartitions`; of clusters that disagree the first in name order counts."""
         asked = [each for each in sorted(clusters) if not self._failed_lately(each)]
         answers = await asyncio.gather(*(self._ask(each, name) for each in asked))
         found = {each: answer for each, answer in zip(asked, answers, strict=True) if answer is not None}
@@ -56,7 +56,7 @@ class AdminRemoteShapes:
 
     async def _ask(self, cluster: str, name: TopicName) -> Existence | None:
         try:
-            return await self._shape(cluster, name)
+            return await self._find(cluster, name)
         except NotFound:
             return None
         except PulsarError as error:
@@ -64,8 +64,8 @@ class AdminRemoteShapes:
             logger.error("cluster cannot be asked for a topic cluster=%s topic=%s error=%s", cluster, name, error)
             return None
 
-    async def _shape(self, cluster: str, name: TopicName) -> Existence | None:
+    async def _find(self, cluster: str, name: TopicName) -> Existence | None:
         data = await self._clusters.get(cluster)
         async with connect(cluster, data, timeout_ms=self._timeout_ms) as admin:
-            found = await topic_shape(admin, name)
+            found = await partition_metadata(admin, name)
         return None if found.kind is TopicKind.ABSENT else found

@@ -25,7 +25,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence
-from interpulse.replication.provision import topic_shape
+from interpulse.replication.provision import partition_metadata
 from interpulse.rules.remote_growth import RemoteGrowth, plan_remote_growth
 from interpulse.rules.replication import effective_replication_clusters, remote_clusters
 
@@ -107,7 +107,7 @@ class AdminRemotes:
 
         async def ask(admin: AdminClient) -> Existence:
             try:
-                return await topic_shape(admin, name)
+                return await partition_metadata(admin, name)
             except (NamespaceNotFound, TenantNotFound) as error:
                 raise Unprocessable(f"{error}; create namespace {name.namespace_name} there first") from error
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.tenancy.namespaces import Namespaces
-from interpulse.broker.tenancy.remote_partitions import RemoteShapes
+from interpulse.broker.tenancy.remote_partitions import RemotePartitions
 from interpulse.broker.topics.partition_records import new_cursors, stored_partitions
 from interpulse.broker.topics.topic_counts import TopicCounts
 from interpulse.broker.topics.topic_info import internal_info
@@ -87,7 +87,7 @@ class TopicLifecycle:
         settings: Callable[[], LifecycleSettings],
         *,
         loaded: Collection[TopicName] = (),
-        remote_shapes: RemoteShapes | None = None,
+        remote_partitions: RemotePartitions | None = None,
     ) -> None:
         """``settings`` is asked each time, since it may change while the broker runs.
 
@@ -99,14 +99,14 @@ class TopicLifecycle:
         self._settings = settings
         self._loaded = loaded
         self._counts = TopicCounts(store)
-        self._reader = TopicReader(store, namespaces, settings, loaded, remote_shapes, self._counts)
+        self._reader = TopicReader(store, namespaces, settings, loaded, remote_partitions, self._counts)
 
     # --- questions and opening
 
     async def partitions(self, name: TopicName, *, create: bool) -> int:
         """How many partitions the name has, 0 = none; with ``create`` a missing one may become a partitioned topic.
 
-        A topic that another cluster of its namespace has already gets that cluster's shape.
+        A topic that another cluster of its namespace has already gets that cluster's partition count.
         """
         rule = partial(topics.decide_partitions, create=create)
         return await self._decide(name, rule, metadata_of=(name.base,), remotes_asked=create)
@@ -344,7 +344,7 @@ class TopicLifecycle:
         async def attempt() -> A:
             stored = await stored_partitions(self._store, name) if with_partitions else {}
             reading = await self._reader.read(name, stored, metadata_of)
-            decision = rule(await self._reader.with_remote_shape(reading) if remotes_asked else reading.view)
+            decision = rule(await self._reader.with_remote_partitions(reading) if remotes_asked else reading.view)
             if decision.changes:
                 await self._commit(reading, decision.changes)
             return decision.answer

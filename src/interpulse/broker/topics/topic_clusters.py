@@ -69,7 +69,7 @@ class TopicClusters:
         With ``everywhere`` that is said for all clusters of the namespace, and one may be told that it is left out; on
         this cluster it counts where nothing else is set here.
 
-        A partitioned topic is there on every one of them then. Raises PreconditionFailed if it has another shape there,
+        A partitioned topic is there on every one of them then. Raises PreconditionFailed if its count differs there,
         and RemoteClusterUnavailable; nothing is stored when anything is refused.
         """
         await self._records.record_of_existing(name)

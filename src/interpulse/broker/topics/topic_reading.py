@@ -9,7 +9,7 @@ from functools import lru_cache
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.tenancy.namespaces import Namespaces
-from interpulse.broker.tenancy.remote_partitions import RemoteShapes
+from interpulse.broker.tenancy.remote_partitions import RemotePartitions
 from interpulse.broker.topics.topic_counts import TopicCount, TopicCounts
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import TopicName
@@ -17,7 +17,7 @@ from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.policies import effective_auto_creation, effective_topics_max
 from interpulse.rules.topic_view import TopicView, metadata_names
-from interpulse.rules.topics import takes_remote_shape
+from interpulse.rules.topics import takes_remote_partitions
 from interpulse.storage.api import MetadataStore
 
 __all__ = ["LifecycleSettings", "Reading", "TopicReader", "count_if_clear", "parsed_metadata"]
@@ -35,7 +35,7 @@ class LifecycleSettings:
     persistent_enabled: bool = True
     non_persistent_enabled: bool = True
     system_topics_enabled: bool = True
-    remote_shapes_taken: bool = True
+    remote_partitions_taken: bool = True
     replicator_prefix: str = "pulsar.repl"
 
     @classmethod
@@ -48,7 +48,7 @@ class LifecycleSettings:
             persistent_enabled=config.enable_persistent_topics,
             non_persistent_enabled=config.enable_non_persistent_topics,
             system_topics_enabled=config.system_topic_enabled,
-            remote_shapes_taken=config.create_topic_to_remote_cluster_for_replication,
+            remote_partitions_taken=config.create_topic_to_remote_cluster_for_replication,
             replicator_prefix=config.replicator_prefix,
         )
 
@@ -87,14 +87,14 @@ class TopicReader:
         namespaces: Namespaces,
         settings: Callable[[], LifecycleSettings],
         loaded: Collection[TopicName],
-        remote_shapes: RemoteShapes | None,
+        remote_partitions: RemotePartitions | None,
         counts: TopicCounts,
     ) -> None:
         self._store = store
         self._namespaces = namespaces
         self._settings = settings
         self._loaded = loaded
-        self._remote_shapes = remote_shapes
+        self._remote_partitions = remote_partitions
         self._counts = counts
 
     async def read(
@@ -125,15 +125,15 @@ class TopicReader:
             system_topics_enabled=settings.system_topics_enabled,
         )
         versions = {key: found[key].version if key in found else None for key in wanted}
-        remotes = self._namespaces.remotes(policies) if settings.remote_shapes_taken else ()
+        remotes = self._namespaces.remotes(policies) if settings.remote_partitions_taken else ()
         return Reading(view, versions, remotes, count)
 
-    async def with_remote_shape(self, reading: Reading) -> TopicView:
+    async def with_remote_partitions(self, reading: Reading) -> TopicView:
         """The view, and for a name that is not known here what another cluster of its namespace makes of it."""
         view = reading.view
-        if self._remote_shapes is None or not reading.remotes or not takes_remote_shape(view):
+        if self._remote_partitions is None or not reading.remotes or not takes_remote_partitions(view):
             return view
-        return replace(view, remote_shape=await self._remote_shapes.find(view.name, reading.remotes))
+        return replace(view, remote_partitions=await self._remote_partitions.find(view.name, reading.remotes))
 
 
 def parsed_metadata(key: str, stored: bytes) -> PartitionedTopicMetadata:

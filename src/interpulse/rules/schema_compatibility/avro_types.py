@@ -93,7 +93,7 @@ def _parse(definition: bytes) -> Any:
     except KeyError as error:
         raise _invalid(f"a type lacks {error}") from None
     except (SchemaParseException, ValueError, TypeError, AttributeError) as error:
-        # fastavro answers a wrong shape, such as a number in place of a type, with whatever it stumbles over.
+        # fastavro answers a wrong structure, such as a number in place of a type, with whatever it stumbles over.
         raise _invalid(str(error)) from None
     return parsed
 

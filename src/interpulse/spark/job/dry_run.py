@@ -10,7 +10,7 @@ from interpulse.model.errors import NamespaceNotFound, NotConnected, OperationTi
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.replication.naming import misnamed
-from interpulse.replication.provision import topic_shape
+from interpulse.replication.provision import partition_metadata
 from interpulse.rules.provisioning import ProvisioningStep, plan_topic
 from interpulse.spark.job.pipeline_config import PipelineConfig, check_cluster_name
 from interpulse.spark.job.selection import RemoteSelection, select
@@ -81,7 +81,7 @@ async def _print_remote(config: PipelineConfig, remote: str, selection: RemoteSe
 async def _plan(target: AdminClient, topic: TopicName, count: int, config: PipelineConfig) -> tuple[str, Finding]:
     local = Existence(TopicKind.PARTITIONED, count) if count else Existence(TopicKind.NON_PARTITIONED)
     try:
-        remote = await topic_shape(target, topic)
+        remote = await partition_metadata(target, topic)
     except NamespaceNotFound:
         return f"held: namespace {topic.namespace_name} does not exist there", Finding.HELD
     except _UNREACHABLE as error:

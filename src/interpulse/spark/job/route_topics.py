@@ -26,7 +26,7 @@ from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.naming import misnamed
-from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, obstacle_of, topic_shape
+from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, obstacle_of, partition_metadata
 from interpulse.spark.job.dispatch_rates import DispatchRates
 from interpulse.spark.job.global_policies import GlobalPolicies
 from interpulse.spark.job.route import Emit, Route
@@ -192,7 +192,9 @@ class RouteTopics:
     async def _provision(self, topic: TopicName, before: TopicState) -> tuple[int, str | None]:
         rules = self._route.config.provision
         await ensure_deduplication(self._admin, topic, may_enable=rules.ensure_deduplication)
-        provisioner = TopicProvisioner(partial(topic_shape, self._source), self._admin, creation_allowed=rules.create)
+        provisioner = TopicProvisioner(
+            partial(partition_metadata, self._source), self._admin, creation_allowed=rules.create
+        )
         count, change = await provisioner.ensure_topic(topic, equal_before=self._equal_before(topic, before))
         if self._route.config.copy_schemas:
             first = TopicName.parse(partitions_of(topic, count)[0])

@@ -37,7 +37,7 @@ class Remote:
     """Another cluster's admin API in memory; a ``failure`` answers everything, nothing while it is not ``awake``."""
 
     def __init__(self) -> None:
-        self.shapes: dict[TopicName, int] = {}
+        self.topics_there: dict[TopicName, int] = {}
         self.created: list[tuple[TopicName, int]] = []
         self.failure: Exception | None = None
         self.awake = asyncio.Event()
@@ -50,9 +50,9 @@ class Remote:
 
     async def partitioned_metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
         await self._answer(topic)
-        if topic not in self.shapes:
+        if topic not in self.topics_there:
             raise TopicNotFound(f"Topic {topic} not found")
-        return PartitionedTopicMetadata(self.shapes[topic])
+        return PartitionedTopicMetadata(self.topics_there[topic])
 
     async def create(self, topic: TopicName) -> None:
         await self.create_partitioned(topic, 0, local_only=True)
@@ -60,9 +60,9 @@ class Remote:
     async def create_partitioned(self, topic: TopicName, partitions: int, *, local_only: bool) -> None:
         await self._answer(topic)
         assert local_only
-        if topic in self.shapes:
+        if topic in self.topics_there:
             raise AlreadyExists("This topic already exists")
-        self.shapes[topic] = partitions
+        self.topics_there[topic] = partitions
         self.created.append((topic, partitions))
 
     async def _answer(self, topic: TopicName) -> None:
@@ -142,7 +142,7 @@ async def until(condition: Callable[[], Any]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_topics_when_replication_is_enabled_then_exist_there_in_their_shapes(house: House) -> None:
+async def test_topics_when_replication_is_enabled_then_exist_there_with_their_counts(house: House) -> None:
     await house.lifecycle.create_plain(X)
     await house.lifecycle.create_partitioned(P, 3)
     await house.topics.start()
@@ -193,11 +193,11 @@ async def test_topic_when_policies_stop_asking_then_is_left_alone(house: House) 
     await until(lambda: house.remotes["west"].created)
     await house.replicate("east")
     await until(lambda: house.topics.state(X, "west") is None)
-    assert house.remotes["west"].shapes == {X: 0}
+    assert house.remotes["west"].topics_there == {X: 0}
 
 
 async def test_topic_that_exists_there_differently_is_held_and_nothing_is_changed(house: House) -> None:
-    house.remotes["west"].shapes[P] = 5
+    house.remotes["west"].topics_there[P] = 5
     await house.lifecycle.create_partitioned(P, 2)
     await house.replicate("east", "west")
     await house.topics.start()
@@ -208,8 +208,8 @@ async def test_topic_that_exists_there_differently_is_held_and_nothing_is_change
     assert "2 partitions on the source cluster and a partitioned topic of 5 partitions" in str(state.reason)
     assert state.remedy
     assert state.retry_at_ms is not None
-    assert (house.remotes["west"].shapes, await house.lifecycle.partitions(P, create=False)) == ({P: 5}, 2)
-    house.remotes["west"].shapes[P] = 2
+    assert (house.remotes["west"].topics_there, await house.lifecycle.partitions(P, create=False)) == ({P: 5}, 2)
+    house.remotes["west"].topics_there[P] = 2
     await until(lambda: house.is_ready(P))
 
 
@@ -235,7 +235,7 @@ async def test_topic_when_creation_is_switched_off_then_waits_for_an_operator(ho
     await until(lambda: house.reason(P))
     assert "createTopicToRemoteClusterForReplication is false" in str(house.reason(P))
     assert house.remotes["west"].created == []
-    house.remotes["west"].shapes[P] = 2
+    house.remotes["west"].topics_there[P] = 2
     await until(lambda: house.is_ready(P))
 
 
@@ -389,7 +389,7 @@ async def test_topic_that_is_there_is_looked_at_again_now_and_then(house: House)
     await house.replicate("east", "west")
     await house.topics.start()
     await until(lambda: house.is_ready(X))
-    del house.remotes["west"].shapes[X]
+    del house.remotes["west"].topics_there[X]
     await until(lambda: house.remotes["west"].created == [(X, 0), (X, 0)])
 
 
@@ -409,7 +409,7 @@ async def test_topic_that_is_deleted_is_forgotten_and_not_deleted_there(house: H
     deletion = await house.lifecycle.plan_delete_partitioned(P)
     await house.store.commit([*deletion.changes, Delete(keys.topic_record(P.partition(0)))])
     await until(lambda: house.topics.state(P, "west") is None)
-    assert house.remotes["west"].shapes == {P: 1}
+    assert house.remotes["west"].topics_there == {P: 1}
 
 
 async def test_broker_that_starts_with_many_topics_is_no_thundering_herd(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker.tenancy.clusters import Clusters
-from interpulse.broker.tenancy.remote_partitions import AdminRemoteShapes
+from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.model.errors import RemoteClusterUnavailable, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
@@ -26,7 +26,7 @@ class StoppedClock:
         return self.time_ms
 
 
-class ScriptedShapes(AdminRemoteShapes):
+class ScriptedPartitions(AdminRemotePartitions):
     """Answers from a table instead of asking; an error is raised."""
 
     def __init__(self, clock: StoppedClock, answers: dict[str, Existence | Exception | None]) -> None:
@@ -34,7 +34,7 @@ class ScriptedShapes(AdminRemoteShapes):
         self.answers = answers
         self.asked: list[str] = []
 
-    async def _shape(self, cluster: str, name: TopicName) -> Existence | None:
+    async def _find(self, cluster: str, name: TopicName) -> Existence | None:
         self.asked.append(cluster)
         answer = self.answers[cluster]
         if isinstance(answer, Exception):
@@ -55,13 +55,13 @@ class ScriptedShapes(AdminRemoteShapes):
     ],
 )
 async def test_answer_that_counts(answers: dict[str, Existence | Exception | None], expected: Existence | None) -> None:
-    assert await ScriptedShapes(StoppedClock(), answers).find(X, list(answers)) == expected
+    assert await ScriptedPartitions(StoppedClock(), answers).find(X, list(answers)) == expected
 
 
 async def test_cluster_that_failed_is_left_alone_for_some_seconds() -> None:
     clock = StoppedClock()
-    shapes = ScriptedShapes(clock, {"b": RemoteClusterUnavailable("away")})
+    remotes = ScriptedPartitions(clock, {"b": RemoteClusterUnavailable("away")})
     for pause_ms in (0, 9_999, 1):
         clock.time_ms += pause_ms
-        assert await shapes.find(X, ["b"]) is None
-    assert shapes.asked == ["b", "b"]
+        assert await remotes.find(X, ["b"]) is None
+    assert remotes.asked == ["b", "b"]

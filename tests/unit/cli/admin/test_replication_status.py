@@ -20,7 +20,7 @@ HELD = {
     "state": "HELD",
     "since": 1_700_000_000_000,
     "reason": "x is a partitioned topic of 2 partitions there",
-    "remedy": "make the shapes equal",
+    "remedy": "make the partition counts equal",
     "nextRetryAt": 1_700_000_060_500,
     "lagEntries": 7,
     "lagSeconds": 1.5,
@@ -33,7 +33,7 @@ def test_status_says_where_why_what_to_do_and_when() -> None:
     assert status_as_text([HELD, GOING]).splitlines() == [
         "persistent://demo/a/x -> west: HELD since 2023-11-14 22:13:20 UTC, 7 entries, 1.5 s behind",
         "  reason: x is a partitioned topic of 2 partitions there",
-        "  remedy: make the shapes equal",
+        "  remedy: make the partition counts equal",
         "  next retry: 2023-11-14 22:14:20 UTC",
         "persistent://demo/a/y -> west: REPLICATING",
     ]

@@ -14,7 +14,7 @@ import time
 from interpulse.broker.rest.http.call import Call
 from interpulse.broker.rest.metrics.metrics import get_metrics
 from interpulse.model.names import TopicName
-from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.support.rest_broker import RestBroker, rest_broker
 
 
 class Turns:

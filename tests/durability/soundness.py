@@ -18,7 +18,7 @@ from interpulse.client import Client, Consumer, Message, Producer
 from interpulse.model.errors import PulsarError
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
-from tests.integration.standalone_process import StandaloneProcess
+from tests.support.standalone_process import StandaloneProcess
 
 TYPES = ("exclusive", "shared", "failover", "key-shared")
 KEYS_PER_PRODUCER = 5

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from tests.integration.rest_broker import rest_broker
-from tests.integration.rest_client import Reply, call
-from tests.integration.standalone_process import StandaloneProcess
-from tests.stub_web import HANG_UP, Answer, Asked, StubWeb, passed_on
+from tests.support.rest_broker import rest_broker
+from tests.support.rest_client import Reply, call
+from tests.support.standalone_process import StandaloneProcess
+from tests.support.stub_web import HANG_UP, Answer, Asked, StubWeb, passed_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

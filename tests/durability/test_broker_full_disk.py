@@ -17,8 +17,8 @@ from interpulse.storage.sqlite import SqliteMetadataStore
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.durability.small_disk import SmallDisk
-from tests.integration.raw import RawClient, entry
-from tests.integration.standalone_process import StandaloneProcess
+from tests.support.raw_client import RawClient, entry
+from tests.support.standalone_process import StandaloneProcess
 
 TOPIC = "persistent://public/default/full"
 REST = "/admin/v2/persistent/public/default/full"

@@ -19,8 +19,8 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.live.cursor import CursorRecord
 from interpulse.model.names import TopicName
-from tests.integration.standalone_process import StandaloneProcess, free_port
-from tests.interop.official import connected
+from tests.support.official_client import connected
+from tests.support.standalone_process import StandaloneProcess, free_port
 
 TOPIC = "persistent://public/default/survivor"
 ACKNOWLEDGED_PER_LIFE = 2000

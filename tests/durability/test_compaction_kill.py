@@ -9,8 +9,8 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from tests.integration.standalone_process import StandaloneProcess, free_port
-from tests.interop.official import RECEIVE_MS, admin, connected
+from tests.support.official_client import RECEIVE_MS, admin, connected
+from tests.support.standalone_process import StandaloneProcess, free_port
 
 TOPIC = "persistent://public/default/compacted"
 PATH = TOPIC.replace("://", "/")

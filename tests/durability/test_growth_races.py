@@ -13,7 +13,7 @@ from interpulse.model.policies import NamespacePolicies
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.durability.lifecycle_room import Room, disorder, named
-from tests.meddling import right_before_commit_of
+from tests.support.interleaved_writes import right_before_commit_of
 
 X = named("x")
 METADATA_KEY = keys.partitioned_topic(X)

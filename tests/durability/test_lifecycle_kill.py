@@ -17,9 +17,9 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.storage.sqlite import SqliteMetadataStore
 from tests.durability.lifecycle_room import disorder
-from tests.integration.rest_client import Reply, call
-from tests.integration.standalone_process import StandaloneProcess
-from tests.interop.official import connected
+from tests.support.official_client import connected
+from tests.support.rest_client import Reply, call
+from tests.support.standalone_process import StandaloneProcess
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.durability.soundness import World
-from tests.integration.standalone_process import StandaloneProcess, free_port
+from tests.support.standalone_process import StandaloneProcess, free_port
 
 log = logging.getLogger(__name__)
 

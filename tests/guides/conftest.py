@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.guides.walk import Walk, build_wheel
-from tests.integration.standalone_process import free_port
 from tests.interop.conftest import real_pulsar
+from tests.support.standalone_process import free_port
 
 __all__ = ["WalkFactory", "reader", "real_pulsar", "wheel"]
 

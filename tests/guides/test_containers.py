@@ -28,7 +28,7 @@ from interpulse.broker.config.config_sources import load_config
 from tests.guides.pages import HOWTO, ROOT
 from tests.guides.walk import UV
 from tests.house.sources import tracked_files
-from tests.integration.standalone_process import free_port
+from tests.support.standalone_process import free_port
 
 TRIES = (["--offline"], [])
 SECONDS_MAX = 600

@@ -9,7 +9,7 @@ import yaml
 from interpulse import __version__
 from tests.guides.conftest import WalkFactory
 from tests.guides.pages import HOWTO, README, Block, blocks_of
-from tests.integration.standalone_process import free_port
+from tests.support.standalone_process import free_port
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from tests.integration.rest_broker import RestBroker, rest_broker
-from tests.integration.rest_client import call
+from tests.support.rest_broker import RestBroker, rest_broker
+from tests.support.rest_client import call
 
 
 @pytest.fixture

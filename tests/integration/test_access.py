@@ -20,9 +20,9 @@ from interpulse.model.errors import AuthenticationError, AuthorizationError
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.doors.access import GONE, TOPIC, Player, logged_in, settings, token
-from tests.doors.brokers import NO_JOB, guarded_broker
-from tests.integration.raw import RawClient
+from tests.front_ends.access import GONE, TOPIC, Player, logged_in, settings, token
+from tests.front_ends.brokers import NO_JOB, guarded_broker
+from tests.support.raw_client import RawClient
 
 METRICS = "/metrics/"
 

@@ -11,8 +11,8 @@ from interpulse.model.names import TopicName
 from interpulse.testing.broker import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.integration.raw import RawClient
-from tests.integration.rest_client import call
+from tests.support.raw_client import RawClient
+from tests.support.rest_client import call
 
 NAMES = [f"persistent://public/default/t-{number}" for number in range(1200)]
 LONG = "t" * 64_000

@@ -9,7 +9,7 @@ import pytest
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.integration.raw import RawClient
+from tests.support.raw_client import RawClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.pulsar_settings(keepAliveIntervalSeconds="1")]
 

@@ -17,8 +17,8 @@ import pytest
 
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
-from tests.integration.raw import RawClient, entry
-from tests.integration.standalone_process import SECONDS_MAX, StandaloneProcess, command, environment
+from tests.support.raw_client import RawClient, entry
+from tests.support.standalone_process import SECONDS_MAX, StandaloneProcess, command, environment
 
 TOPIC = "persistent://public/default/t"
 

@@ -10,7 +10,7 @@ from interpulse.model.errors import ServerError
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.integration.raw import RawClient, entry
+from tests.support.raw_client import RawClient, entry
 
 TOPIC = "persistent://public/default/stop"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.cli_cluster import CliCluster
+from tests.support.cli_cluster import CliCluster
 
 ADJUST = "--adjust-namespace-level-policies-automatically"
 SET = "namespaces set-clusters demo/a -c east,west"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.cli_cluster import RECORD, STORIES, CliCluster, Story, cluster_story, schema_story
-from tests.cli_replication import replication_story
+from tests.scenarios.cli_replication import replication_story
+from tests.support.cli_cluster import RECORD, STORIES, CliCluster, Story, cluster_story, schema_story
 
 
 @pytest.fixture

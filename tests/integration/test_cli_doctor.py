@@ -15,7 +15,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.storage.api import Change, Delete, Put
 from interpulse.testing import InProcessBroker
-from tests.cli_cluster import CliCluster
+from tests.support.cli_cluster import CliCluster
 
 NAMESPACE = "public/doctored"
 X = f"persistent://{NAMESPACE}/x"

@@ -13,7 +13,7 @@ import pytest
 
 from interpulse.client import AdminClient, Client
 from interpulse.testing import InProcessBroker
-from tests.cli_cluster import CliCluster
+from tests.support.cli_cluster import CliCluster
 
 
 @pytest.fixture

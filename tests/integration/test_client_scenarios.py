@@ -2,11 +2,11 @@
 
 import pytest
 
-import tests.client_scenarios_admin  # adds its scenarios to the list
-import tests.client_scenarios_compaction
-import tests.client_scenarios_consuming  # noqa: F401
+import tests.scenarios.client_admin  # adds its scenarios to the list
+import tests.scenarios.client_compaction
+import tests.scenarios.client_consuming  # noqa: F401
 from interpulse.testing.broker import InProcessBroker
-from tests.client_scenarios import SCENARIOS, Cluster, Scenario
+from tests.scenarios.client import SCENARIOS, Cluster, Scenario
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)

@@ -16,7 +16,7 @@ from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.integration.raw import RawClient
+from tests.support.raw_client import RawClient
 
 TOPIC = "persistent://public/default/full"
 

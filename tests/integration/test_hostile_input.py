@@ -18,7 +18,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.integration.raw import RawClient
+from tests.support.raw_client import RawClient
 
 REASON_MAX = 10_000
 HERE = "persistent://public/default"

@@ -15,7 +15,7 @@ from interpulse.model.topics import Requester
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.integration.raw import RawClient
+from tests.support.raw_client import RawClient
 
 X = TopicName.parse("x")
 P0, P1 = X.partition(0), X.partition(1)

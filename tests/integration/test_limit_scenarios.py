@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from interpulse.testing.broker import InProcessBroker
-from tests.client_scenarios import Cluster
-from tests.limit_scenarios import LONG_SCENARIOS, QUOTA_SCENARIOS, QUOTA_SETTINGS, SCENARIOS, Scenario
+from tests.scenarios.client import Cluster
+from tests.scenarios.limits import LONG_SCENARIOS, QUOTA_SCENARIOS, QUOTA_SETTINGS, SCENARIOS, Scenario
 
 ALL = [*SCENARIOS, *QUOTA_SCENARIOS]
 MARKED = [pytest.param(each, marks=[pytest.mark.slow] if each in LONG_SCENARIOS else []) for each in ALL]

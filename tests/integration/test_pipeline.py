@@ -16,7 +16,15 @@ from interpulse.model.clusters import ClusterData, TenantInfo
 from interpulse.model.messaging_policies import BacklogQuota, DispatchRate
 from interpulse.spark.job.pipeline_config import Selection
 from interpulse.testing import InProcessBroker
-from tests.pipeline_turns import BY_HAND, BY_POLICIES, TOPIC, Job, avro, is_ready, schemas_come_while_they_are_wanted
+from tests.support.pipeline_turns import (
+    BY_HAND,
+    BY_POLICIES,
+    TOPIC,
+    Job,
+    avro,
+    is_ready,
+    schemas_come_while_they_are_wanted,
+)
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from interpulse.model.names import TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.replication.connect import connect
 from interpulse.storage.api import Change, MetadataUnavailable, Put
-from tests.integration.rest_broker import RestBroker, rest_broker
-from tests.integration.rest_client import call
-from tests.integration.two_clusters import BOTH, done, join, join_both
-from tests.stub_web import StubWeb
+from tests.support.joined_clusters import BOTH, done, join, join_both
+from tests.support.rest_broker import RestBroker, rest_broker
+from tests.support.rest_client import call
+from tests.support.stub_web import StubWeb
 
 REPLICATION = "namespaces/demo/a/replication"
 ADJUST = f"{REPLICATION}?adjustNamespaceLevelPoliciesAutomatically=true"

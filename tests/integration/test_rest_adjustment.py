@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from tests.integration.adjustable import (
+from tests.support.adjustable_namespace import (
     ADJUST,
     ALL_CHANGES,
     PREVIEW,
@@ -18,10 +18,10 @@ from tests.integration.adjustable import (
     state,
     stored,
 )
-from tests.integration.rest_broker import RestBroker, rest_broker
-from tests.integration.rest_client import call
-from tests.integration.two_clusters import BOTH, done, join_both
-from tests.stub_web import Asked
+from tests.support.joined_clusters import BOTH, done, join_both
+from tests.support.rest_broker import RestBroker, rest_broker
+from tests.support.rest_client import call
+from tests.support.stub_web import Asked
 
 
 async def test_preview_adjust_preview_again_is_empty(east: RestBroker, west: RestBroker) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from interpulse.broker.replication.comparison import RemoteComparison
 from interpulse.replication.connect import connect
-from tests.integration.adjustable import ADJUST, POLICIES, PREVIEW, REPLICATION, differ, kinds, stored
-from tests.integration.rest_broker import RestBroker
-from tests.integration.rest_client import call
-from tests.integration.two_clusters import BOTH, done, join
-from tests.stub_web import StubWeb
+from tests.support.adjustable_namespace import ADJUST, POLICIES, PREVIEW, REPLICATION, differ, kinds, stored
+from tests.support.joined_clusters import BOTH, done, join
+from tests.support.rest_broker import RestBroker
+from tests.support.rest_client import call
+from tests.support.stub_web import StubWeb
 
 
 def healthy(

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
-from tests.integration.adjustable import (
+from tests.support.adjustable_namespace import (
     ADJUST,
     ALL_CHANGES,
     POLICIES,
@@ -20,10 +20,10 @@ from tests.integration.adjustable import (
     state,
     stored,
 )
-from tests.integration.rest_broker import RestBroker, rest_broker
-from tests.integration.rest_client import call
-from tests.integration.two_clusters import BOTH, done, join_both
-from tests.stub_web import Asked, passed_on
+from tests.support.joined_clusters import BOTH, done, join_both
+from tests.support.rest_broker import RestBroker, rest_broker
+from tests.support.rest_client import call
+from tests.support.stub_web import Asked, passed_on
 
 
 async def test_two_operators_at_once_end_as_one(east: RestBroker, west: RestBroker) -> None:

@@ -7,8 +7,8 @@ import re
 from interpulse.broker.rest import unsupported
 from interpulse.broker.rest.http.call import Route
 from interpulse.broker.rest.server import ROUTES
-from tests.integration.rest_broker import rest_broker
-from tests.integration.rest_client import call
+from tests.support.rest_broker import rest_broker
+from tests.support.rest_client import call
 
 NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"

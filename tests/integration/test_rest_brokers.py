@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from interpulse.testing.broker import InProcessBroker
-from tests.integration.rest_broker import RestBroker
-from tests.integration.rest_client import call
+from tests.support.rest_broker import RestBroker
+from tests.support.rest_client import call
 
 PROBES = ["brokers/health", "brokers/ready", "/readyz"]
 

@@ -13,9 +13,9 @@ from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.names import TopicName
 from interpulse.sync import Client
 from interpulse.testing import InProcessBroker
-from tests.integration.rest_broker import RestBroker
-from tests.integration.rest_client import call
-from tests.interop.official import admin
+from tests.support.official_client import admin
+from tests.support.rest_broker import RestBroker
+from tests.support.rest_client import call
 
 BASE = "persistent/public/default/t"
 STATUS_OF_ONE_THAT_NEVER_RAN = {"status": "NOT_RUN", "lastError": ""}

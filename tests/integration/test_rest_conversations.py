@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.rest_broker import rest_broker
 from tests.scripts.rest_player import CONVERSATIONS, play, read_conversation
+from tests.support.rest_broker import rest_broker
 
 VALUES = {"tenant": "demo", "cluster": "standalone", "remote": "west"}
 

@@ -7,8 +7,8 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.live.requests import ProducerRequest
 from interpulse.model.names import NamespaceName, TopicName
-from tests.integration.rest_broker import RestBroker
-from tests.integration.rest_client import call
+from tests.support.rest_broker import RestBroker
+from tests.support.rest_client import call
 
 DEMO = NamespaceName("demo", "a")
 STRING_SCHEMA = {"type": "STRING", "schema": "", "properties": {}}

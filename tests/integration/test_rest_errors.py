@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from interpulse.model.errors import MetadataError
-from tests.integration.rest_broker import RestBroker
-from tests.integration.rest_client import call
+from tests.support.rest_broker import RestBroker
+from tests.support.rest_client import call
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
-from tests.integration.rest_broker import RestBroker, rest_broker
-from tests.integration.rest_client import call
-from tests.meddling import right_before_commit_of
+from tests.support.interleaved_writes import right_before_commit_of
+from tests.support.rest_broker import RestBroker, rest_broker
+from tests.support.rest_client import call
 
 X = "persistent/public/default/x"
 

@@ -15,8 +15,8 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.model.clusters import ClusterData
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies import NamespacePolicies
-from tests.integration.rest_broker import RestBroker, rest_broker
-from tests.integration.rest_client import Reply, call
+from tests.support.rest_broker import RestBroker, rest_broker
+from tests.support.rest_client import Reply, call
 
 TOPICS = "/lookup/v2/topics"
 X = "persistent://public/default/x"

@@ -14,9 +14,9 @@ from interpulse.client import Client
 from interpulse.testing.broker import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.integration.raw import RawClient
-from tests.integration.rest_broker import RestBroker, rest_broker
-from tests.integration.rest_client import call
+from tests.support.raw_client import RawClient
+from tests.support.rest_broker import RestBroker, rest_broker
+from tests.support.rest_client import call
 
 DEFAULT = {"namespace": "public/default"}
 X = {**DEFAULT, "topic": "persistent://public/default/x"}

@@ -9,9 +9,9 @@ import pytest
 
 from interpulse.model.messaging_policies import BacklogQuota, DispatchRate, PublishRate
 from interpulse.model.names import TopicName
-from tests.integration.rest_broker import RestBroker
-from tests.integration.rest_client import call
-from tests.integration.two_clusters import done
+from tests.support.joined_clusters import done
+from tests.support.rest_broker import RestBroker
+from tests.support.rest_client import call
 
 DEFAULT = "namespaces/public/default"
 

@@ -11,8 +11,8 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import NamespaceName
 from interpulse.storage.api import Change
 from interpulse.storage.memory import MemoryMetadataStore
-from tests.integration.rest_broker import RestBroker, rest_broker
-from tests.integration.rest_client import call
+from tests.support.rest_broker import RestBroker, rest_broker
+from tests.support.rest_client import call
 
 DEMO = NamespaceName("demo", "a")
 

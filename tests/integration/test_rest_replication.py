@@ -9,9 +9,9 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.model.names import TopicName
-from tests.integration.rest_broker import RestBroker, rest_broker
-from tests.integration.rest_client import call
-from tests.integration.two_clusters import done
+from tests.support.joined_clusters import done
+from tests.support.rest_broker import RestBroker, rest_broker
+from tests.support.rest_client import call
 
 REPLICATION = "namespaces/demo/a/replication"
 BOTH = ["east", "west"]

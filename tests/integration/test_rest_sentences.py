@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.integration.rest_broker import rest_broker
-from tests.integration.rest_client import call
 from tests.scripts.sentences import LIMITED, LIMITED_BY, PREPARED, SENTENCES, unlike
+from tests.support.rest_broker import rest_broker
+from tests.support.rest_client import call
 
 
 async def test_refusal_begins_with_the_sentence_of_a_real_pulsar() -> None:

@@ -10,10 +10,10 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.model.names import TopicName
-from tests.integration.rest_broker import RestBroker, rest_broker
-from tests.integration.rest_client import call
-from tests.integration.two_clusters import done
-from tests.stub_web import StubWeb
+from tests.support.joined_clusters import done
+from tests.support.rest_broker import RestBroker, rest_broker
+from tests.support.rest_client import call
+from tests.support.stub_web import StubWeb
 
 BOTH = ["east", "west"]
 X, P = "persistent/demo/a/x", "persistent/demo/a/p"

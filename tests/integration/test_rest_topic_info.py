@@ -7,8 +7,8 @@ import pytest
 from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import TopicName
 from interpulse.storage.api import Delete
-from tests.integration.rest_broker import RestBroker
-from tests.integration.rest_client import call
+from tests.support.rest_broker import RestBroker
+from tests.support.rest_client import call
 
 X = TopicName.parse("demo/a/x")
 

@@ -18,8 +18,8 @@ from interpulse.broker.rest.http.required_permissions import OPEN, need_of
 from interpulse.broker.rest.server import ROUTES
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
-from tests.integration.raw import RawClient, entry
-from tests.integration.rest_broker import RestBroker, rest_broker
+from tests.support.raw_client import RawClient, entry
+from tests.support.rest_broker import RestBroker, rest_broker
 
 FOREIGN: Mapping[str, Mapping[str, str]] = {
     "Origin: http://evil.example": {"Origin": "http://evil.example", "Content-Type": "text/plain"},

@@ -7,8 +7,8 @@ import pytest
 from interpulse.testing.broker import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.integration.raw import RawClient, entry
-from tests.subscription_scenarios import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Addresses, Member, room
+from tests.scenarios.subscriptions import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Addresses, Member, room
+from tests.support.raw_client import RawClient, entry
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.testing.broker import InProcessBroker
-from tests.subscription_scenarios import SCENARIOS, Addresses, Scenario
+from tests.scenarios.subscriptions import SCENARIOS, Addresses, Scenario
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)

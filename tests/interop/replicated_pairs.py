@@ -21,8 +21,8 @@ from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, ProvisionRules, Selection
 from interpulse.spark.job.selection import RemoteSelection, select
-from tests.cli_cluster import CliCluster
-from tests.pipeline_turns import copy_log, is_ready
+from tests.support.cli_cluster import CliCluster
+from tests.support.pipeline_turns import copy_log, is_ready
 
 __all__ = ["Cluster", "Pair", "provision_as_job", "replicate_as_job", "until"]
 

@@ -11,10 +11,10 @@ import pulsar
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.doors.access import GONE, SECRET, TOPIC, Player, differing, settings, token
-from tests.doors.brokers import guarded_broker
+from tests.front_ends.access import GONE, SECRET, TOPIC, Player, differing, settings, token
+from tests.front_ends.brokers import guarded_broker
 from tests.interop.conftest import JavaCheck, RealPulsarFactory
-from tests.interop.official import RECEIVE_MS
+from tests.support.official_client import RECEIVE_MS
 
 FOUNDED_SECONDS_MAX = 60
 RENEWED_SECONDS_MAX = 20

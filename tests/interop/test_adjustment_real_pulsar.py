@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.cli_cluster import CliCluster
 from tests.interop.conftest import RealPulsarFactory
+from tests.support.cli_cluster import CliCluster
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -11,7 +11,7 @@ import pytest
 
 from interpulse.client import Message
 from interpulse.sync import Client
-from tests.interop.official import RECEIVE_MS, admin, connected, receive
+from tests.support.official_client import RECEIVE_MS, admin, connected, receive
 
 pytestmark = pytest.mark.interop
 COUNT = 70

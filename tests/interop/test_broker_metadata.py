@@ -17,8 +17,8 @@ from interpulse.testing import InProcessBroker
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.interop import go_program
 from tests.interop.conftest import JavaCheck
-from tests.interop.official import admin
 from tests.interop.real_pulsar import Address, RealPulsar
+from tests.support.official_client import admin
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

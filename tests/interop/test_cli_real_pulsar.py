@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_cluster import RECORD, STORIES, CliCluster, Story, cluster_story, schema_story
-from tests.cli_replication import replication_story
 from tests.interop.conftest import JavaCheck
 from tests.interop.real_pulsar import Address
+from tests.scenarios.cli_replication import replication_story
+from tests.support.cli_cluster import RECORD, STORIES, CliCluster, Story, cluster_story, schema_story
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -26,10 +26,10 @@ from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig,
 from interpulse.spark.job.selection import select
 from interpulse.spark.process_client import process_portal, session_for
 from interpulse.testing import InProcessBroker
-from tests.certificates import Authority, Certificate
 from tests.interop.real_pulsar import RealPulsar
 from tests.interop.replicated_pairs import Cluster, Pair, provision_as_job, until
 from tests.interop.test_remote_credentials import NUMBERS, QUIET, copied, in_files, job_config, publish, read
+from tests.support.certificates import Authority, Certificate
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 

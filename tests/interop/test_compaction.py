@@ -13,9 +13,9 @@ import pytest
 
 from interpulse.testing import InProcessBroker
 from tests.interop.conftest import JavaCheck
-from tests.interop.official import RECEIVE_MS, admin, connected, is_quiet, receive
 from tests.interop.real_pulsar import Address
 from tests.interop.replicated_pairs import until
+from tests.support.official_client import RECEIVE_MS, admin, connected, is_quiet, receive
 
 pytestmark = pytest.mark.interop
 

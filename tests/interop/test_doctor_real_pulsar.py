@@ -8,9 +8,9 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.cli_cluster import CliCluster
 from tests.interop.conftest import RealPulsarFactory
 from tests.interop.real_pulsar import RealPulsar
+from tests.support.cli_cluster import CliCluster
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ import pulsar
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.interop.official import connected
+from tests.support.official_client import connected
 
 pytestmark = pytest.mark.interop
 

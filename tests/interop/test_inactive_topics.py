@@ -14,8 +14,8 @@ import pytest
 from interpulse.model.names import TopicName
 from interpulse.testing import InProcessBroker
 from tests.interop.conftest import RealPulsarFactory
-from tests.interop.official import admin, connected, receive
 from tests.interop.real_pulsar import Address
+from tests.support.official_client import admin, connected, receive
 
 pytestmark = pytest.mark.interop
 

@@ -10,7 +10,7 @@ import pytest
 
 from interpulse.client import DeadLetterPolicy
 from interpulse.sync import Client
-from tests.interop.official import RECEIVE_MS, connected, is_quiet
+from tests.support.official_client import RECEIVE_MS, connected, is_quiet
 
 pytestmark = pytest.mark.interop
 SHARED = {"subscription_type": "shared", "nack_delay_ms": 20}

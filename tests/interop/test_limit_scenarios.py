@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.client_scenarios import Cluster
 from tests.interop.conftest import RealPulsarFactory
 from tests.interop.real_pulsar import Address
-from tests.limit_scenarios import QUOTA_SCENARIOS, QUOTA_SETTINGS, SCENARIOS, Scenario
+from tests.scenarios.client import Cluster
+from tests.scenarios.limits import QUOTA_SCENARIOS, QUOTA_SETTINGS, SCENARIOS, Scenario
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -9,8 +9,8 @@ import pytest
 
 from interpulse.client import AdminClient, Client
 from interpulse.testing.broker import InProcessBroker
-from tests.client_scenarios_compaction import compact
 from tests.interop.real_pulsar import Address
+from tests.scenarios.client_compaction import compact
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -11,8 +11,8 @@ import pulsar
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.interop.official import admin, connected, is_quiet, receive
 from tests.interop.real_pulsar import Address
+from tests.support.official_client import admin, connected, is_quiet, receive
 
 pytestmark = pytest.mark.interop
 

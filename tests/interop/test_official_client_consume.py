@@ -11,7 +11,7 @@ import pulsar
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.interop.official import connected, is_quiet, receive, receive_all
+from tests.support.official_client import connected, is_quiet, receive, receive_all
 
 pytestmark = pytest.mark.interop
 

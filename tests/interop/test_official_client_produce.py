@@ -8,7 +8,7 @@ import pulsar
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.interop.official import connected, receive, receive_all
+from tests.support.official_client import connected, receive, receive_all
 
 pytestmark = pytest.mark.interop
 

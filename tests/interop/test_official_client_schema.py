@@ -7,7 +7,7 @@ import pytest
 from pulsar import schema
 
 from interpulse.testing import InProcessBroker
-from tests.interop.official import connected
+from tests.support.official_client import connected
 
 pytestmark = pytest.mark.interop
 

@@ -9,7 +9,7 @@ import pulsar
 import pytest
 from pulsar import schema
 
-from tests.interop.official import RECEIVE_MS, connected
+from tests.support.official_client import RECEIVE_MS, connected
 
 pytestmark = pytest.mark.interop
 

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from interpulse.spark.job.pipeline_config import ClusterAddress
 from interpulse.testing import InProcessBroker
-from tests.doors import access
+from tests.front_ends import access
 from tests.interop.conftest import RealPulsarFactory
 from tests.interop.replicated_pairs import Cluster, Pair, provision_as_job, until
 

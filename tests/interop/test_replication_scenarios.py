@@ -20,7 +20,7 @@ from interpulse.testing import InProcessBroker
 from tests.interop.conftest import RealPulsarFactory
 from tests.interop.real_pulsar import Address
 from tests.interop.replicated_pairs import Cluster, Pair, replicate_as_job, until
-from tests.pipeline_turns import is_ready
+from tests.support.pipeline_turns import is_ready
 
 pytestmark = [pytest.mark.interop]
 

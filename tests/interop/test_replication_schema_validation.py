@@ -13,7 +13,7 @@ from interpulse.model.errors import SchemaNotFound
 from interpulse.testing import InProcessBroker
 from tests.interop.conftest import RealPulsarFactory
 from tests.interop.test_remote_credentials import certificate
-from tests.pipeline_turns import TOPIC, Job, schemas_come_while_they_are_wanted
+from tests.support.pipeline_turns import TOPIC, Job, schemas_come_while_they_are_wanted
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 

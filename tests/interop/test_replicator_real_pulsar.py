@@ -11,7 +11,7 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.policies import AutoTopicCreation
 from tests.interop.real_pulsar import Address
-from tests.replicator_rows import (
+from tests.scenarios.replicators import (
     CLIENT,
     REPLICATOR,
     SWITCHES,

@@ -9,10 +9,10 @@ import uuid
 
 import pytest
 
-from tests.integration.rest_client import call
 from tests.interop.real_pulsar import Address
 from tests.interop.replicated_pairs import until
 from tests.scripts.sentences import LIMITED, LIMITED_BY, PREPARED, SENTENCES, unlike
+from tests.support.rest_client import call
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

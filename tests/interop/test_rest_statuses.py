@@ -12,9 +12,9 @@ from typing import Any, Final
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.integration.rest_client import Reply, call
-from tests.interop.official import connected
 from tests.interop.real_pulsar import Address
+from tests.support.official_client import connected
+from tests.support.rest_client import Reply, call
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.client_scenarios import Cluster
 from tests.interop.real_pulsar import Address
-from tests.sink_scenarios import (
+from tests.scenarios.client import Cluster
+from tests.scenarios.sink import (
     refuse_exactly_once_without_deduplication,
     refuse_what_is_too_large_for_the_broker,
     write_entries_only_to_topics_that_are_there,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interop.real_pulsar import Address
-from tests.subscription_scenarios import SCENARIOS, Addresses, Scenario
+from tests.scenarios.subscriptions import SCENARIOS, Addresses, Scenario
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ import pytest
 
 from interpulse.model.names import TopicName
 from tests.interop.conftest import JavaCheck
-from tests.topic_names import DIFFERENT_IN_PULSAR, ROWS, Row
+from tests.scenarios.topic_names import DIFFERENT_IN_PULSAR, ROWS, Row
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from tests.integration.rest_client import call
+from tests.support.rest_client import call
 
 __all__ = ["ALONE", "LIMITED", "LIMITED_BY", "PREPARED", "SENTENCES", "unlike"]
 

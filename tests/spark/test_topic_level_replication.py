@@ -9,8 +9,8 @@ import pytest
 
 from interpulse.client.sync import Client
 from interpulse.testing import InProcessBroker
-from tests.cli_cluster import CliCluster
 from tests.spark.replication_job import stored_entries, wait_until
+from tests.support.cli_cluster import CliCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 

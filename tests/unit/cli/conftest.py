@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from interpulse.cli.admin.admin import admin
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 
 class RunAdmin(Protocol):

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from interpulse.cli.consume import consume, describe_message, message_as_json
 from interpulse.model.ids import MessageId
-from tests.received import received
+from tests.support.received_messages import received
 
 MESSAGE = received(
     MessageId(3, 4, -1, 5),

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from interpulse.cli.admin.admin import admin
-from tests.stub_web import Answer, StubWeb
+from tests.support.stub_web import Answer, StubWeb
 from tests.unit.client.test_admin_answers import WRONG_ANSWERS
 
 VALUES = {

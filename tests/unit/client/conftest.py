@@ -7,8 +7,8 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.config import ClientConfig
 from interpulse.client.session import Session
-from tests.scripted_broker import ScriptedBroker
-from tests.stub_web import StubWeb
+from tests.support.scripted_broker import ScriptedBroker
+from tests.support.stub_web import StubWeb
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from interpulse.model.ids import MessageId
 from interpulse.model.messaging_policies import BacklogQuota
 from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from tests.stub_web import Answer, StubWeb
+from tests.support.stub_web import Answer, StubWeb
 
 JSON = {"Content-Type": "application/json"}
 WRONG_ANSWERS = {

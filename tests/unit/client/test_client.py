@@ -9,8 +9,8 @@ from interpulse.model.errors import AlreadyClosed, InvalidTopicName, NotAllowed,
 from interpulse.sync import Client as BlockingClient
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.scripted_broker import ScriptedBroker
-from tests.stub_web import StubWeb
+from tests.support.scripted_broker import ScriptedBroker
+from tests.support.stub_web import StubWeb
 
 
 def test_client_when_made_then_opens_nothing_and_needs_no_event_loop() -> None:

@@ -11,7 +11,7 @@ from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import NotAllowed, PulsarError, ServiceNotReady
 from interpulse.model.names import TopicName
-from tests.scripted_broker import ScriptedBroker
+from tests.support.scripted_broker import ScriptedBroker
 
 
 class Owner:

@@ -15,7 +15,7 @@ from interpulse.client.config import ClientConfig
 from interpulse.client.tls import TlsOptions
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import NotConnected
-from tests.scripted_broker import ScriptedBroker
+from tests.support.scripted_broker import ScriptedBroker
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.names import TopicName
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.scripted_broker import ScriptedBroker
+from tests.support.scripted_broker import ScriptedBroker
 
 
 @pytest.mark.parametrize("error", [NotConnected(), ProducerBusy(), ConsumerBusy(), CertificateError()])

@@ -19,9 +19,9 @@ from interpulse.client.tls import TlsOptions
 from interpulse.client.transport.connection import Connection
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import CertificateError
-from tests.certificates import Authority, Certificate
-from tests.scripted_broker import ScriptedBroker
-from tests.stub_web import StubWeb
+from tests.support.certificates import Authority, Certificate
+from tests.support.scripted_broker import ScriptedBroker
+from tests.support.stub_web import StubWeb
 
 
 @pytest.fixture(scope="module")

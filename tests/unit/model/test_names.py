@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import NamespaceName, TopicName, decode_local_name, encode_local_name
-from tests.topic_names import ROWS, Row
+from tests.scenarios.topic_names import ROWS, Row
 
 LOCAL_NAMES = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 

@@ -14,7 +14,7 @@ from interpulse.model.errors import MetadataError, NamespaceNotFound, OperationT
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.replication.adjust import Enabling, adjust, preview
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 DEMO = NamespaceName.parse("demo/a")
 TOPIC = TopicName.parse("persistent://demo/a/p")

@@ -12,8 +12,8 @@ import pytest
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import AuthenticationError, NotConnected, RemoteClusterUnavailable
 from interpulse.replication.connect import broker_url, connect, web_url
-from tests.certificates import Authority
-from tests.stub_web import StubWeb
+from tests.support.certificates import Authority
+from tests.support.stub_web import StubWeb
 
 BOTH = ClusterData(
     service_url="http://w:1",

@@ -18,7 +18,7 @@ from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.adjust import Enabling, preview
 from interpulse.replication.connect import connect as connect_to
 from interpulse.replication.snapshot import read_namespace, read_remote
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 DEMO = NamespaceName.parse("demo/a")
 POLICIES = "/admin/v2/namespaces/demo/a"

@@ -1,7 +1,7 @@
 """What operators may create, grow and delete, in which state, and what that changes.
 
-The same rows with their statuses, through every door, are in `tests/doors`; what holds for every rule of topics is in
-`test_topics_laws`.
+The same rows with their statuses, through every front end, are in `tests/front_ends`; what holds for every rule of
+topics is in `test_topics_laws`.
 """
 
 from __future__ import annotations

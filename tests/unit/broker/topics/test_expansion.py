@@ -25,7 +25,7 @@ from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.remote_growth import RemoteGrowth
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 X = TopicName.parse("x")
 PATH = "/admin/v2/persistent/public/default/x/partitions"

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from interpulse import __version__
 from interpulse.cli.admin.admin import admin
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
 

@@ -1,6 +1,6 @@
 """``brokers``."""
 
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
 ROOT = "/admin/v2/brokers"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin, SentBy
 
 ROOT = "/admin/v2/clusters"

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from interpulse.cli.admin.admin import admin
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin, SentBy
 
 ROOT = "/admin/v2/namespaces/t/ns"

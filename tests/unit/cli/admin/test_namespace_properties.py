@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin, SentBy
 
 ROOT = "/admin/v2/namespaces/t/ns"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interpulse.cli.admin.replication_plan import plan_as_text
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
 ROOT = "/admin/v2/namespaces/t/ns"

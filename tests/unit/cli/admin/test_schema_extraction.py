@@ -15,7 +15,7 @@ import pytest
 
 from interpulse.cli.admin.schema_extraction import NotExtractable, avro_definition, load_class
 from interpulse.rules.schema_compatibility.avro_types import parse_avro
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
 ROOT = "/admin/v2/schemas/t/ns/a"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from interpulse.cli.admin.topic_messages import hex_dump
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
 ROOT = "/admin/v2/persistent/t/ns/a"

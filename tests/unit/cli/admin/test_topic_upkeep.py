@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
 ROOT = "/admin/v2/persistent/t/ns/a"

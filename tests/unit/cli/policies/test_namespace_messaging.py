@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interpulse.cli.policies.namespace_messaging import MESSAGING_COMMANDS
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin, SentBy
 
 ROOT = "/admin/v2/namespaces/t/ns"

@@ -6,7 +6,7 @@ import pytest
 
 from interpulse.cli.policies.namespace_policies import POLICY_COMMANDS
 from interpulse.cli.policies.namespace_schemas import SCHEMA_POLICY_COMMANDS
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin, SentBy
 
 ROOT = "/admin/v2/namespaces/t/ns"

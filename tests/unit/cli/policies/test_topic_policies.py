@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from interpulse.cli.policies.topic_policies import POLICY_COMMANDS, topic_policies
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin, SentBy
 
 TARGETS = {

@@ -8,7 +8,7 @@ import pytest
 from interpulse.broker.rest import unsupported
 from interpulse.cli.admin.admin import admin
 from interpulse.cli.support.pulsar_admin_tree import ABSENT_GROUPS, TREE, reason_for
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
 OFFERED_GROUPS = sorted(set(TREE) - set(ABSENT_GROUPS))

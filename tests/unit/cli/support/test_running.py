@@ -4,7 +4,7 @@ import pytest
 
 from interpulse.cli.support.running import failure
 from interpulse.model import errors
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 
 

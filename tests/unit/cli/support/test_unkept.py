@@ -8,7 +8,7 @@ import pytest
 from interpulse.cli.support.settings import ConnectionSettings
 from interpulse.cli.support.unkept import tell_if_unkept
 from interpulse.model.names import TopicName
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 TOPIC = TopicName.parse("a/b/c")
 ROOT = "/admin/v2/persistent/a/b/c"

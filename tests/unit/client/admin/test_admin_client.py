@@ -5,7 +5,7 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.credentials import Credentials
 from interpulse.model.errors import AlreadyClosed, TopicNotFound
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 
 async def test_client_when_given_credentials_then_every_family_shows_them(web: StubWeb) -> None:

@@ -1,7 +1,7 @@
 """Requests about brokers, their configuration, and lookup."""
 
 from interpulse.client.admin.admin_client import AdminClient
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 ROOT = "/admin/v2/brokers"
 

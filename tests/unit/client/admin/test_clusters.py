@@ -5,7 +5,7 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.errors import InvalidRequest
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 CLUSTER = {"serviceUrl": "http://w:8080", "brokerClientTlsEnabled": False, "tlsAllowInsecureConnection": False}
 TENANT = {"adminRoles": ["r"], "allowedClusters": ["east", "west"]}

@@ -7,7 +7,7 @@ from interpulse.client.admin.messages import is_committed, is_marker, messages_i
 from interpulse.model.errors import SubscriptionNotFound, TopicNotFound, UnknownError
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 TOPIC = TopicName.parse("persistent://t/ns/a-partition-1")
 PLAIN = {

@@ -8,7 +8,7 @@ import pytest
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import NamespaceName
 from interpulse.model.policies import AutoTopicCreation, InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 NAMESPACE = NamespaceName("t", "ns")
 ROOT = "/admin/v2/namespaces/t/ns"

@@ -18,7 +18,7 @@ from interpulse.model.messaging_policies import (
 )
 from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.model.topic_policies import TopicPolicies
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 NAMESPACE, TOPIC = "/admin/v2/namespaces/t/ns", "/admin/v2/persistent/t/ns/a"
 VALUES: dict[str, Any] = {

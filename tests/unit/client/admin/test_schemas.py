@@ -6,7 +6,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.admin.schemas import SchemaVersion
 from interpulse.model.errors import IncompatibleSchema, UnknownError
 from interpulse.model.schemas import SchemaInfo, SchemaType
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 ROOT = "/admin/v2/schemas/t/ns/a+b"
 AVRO = SchemaInfo(SchemaType.AVRO, b'{"type":"record"}', {"k": "v"})

@@ -10,7 +10,7 @@ from interpulse.model.ids import ChunkMessageId, MessageId, Position
 from interpulse.model.names import TopicName
 from interpulse.model.policies import InactiveTopicPolicies
 from interpulse.model.topics import PartitionedTopicMetadata
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 TOPIC = TopicName.parse("persistent://t/ns/a b")
 ROOT = "/admin/v2/persistent/t/ns/a+b"

@@ -8,7 +8,7 @@ from interpulse.model.ids import MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ack_sets import mask_of
 from interpulse.wire.frames import FrameDecoder
-from tests.received import received
+from tests.support.received_messages import received
 
 
 def message(ledger: int, entry: int, index: int = -1, size: int = 0) -> Message:

@@ -10,7 +10,7 @@ from interpulse.model.ids import MessageId, Position
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
-from tests.scripted_broker import Peer, ScriptedBroker
+from tests.support.scripted_broker import Peer, ScriptedBroker
 from tests.unit.client.consuming.test_partition_consumer import single
 
 TOPIC = "persistent://public/default/t"

@@ -13,8 +13,8 @@ from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, parse_entry
-from tests.received import received
-from tests.scripted_broker import Peer, ScriptedBroker
+from tests.support.received_messages import received
+from tests.support.scripted_broker import Peer, ScriptedBroker
 
 PARTITION = TopicName.parse("persistent://a/b/t-partition-1")
 MESSAGE = received(

@@ -16,7 +16,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame, build_entry
-from tests.scripted_broker import Peer, ScriptedBroker
+from tests.support.scripted_broker import Peer, ScriptedBroker
 
 TOPIC = TopicName.parse("t")
 

@@ -15,7 +15,7 @@ from interpulse.model.errors import AlreadyClosed, NotAllowed
 from interpulse.model.ids import Position
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.scripted_broker import ScriptedBroker
+from tests.support.scripted_broker import ScriptedBroker
 from tests.unit.client.consuming.test_partition_consumer import single
 
 TOPIC = "persistent://public/default/t"

@@ -16,7 +16,7 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
 from interpulse.wire.hashing import topics_hash
-from tests.scripted_broker import Peer, ScriptedBroker
+from tests.support.scripted_broker import Peer, ScriptedBroker
 
 TYPES = pb.BaseCommand
 NEVER_MS = 600_000

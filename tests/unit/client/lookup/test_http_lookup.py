@@ -12,7 +12,7 @@ from interpulse.model.errors import (
     UnknownError,
 )
 from interpulse.model.names import TopicName
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 
 def parsed(*names: str) -> list[TopicName]:

@@ -24,8 +24,8 @@ from interpulse.model.names import NamespaceName, TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
-from tests.scripted_broker import Peer, ScriptedBroker
-from tests.stub_web import StubWeb
+from tests.support.scripted_broker import Peer, ScriptedBroker
+from tests.support.stub_web import StubWeb
 
 TOPIC = TopicName.parse("t")
 ErrorFrame = Callable[[int, int, str], bytes]

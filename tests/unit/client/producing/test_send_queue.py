@@ -22,7 +22,7 @@ from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
-from tests.scripted_broker import Peer, ScriptedBroker
+from tests.support.scripted_broker import Peer, ScriptedBroker
 
 TOPIC = TopicName.parse("t")
 ENTRY = b"\x00" * 20

@@ -11,7 +11,7 @@ from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import AuthenticationError, IncompatibleSchema, NotConnected, OperationTimeout
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.scripted_broker import ScriptedBroker
+from tests.support.scripted_broker import ScriptedBroker
 
 
 async def open_connection(broker: ScriptedBroker, **options: object) -> Connection:

@@ -7,7 +7,7 @@ import pytest
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import AlreadyClosed, NotConnected
-from tests.scripted_broker import ScriptedBroker
+from tests.support.scripted_broker import ScriptedBroker
 
 
 async def test_callers_at_the_same_time_then_share_one_connection() -> None:

@@ -18,7 +18,7 @@ from interpulse.client.shapes import ignored, record
 from interpulse.client.tls import TlsOptions
 from interpulse.client.transport.http_session import HttpSession, parse_web_urls
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError, UnknownError
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 
 def _unread(body: Any) -> Any:

@@ -14,7 +14,7 @@ from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.scripted_broker import ScriptedBroker
+from tests.support.scripted_broker import ScriptedBroker
 
 
 class Resident:

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.integration.raw import RawClient, entry
+from tests.support.raw_client import RawClient, entry
 
 __all__ = ["SCENARIOS", "Addresses", "Scenario"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
-from tests.doors.rows import DELETED, FOREIGN, FULL, MISSING, OFF, ON, TWO, Differs, Row
+from tests.front_ends.rows import DELETED, FOREIGN, FULL, MISSING, OFF, ON, TWO, Differs, Row
 
 __all__ = ["OPERATIONS"]
 

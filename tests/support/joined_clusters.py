@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.integration.rest_broker import RestBroker
-from tests.integration.rest_client import Reply, call
+from tests.support.rest_broker import RestBroker
+from tests.support.rest_client import Reply, call
 
 BOTH = ["east", "west"]
 

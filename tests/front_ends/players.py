@@ -19,9 +19,9 @@ from interpulse.model.errors import Conflict, NotAllowed, NotFound, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.doors.rows import NOT_FOUND, OK, REFUSED, Case, kind_of, refused
-from tests.integration.raw import RawClient
-from tests.interop.official import connected
+from tests.front_ends.rows import NOT_FOUND, OK, REFUSED, Case, kind_of, refused
+from tests.support.official_client import connected
+from tests.support.raw_client import RawClient
 
 __all__ = ["Players", "word_for_frame", "word_for_status"]
 

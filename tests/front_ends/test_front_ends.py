@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.doors.brokers import beyond, our_broker
-from tests.doors.players import Players
-from tests.doors.records import directories, found, stored_below
-from tests.doors.rows import FAST_DOORS, Case
-from tests.doors.table import ROWS
+from tests.front_ends.brokers import beyond, our_broker
+from tests.front_ends.players import Players
+from tests.front_ends.records import directories, found, stored_below
+from tests.front_ends.rows import FAST_DOORS, Case
+from tests.front_ends.table import ROWS
 
 CASES = [case for row in ROWS for case in row.cases(FAST_DOORS)]
 

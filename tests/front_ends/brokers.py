@@ -9,9 +9,9 @@ from typing import Final
 
 from interpulse.storage.api import Put
 from interpulse.testing import InProcessBroker
-from tests.doors.access import Player, settings
-from tests.doors.records import BEYOND, OUR_EMPTY_TOPIC, prepared, prepared_beyond
-from tests.doors.rows import PARTITIONS_MAX, Case
+from tests.front_ends.access import Player, settings
+from tests.front_ends.records import BEYOND, OUR_EMPTY_TOPIC, prepared, prepared_beyond
+from tests.front_ends.rows import PARTITIONS_MAX, Case
 
 __all__ = ["NO_JOB", "SETTINGS", "beyond", "guarded_broker", "our_broker", "put"]
 

@@ -18,9 +18,9 @@ import pulsar
 
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.client_scenarios import Cluster
-from tests.integration.raw import RawClient, entry
-from tests.interop.official import connected
+from tests.scenarios.client import Cluster
+from tests.support.official_client import connected
+from tests.support.raw_client import RawClient, entry
 
 __all__ = ["LONG_SCENARIOS", "QUOTA_SCENARIOS", "QUOTA_SETTINGS", "SCENARIOS", "Scenario"]
 

@@ -13,7 +13,20 @@ from typing import Any, Final
 from interpulse.broker import metadata_paths as keys
 from interpulse.model.names import NamespaceName, TopicName, decode_local_name
 from interpulse.storage.api import MetadataStore
-from tests.doors.rows import ABOVE, DELETED, FOREIGN, FULL, NOWHERE, OFF, ON, PARTITIONS_MAX, REMOTE, TENANT, TWO, Case
+from tests.front_ends.rows import (
+    ABOVE,
+    DELETED,
+    FOREIGN,
+    FULL,
+    NOWHERE,
+    OFF,
+    ON,
+    PARTITIONS_MAX,
+    REMOTE,
+    TENANT,
+    TWO,
+    Case,
+)
 
 __all__ = [
     "BEYOND",

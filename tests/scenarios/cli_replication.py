@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Callable
 
-from tests.cli_cluster import CliCluster
+from tests.support.cli_cluster import CliCluster
 
 __all__ = ["replication_story"]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.doors.brokers import our_broker
-from tests.doors.names import NAMES, PATHS, REFUSALS, Name, refusals_of_name, statuses_of_path
-from tests.doors.records import stored_below
+from tests.front_ends.brokers import our_broker
+from tests.front_ends.names import NAMES, PATHS, REFUSALS, Name, refusals_of_name, statuses_of_path
+from tests.front_ends.records import stored_below
 
 
 @pytest.fixture(scope="module")

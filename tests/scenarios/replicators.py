@@ -15,7 +15,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.integration.raw import RawClient
+from tests.support.raw_client import RawClient
 
 __all__ = [
     "CLIENT",

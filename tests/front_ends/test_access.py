@@ -9,8 +9,8 @@ import pytest
 
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
-from tests.doors.access import BINARY, GONE, REST, ROLES, TOPIC, Player, Row, logged_in
-from tests.doors.brokers import guarded_broker
+from tests.front_ends.access import BINARY, GONE, REST, ROLES, TOPIC, Player, Row, logged_in
+from tests.front_ends.brokers import guarded_broker
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
-from tests.client_scenarios import WAIT_MS, Cluster, administered, connected, new_topic, scenario, take
+from tests.scenarios.client import WAIT_MS, Cluster, administered, connected, new_topic, scenario, take
 
 NEVER_MS = 600_000
 

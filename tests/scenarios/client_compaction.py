@@ -10,7 +10,7 @@ import pytest
 from interpulse.client import AdminClient, Client, Message
 from interpulse.model.errors import Conflict, NotAllowed
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
-from tests.client_scenarios import WAIT_MS, Cluster, administered, connected, new_topic, scenario, take
+from tests.scenarios.client import WAIT_MS, Cluster, administered, connected, new_topic, scenario, take
 
 HISTORY = [("a", b"1"), ("b", b"1"), (None, b"no key"), ("a", b"2"), ("c", b"1"), ("b", None), ("c", b"2"), ("d", b"")]
 NEWEST = [("a", b"2"), ("c", b"2")]

@@ -17,10 +17,9 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.doors.access import logged_in, settings, token
-from tests.doors.brokers import NO_JOB
-from tests.integration.raw import RawClient
-from tests.replicator_rows import (
+from tests.front_ends.access import logged_in, settings, token
+from tests.front_ends.brokers import NO_JOB
+from tests.scenarios.replicators import (
     CLIENT,
     PLAIN_REPLICATOR,
     REPLICATOR,
@@ -31,6 +30,7 @@ from tests.replicator_rows import (
     replicators_are_known_by_the_dot,
     schema_answers,
 )
+from tests.support.raw_client import RawClient
 
 NAMESPACE = "public/n"
 T = f"persistent://{NAMESPACE}"

@@ -9,15 +9,15 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from tests.doors.brokers import SETTINGS, beyond, our_broker
-from tests.doors.names import NAMES, PATHS, REFUSALS, Name, refusals_of_name, statuses_of_path
-from tests.doors.players import Players, word_for_status
-from tests.doors.records import LIVING, REAL_EMPTY_TOPIC, first_topic, found, prepared, stored_below
-from tests.doors.rows import FAST_DOORS, NOT_FOUND, Case, refused
-from tests.doors.table import ROWS
+from tests.front_ends.brokers import SETTINGS, beyond, our_broker
+from tests.front_ends.names import NAMES, PATHS, REFUSALS, Name, refusals_of_name, statuses_of_path
+from tests.front_ends.players import Players, word_for_status
+from tests.front_ends.records import LIVING, REAL_EMPTY_TOPIC, first_topic, found, prepared, stored_below
+from tests.front_ends.rows import FAST_DOORS, NOT_FOUND, Case, refused
+from tests.front_ends.table import ROWS
 from tests.interop.conftest import CHECKS, RealPulsarFactory
-from tests.interop.official import connected
 from tests.interop.real_pulsar import Address, run_java
+from tests.support.official_client import connected
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.integration.rest_broker import RestBroker
-from tests.integration.rest_client import Reply, call
-from tests.integration.two_clusters import done, join_both
-from tests.stub_web import Answer, Asked, StubWeb, passed_on
+from tests.support.joined_clusters import done, join_both
+from tests.support.rest_broker import RestBroker
+from tests.support.rest_client import Reply, call
+from tests.support.stub_web import Answer, Asked, StubWeb, passed_on
 
 __all__ = [
     "ADJUST",

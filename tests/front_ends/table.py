@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
-from tests.doors.operations import OPERATIONS
-from tests.doors.rows import (
+from tests.front_ends.operations import OPERATIONS
+from tests.front_ends.rows import (
     ABOVE,
     BASE_NAME,
     DELETED,

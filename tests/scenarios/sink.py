@@ -21,7 +21,7 @@ from interpulse.spark.writing.write_options import parse_write_options
 from interpulse.spark.writing.written import TopicWritten
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX
-from tests.client_scenarios import Cluster
+from tests.scenarios.client import Cluster
 
 __all__ = [
     "refuse_exactly_once_without_deduplication",

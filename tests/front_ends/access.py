@@ -17,7 +17,7 @@ from typing import Any, Final
 from interpulse.broker.access.tokens import create_token
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.integration.raw import RawClient
+from tests.support.raw_client import RawClient
 
 __all__ = ["BINARY", "REST", "ROLES", "SECRET", "Player", "Row", "differing", "logged_in", "settings", "token"]
 

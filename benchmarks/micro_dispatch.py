@@ -1,4 +1,4 @@
-"""What dealing out costs in the live topic, over a log in memory: microseconds of CPU per entry or message.
+"""What dispatch costs in the live topic, over a log in memory: microseconds of CPU per entry or message.
 
     python benchmarks/micro_dispatch.py [entries]
 

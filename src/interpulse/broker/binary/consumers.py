@@ -9,7 +9,7 @@ from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.binary.sinks import ConsumerOutlet, OpenConsumer
 from interpulse.broker.live.api import LiveTopic
-from interpulse.broker.live.dispatch.consumer_choice import sticky_sharing
+from interpulse.broker.live.dispatch.hash_ring import sticky_sharing
 from interpulse.broker.live.requests import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.model.errors import ConsumerNotFound, MetadataError, PulsarError, ServiceNotReady
 from interpulse.model.ids import MessageId

@@ -1,55 +1,48 @@
-"""How Shared and Key_Shared subscriptions deal their entries out; Shared is here, Key_Shared in `key_dealing`.
+"""What selects the consumer of each entry: `round_robin_selector` on Shared, `key_selector` on Key_Shared.
 
 Entries wait among the *replays* when they have to be sent outside the order of the log: given back by a consumer, held
-for one that cannot take them now, or due after a delay. The replays are kept here, because who may get one decides in
-which order they are looked at.
+for one that cannot take them now, or due after a delay. The replays are kept here, because their order depends
+on the consumers that may get them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import message_total, share_out
-from interpulse.broker.live.dispatch.replays import Replays
-from interpulse.broker.live.entry_metadata import FactsCache
 from interpulse.model.ids import Position
 
-__all__ = ["Dealing", "Dealt", "Parts", "RoundRobin"]
+__all__ = ["Assignments", "ConsumerSelector", "Selection"]
 
-Parts = list[tuple[Consumer, list[Delivery]]]
-
-_UNFINISHED_CHUNKS_MAX = 1_000
-"""Chunked messages whose consumer is remembered; more come from producers that never sent the last chunk."""
+Assignments = list[tuple[Consumer, list[Delivery]]]
 
 
-class Dealt(NamedTuple):
-    """Who gets what, and what nobody can get now though entries behind it were dealt. The rest is out of permits."""
+class Selection(NamedTuple):
+    """Consumers with their entries, and the entries held for later; the rest of the batch lacks permits."""
 
-    parts: Parts
+    assignments: Assignments
     held: list[Delivery]
 
     @property
     def entry_count(self) -> int:
         """How many entries from the beginning of the batch were decided about."""
-        return len(self.held) + sum(len(part) for _, part in self.parts)
+        return len(self.held) + sum(len(part) for _, part in self.assignments)
 
 
-class Dealing(Protocol):
-    """Decides who gets which entries, keeps those that wait, and is told what becomes of them."""
+class ConsumerSelector(Protocol):
+    """Selects a consumer for each entry, keeps the entries that wait, and is told what becomes of them."""
 
     @property
     def waiting(self) -> int:
         """How many replays there are."""
 
-    def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
-        """Deal out entries that come from the log; what is held is among the replays now."""
+    def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
+        """Select consumers for entries that come from the log; what is held is among the replays now."""
 
-    def deal_again(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
-        """Deal out replays; what is dealt has left them. ``held``: their place among the replays is known only now."""
+    def select_replays(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
+        """Select consumers for replays; what is assigned has left them, what is ``held`` has been read and stays."""
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
         """The next replays that these may be able to take, oldest first."""
@@ -80,147 +73,3 @@ class Dealing(Protocol):
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
         """What this adds to the statistics of one of its consumers."""
-
-
-class RoundRobin:
-    """Shared: in turn, lower priority levels first; all chunks of a message go to one consumer."""
-
-    def __init__(self, facts: Callable[[], FactsCache]) -> None:
-        self._facts = facts
-        self._turn = 0
-        self._replays = Replays()
-        self._chunk_owners: dict[str, Consumer] = {}
-        self._held_chunks: dict[Position, str] = {}
-        """Chunks among the replays that wait for the owner of their message."""
-        self._held: Counter[str] = Counter()
-        """How many of a message."""
-
-    @property
-    def waiting(self) -> int:
-        return len(self._replays)
-
-    def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
-        budgets = [each.permits for each in ready]
-        if not self._has_chunks(batch):
-            parts, self._turn = share_out(batch, ready, budgets, self._turn)
-            return Dealt(parts, [])
-        dealt = self._deal_with_chunks(batch, ready, budgets)
-        for delivery in dealt.held:
-            self._replays.add(delivery.position)
-        return dealt
-
-    def deal_again(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
-        budgets = [each.permits for each in ready]
-        if self._has_chunks(batch):
-            parts = self._deal_with_chunks(batch, ready, budgets).parts
-        else:
-            parts, self._turn = share_out(batch, ready, budgets, self._turn)
-        self._replays.discard_all({delivery.position for _, part in parts for delivery in part})
-        return Dealt(parts, [])
-
-    def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
-        count = min(entries_max, sum(each.permits for each in ready))
-        if not self._held_chunks:
-            return self._replays.first(count)
-        able = {None, *ready}
-        owner_of = {uuid: self._chunk_owners.get(uuid) for uuid in self._held}
-        return [each for each in self._replays if owner_of.get(self._held_chunks.get(each, "")) in able][:count]
-
-    def await_turn(self, positions: Iterable[Position]) -> None:
-        self._replays.add_all(positions)
-
-    def give_back(self, positions: Sequence[Position]) -> None:
-        self._replays.add_all(positions)
-
-    def acknowledged(self, position: Position, *, held: bool) -> bool:
-        if not held and self._replays.discard(position):
-            self._unhold(position)
-        return False
-
-    def forget_upto(self, position: Position) -> None:
-        for each in self._replays.pop_upto(position):
-            self._unhold(each)
-
-    def joined(self, consumer: Consumer) -> None:
-        """Nothing is kept per consumer but the owners of chunks."""
-
-    def left(self, consumer: Consumer) -> None:
-        self._chunk_owners = {uuid: owner for uuid, owner in self._chunk_owners.items() if owner is not consumer}
-
-    def reset(self) -> None:
-        self._replays.clear()
-        self._chunk_owners.clear()
-        self._held_chunks.clear()
-        self._held.clear()
-
-    def stats(self) -> dict[str, Any]:
-        return {}
-
-    def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
-        return {}
-
-    # --- chunks
-
-    def _has_chunks(self, batch: Sequence[Delivery]) -> bool:
-        facts = self._facts()
-        if facts.all_ordinary_since(batch[0].position):
-            return False
-        return any(facts.facts(each.position, each.entry).chunk_uuid for each in batch)
-
-    def _deal_with_chunks(self, batch: Sequence[Delivery], ready: Sequence[Consumer], budgets: list[int]) -> Dealt:
-        """One entry after the other, until nobody has permits for the next.
-
-        A chunk whose owner cannot take it waits for that one, with every later chunk of its message, and the entries
-        behind it go on.
-        """
-        shares: dict[Consumer, list[Delivery]] = {}
-        held: list[Delivery] = []
-        facts_cache = self._facts()
-        for delivery in batch:
-            position = delivery.position
-            facts = facts_cache.facts(position, delivery.entry)
-            uuid = facts.chunk_uuid
-            owner = self._chunk_owners.get(uuid) if uuid else None
-            if owner is None:
-                parts, self._turn = share_out([delivery], ready, budgets, self._turn)
-                if not parts:
-                    break
-                owner = parts[0][0]
-            elif not self._charge(owner, delivery, uuid, ready, budgets):
-                self._hold(position, uuid)
-                held.append(delivery)
-                continue
-            self._unhold(position)
-            self._note_owner(uuid, owner, last=facts.last_chunk)
-            shares.setdefault(owner, []).append(delivery)
-        return Dealt(list(shares.items()), held)
-
-    def _charge(
-        self, owner: Consumer, chunk: Delivery, uuid: str, ready: Sequence[Consumer], budgets: list[int]
-    ) -> bool:
-        """Whether the owner can take this chunk now; it is charged for it."""
-        earlier_ones_wait = uuid in self._held and chunk.position not in self._held_chunks
-        if earlier_ones_wait or owner not in ready or budgets[ready.index(owner)] <= 0:
-            return False
-        budgets[ready.index(owner)] -= message_total([chunk])
-        return True
-
-    def _note_owner(self, uuid: str, owner: Consumer, *, last: bool) -> None:
-        if last:
-            self._chunk_owners.pop(uuid, None)
-        elif uuid:
-            self._chunk_owners[uuid] = owner
-            if len(self._chunk_owners) > _UNFINISHED_CHUNKS_MAX:
-                del self._chunk_owners[next(iter(self._chunk_owners))]
-
-    def _hold(self, position: Position, uuid: str) -> None:
-        if position not in self._held_chunks:
-            self._held_chunks[position] = uuid
-            self._held[uuid] += 1
-
-    def _unhold(self, position: Position) -> None:
-        uuid = self._held_chunks.pop(position, None)
-        if uuid is not None:
-            self._held[uuid] -= 1
-            if not self._held[uuid]:
-                del self._held[uuid]

@@ -8,11 +8,13 @@ from typing import Protocol
 
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import choose_active, overlapping
-from interpulse.broker.live.dispatch.consumer_selector import Dealing, RoundRobin
+from interpulse.broker.live.dispatch.consumer_choice import choose_active
+from interpulse.broker.live.dispatch.consumer_selector import ConsumerSelector
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries
 from interpulse.broker.live.dispatch.entry_feed import FeedSource
-from interpulse.broker.live.dispatch.key_selector import KeyDealing
+from interpulse.broker.live.dispatch.hash_ring import overlapping
+from interpulse.broker.live.dispatch.key_selector import KeySelector
+from interpulse.broker.live.dispatch.round_robin_selector import RoundRobinSelector
 from interpulse.broker.live.dispatch.shared import SharedDispatch
 from interpulse.broker.live.dispatch.single_active import SingleActiveDispatch
 from interpulse.broker.live.requests import SubscribeRequest, SubType
@@ -45,10 +47,10 @@ def new_dispatch(request: SubscribeRequest, owner: DispatchOwner, cursor: Cursor
         return SingleActiveDispatch(
             sub_type, owner, cursor, wake, lambda consumers: choose_active(consumers, str(name), name.partition_index)
         )
-    dealing: Dealing = RoundRobin(lambda: owner.facts)
+    selector: ConsumerSelector = RoundRobinSelector(lambda: owner.facts)
     if sub_type is SubType.KEY_SHARED:
-        dealing = KeyDealing(ordered=not request.key_sharing.out_of_order_allowed)
-    dispatch = SharedDispatch(sub_type, owner, cursor, dealing, owner.now_ms, wake)
+        selector = KeySelector(ordered=not request.key_sharing.out_of_order_allowed)
+    dispatch = SharedDispatch(sub_type, owner, cursor, selector, owner.now_ms, wake)
     dispatch.honour_delays(delays_of(owner, wake))
     return dispatch
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.compaction.compacted_reads import horizon_ahead, read_on
 from interpulse.broker.live.cursor import Cursor
-from interpulse.broker.live.dispatch.consumer_choice import within
+from interpulse.broker.live.dispatch.hash_ring import within
 from interpulse.broker.live.entry_metadata import FactsCache, sticky_slot_of
 from interpulse.broker.live.requests import KeyRange
 from interpulse.broker.live.shared_reads import SharedReads

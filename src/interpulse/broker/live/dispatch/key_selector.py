@@ -1,15 +1,15 @@
-"""Key_Shared: each key goes to one consumer at a time, in order. Pure but for the consumers it names.
+"""The consumer selector of Key_Shared: each key goes to one consumer at a time, in order.
 
 A key is known by its slot. Invariants, unless the subscription allows any order:
 
 * all unacknowledged entries of a slot are with one consumer, its *holder*;
-* entries go to the slot's owner only, the consumer that the ring of keys names;
+* entries go to the slot's owner only, the consumer that the hash ring names;
 * a slot whose holder is not its owner, because somebody joined or left, is *draining*: nobody gets anything of it until
   its holder has acknowledged or given back what it has (PIP-379);
 * while entries of a slot wait among the replays, new ones of it wait behind them.
 
-Replays lie in one lane per owner, so that one which cannot take more costs the others nothing; those of a draining slot
-are parked beside.
+Replays wait in one queue per owner, so that an owner without permits costs the others nothing; those of a draining slot
+wait apart.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from typing import Any
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_selector import Dealt
+from interpulse.broker.live.dispatch.consumer_selector import Selection
 from interpulse.broker.live.dispatch.replays import Replays
-from interpulse.broker.live.dispatch.sticky_keys import KeyOwners
+from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import sticky_slot_of
 from interpulse.model.ids import Position
 
-__all__ = ["KeyDealing"]
+__all__ = ["KeySelector"]
 
 
 class _Slot:
     """A slot of which a consumer holds entries, or entries wait."""
 
-    __slots__ = ("holder", "lane", "number", "out", "owner", "turned_away", "waiting")
+    __slots__ = ("blocked_attempts", "holder", "number", "out", "owner", "replays", "waiting")
 
-    def __init__(self, number: int, owner: Consumer | None, lane: Replays) -> None:
+    def __init__(self, number: int, owner: Consumer | None, replays: Replays) -> None:
         self.number = number
         self.owner = owner
         self.holder: Consumer | None = None
         """Who has its unacknowledged entries; None while nobody has any, so that nobody who left is kept."""
         self.out = 0
         """How many these are."""
-        self.lane = lane
+        self.replays = replays
         """Where its replays lie."""
         self.waiting = 0
         """How many these are."""
-        self.turned_away = 0
-        """How many times an entry of it was, since it is draining."""
+        self.blocked_attempts = 0
+        """How many times an entry of it was refused since it is draining."""
 
 
-class KeyDealing:
+class KeySelector:
     """See the module."""
 
     def __init__(self, *, ordered: bool = True) -> None:
         """Not ``ordered``: the owner of a slot gets its entries whatever others still hold of it."""
         self._ordered = ordered
-        self._owners = KeyOwners()
+        self._sticky_keys = StickyKeys()
         self._slots: dict[int, _Slot] = {}
         self._slot_of: dict[Position, _Slot] = {}
         """Of every entry that a consumer holds, or that waits and was seen."""
@@ -66,7 +66,7 @@ class KeyDealing:
         """Per consumer: how many of its slots have been drained."""
         self._waiting = 0
         """How many entries are among the replays and were seen."""
-        self._lanes: dict[Consumer | None, Replays] = {}
+        self._queues: dict[Consumer | None, Replays] = {}
         """Per owner: what waits of its slots, without those that are draining."""
         self._unseen = Replays()
         """Replays whose key is not known before they are read."""
@@ -77,7 +77,7 @@ class KeyDealing:
     def waiting(self) -> int:
         return self._waiting + len(self._unseen)
 
-    def deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
+    def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
         budgets = {each: each.permits for each in ready}
         shares: dict[Consumer, list[Delivery]] = {each: [] for each in ready}
         held: list[Delivery] = []
@@ -92,9 +92,9 @@ class KeyDealing:
                 _hand_over(slot, taker)
                 budgets[taker] -= delivery[4]
                 shares[taker].append(delivery)
-        return Dealt([(taker, part) for taker, part in shares.items() if part], held)
+        return Selection([(taker, part) for taker, part in shares.items() if part], held)
 
-    def deal_again(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Dealt:
+    def select_replays(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
         budgets = {each: each.permits for each in ready}
         shares: dict[Consumer, list[Delivery]] = {each: [] for each in ready}
         filed: list[Delivery] = []
@@ -111,18 +111,18 @@ class KeyDealing:
                 shares[taker].append(delivery)
             elif unseen:
                 filed.append(delivery)
-        parts = [(taker, part) for taker, part in shares.items() if part]
-        for taker, part in parts:
+        assignments = [(taker, part) for taker, part in shares.items() if part]
+        for taker, part in assignments:
             self._waiting -= len(part)
-            self._lanes[taker].discard_all({delivery[0] for delivery in part})
-        return Dealt(parts, filed)
+            self._queues[taker].discard_all({delivery[0] for delivery in part})
+        return Selection(assignments, filed)
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
         wanted = self._unseen.first(entries_max)
         for consumer in ready:
-            lane = self._lanes.get(consumer)
-            if lane:
-                wanted += lane.first(min(consumer.permits, entries_max))
+            queue = self._queues.get(consumer)
+            if queue:
+                wanted += queue.first(min(consumer.permits, entries_max))
         wanted.sort()
         return wanted[:entries_max]
 
@@ -145,54 +145,54 @@ class KeyDealing:
             return False
         if held:
             return self._release(slot) and slot.waiting > 0
-        slot.lane.discard(position)
+        slot.replays.discard(position)
         self._count_out(slot)
         return False
 
     def forget_upto(self, position: Position) -> None:
         self._unseen.pop_upto(position)
-        for lane in self._all_lanes():
-            for each in lane.pop_upto(position):
+        for queue in self._all_queues():
+            for each in queue.pop_upto(position):
                 self._count_out(self._slot_of.pop(each))
 
     def reset(self) -> None:
-        for state in (self._slots, self._slot_of, self._draining, self._lanes, self._unseen):
+        for state in (self._slots, self._slot_of, self._draining, self._queues, self._unseen):
             state.clear()
         self._waiting = 0
 
     # --- consumers
 
     def joined(self, consumer: Consumer) -> None:
-        self._owners.join(consumer)
+        self._sticky_keys.join(consumer)
         self._regroup()
 
     def left(self, consumer: Consumer) -> None:
-        self._owners.leave(consumer)
+        self._sticky_keys.leave(consumer)
         self._drained.pop(consumer, None)
         self._regroup()
 
     def _regroup(self) -> None:
         """Slots have other owners now."""
-        waiting = sorted(chain.from_iterable(self._all_lanes()))
-        self._lanes.clear()
+        waiting = sorted(chain.from_iterable(self._all_queues()))
+        self._queues.clear()
         self._draining.clear()
         for slot in self._slots.values():
-            slot.owner = self._owners.owner(slot.number)
+            slot.owner = self._sticky_keys.owner(slot.number)
             if self._ordered and slot.out and slot.holder is not slot.owner:
                 self._draining.add(slot)
-                slot.lane = Replays()
+                slot.replays = Replays()
             else:
-                slot.turned_away = 0
-                slot.lane = self._lane(slot.owner)
+                slot.blocked_attempts = 0
+                slot.replays = self._queue(slot.owner)
         for position in waiting:
-            self._slot_of[position].lane.add(position)
+            self._slot_of[position].replays.add(position)
 
     # --- statistics
 
     def stats(self) -> dict[str, Any]:
         return {
             "allowOutOfOrderDelivery": not self._ordered,
-            "keySharedMode": self._owners.mode,
+            "keySharedMode": self._sticky_keys.mode,
             "drainingHashesCount": len(self._draining),
             "drainingHashesClearedTotal": self._drained.total(),
             "drainingHashesUnackedMessages": sum(slot.out for slot in self._draining),
@@ -200,13 +200,15 @@ class KeyDealing:
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
         mine = sorted((slot for slot in self._draining if slot.holder is consumer), key=attrgetter("number"))
-        draining = [{"hash": slot.number, "unackMsgs": slot.out, "blockedAttempts": slot.turned_away} for slot in mine]
+        draining = [
+            {"hash": slot.number, "unackMsgs": slot.out, "blockedAttempts": slot.blocked_attempts} for slot in mine
+        ]
         return {
             "drainingHashesCount": len(draining),
             "drainingHashesClearedTotal": self._drained[consumer],
             "drainingHashesUnackedMessages": sum(slot.out for slot in mine),
             "drainingHashes": draining,
-            "keyHashRangeArrays": [list(each) for each in self._owners.ranges_of(consumer)],
+            "keyHashRangeArrays": [list(each) for each in self._sticky_keys.ranges_of(consumer)],
         }
 
     # --- parts
@@ -216,15 +218,15 @@ class KeyDealing:
         number = sticky_slot_of(delivery[1])
         slot = self._slots.get(number)
         if slot is None:
-            owner = self._owners.owner(number)
-            slot = self._slots[number] = _Slot(number, owner, self._lane(owner))
+            owner = self._sticky_keys.owner(number)
+            slot = self._slots[number] = _Slot(number, owner, self._queue(owner))
         self._slot_of[delivery[0]] = slot
         return slot
 
     def _taker(self, slot: _Slot, budgets: dict[Consumer, int]) -> Consumer | None:
         """Who may get an entry of this slot now."""
         if slot in self._draining:
-            slot.turned_away += 1
+            slot.blocked_attempts += 1
             return None
         owner = slot.owner
         return owner if owner is not None and budgets.get(owner, 0) > 0 else None
@@ -239,22 +241,22 @@ class KeyDealing:
             self._forget_unused(slot)
             return False
         self._draining.remove(slot)
-        slot.turned_away = 0
-        if holder is not None and holder in self._owners:
+        slot.blocked_attempts = 0
+        if holder is not None and holder in self._sticky_keys:
             self._drained[holder] += 1
-        parked, slot.lane = slot.lane, self._lane(slot.owner)
-        slot.lane.add_all(parked)
+        parked, slot.replays = slot.replays, self._queue(slot.owner)
+        slot.replays.add_all(parked)
         self._forget_unused(slot)
         return True
 
-    def _lane(self, owner: Consumer | None) -> Replays:
-        lane = self._lanes.get(owner)
-        if lane is None:
-            lane = self._lanes[owner] = Replays()
-        return lane
+    def _queue(self, owner: Consumer | None) -> Replays:
+        queue = self._queues.get(owner)
+        if queue is None:
+            queue = self._queues[owner] = Replays()
+        return queue
 
-    def _all_lanes(self) -> list[Replays]:
-        return [*self._lanes.values(), *(slot.lane for slot in self._draining)]
+    def _all_queues(self) -> list[Replays]:
+        return [*self._queues.values(), *(slot.replays for slot in self._draining)]
 
     def _file(self, delivery: Delivery) -> _Slot:
         """A replay was read for the first time: it goes to the others of its slot."""
@@ -266,7 +268,7 @@ class KeyDealing:
     def _hold(self, position: Position, slot: _Slot) -> None:
         slot.waiting += 1
         self._waiting += 1
-        slot.lane.add(position)
+        slot.replays.add(position)
 
     def _count_out(self, slot: _Slot) -> None:
         """One entry less waits."""

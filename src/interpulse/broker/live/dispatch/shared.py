@@ -1,4 +1,4 @@
-"""Shared and Key_Shared: entries are dealt out, acknowledged one by one, and sent again when somebody gives them up.
+"""Shared and Key_Shared: each entry goes to one consumer, is acknowledged by itself, and is sent again if given up.
 
 Entries wait among the *replays* when they have to be sent outside the order of the log: given back by a consumer, held
 because their key is busy, or due after a delay. Replays go before new entries. An entry is at one place at a time: not
@@ -13,7 +13,7 @@ from typing import Any
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_selector import Dealing, Parts
+from interpulse.broker.live.dispatch.consumer_selector import Assignments, ConsumerSelector
 from interpulse.broker.live.dispatch.delayed_entries import DelayedEntries, deliver_at_of
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
 from interpulse.broker.live.dispatch.entry_feed import READ_ENTRIES_MAX, EntryFeed, FeedSource
@@ -40,7 +40,7 @@ class SharedDispatch:
         sub_type: SubType,
         source: FeedSource,
         cursor: Cursor,
-        dealing: Dealing,
+        selector: ConsumerSelector,
         now_ms: Callable[[], int],
         wake: Callable[[], None],
     ) -> None:
@@ -55,7 +55,7 @@ class SharedDispatch:
         self.unacknowledged_max = 0
         """Nothing is sent while consumers hold so many messages together, until they hold half of it; 0 = no limit."""
         self.blocked = False
-        self.dealing = dealing
+        self.selector = selector
         self._source = source
         self._cursor = cursor
         self._now_ms = now_ms
@@ -78,16 +78,16 @@ class SharedDispatch:
     @property
     def replaying(self) -> int:
         """Entries that wait to be sent again."""
-        return self.dealing.waiting
+        return self.selector.waiting
 
     @property
     def drained(self) -> bool:
         """Of what was read nothing waits to be sent."""
-        return not self.dealing.waiting and not self.delayed
+        return not self.selector.waiting and not self.delayed
 
     def add(self, consumer: Consumer) -> None:
         """Raises ConsumerAssignError if its key ranges are taken."""
-        self.dealing.joined(consumer)
+        self.selector.joined(consumer)
         if not self.consumers:
             self._start_again()
         self.consumers.append(consumer)
@@ -96,7 +96,7 @@ class SharedDispatch:
     def remove(self, consumer: Consumer) -> None:
         """What the consumer held goes to others; with the last one it is forgotten, since the next one begins anew."""
         self.consumers.remove(consumer)
-        self.dealing.left(consumer)
+        self.selector.left(consumer)
         if self.consumers:
             self._give_back(consumer, list(consumer.pending))
         else:
@@ -108,16 +108,16 @@ class SharedDispatch:
 
     def offer(self, fresh: Sequence[Delivery], previous: Position) -> None:
         """Entries that follow ``previous`` became durable; none of them is a marker."""
-        if self.feed.after != previous or self.dealing.waiting or self.feed.reading or self._full:
+        if self.feed.after != previous or self.selector.waiting or self.feed.reading or self._full:
             self.pump()
             return
         ready = self._ready()
         if not ready:
             return
-        dealt = self._deal_new(fresh, ready)
-        if dealt:
-            self.feed.after = fresh[dealt - 1].position
-        if dealt < len(fresh):
+        done = self._dispatch_new(fresh, ready)
+        if done:
+            self.feed.after = fresh[done - 1].position
+        if done < len(fresh):
             self.pump()
 
     def pump(self) -> None:
@@ -125,9 +125,9 @@ class SharedDispatch:
         while ready := self._ready():
             if self.delayed:
                 self._take_due(self.delayed)
-            if self.dealing.waiting and self._pump_replays(ready):
+            if self.selector.waiting and self._pump_replays(ready):
                 continue
-            if self._replays.reading or self.dealing.waiting > REPLAYS_MAX or self._full or not self._pump_new(ready):
+            if self._replays.reading or self.selector.waiting > REPLAYS_MAX or self._full or not self._pump_new(ready):
                 return
             if self._put_aside >= PUT_ASIDE_AT_ONCE:
                 self._put_aside = 0
@@ -157,7 +157,7 @@ class SharedDispatch:
     def skipped(self) -> None:
         """The cursor was moved past entries that consumers have not acknowledged."""
         mark_delete = self._cursor.mark_delete
-        self.dealing.forget_upto(mark_delete)
+        self.selector.forget_upto(mark_delete)
         self._replays.forget_upto(mark_delete)
         self._redeliveries = {each: count for each, count in self._redeliveries.items() if each > mark_delete}
         if self.delayed is not None:
@@ -174,7 +174,7 @@ class SharedDispatch:
         playable = False
         self._redeliveries.pop(position, None)  # whoever works on a batch is not failing it
         if not messages_left:
-            playable = self.dealing.acknowledged(position, held=holder is not None)
+            playable = self.selector.acknowledged(position, held=holder is not None)
             if holder is None:
                 self._replays.forget([position])
         if playable or self.blocked or (was_blocked and holder is not None and not holder.blocked):
@@ -182,11 +182,11 @@ class SharedDispatch:
 
     def stats(self) -> dict[str, Any]:
         """What this adds to the statistics of the subscription."""
-        return self.dealing.stats()
+        return self.selector.stats()
 
     def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
         """What this adds to the statistics of a consumer."""
-        return self.dealing.consumer_stats(consumer)
+        return self.selector.consumer_stats(consumer)
 
     # --- delays
 
@@ -197,7 +197,7 @@ class SharedDispatch:
             return
         waiting = before.take_all()
         if delayed is None:
-            self.dealing.await_turn(position for position, _ in waiting)
+            self.selector.await_turn(position for position, _ in waiting)
             self.pump()
         else:
             for position, deliver_at_ms in waiting:
@@ -208,26 +208,26 @@ class SharedDispatch:
         return self.delayed is not None and self.delayed.full
 
     def _take_due(self, delayed: DelayedEntries) -> None:
-        room = REPLAYS_MAX - self.dealing.waiting
+        room = REPLAYS_MAX - self.selector.waiting
         due = delayed.due(room) if room > 0 else []
         if due:
-            self.dealing.await_turn(each for each in due if not self._cursor.is_acknowledged(each))
+            self.selector.await_turn(each for each in due if not self._cursor.is_acknowledged(each))
 
-    def _deal_new(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
-        """As `_deal`, for entries of which some may have to wait for their time."""
+    def _dispatch_new(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
+        """As `_dispatch`, for entries of which some may have to wait for their time."""
         delayed = self.delayed
         late = [] if delayed is None else [(row, at) for row in batch if (at := deliver_at_of(row[1]))]
         if delayed is None or not late:
-            return self._deal(batch, ready)
+            return self._dispatch(batch, ready)
         now = self._now_ms()
         waiting = {row[0]: at for row, at in late if at > now}
         rest = [each for each in batch if each[0] not in waiting]
-        dealt = self._deal(rest, ready) if rest else 0
-        end = len(batch) if dealt == len(rest) else batch.index(rest[dealt])
+        done = self._dispatch(rest, ready) if rest else 0
+        end = len(batch) if done == len(rest) else batch.index(rest[done])
         for delivery in batch[:end]:
             if delivery[0] in waiting:
                 delayed.add(delivery[0], waiting[delivery[0]])
-        self._put_aside += end - dealt
+        self._put_aside += end - done
         return end
 
     async def _pump_later(self) -> None:
@@ -239,7 +239,7 @@ class SharedDispatch:
         """Of everything that was read and is not acknowledged, but for what is delayed."""
         self._redeliveries.clear()
         self._replays.forget_all()
-        self.dealing.reset()
+        self.selector.reset()
 
     def _start_again(self) -> None:
         self._forget_sent()
@@ -268,33 +268,33 @@ class SharedDispatch:
             if not consumer.release(position):
                 continue
             if self._cursor.is_acknowledged(position):  # not by the consumer: it expired, or an operator skipped it
-                self.dealing.acknowledged(position, held=True)
+                self.selector.acknowledged(position, held=True)
             else:
                 replays.append(position)
-        self.dealing.give_back(replays)
+        self.selector.give_back(replays)
 
     def _pump_new(self, ready: Sequence[Consumer]) -> bool:
         permits = sum(each.permits for each in ready)
         batch = self.feed.peek(permits if self.gate is None else min(permits, self.gate.room()))
         if not batch:
             return False
-        dealt = self._deal_new(batch, ready)
-        self.feed.consumed(batch, dealt)
-        return dealt > 0
+        done = self._dispatch_new(batch, ready)
+        self.feed.consumed(batch, done)
+        return done > 0
 
-    def _deal(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
+    def _dispatch(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> int:
         """Send what can be sent; how many entries from the beginning of the batch are sent or held."""
         if self.gate is not None:
             batch = batch[: self.gate.admitted(batch)]
-        dealt = self.dealing.deal(batch, ready)
-        self._replays.keep(dealt.held)
-        self._send(dealt.parts)
-        return dealt.entry_count
+        selection = self.selector.select(batch, ready)
+        self._replays.keep(selection.held)
+        self._send(selection.assignments)
+        return selection.entry_count
 
-    def _send(self, parts: Parts) -> None:
-        for consumer, part in parts:
+    def _send(self, assignments: Assignments) -> None:
+        for consumer, part in assignments:
             consumer.hold(part)
-        for consumer, part in parts:
+        for consumer, part in assignments:
             consumer.deliver(part)
             if self.gate is not None:
                 self.gate.sent(part)
@@ -307,7 +307,7 @@ class SharedDispatch:
         """Send replays; False if none can be sent now."""
         if self._replays.reading:
             return False
-        wanted = self.dealing.next_replays(ready, READ_ENTRIES_MAX)
+        wanted = self.selector.next_replays(ready, READ_ENTRIES_MAX)
         gone = {each for each in wanted if self._cursor.is_acknowledged(each)}
         self._forget_replays(gone)
         batch = [self._replay(*each) for each in self._replays.fetch([each for each in wanted if each not in gone])]
@@ -315,15 +315,15 @@ class SharedDispatch:
             batch = batch[: self.gate.admitted(batch)]
         if not batch:
             return bool(gone)
-        dealt = self.dealing.deal_again(batch, ready)
-        self._replays.forget(delivery.position for _, part in dealt.parts for delivery in part)
-        self._send(dealt.parts)
-        return bool(gone) or dealt.entry_count > 0
+        selection = self.selector.select_replays(batch, ready)
+        self._replays.forget(delivery.position for _, part in selection.assignments for delivery in part)
+        self._send(selection.assignments)
+        return bool(gone) or selection.entry_count > 0
 
     def _forget_replays(self, gone: Collection[Position]) -> None:
         """Nobody will get these any more."""
         for position in gone:
-            self.dealing.acknowledged(position, held=False)
+            self.selector.acknowledged(position, held=False)
         self._replays.forget(gone)
 
     def _replay(self, position: Position, entry: bytes) -> Delivery:

@@ -1,21 +1,21 @@
-"""Which of the consumers of a Key_Shared subscription a slot of keys belongs to."""
+"""The consumer of a Key_Shared subscription that each slot of keys belongs to."""
 
 from __future__ import annotations
 
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.dispatch.consumer_choice import KeyRing, check_ranges
+from interpulse.broker.live.dispatch.hash_ring import HashRing, check_ranges
 from interpulse.broker.live.requests import KeyRange
 
-__all__ = ["KeyOwners"]
+__all__ = ["StickyKeys"]
 
 
-class KeyOwners:
-    """The ring of keys for consumers that come and go; it remembers what it was asked for."""
+class StickyKeys:
+    """The hash ring of consumers that come and go, with the owners of the slots it was asked for."""
 
     def __init__(self) -> None:
         self._consumers: dict[str, Consumer] = {}
         """By name; one whose name is taken gets a number behind it."""
-        self._ring: KeyRing | None = None
+        self._ring: HashRing | None = None
         """None until somebody asks: consumers often come and go many together."""
         self._known: dict[int, Consumer | None] = {}
 
@@ -58,10 +58,10 @@ class KeyOwners:
         self._ring = None
         self._known.clear()
 
-    def _built(self) -> KeyRing:
+    def _built(self) -> HashRing:
         if self._ring is None:
             sticky = {label: _ranges(each) for label, each in self._consumers.items() if _ranges(each)}
-            self._ring = KeyRing((label for label in self._consumers if label not in sticky), sticky)
+            self._ring = HashRing((label for label in self._consumers if label not in sticky), sticky)
         return self._ring
 
 

@@ -14,7 +14,7 @@ from interpulse.broker.live.compaction.compacted_reads import check_allowed
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.consumer_choice import choose_active, share_out
 from interpulse.broker.live.dispatch.dispatch_choice import check_fitting
-from interpulse.broker.live.dispatch.sticky_keys import KeyOwners
+from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import EntryFacts, sticky_slot_of
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import LimitMeasure, Measured, SubscriptionMeasure, TopicMeasure, summed
@@ -57,7 +57,7 @@ class NonPersistentSubscription:
         self._topic = topic
         self._turn = 0
         self._active: Consumer | None = None
-        self._keys = KeyOwners()
+        self._keys = StickyKeys()
         self._given_up = TrafficMeter()
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
@@ -96,8 +96,8 @@ class NonPersistentSubscription:
         if self.sub_type is SubType.KEY_SHARED:
             return self._keys.owner(sticky_slot_of(delivery.entry))
         ready = [each for each in self.consumers if each.sink.writable]
-        parts, self._turn = share_out([delivery], ready, [each.permits for each in ready], self._turn)
-        return parts[0][0] if parts else None
+        assignments, self._turn = share_out([delivery], ready, [each.permits for each in ready], self._turn)
+        return assignments[0][0] if assignments else None
 
     def _choose_active(self) -> None:
         name = self._topic.name

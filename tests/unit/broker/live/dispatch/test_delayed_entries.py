@@ -174,7 +174,7 @@ async def test_delayed_entries_come_at_their_time_and_hold_up_nobody(
 
 
 @pytest.mark.parametrize("permits", [1, 2, 3])
-async def test_entries_behind_delayed_ones_are_dealt_by_permits_and_none_is_lost(
+async def test_entries_behind_delayed_ones_are_handed_out_by_permits_and_none_is_lost(
     bench: Any, join: Any, topic: Any, permits: int
 ) -> None:
     consumer, sink = await join(topic, permits=permits)
@@ -354,7 +354,7 @@ async def test_too_long_a_delay_is_refused_when_published_and_nothing_is_stored(
     assert [receipt[0] for receipt in sink.received] == [0, 2]
 
 
-async def test_time_that_comes_while_entries_are_dealt_out_loses_none(bench: Any, join: Any, topic: Any) -> None:
+async def test_time_that_comes_while_entries_are_handed_out_loses_none(bench: Any, join: Any, topic: Any) -> None:
     _, sink = await join(topic)
     now_ms = bench.clock.time_ms
     topic.subscription("s").dispatch._now_ms = lambda: now_ms  # and everybody else sees the next millisecond

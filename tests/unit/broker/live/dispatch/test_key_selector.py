@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live.api import Delivery
-from interpulse.broker.live.dispatch.key_selector import KeyDealing
+from interpulse.broker.live.dispatch.key_selector import KeySelector
 from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.model.ids import Position
 
@@ -29,15 +29,15 @@ def entry(make_entry: MAKE) -> Callable[[int, str], Delivery]:
     return lambda number, key: Delivery(Position(1, number), make_entry(number, partition_key=key))
 
 
-def dealt(result: Any) -> dict[str, list[int]]:
-    return {consumer.name: [each.position.entry for each in part] for consumer, part in result.parts}
+def selected(result: Any) -> dict[str, list[int]]:
+    return {consumer.name: [each.position.entry for each in part] for consumer, part in result.assignments}
 
 
-def joined(*consumers: Any, ordered: bool = True) -> KeyDealing:
-    dealing = KeyDealing(ordered=ordered)
+def joined(*consumers: Any, ordered: bool = True) -> KeySelector:
+    selector = KeySelector(ordered=ordered)
     for consumer in consumers:
-        dealing.joined(consumer)
-    return dealing
+        selector.joined(consumer)
+    return selector
 
 
 # The slot of "key1" is 293, that of "key2" 14772.
@@ -45,53 +45,53 @@ def joined(*consumers: Any, ordered: bool = True) -> KeyDealing:
 
 def test_new_entries_of_a_key_wait_behind_those_that_wait_already(entry: Any) -> None:
     consumer = FakeConsumer("a", permits=1)
-    dealing = joined(consumer)
-    first = dealing.deal([entry(0, "key1"), entry(1, "key1"), entry(2, "key2")], [consumer])
-    assert (dealt(first), [each.position.entry for each in first.held]) == ({"a": [0]}, [1, 2])
+    selector = joined(consumer)
+    first = selector.select([entry(0, "key1"), entry(1, "key1"), entry(2, "key2")], [consumer])
+    assert (selected(first), [each.position.entry for each in first.held]) == ({"a": [0]}, [1, 2])
     consumer.permits = 5
-    assert dealt(dealing.deal([entry(3, "key1"), entry(4, "other")], [consumer])) == {"a": [4]}
-    assert dealing.next_replays([consumer], 10) == [(1, 1), (1, 2), (1, 3)]
-    again = dealing.deal_again([entry(1, "key1"), entry(2, "key2"), entry(3, "key1")], [consumer])
-    assert (dealt(again), dealing.waiting) == ({"a": [1, 2, 3]}, 0)
+    assert selected(selector.select([entry(3, "key1"), entry(4, "other")], [consumer])) == {"a": [4]}
+    assert selector.next_replays([consumer], 10) == [(1, 1), (1, 2), (1, 3)]
+    again = selector.select_replays([entry(1, "key1"), entry(2, "key2"), entry(3, "key1")], [consumer])
+    assert (selected(again), selector.waiting) == ({"a": [1, 2, 3]}, 0)
 
 
 def test_key_drains_before_its_new_owner_gets_it_and_statistics_tell(entry: Any) -> None:
     low, high = FakeConsumer("low", (0, 299)), FakeConsumer("high", (300, 65535))
-    dealing = joined(low, high)
-    dealing.deal([entry(0, "key1"), entry(1, "key1"), entry(2, "key2")], [low, high])
-    dealing.left(low)
+    selector = joined(low, high)
+    selector.select([entry(0, "key1"), entry(1, "key1"), entry(2, "key2")], [low, high])
+    selector.left(low)
     heir = FakeConsumer("heir", (0, 299))
-    dealing.joined(heir)
-    assert dealt(dealing.deal([entry(3, "key1"), entry(4, "key2")], [heir, high])) == {"high": [4]}
-    assert dealing.stats()["drainingHashesCount"] == 1
-    assert dealing.stats()["drainingHashesUnackedMessages"] == 2
-    assert dealing.next_replays([heir, high], 10) == []
-    assert not dealing.acknowledged(Position(1, 0), held=True)
-    assert dealing.acknowledged(Position(1, 1), held=True)
-    assert dealing.next_replays([heir, high], 10) == [(1, 3)]
-    assert dealt(dealing.deal_again([entry(3, "key1")], [heir, high])) == {"heir": [3]}
+    selector.joined(heir)
+    assert selected(selector.select([entry(3, "key1"), entry(4, "key2")], [heir, high])) == {"high": [4]}
+    assert selector.stats()["drainingHashesCount"] == 1
+    assert selector.stats()["drainingHashesUnackedMessages"] == 2
+    assert selector.next_replays([heir, high], 10) == []
+    assert not selector.acknowledged(Position(1, 0), held=True)
+    assert selector.acknowledged(Position(1, 1), held=True)
+    assert selector.next_replays([heir, high], 10) == [(1, 3)]
+    assert selected(selector.select_replays([entry(3, "key1")], [heir, high])) == {"heir": [3]}
 
 
 def test_draining_is_shown_of_the_consumer_that_holds_the_key(entry: Any) -> None:
     consumers = [FakeConsumer(name) for name in "abcdefgh"]
-    dealing = joined(consumers[0])
-    dealing.deal([entry(0, "key1")], consumers[:1])
+    selector = joined(consumers[0])
+    selector.select([entry(0, "key1")], consumers[:1])
     for other in consumers[1:]:
-        dealing.joined(other)
-    dealing.deal([entry(1, "key1")], consumers)
-    shown = dealing.consumer_stats(consumers[0])
+        selector.joined(other)
+    selector.select([entry(1, "key1")], consumers)
+    shown = selector.consumer_stats(consumers[0])
     assert shown["drainingHashes"] == [{"hash": 293, "unackMsgs": 1, "blockedAttempts": 1}]
     assert (shown["drainingHashesCount"], shown["drainingHashesUnackedMessages"]) == (1, 1)
-    dealing.acknowledged(Position(1, 0), held=True)
-    after = dealing.consumer_stats(consumers[0])
+    selector.acknowledged(Position(1, 0), held=True)
+    after = selector.consumer_stats(consumers[0])
     assert (after["drainingHashes"], after["drainingHashesClearedTotal"]) == ([], 1)
-    assert dealing.stats()["drainingHashesClearedTotal"] == 1
+    assert selector.stats()["drainingHashesClearedTotal"] == 1
 
 
 def test_ranges_of_all_consumers_cover_every_slot_once() -> None:
     consumers = [FakeConsumer(name) for name in ("a", "b", "c")]
-    dealing = joined(*consumers)
-    ranges = sorted(each for one in consumers for each in dealing.consumer_stats(one)["keyHashRangeArrays"])
+    selector = joined(*consumers)
+    ranges = sorted(each for one in consumers for each in selector.consumer_stats(one)["keyHashRangeArrays"])
     assert ranges[0][0] == 1
     assert ranges[-1][1] == 65535
     assert all(before[1] + 1 == after[0] for before, after in pairwise(ranges))
@@ -99,51 +99,51 @@ def test_ranges_of_all_consumers_cover_every_slot_once() -> None:
 
 def test_ranges_of_a_sticky_consumer_are_those_it_asked_for() -> None:
     consumer = FakeConsumer("a", (0, 99), (200, 299))
-    dealing = joined(consumer)
-    assert dealing.consumer_stats(consumer)["keyHashRangeArrays"] == [[0, 99], [200, 299]]
-    assert dealing.stats()["keySharedMode"] == "STICKY"
+    selector = joined(consumer)
+    assert selector.consumer_stats(consumer)["keyHashRangeArrays"] == [[0, 99], [200, 299]]
+    assert selector.stats()["keySharedMode"] == "STICKY"
 
 
 def test_any_order_allowed_then_a_key_goes_to_its_new_owner_at_once(entry: Any) -> None:
     low = FakeConsumer("low", (0, 299))
-    dealing = joined(low, ordered=False)
-    dealing.deal([entry(0, "key1")], [low])
-    dealing.left(low)
+    selector = joined(low, ordered=False)
+    selector.select([entry(0, "key1")], [low])
+    selector.left(low)
     heir = FakeConsumer("heir", (0, 299))
-    dealing.joined(heir)
-    assert dealt(dealing.deal([entry(1, "key1")], [heir])) == {"heir": [1]}
-    assert dealing.stats()["allowOutOfOrderDelivery"] is True
+    selector.joined(heir)
+    assert selected(selector.select([entry(1, "key1")], [heir])) == {"heir": [1]}
+    assert selector.stats()["allowOutOfOrderDelivery"] is True
 
 
 def test_replays_that_nobody_has_read_find_their_consumer(entry: Any) -> None:
     low, high = FakeConsumer("low", (0, 299)), FakeConsumer("high", (300, 65535), permits=0)
-    dealing = joined(low, high)
-    dealing.await_turn([Position(1, 5), Position(1, 4)])
-    assert dealing.next_replays([low], 10) == [(1, 4), (1, 5)]
-    result = dealing.deal_again([entry(4, "key2"), entry(5, "key1")], [low])
-    assert (dealt(result), [each.position.entry for each in result.held]) == ({"low": [5]}, [4])
-    assert dealing.next_replays([low], 10) == []
+    selector = joined(low, high)
+    selector.await_turn([Position(1, 5), Position(1, 4)])
+    assert selector.next_replays([low], 10) == [(1, 4), (1, 5)]
+    result = selector.select_replays([entry(4, "key2"), entry(5, "key1")], [low])
+    assert (selected(result), [each.position.entry for each in result.held]) == ({"low": [5]}, [4])
+    assert selector.next_replays([low], 10) == []
     high.permits = 1
-    assert dealing.next_replays([low, high], 10) == [(1, 4)]
+    assert selector.next_replays([low, high], 10) == [(1, 4)]
 
 
 def test_replays_that_were_skipped_are_forgotten(entry: Any) -> None:
     consumer = FakeConsumer("a", permits=0)
-    dealing = joined(consumer)
-    dealing.deal([entry(0, "key1"), entry(1, "key2"), entry(2, "key1")], [])
-    dealing.await_turn([Position(0, 9)])
-    dealing.forget_upto(Position(1, 1))
-    assert dealing.waiting == 1
+    selector = joined(consumer)
+    selector.select([entry(0, "key1"), entry(1, "key2"), entry(2, "key1")], [])
+    selector.await_turn([Position(0, 9)])
+    selector.forget_upto(Position(1, 1))
+    assert selector.waiting == 1
     consumer.permits = 10
-    assert dealing.next_replays([consumer], 10) == [(1, 2)]
+    assert selector.next_replays([consumer], 10) == [(1, 2)]
 
 
 def test_consumer_that_left_is_not_kept_by_what_it_gave_back(entry: Any) -> None:
     consumer = FakeConsumer("a")
-    dealing = joined(consumer)
-    dealing.deal([entry(0, "key1"), entry(1, "key2")], [consumer])
-    dealing.left(consumer)
-    dealing.give_back([Position(1, 0), Position(1, 1)])
+    selector = joined(consumer)
+    selector.select([entry(0, "key1"), entry(1, "key2")], [consumer])
+    selector.left(consumer)
+    selector.give_back([Position(1, 0), Position(1, 1)])
     left = weakref.ref(consumer)
     del consumer
-    assert (left(), dealing.waiting) == (None, 2)
+    assert (left(), selector.waiting) == (None, 2)

@@ -15,7 +15,7 @@ from interpulse.model.errors import NotAllowed
 from interpulse.model.ids import Position
 
 
-async def test_entries_are_dealt_out_by_permits(bench: Any, join: Any) -> None:
+async def test_entries_are_handed_out_by_permits(bench: Any, join: Any) -> None:
     topic = await bench.topic()
     _, a = await join(topic, "a", 3)
     _, b = await join(topic, "b", 100)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.dispatch.sticky_keys import KeyOwners
+from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.requests import KeyRange, KeySharing, SubscribeRequest, SubType
 from interpulse.model.errors import ConsumerAssignError
 
@@ -17,8 +17,8 @@ class FakeConsumer:
         self.request = SubscribeRequest(1, "s", SubType.KEY_SHARED, name, key_sharing=KeySharing(ranges))
 
 
-def owners(*consumers: Any) -> KeyOwners:
-    made = KeyOwners()
+def sticky_keys(*consumers: Any) -> StickyKeys:
+    made = StickyKeys()
     for consumer in consumers:
         made.join(consumer)
     return made
@@ -26,14 +26,14 @@ def owners(*consumers: Any) -> KeyOwners:
 
 def test_consumers_of_one_name_both_get_keys() -> None:
     first, second = FakeConsumer("same"), FakeConsumer("same")
-    made = owners(first, second)
+    made = sticky_keys(first, second)
     assert {id(made.owner(slot)) for slot in range(1, 65536, 50)} == {id(first), id(second)}
     assert first in made
 
 
 def test_what_was_remembered_is_looked_up_again_when_somebody_leaves() -> None:
     first, second = FakeConsumer("a"), FakeConsumer("b")
-    made = owners(first, second)
+    made = sticky_keys(first, second)
     [slot] = [each for each in range(1, 200) if made.owner(each) is second][:1]
     made.leave(second)
     assert made.owner(slot) is first
@@ -43,7 +43,7 @@ def test_what_was_remembered_is_looked_up_again_when_somebody_leaves() -> None:
 
 def test_consumer_that_was_refused_owns_nothing() -> None:
     first, refused = FakeConsumer("a", KeyRange(0, 9)), FakeConsumer("b", KeyRange(5, 20))
-    made = owners(first)
+    made = sticky_keys(first)
     with pytest.raises(ConsumerAssignError, match=r"Range conflict with consumer a: \[5,20\] overlaps with \[0,9\]"):
         made.join(refused)
     assert (made.owner(15), made.owner(5), made.mode) == (None, first, "STICKY")

@@ -1,0 +1,166 @@
+"""The consumer selector of Shared: consumers in turn, and all chunks of a message to one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from interpulse.broker.live.api import Delivery
+from interpulse.broker.live.dispatch.consumer import Consumer
+from interpulse.broker.live.dispatch.consumer_choice import message_total, share_out
+from interpulse.broker.live.dispatch.consumer_selector import Selection
+from interpulse.broker.live.dispatch.replays import Replays
+from interpulse.broker.live.entry_metadata import FactsCache
+from interpulse.model.ids import Position
+
+__all__ = ["RoundRobinSelector"]
+
+_UNFINISHED_CHUNKS_MAX = 1_000
+"""Chunked messages whose consumer is remembered; more come from producers that never sent the last chunk."""
+
+
+class RoundRobinSelector:
+    """In turn, lower priority levels first; all chunks of a message go to one consumer."""
+
+    def __init__(self, facts: Callable[[], FactsCache]) -> None:
+        self._facts = facts
+        self._turn = 0
+        self._replays = Replays()
+        self._chunk_owners: dict[str, Consumer] = {}
+        self._held_chunks: dict[Position, str] = {}
+        """Chunks among the replays that wait for the owner of their message."""
+        self._held: Counter[str] = Counter()
+        """How many of a message."""
+
+    @property
+    def waiting(self) -> int:
+        return len(self._replays)
+
+    def select(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
+        budgets = [each.permits for each in ready]
+        if not self._has_chunks(batch):
+            assignments, self._turn = share_out(batch, ready, budgets, self._turn)
+            return Selection(assignments, [])
+        selected = self._select_chunks(batch, ready, budgets)
+        for delivery in selected.held:
+            self._replays.add(delivery.position)
+        return selected
+
+    def select_replays(self, batch: Sequence[Delivery], ready: Sequence[Consumer]) -> Selection:
+        budgets = [each.permits for each in ready]
+        if self._has_chunks(batch):
+            assignments = self._select_chunks(batch, ready, budgets).assignments
+        else:
+            assignments, self._turn = share_out(batch, ready, budgets, self._turn)
+        self._replays.discard_all({delivery.position for _, part in assignments for delivery in part})
+        return Selection(assignments, [])
+
+    def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:
+        count = min(entries_max, sum(each.permits for each in ready))
+        if not self._held_chunks:
+            return self._replays.first(count)
+        able = {None, *ready}
+        owner_of = {uuid: self._chunk_owners.get(uuid) for uuid in self._held}
+        return [each for each in self._replays if owner_of.get(self._held_chunks.get(each, "")) in able][:count]
+
+    def await_turn(self, positions: Iterable[Position]) -> None:
+        self._replays.add_all(positions)
+
+    def give_back(self, positions: Sequence[Position]) -> None:
+        self._replays.add_all(positions)
+
+    def acknowledged(self, position: Position, *, held: bool) -> bool:
+        if not held and self._replays.discard(position):
+            self._unhold(position)
+        return False
+
+    def forget_upto(self, position: Position) -> None:
+        for each in self._replays.pop_upto(position):
+            self._unhold(each)
+
+    def joined(self, consumer: Consumer) -> None:
+        """Nothing is kept per consumer but the owners of chunks."""
+
+    def left(self, consumer: Consumer) -> None:
+        self._chunk_owners = {uuid: owner for uuid, owner in self._chunk_owners.items() if owner is not consumer}
+
+    def reset(self) -> None:
+        self._replays.clear()
+        self._chunk_owners.clear()
+        self._held_chunks.clear()
+        self._held.clear()
+
+    def stats(self) -> dict[str, Any]:
+        return {}
+
+    def consumer_stats(self, consumer: Consumer) -> dict[str, Any]:
+        return {}
+
+    # --- chunks
+
+    def _has_chunks(self, batch: Sequence[Delivery]) -> bool:
+        facts = self._facts()
+        if facts.all_ordinary_since(batch[0].position):
+            return False
+        return any(facts.facts(each.position, each.entry).chunk_uuid for each in batch)
+
+    def _select_chunks(
+        self, batch: Sequence[Delivery], ready: Sequence[Consumer], budgets: list[int]
+    ) -> Selection:
+        """One entry after the other, until nobody has permits for the next.
+
+        A chunk whose owner cannot take it waits for that one, with every later chunk of its message, and the entries
+        behind it go on.
+        """
+        shares: dict[Consumer, list[Delivery]] = {}
+        held: list[Delivery] = []
+        facts_cache = self._facts()
+        for delivery in batch:
+            position = delivery.position
+            facts = facts_cache.facts(position, delivery.entry)
+            uuid = facts.chunk_uuid
+            owner = self._chunk_owners.get(uuid) if uuid else None
+            if owner is None:
+                assignments, self._turn = share_out([delivery], ready, budgets, self._turn)
+                if not assignments:
+                    break
+                owner = assignments[0][0]
+            elif not self._charge(owner, delivery, uuid, ready, budgets):
+                self._hold(position, uuid)
+                held.append(delivery)
+                continue
+            self._unhold(position)
+            self._note_owner(uuid, owner, last=facts.last_chunk)
+            shares.setdefault(owner, []).append(delivery)
+        return Selection(list(shares.items()), held)
+
+    def _charge(
+        self, owner: Consumer, chunk: Delivery, uuid: str, ready: Sequence[Consumer], budgets: list[int]
+    ) -> bool:
+        """Whether the owner can take this chunk now; it is charged for it."""
+        earlier_ones_wait = uuid in self._held and chunk.position not in self._held_chunks
+        if earlier_ones_wait or owner not in ready or budgets[ready.index(owner)] <= 0:
+            return False
+        budgets[ready.index(owner)] -= message_total([chunk])
+        return True
+
+    def _note_owner(self, uuid: str, owner: Consumer, *, last: bool) -> None:
+        if last:
+            self._chunk_owners.pop(uuid, None)
+        elif uuid:
+            self._chunk_owners[uuid] = owner
+            if len(self._chunk_owners) > _UNFINISHED_CHUNKS_MAX:
+                del self._chunk_owners[next(iter(self._chunk_owners))]
+
+    def _hold(self, position: Position, uuid: str) -> None:
+        if position not in self._held_chunks:
+            self._held_chunks[position] = uuid
+            self._held[uuid] += 1
+
+    def _unhold(self, position: Position) -> None:
+        uuid = self._held_chunks.pop(position, None)
+        if uuid is not None:
+            self._held[uuid] -= 1
+            if not self._held[uuid]:
+                del self._held[uuid]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from interpulse.broker.live.entry_metadata import EntryFacts, broker_metadata_of
+from interpulse.broker.live.entry_metadata import EntryMetadata, broker_entry_metadata_of
 from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.storage.api import Log
@@ -29,15 +29,15 @@ class Stamper:
         self._now_ms = now_ms
         self._last_index = last_index
 
-    def stamp(self, entry: bytes, facts: EntryFacts | None) -> bytes:
+    def stamp(self, entry: bytes, metadata: EntryMetadata | None) -> bytes:
         """The entry to store; append it at once. One that is refused then leaves a gap in the count."""
-        metadata = pb.BrokerEntryMetadata()
+        added = pb.BrokerEntryMetadata()
         if self._stamping.timed:
-            metadata.broker_timestamp = self._now_ms()
+            added.broker_timestamp = self._now_ms()
         if self._stamping.indexed:
-            self._last_index += 1 if facts is None else max(facts.message_count, 1)
-            metadata.index = self._last_index
-        return stamp_entry(metadata, entry)
+            self._last_index += 1 if metadata is None else max(metadata.message_count, 1)
+            added.index = self._last_index
+        return stamp_entry(added, entry)
 
 
 class TopicStamps:
@@ -75,7 +75,7 @@ class TopicStamps:
         """The index of the newest durable message; -1 if there is none."""
         remembered = -1 if self._remembered is None else self._remembered
         newest = await self._log.read(self._log.last_position, entries_max=1, bytes_max=1)
-        stamp = broker_metadata_of(newest[0].payload) if newest else pb.BrokerEntryMetadata()
+        stamp = broker_entry_metadata_of(newest[0].payload) if newest else pb.BrokerEntryMetadata()
         return max(stamp.index, remembered) if stamp.HasField("index") else remembered
 
     async def _remember(self, index: int) -> None:

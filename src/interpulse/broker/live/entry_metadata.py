@@ -1,4 +1,7 @@
-"""What the broker wants to know of an entry before it sends it: how many messages, a marker, a chunk, its key. Pure."""
+"""The metadata of stored entries: how many messages, whether a marker or a chunk, the key. Pure.
+
+`EntryMetadata` is the part that dispatch looks at, kept per topic in `EntryMetadataCache`.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ from interpulse.wire.ids import signed
 __all__ = [
     "MARKER",
     "ORDINARY",
-    "EntryFacts",
-    "FactsCache",
-    "broker_metadata_of",
-    "facts_in",
-    "facts_of",
+    "EntryMetadata",
+    "EntryMetadataCache",
+    "broker_entry_metadata_of",
+    "entry_metadata_in",
+    "entry_metadata_of",
     "last_sequence_id_of",
-    "metadata_of",
+    "message_metadata_of",
     "sticky_slot_of",
 ]
 
@@ -37,7 +40,7 @@ _NO_BROKER_METADATA = pb.BrokerEntryMetadata()
 _parse_metadata = pb.MessageMetadata.FromString
 
 
-class EntryFacts(NamedTuple):
+class EntryMetadata(NamedTuple):
     """``chunk_uuid`` is "" unless the entry is one chunk of a message; ``last_chunk`` ends that message."""
 
     message_count: int = 1
@@ -51,14 +54,14 @@ class EntryFacts(NamedTuple):
         return not self.is_marker and (not self.chunk_uuid or self.last_chunk)
 
 
-ORDINARY = EntryFacts()
+ORDINARY = EntryMetadata()
 """A single message that fits into one entry."""
 
-MARKER = EntryFacts(is_marker=True)
+MARKER = EntryMetadata(is_marker=True)
 """An entry of the replicated-subscription or transaction machinery; consumers never see it."""
 
 
-def metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
+def message_metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
     """The metadata of a stored entry; raises PersistenceError if it holds none.
 
     Entries begin with their checksum unless the broker put something in front; what does not is taken apart the slow
@@ -74,7 +77,7 @@ def metadata_of(entry: bytes | memoryview) -> pb.MessageMetadata:
         raise PersistenceError(f"a stored entry cannot be understood: {error}") from error
 
 
-def broker_metadata_of(entry: bytes) -> pb.BrokerEntryMetadata:
+def broker_entry_metadata_of(entry: bytes) -> pb.BrokerEntryMetadata:
     """What the broker put in front of a stored entry; empty where that is nothing, or cannot be understood."""
     if entry[:2] != _BROKER_METADATA_MARK:
         return _NO_BROKER_METADATA
@@ -84,24 +87,24 @@ def broker_metadata_of(entry: bytes) -> pb.BrokerEntryMetadata:
         return _NO_BROKER_METADATA
 
 
-def facts_of(entry: bytes | memoryview) -> EntryFacts:
-    """Read the facts from the metadata of a stored entry. One that holds none is left to its consumers to judge."""
+def entry_metadata_of(entry: bytes | memoryview) -> EntryMetadata:
+    """The metadata of a stored entry; `ORDINARY` for one that holds none, which its consumers judge."""
     try:
-        return facts_in(metadata_of(entry))
+        return entry_metadata_in(message_metadata_of(entry))
     except PersistenceError:
         return ORDINARY
 
 
-def facts_in(metadata: pb.MessageMetadata) -> EntryFacts:
-    """The facts that metadata holds."""
+def entry_metadata_in(metadata: pb.MessageMetadata) -> EntryMetadata:
+    """What the broker keeps of a message's metadata."""
     if metadata.HasField("marker_type"):
         return MARKER
     if metadata.num_chunks_from_msg > 1:
         last = metadata.chunk_id == metadata.num_chunks_from_msg - 1
-        return EntryFacts(1, chunk_uuid=metadata.uuid, last_chunk=last)
+        return EntryMetadata(1, chunk_uuid=metadata.uuid, last_chunk=last)
     if metadata.num_messages_in_batch <= 1:
         return ORDINARY
-    return EntryFacts(metadata.num_messages_in_batch)
+    return EntryMetadata(metadata.num_messages_in_batch)
 
 
 def last_sequence_id_of(metadata: pb.MessageMetadata) -> int:
@@ -114,7 +117,7 @@ def last_sequence_id_of(metadata: pb.MessageMetadata) -> int:
 def sticky_slot_of(entry: bytes) -> int:
     """The slot that decides which Key_Shared consumer gets the entry: ordering key, else partition key."""
     try:
-        metadata = metadata_of(entry)
+        metadata = message_metadata_of(entry)
     except PersistenceError:
         return sticky_slot(b"NONE_KEY")
     if metadata.ordering_key:
@@ -137,8 +140,8 @@ def _partition_key(metadata: pb.MessageMetadata) -> bytes:
         return key
 
 
-class FactsCache:
-    """The facts of recent entries of one topic, so that many subscriptions share one look at each.
+class EntryMetadataCache:
+    """The metadata of recent entries of one topic, so that many subscriptions share one look at each.
 
     Entries published since ``known_from`` are remembered only when they are not ordinary; others are parsed once and
     kept for a while.
@@ -148,28 +151,28 @@ class FactsCache:
 
     def __init__(self, known_from: Position) -> None:
         self._known_from = known_from
-        self._published: dict[Position, EntryFacts] = {}
-        self._parsed: dict[Position, EntryFacts] = {}
+        self._published: dict[Position, EntryMetadata] = {}
+        self._parsed: dict[Position, EntryMetadata] = {}
 
     def all_ordinary_since(self, position: Position) -> bool:
         """Whether every entry from ``position`` on is known to be ordinary."""
         return not self._published and position >= self._known_from
 
-    def published(self, position: Position, facts: EntryFacts) -> None:
-        """Remember the facts of an entry that is not ordinary; all others since ``known_from`` are."""
-        self._published[position] = facts
+    def remember(self, position: Position, metadata: EntryMetadata) -> None:
+        """Remember the metadata of an entry that is not ordinary; all others since ``known_from`` are."""
+        self._published[position] = metadata
         if len(self._published) > _CACHED_MAX:
             oldest = list(self._published)[: _CACHED_MAX // 2]
             for each in oldest:
                 del self._published[each]
             self._known_from = Position(oldest[-1].ledger, oldest[-1].entry + 1)
 
-    def facts(self, position: Position, entry: bytes) -> EntryFacts:
+    def get(self, position: Position, entry: bytes) -> EntryMetadata:
         if position >= self._known_from:
             return self._published.get(position, ORDINARY)
-        facts = self._parsed.get(position)
-        if facts is None:
+        metadata = self._parsed.get(position)
+        if metadata is None:
             if len(self._parsed) >= _CACHED_MAX:
                 self._parsed.clear()
-            facts = self._parsed[position] = facts_of(entry)
-        return facts
+            metadata = self._parsed[position] = entry_metadata_of(entry)
+        return metadata

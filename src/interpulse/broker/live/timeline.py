@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from interpulse.broker.live.entry_metadata import broker_metadata_of, metadata_of
+from interpulse.broker.live.entry_metadata import broker_entry_metadata_of, message_metadata_of
 from interpulse.model.errors import PersistenceError
 from interpulse.model.ids import Position
 from interpulse.storage.api import LedgerRecord, Log
@@ -43,11 +43,11 @@ def nth_position(ledgers: Sequence[LedgerRecord], number: int, *, from_end: bool
 
 def publish_time_of(entry: bytes) -> int:
     """Milliseconds: by the broker's clock if it noted that, else by the producer's; 0 if it cannot be understood."""
-    stamp = broker_metadata_of(entry)
+    stamp = broker_entry_metadata_of(entry)
     if stamp.HasField("broker_timestamp"):
         return stamp.broker_timestamp
     try:
-        return metadata_of(entry).publish_time
+        return message_metadata_of(entry).publish_time
     except PersistenceError:
         return 0
 

@@ -9,7 +9,13 @@ import pytest
 from interpulse.broker.live.broker_entry_metadata import Stamper
 from interpulse.broker.live.compaction.compaction_entries import Treatment, view_of
 from interpulse.broker.live.dispatch.delayed_entries import deliver_at_of
-from interpulse.broker.live.entry_metadata import EntryFacts, broker_metadata_of, facts_of, metadata_of, sticky_slot_of
+from interpulse.broker.live.entry_metadata import (
+    EntryMetadata,
+    broker_entry_metadata_of,
+    entry_metadata_of,
+    message_metadata_of,
+    sticky_slot_of,
+)
 from interpulse.broker.live.registry import backlog_operations, upkeep
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.timeline import first_published_since, publish_time_of
@@ -49,7 +55,7 @@ async def stored(topic: Any) -> list[bytes]:
 
 async def indexes(topic: Any) -> list[int | None]:
     """Of all stored entries; None = without."""
-    stamps = map(broker_metadata_of, await stored(topic))
+    stamps = map(broker_entry_metadata_of, await stored(topic))
     return [each.index if each.HasField("index") else None for each in stamps]
 
 
@@ -76,14 +82,14 @@ def test_stamping_by_the_names_of_classes(classes: str, expected: BrokerEntryFie
 )
 def test_stamper_puts_only_what_is_asked_for(bench: Any, stamping: BrokerEntryFields, expected: Any) -> None:
     entry = bench.entry(1, num_messages_in_batch=3)
-    stamp = Stamper(stamping, lambda: 77, 5).stamp(entry, EntryFacts(3))
+    stamp = Stamper(stamping, lambda: 77, 5).stamp(entry, EntryMetadata(3))
     assert stamp == stamp_entry(expected, entry)
 
 
 def test_stamper_when_a_client_says_there_is_nothing_in_an_entry_then_counts_one(bench: Any) -> None:
     stamper = Stamper(INDEXED, lambda: 77, -1)
-    for count in (None, EntryFacts(0), EntryFacts(-5), EntryFacts(4)):
-        last = broker_metadata_of(stamper.stamp(bench.entry(1), count)).index
+    for count in (None, EntryMetadata(0), EntryMetadata(-5), EntryMetadata(4)):
+        last = broker_entry_metadata_of(stamper.stamp(bench.entry(1), count)).index
     assert last == 6
 
 
@@ -110,7 +116,7 @@ async def test_entry_when_published_then_stored_and_delivered_with_its_stamp(sta
     _, late = await stamped.consumer(topic, "late", initial_position=1)
     delivered = [each.entry for each in early.take()]
     assert await stored(topic) == delivered == [each.entry for each in late.take()]
-    assert [(each.index, each.broker_timestamp) for each in map(broker_metadata_of, delivered)] == [
+    assert [(each.index, each.broker_timestamp) for each in map(broker_entry_metadata_of, delivered)] == [
         (0, stamped.clock.time_ms),
         (3, stamped.clock.time_ms),
         (4, stamped.clock.time_ms),
@@ -127,7 +133,7 @@ async def test_marker_when_published_then_counts_and_is_not_delivered(stamped: A
     producer.publish(0, -1, 1, stamped.entry(0, marker_type=10), False, True)
     producer.publish(1, -1, 1, stamped.entry(1))
     await stamped.settle()
-    assert [broker_metadata_of(each.entry).index for each in sink.take()] == [1]
+    assert [broker_entry_metadata_of(each.entry).index for each in sink.take()] == [1]
 
 
 async def test_non_persistent_topic_then_entries_stay_as_they_are(stamped: Any) -> None:
@@ -181,7 +187,7 @@ async def test_index_when_not_counted_for_a_while_then_goes_on(
     assert await indexes(topic) == [0, 1, None, None, 2]
     _, sink = await stamped.consumer(topic, initial_position=1)
     entries = [bare_entry(each.entry) for each in sink.take()]
-    assert [metadata_of(each).sequence_id for each in entries] == [0, 1, 2, 3, 4]
+    assert [message_metadata_of(each).sequence_id for each in entries] == [0, 1, 2, 3, 4]
 
 
 async def test_index_when_turned_on_for_a_topic_with_messages_then_begins_at_zero(bench: Any) -> None:
@@ -263,11 +269,11 @@ async def test_time_when_the_broker_noted_its_own_then_that_counts(bench: Any) -
     assert await upkeep.expire(topic, "s", 5) == 1
 
 
-def test_facts_of_stamped_entries_are_those_of_the_entry(bench: Any) -> None:
+def test_metadata_of_stamped_entries_is_that_of_the_entry(bench: Any) -> None:
     entry = bench.entry(5, num_messages_in_batch=7, partition_key="k", deliver_at_time=99)
     stamp = stamp_entry(pb.BrokerEntryMetadata(broker_timestamp=1, index=2), entry)
-    assert facts_of(stamp) == EntryFacts(7)
-    assert metadata_of(stamp) == metadata_of(entry)
+    assert entry_metadata_of(stamp) == EntryMetadata(7)
+    assert message_metadata_of(stamp) == message_metadata_of(entry)
     assert sticky_slot_of(stamp) == sticky_slot_of(entry)
     assert deliver_at_of(stamp) == 99
     single = stamp_entry(pb.BrokerEntryMetadata(index=2), bench.entry(5, partition_key="k"))
@@ -277,7 +283,7 @@ def test_facts_of_stamped_entries_are_those_of_the_entry(bench: Any) -> None:
 
 @pytest.mark.parametrize("entry", [b"", b"\x0e", b"\x0e\x02", b"\x0e\x02\x00\x00\x00\x02\xff\xff", b"text"])
 def test_broker_metadata_of_what_is_no_entry_is_empty(entry: bytes) -> None:
-    assert broker_metadata_of(entry) == pb.BrokerEntryMetadata()
+    assert broker_entry_metadata_of(entry) == pb.BrokerEntryMetadata()
 
 
 async def test_last_message_and_deduplication_look_behind_the_stamp(stamped: Any) -> None:

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.entry_metadata import MARKER, ORDINARY, EntryFacts, FactsCache, facts_of, sticky_slot_of
+from interpulse.broker.live.entry_metadata import (
+    MARKER,
+    ORDINARY,
+    EntryMetadata,
+    EntryMetadataCache,
+    entry_metadata_of,
+    sticky_slot_of,
+)
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import build_entry
@@ -17,22 +24,22 @@ def entry(**metadata: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("metadata", "facts"),
+    ("metadata", "expected"),
     [
         ({}, ORDINARY),
         ({"num_messages_in_batch": 1}, ORDINARY),
-        ({"num_messages_in_batch": 5}, EntryFacts(5)),
+        ({"num_messages_in_batch": 5}, EntryMetadata(5)),
         ({"marker_type": 10}, MARKER),
-        ({"uuid": "u", "num_chunks_from_msg": 3, "chunk_id": 0}, EntryFacts(1, False, "u", False)),
-        ({"uuid": "u", "num_chunks_from_msg": 3, "chunk_id": 2}, EntryFacts(1, False, "u", True)),
+        ({"uuid": "u", "num_chunks_from_msg": 3, "chunk_id": 0}, EntryMetadata(1, False, "u", False)),
+        ({"uuid": "u", "num_chunks_from_msg": 3, "chunk_id": 2}, EntryMetadata(1, False, "u", True)),
     ],
 )
-def test_facts_of(metadata: dict[str, Any], facts: EntryFacts) -> None:
-    assert facts_of(entry(**metadata)) == facts
+def test_entry_metadata_of(metadata: dict[str, Any], expected: EntryMetadata) -> None:
+    assert entry_metadata_of(entry(**metadata)) == expected
 
 
-def test_facts_of_bytes_that_are_no_entry_are_ordinary() -> None:
-    assert facts_of(b"\x0e\x01garbage") == ORDINARY
+def test_entry_metadata_of_bytes_that_are_no_entry_are_ordinary() -> None:
+    assert entry_metadata_of(b"\x0e\x01garbage") == ORDINARY
     assert 1 <= sticky_slot_of(b"\x0e\x01garbage") < 65536
 
 
@@ -56,22 +63,24 @@ def test_sticky_slot_of(metadata: dict[str, Any], slot: int) -> None:
     assert sticky_slot_of(entry(**metadata)) == slot
 
 
-def test_facts_cache_knows_what_was_published_and_parses_the_rest_once() -> None:
-    cache = FactsCache(Position(5, 0))
+def test_entry_metadata_cache_knows_what_was_published_and_parses_the_rest_once() -> None:
+    cache = EntryMetadataCache(Position(5, 0))
     assert cache.all_ordinary_since(Position(5, 0))
     assert not cache.all_ordinary_since(Position(4, 9))
-    assert cache.facts(Position(5, 0), b"not looked at") == ORDINARY
-    cache.published(Position(5, 1), EntryFacts(9))
+    assert cache.get(Position(5, 0), b"not looked at") == ORDINARY
+    cache.remember(Position(5, 1), EntryMetadata(9))
     assert not cache.all_ordinary_since(Position(5, 0))
-    assert cache.facts(Position(5, 1), b"not looked at") == EntryFacts(9)
-    assert cache.facts(Position(4, 0), entry(num_messages_in_batch=3)) == EntryFacts(3)
-    assert cache.facts(Position(4, 0), b"not looked at again") == EntryFacts(3)
+    assert cache.get(Position(5, 1), b"not looked at") == EntryMetadata(9)
+    assert cache.get(Position(4, 0), entry(num_messages_in_batch=3)) == EntryMetadata(3)
+    assert cache.get(Position(4, 0), b"not looked at again") == EntryMetadata(3)
 
 
-def test_facts_cache_when_it_is_full_then_old_entries_are_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_metadata_cache_when_full_then_old_entries_are_parsed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("interpulse.broker.live.entry_metadata._CACHED_MAX", 4)
-    cache = FactsCache(Position(5, 0))
+    cache = EntryMetadataCache(Position(5, 0))
     for number in range(5):
-        cache.published(Position(5, number), EntryFacts(9))
-    assert cache.facts(Position(5, 0), entry(num_messages_in_batch=3)) == EntryFacts(3)
-    assert cache.facts(Position(5, 4), b"not looked at") == EntryFacts(9)
+        cache.remember(Position(5, number), EntryMetadata(9))
+    assert cache.get(Position(5, 0), entry(num_messages_in_batch=3)) == EntryMetadata(3)
+    assert cache.get(Position(5, 4), b"not looked at") == EntryMetadata(9)

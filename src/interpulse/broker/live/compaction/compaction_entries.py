@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from interpulse.broker.live.entry_metadata import metadata_of
+from interpulse.broker.live.entry_metadata import message_metadata_of
 from interpulse.model.errors import PersistenceError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import BatchedMessage, pack_batch, unpack_batch
@@ -74,7 +74,7 @@ _OPAQUE: Final = EntryView(Treatment.KEPT)
 def view_of(entry: bytes) -> EntryView:
     """Look into an entry."""
     try:
-        metadata = metadata_of(entry)
+        metadata = message_metadata_of(entry)
     except PersistenceError:
         return _OPAQUE
     if metadata.HasField("marker_type"):

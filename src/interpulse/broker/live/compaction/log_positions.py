@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.compaction import compacted_reads
-from interpulse.broker.live.entry_metadata import facts_of, metadata_of
+from interpulse.broker.live.entry_metadata import entry_metadata_of, message_metadata_of
 from interpulse.model.errors import NotFound, PersistenceError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.storage.api import Log, LogEntry
@@ -54,7 +54,7 @@ class LogPlaces:
                 entry = await self.read_entry(position)
             except NotFound:
                 break  # it was trimmed, and everything before it
-            if not facts_of(entry.payload).is_marker:
+            if not entry_metadata_of(entry.payload).is_marker:
                 return LastMessage(position, _batch_size(entry.payload) - 1)
             position = Position(position.ledger, position.entry - 1)
         return await compacted_reads.last_kept(self._log) if read_compacted else LastMessage(EARLIEST, -1)
@@ -77,7 +77,7 @@ class LogPlaces:
 def _batch_size(entry: bytes) -> int:
     """Messages of a batch; 0 if the entry is no batch."""
     try:
-        metadata = metadata_of(entry)
+        metadata = message_metadata_of(entry)
     except PersistenceError:
         return 0
     return metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else 0

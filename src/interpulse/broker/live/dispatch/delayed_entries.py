@@ -11,7 +11,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
-from interpulse.broker.live.entry_metadata import metadata_of
+from interpulse.broker.live.entry_metadata import message_metadata_of
 from interpulse.model.errors import NotAllowed, PersistenceError
 from interpulse.model.ids import Position
 
@@ -46,7 +46,7 @@ def deliver_at_of(entry: bytes) -> int:
     if entry[1] == 1 and entry.find(_TAG, 10, 10 + int.from_bytes(entry[6:10], "big")) < 0:
         return 0
     try:
-        return metadata_of(entry).deliver_at_time
+        return message_metadata_of(entry).deliver_at_time
     except PersistenceError:
         return 0
 
@@ -54,7 +54,7 @@ def deliver_at_of(entry: bytes) -> int:
 def check_delay(entry: bytes, max_delay_millis: int) -> None:
     """Raises NotAllowed if an entry asks for a longer delay after its publication than the policies allow."""
     deliver_at = deliver_at_of(entry)
-    if deliver_at and deliver_at - metadata_of(entry).publish_time > max_delay_millis:
+    if deliver_at and deliver_at - message_metadata_of(entry).publish_time > max_delay_millis:
         raise NotAllowed(f"Exceeds max allowed delivery delay of {max_delay_millis} milliseconds")
 
 

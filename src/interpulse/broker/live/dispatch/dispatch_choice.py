@@ -47,7 +47,7 @@ def new_dispatch(request: SubscribeRequest, owner: DispatchOwner, cursor: Cursor
         return SingleActiveDispatch(
             sub_type, owner, cursor, wake, lambda consumers: choose_active(consumers, str(name), name.partition_index)
         )
-    selector: ConsumerSelector = RoundRobinSelector(lambda: owner.facts)
+    selector: ConsumerSelector = RoundRobinSelector(lambda: owner.entry_metadata)
     if sub_type is SubType.KEY_SHARED:
         selector = KeySelector(ordered=not request.key_sharing.out_of_order_allowed)
     dispatch = SharedDispatch(sub_type, owner, cursor, selector, owner.now_ms, wake)

@@ -17,7 +17,7 @@ from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.compaction.compacted_reads import horizon_ahead, read_on
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.hash_ring import within
-from interpulse.broker.live.entry_metadata import FactsCache, sticky_slot_of
+from interpulse.broker.live.entry_metadata import EntryMetadataCache, sticky_slot_of
 from interpulse.broker.live.requests import KeyRange
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.model.errors import PulsarError
@@ -44,7 +44,7 @@ class FeedSource(Protocol):
     def log(self) -> Log: ...
 
     @property
-    def facts(self) -> FactsCache: ...
+    def entry_metadata(self) -> EntryMetadataCache: ...
 
     @property
     def reads(self) -> SharedReads: ...
@@ -179,7 +179,7 @@ class EntryFeed:
         if self.key_ranges:
             raw = [found for found in raw if within(self.key_ranges, sticky_slot_of(found.payload))]
         untouched = self._cursor.untouched_from(first)
-        if untouched and self._source.facts.all_ordinary_since(first):
+        if untouched and self._source.entry_metadata.all_ordinary_since(first):
             rows = zip(map(_position, raw), map(_payload, raw), repeat(0), repeat(()), repeat(1), strict=False)
             return list(map(_new, repeat(Delivery), rows))
         return [each for found in raw if (each := self._delivery(found, untouched=untouched)) is not None]
@@ -187,16 +187,16 @@ class EntryFeed:
     def _delivery(self, found: LogEntry, *, untouched: bool) -> Delivery | None:
         position, payload = found
         cursor = self._cursor
-        facts = self._source.facts.facts(position, payload)
-        if facts.is_marker:
+        metadata = self._source.entry_metadata.get(position, payload)
+        if metadata.is_marker:
             cursor.acknowledge(position)
             return None
         if untouched:
-            return Delivery(position, payload, 0, (), facts.message_count)
+            return Delivery(position, payload, 0, (), metadata.message_count)
         if cursor.is_acknowledged(position):
             return None
         mask = cursor.waiting_mask(position)
         if not mask:
-            return Delivery(position, payload, 0, (), facts.message_count)
-        waiting = of_batch(mask, facts.message_count)
+            return Delivery(position, payload, 0, (), metadata.message_count)
+        waiting = of_batch(mask, metadata.message_count)
         return Delivery(position, payload, 0, words_of(waiting), waiting.bit_count())

@@ -11,7 +11,7 @@ from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.consumer_choice import message_total, share_out
 from interpulse.broker.live.dispatch.consumer_selector import Selection
 from interpulse.broker.live.dispatch.replays import Replays
-from interpulse.broker.live.entry_metadata import FactsCache
+from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.model.ids import Position
 
 __all__ = ["RoundRobinSelector"]
@@ -23,8 +23,8 @@ _UNFINISHED_CHUNKS_MAX = 1_000
 class RoundRobinSelector:
     """In turn, lower priority levels first; all chunks of a message go to one consumer."""
 
-    def __init__(self, facts: Callable[[], FactsCache]) -> None:
-        self._facts = facts
+    def __init__(self, cache: Callable[[], EntryMetadataCache]) -> None:
+        self._cache = cache
         self._turn = 0
         self._replays = Replays()
         self._chunk_owners: dict[str, Consumer] = {}
@@ -100,14 +100,12 @@ class RoundRobinSelector:
     # --- chunks
 
     def _has_chunks(self, batch: Sequence[Delivery]) -> bool:
-        facts = self._facts()
-        if facts.all_ordinary_since(batch[0].position):
+        cache = self._cache()
+        if cache.all_ordinary_since(batch[0].position):
             return False
-        return any(facts.facts(each.position, each.entry).chunk_uuid for each in batch)
+        return any(cache.get(each.position, each.entry).chunk_uuid for each in batch)
 
-    def _select_chunks(
-        self, batch: Sequence[Delivery], ready: Sequence[Consumer], budgets: list[int]
-    ) -> Selection:
+    def _select_chunks(self, batch: Sequence[Delivery], ready: Sequence[Consumer], budgets: list[int]) -> Selection:
         """One entry after the other, until nobody has permits for the next.
 
         A chunk whose owner cannot take it waits for that one, with every later chunk of its message, and the entries
@@ -115,11 +113,11 @@ class RoundRobinSelector:
         """
         shares: dict[Consumer, list[Delivery]] = {}
         held: list[Delivery] = []
-        facts_cache = self._facts()
+        cache = self._cache()
         for delivery in batch:
             position = delivery.position
-            facts = facts_cache.facts(position, delivery.entry)
-            uuid = facts.chunk_uuid
+            metadata = cache.get(position, delivery.entry)
+            uuid = metadata.chunk_uuid
             owner = self._chunk_owners.get(uuid) if uuid else None
             if owner is None:
                 assignments, self._turn = share_out([delivery], ready, budgets, self._turn)
@@ -131,7 +129,7 @@ class RoundRobinSelector:
                 held.append(delivery)
                 continue
             self._unhold(position)
-            self._note_owner(uuid, owner, last=facts.last_chunk)
+            self._note_owner(uuid, owner, last=metadata.last_chunk)
             shares.setdefault(owner, []).append(delivery)
         return Selection(list(shares.items()), held)
 

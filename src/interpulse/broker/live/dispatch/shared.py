@@ -327,7 +327,7 @@ class SharedDispatch:
         self._replays.forget(gone)
 
     def _replay(self, position: Position, entry: bytes) -> Delivery:
-        messages = self._source.facts.facts(position, entry).message_count
+        messages = self._source.entry_metadata.get(position, entry).message_count
         waiting = of_batch(self._cursor.waiting_mask(position), messages)
         count = self._redeliveries.get(position, 0)
         if waiting:

@@ -7,7 +7,13 @@ from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.api import ProducerSink
 from interpulse.broker.live.broker_entry_metadata import Stamper
-from interpulse.broker.live.entry_metadata import MARKER, EntryFacts, facts_of, last_sequence_id_of, metadata_of
+from interpulse.broker.live.entry_metadata import (
+    MARKER,
+    EntryMetadata,
+    entry_metadata_of,
+    last_sequence_id_of,
+    message_metadata_of,
+)
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState, Verdict
 from interpulse.broker.live.producing.publish_limits import PublishLimits
 from interpulse.broker.live.requests import AccessMode, ProducerRequest
@@ -59,7 +65,7 @@ class ProducerOwner(Protocol):
     def stamper(self) -> Stamper | None:
         """None if entries are stored as they come; the same as long as the topic is loaded."""
 
-    def append(self, entry: bytes, facts: EntryFacts | None) -> Position:
+    def append(self, entry: bytes, metadata: EntryMetadata | None) -> Position:
         """Raises TopicTerminated, PersistenceError."""
 
     def await_durable(self, publish: PendingPublish) -> None:
@@ -114,7 +120,7 @@ class Producer:
         owner, stamper = self._owner, self._stamper
         stored = entry = bytes(entry)  # copied here only if it is a view
         sequence, last = None, -1
-        facts = None
+        metadata = None
         limits = owner.publish_limits
         try:
             if self.closed or not self.ready:
@@ -122,14 +128,14 @@ class Producer:
             if limits is not None:
                 limits.check(entry, is_chunk=is_chunk, is_marker=marker)
             if num_messages != 1 or is_chunk or marker:
-                facts = _published_facts(num_messages, entry, is_chunk, marker)
-            if owner.deduplication is not None and (facts is None or facts.ends_message):
+                metadata = _published_metadata(num_messages, entry, is_chunk, marker)
+            if owner.deduplication is not None and (metadata is None or metadata.ends_message):
                 sequence, last = self._sequence_of(entry, sequence_id, highest_sequence_id, num_messages)
                 if not self._is_new(sequence, last):
                     return self._answer(sequence_id, highest_sequence_id, None)
             if stamper is not None:
-                stored = stamper.stamp(entry, facts)
-            position = owner.append(stored, facts)
+                stored = stamper.stamp(entry, metadata)
+            position = owner.append(stored, metadata)
         except PulsarError as error:
             if self.leaving:
                 return None
@@ -206,13 +212,13 @@ class Producer:
         deduplication = self._owner.deduplication
         assert deduplication is not None
         if self.request.remote:
-            metadata = metadata_of(entry)
+            metadata = message_metadata_of(entry)
             return deduplication.state(metadata.producer_name), last_sequence_id_of(metadata)
         if self._sequence is None or self._deduplication is not deduplication:
             self._deduplication = deduplication
             self._sequence = deduplication.state(self.name)
         if num_messages != 1:
-            return self._sequence, last_sequence_id_of(metadata_of(entry))
+            return self._sequence, last_sequence_id_of(message_metadata_of(entry))
         return self._sequence, max(signed(sequence_id), signed(highest_sequence_id))
 
     def _is_new(self, sequence: SequenceState, last: int) -> bool:
@@ -246,8 +252,8 @@ class Producer:
         self.published.tick(seconds)
 
 
-def _published_facts(num_messages: int, entry: bytes, is_chunk: bool, marker: bool) -> EntryFacts:
+def _published_metadata(num_messages: int, entry: bytes, is_chunk: bool, marker: bool) -> EntryMetadata:
     """What a SEND command says of its entry; of a chunk the entry itself knows more."""
     if marker:
         return MARKER
-    return facts_of(entry) if is_chunk else EntryFacts(num_messages)
+    return entry_metadata_of(entry) if is_chunk else EntryMetadata(num_messages)

@@ -7,7 +7,7 @@ read from its client until the publish rate allows it.
 from __future__ import annotations
 
 from interpulse.broker.live.dispatch.delayed_entries import check_delay
-from interpulse.broker.live.entry_metadata import metadata_of
+from interpulse.broker.live.entry_metadata import message_metadata_of
 from interpulse.broker.live.rate_limits import PAUSE_MS_MIN, RateLimit
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import MetadataError, NotAllowed
@@ -56,7 +56,7 @@ class PublishLimits:
         limit = self._message_bytes_max
         if 0 < limit < len(entry) and not is_chunk:
             raise NotAllowed(f"Exceed maximum message size: {len(entry)} bytes (maxMessageSize={limit})")
-        if self._encryption_required and not is_marker and not metadata_of(entry).encryption_keys:
+        if self._encryption_required and not is_marker and not message_metadata_of(entry).encryption_keys:
             raise MetadataError("Messages must be encrypted (encryptionRequired=true)")
         if self._delay_ms_max and not is_marker:
             check_delay(entry, self._delay_ms_max)

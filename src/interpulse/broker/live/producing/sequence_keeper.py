@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from interpulse.broker.live.entry_metadata import facts_in, last_sequence_id_of, metadata_of
+from interpulse.broker.live.entry_metadata import entry_metadata_in, last_sequence_id_of, message_metadata_of
 from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication, DeduplicationSnapshot
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic_state import TopicStateStore
@@ -117,8 +117,8 @@ class SequenceKeeper:
 
 def _replay(deduplication: Deduplication, entry: LogEntry, now_ms: int) -> None:
     try:
-        metadata = metadata_of(entry.payload)
+        metadata = message_metadata_of(entry.payload)
     except PersistenceError:
         return  # bytes that are no message have no producer either
-    if facts_in(metadata).ends_message:
+    if entry_metadata_in(metadata).ends_message:
         deduplication.replay(metadata.producer_name, last_sequence_id_of(metadata), now_ms)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from interpulse.broker.live.backlog import after_skipping, nth_waiting
-from interpulse.broker.live.entry_metadata import metadata_of
+from interpulse.broker.live.entry_metadata import message_metadata_of
 from interpulse.broker.live.timeline import bytes_after
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.errors import NotFound
@@ -43,7 +43,7 @@ class BacklogAnalysis:
 
     def count(self, entry: LogEntry) -> None:
         """One more entry that waits; all messages of a batch count, also where some are acknowledged."""
-        metadata = metadata_of(entry.payload)
+        metadata = message_metadata_of(entry.payload)
         self.entries += 1
         self.messages += metadata.num_messages_in_batch
         self.markers += metadata.HasField("marker_type")

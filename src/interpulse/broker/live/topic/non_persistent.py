@@ -15,7 +15,7 @@ from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.consumer_choice import choose_active, share_out
 from interpulse.broker.live.dispatch.dispatch_choice import check_fitting
 from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
-from interpulse.broker.live.entry_metadata import EntryFacts, sticky_slot_of
+from interpulse.broker.live.entry_metadata import EntryMetadata, sticky_slot_of
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import LimitMeasure, Measured, SubscriptionMeasure, TopicMeasure, summed
 from interpulse.broker.live.producing.deduplication import Deduplication
@@ -217,7 +217,7 @@ class NonPersistentTopic:
     def topic_epoch(self) -> int | None:
         return self.producers.epoch
 
-    def append(self, entry: bytes, facts: EntryFacts | None) -> Position:
+    def append(self, entry: bytes, metadata: EntryMetadata | None) -> Position:
         """Nothing is kept; `await_durable` follows at once and sends."""
         if self._refusal is not None:
             raise self._refusal

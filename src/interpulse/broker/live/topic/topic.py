@@ -20,7 +20,7 @@ from interpulse.broker.live.compaction import compacted_reads
 from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR, Compaction
 from interpulse.broker.live.compaction.log_positions import LogPlaces
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.entry_metadata import EntryFacts, FactsCache
+from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import Measured
 from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication
@@ -62,7 +62,7 @@ class Topic:
 
     log: Log
     places: LogPlaces
-    facts: FactsCache
+    entry_metadata: EntryMetadataCache
     reads: SharedReads
     producers: ProducerSet
     sequences: SequenceKeeper
@@ -115,7 +115,8 @@ class Topic:
 
     async def _restore(self, counters: TopicCounters) -> None:
         self.places = LogPlaces(self.log)
-        self.facts = FactsCache(Position(self.log.last_appended.ledger, self.log.last_appended.entry + 1))
+        appended = self.log.last_appended
+        self.entry_metadata = EntryMetadataCache(Position(appended.ledger, appended.entry + 1))
         self.reads = SharedReads(self.log, lambda: len(self.subscriptions) > 1, self._host.read_room)
         self.producers = ProducerSet(
             str(self.name),
@@ -211,8 +212,8 @@ class Topic:
             raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
         return producer
 
-    def append(self, entry: bytes, facts: EntryFacts | None) -> Position:
-        """Give an entry to the log; ``facts`` None = it is ordinary. Raises TopicTerminated, PersistenceError."""
+    def append(self, entry: bytes, metadata: EntryMetadata | None) -> Position:
+        """Give an entry to the log; ``metadata`` None = it is ordinary. Raises TopicTerminated, PersistenceError."""
         if self._refusal is not None:
             raise self._refusal
         try:
@@ -220,11 +221,11 @@ class Topic:
             self.entries_added += 1
         except LogTerminated as error:
             raise TopicTerminated(f"Topic {self.name} was already terminated") from error
-        if facts is not None:
-            self.facts.published(position, facts)
-            if facts.is_marker:
+        if metadata is not None:
+            self.entry_metadata.remember(position, metadata)
+            if metadata.is_marker:
                 self._last_marker = position
-            self.chunk_published = self.chunk_published or bool(facts.chunk_uuid)
+            self.chunk_published = self.chunk_published or bool(metadata.chunk_uuid)
         return position
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.producing.send_queue import ProducerRequest, Receipt, SendingLane
+from interpulse.client.producing.send_queue import ProducerRequest, Receipt, SendQueue
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import TopicName
@@ -54,51 +54,51 @@ class EntrySender(AsyncCloses):
             return_timeout_ms=takeover_timeout_ms,
             resend_after_error=False,
         )
-        self._lane = SendingLane(session, topic, request)
+        self._send_queue = SendQueue(session, topic, request)
         self._window_entries = window_entries
         self._window_bytes = window_bytes
 
     async def open(self) -> None:
         """Register the producer. Raises what the broker refuses it with."""
-        await self._lane.open()
+        await self._send_queue.open()
 
     @property
     def topic(self) -> TopicName:
-        return self._lane.topic
+        return self._send_queue.topic
 
     @property
     def name(self) -> str:
-        return self._lane.name
+        return self._send_queue.name
 
     @property
     def last_sequence_id(self) -> int:
         """The highest sequence id that the broker knew for this name when it was opened last; -1 for none."""
-        return self._lane.last_sequence_id
+        return self._send_queue.last_sequence_id
 
     @property
     def schema(self) -> SchemaInfo | None:
         """What it was opened with last: the caller's schema, or the one the topic had."""
-        return self._lane.schema
+        return self._send_queue.schema
 
     @property
     def schema_version(self) -> bytes:
         """The version that the broker gave the schema, empty without one."""
-        return self._lane.schema_version
+        return self._send_queue.schema_version
 
     @property
     def message_bytes_max(self) -> int:
         """The largest message that the broker takes."""
-        return self._lane.message_bytes_max
+        return self._send_queue.message_bytes_max
 
     @property
     def pending_count(self) -> int:
         """Entries without receipt."""
-        return self._lane.pending_count
+        return self._send_queue.pending_count
 
     @property
     def failure(self) -> PulsarError | None:
         """Why the sender takes nothing any more; None while it works."""
-        return self._lane.failure
+        return self._send_queue.failure
 
     async def send(
         self,
@@ -140,8 +140,8 @@ class EntrySender(AsyncCloses):
                 f"an entry of {len(entry)} bytes is above the limit of {self.topic}: its broker takes messages of "
                 f"{self.message_bytes_max} bytes (maxMessageSize)"
             )
-        await self._lane.room(entries_max=self._window_entries, bytes_max=self._window_bytes)
-        return self._lane.send(
+        await self._send_queue.room(entries_max=self._window_entries, bytes_max=self._window_bytes)
+        return self._send_queue.send(
             entry,
             sequence_id=sequence_id,
             highest_sequence_id=highest_sequence_id,
@@ -151,10 +151,10 @@ class EntrySender(AsyncCloses):
 
     async def drain(self) -> None:
         """Return when everything sent so far has its receipt. Raises the first failure."""
-        await self._lane.confirmed()
-        if self._lane.failure is not None:
-            raise self._lane.failure
+        await self._send_queue.confirmed()
+        if self._send_queue.failure is not None:
+            raise self._send_queue.failure
 
     async def close(self) -> None:
         """Give the name back. What has no receipt yet fails with AlreadyClosed."""
-        await self._lane.close()
+        await self._send_queue.close()

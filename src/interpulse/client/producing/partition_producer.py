@@ -13,7 +13,7 @@ from interpulse.client.messages import OutgoingMessage
 from interpulse.client.partition_watch import check_interval
 from interpulse.client.producing.batcher import Batcher, BuiltEntry, EntryBuilder
 from interpulse.client.producing.routing import HashingScheme, RoutingMode
-from interpulse.client.producing.send_queue import ProducerRequest, Receipt, SendingLane
+from interpulse.client.producing.send_queue import ProducerRequest, Receipt, SendQueue
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.ids import ChunkMessageId, MessageId
@@ -105,7 +105,7 @@ class PartitionProducer:
             properties=config.properties,
             initial_subscription_name=config.initial_subscription_name,
         )
-        self._lane = SendingLane(session, topic, request, send_timeout_ms=config.send_timeout_ms)
+        self._send_queue = SendQueue(session, topic, request, send_timeout_ms=config.send_timeout_ms)
         self._builder = EntryBuilder(codec=pb.CompressionType.Value(config.compression.upper()))
         self._batcher = Batcher(self._builder, messages_max=config.batch_messages_max, bytes_max=config.batch_bytes_max)
         self._waiting: list[asyncio.Future[MessageId]] = []
@@ -114,17 +114,17 @@ class PartitionProducer:
 
     async def open(self) -> None:
         """Register with the broker. Raises what it refuses the producer with."""
-        await self._lane.open()
+        await self._send_queue.open()
         start = self._config.initial_sequence_id
-        self._sequence_id = self._lane.last_sequence_id if start is None else start
+        self._sequence_id = self._send_queue.last_sequence_id if start is None else start
 
     @property
     def topic(self) -> str:
-        return str(self._lane.topic)
+        return str(self._send_queue.topic)
 
     @property
     def name(self) -> str:
-        return self._lane.name
+        return self._send_queue.name
 
     @property
     def last_sequence_id(self) -> int:
@@ -134,11 +134,11 @@ class PartitionProducer:
     @property
     def schema_version(self) -> bytes:
         """The version the broker gave the schema, empty without one."""
-        return self._lane.schema_version
+        return self._send_queue.schema_version
 
     @property
     def is_connected(self) -> bool:
-        return self._lane.is_connected
+        return self._send_queue.is_connected
 
     async def send(self, message: OutgoingMessage) -> MessageId:
         """Send one message and wait until the broker has stored it."""
@@ -154,7 +154,7 @@ class PartitionProducer:
             message = message.due_from(_now_ms())
         if message.replication_clusters:
             check_names("replication_clusters", message.replication_clusters)
-        await self._lane.room(entries_max=config.pending_messages_max, bytes_max=config.pending_bytes_max)
+        await self._send_queue.room(entries_max=config.pending_messages_max, bytes_max=config.pending_bytes_max)
         sequence_id = self._next_sequence_id(message)
         future: asyncio.Future[MessageId] = self._loop.create_future()
         if not config.batching_enabled or message.deliver_at_ms is not None:
@@ -177,7 +177,7 @@ class PartitionProducer:
         self._refresh_builder()
         now_ms = _now_ms()
         built = self._builder.single(message, sequence_id, now_ms)
-        if self._config.chunking_enabled and len(built.entry) > self._lane.message_bytes_max:
+        if self._config.chunking_enabled and len(built.entry) > self._send_queue.message_bytes_max:
             self._send_chunks(message, sequence_id, now_ms, future)
             return
         self._check_size(len(built.entry))
@@ -187,7 +187,7 @@ class PartitionProducer:
         self, message: OutgoingMessage, sequence_id: int, now_ms: int, future: asyncio.Future[MessageId]
     ) -> None:
         """The message has the id of its last chunk, knows the first one, and fails with the first that fails."""
-        chunks = self._builder.chunks(message, sequence_id, now_ms, self._lane.message_bytes_max)
+        chunks = self._builder.chunks(message, sequence_id, now_ms, self._send_queue.message_bytes_max)
         receipts = [self._transmit(chunk, [], on_failure=future) for chunk in chunks[:-1]]
         self._transmit(chunks[-1], [future], first_chunk=receipts[0] if receipts else None)
 
@@ -223,11 +223,11 @@ class PartitionProducer:
 
     def _refresh_builder(self) -> None:
         """Name and schema version are the broker's to give, and known once the producer is open."""
-        self._builder.producer_name = self._lane.name
-        self._builder.schema_version = self._lane.schema_version
+        self._builder.producer_name = self._send_queue.name
+        self._builder.schema_version = self._send_queue.schema_version
 
     def _check_size(self, size: int) -> None:
-        limit = self._lane.message_bytes_max
+        limit = self._send_queue.message_bytes_max
         if size > limit:
             raise InvalidRequest(f"a message of {size} bytes is above the limit of {limit} bytes of {self.topic}")
 
@@ -238,7 +238,7 @@ class PartitionProducer:
         on_failure: asyncio.Future[MessageId] | None = None,
         first_chunk: asyncio.Future[Receipt] | None = None,
     ) -> asyncio.Future[Receipt]:
-        receipt = self._lane.send(
+        receipt = self._send_queue.send(
             built.entry,
             sequence_id=built.sequence_id,
             highest_sequence_id=built.highest_sequence_id,
@@ -278,14 +278,14 @@ class PartitionProducer:
     async def flush(self) -> None:
         """Send what is being collected and wait for all receipts. Raises the first failure."""
         self._flush_batch()
-        await self._lane.confirmed()
+        await self._send_queue.confirmed()
 
     async def close(self) -> None:
         """Send what is being collected, wait for receipts, and say goodbye to the broker."""
         try:
             await self.flush()
         finally:
-            await self._lane.close()
+            await self._send_queue.close()
 
     async def __aenter__(self) -> PartitionProducer:
         return self

@@ -1,4 +1,4 @@
-"""A producer as applications see it: one lane per partition, or a single one for a topic without partitions."""
+"""The producer of applications: one partition producer per partition, or a single one for a topic without any."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The lane from one producer to its broker: entries go out in order, receipts come back in order.
+"""The entries of one producer that wait for a receipt: they leave in order, and receipts come back in order.
 
-When the connection is lost, or the broker moves the topic, the lane comes back under the same name and sends everything
-unconfirmed again, in the same order. What the broker refuses for good fails all that is still unconfirmed.
+When the connection is lost, or the broker moves the topic, the producer reconnects under the same name and sends every
+unconfirmed entry again, in the same order. A refusal for good fails all unconfirmed entries.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ids import position_from_wire
 
-__all__ = ["ProducerRequest", "Receipt", "SendingLane"]
+__all__ = ["ProducerRequest", "Receipt", "SendQueue"]
 
 _log = logging.getLogger(__name__)
 _NO_POSITION: Final = Position(-1, -1)
@@ -75,7 +75,7 @@ class ProducerRequest:
     """How long to try to come back after the connection was lost; None = for ever."""
 
     resend_after_error: bool = True
-    """After the broker failed to store an entry: send it again on a new connection, or (False) fail the lane."""
+    """After the broker failed to store an entry: send it again on a new connection, or (False) fail the producer."""
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class _Unconfirmed:
     deadline: float
 
 
-class SendingLane:
+class SendQueue:
     """One producer on one topic or partition. Open it, then :meth:`send`; :meth:`close` waits for nothing."""
 
     def __init__(
@@ -135,7 +135,7 @@ class SendingLane:
 
     @property
     def failure(self) -> PulsarError | None:
-        """Why the lane takes nothing any more; None while it works."""
+        """Why the producer accepts no more entries; None while it works."""
         return self._failure
 
     async def open(self) -> None:
@@ -224,7 +224,7 @@ class SendingLane:
         return future
 
     async def room(self, *, entries_max: int, bytes_max: int) -> None:
-        """Return when less than that is unconfirmed. Raises the failure of the lane."""
+        """Return when less than that is unconfirmed. Raises the failure of the producer."""
         while self._failure is None and self._is_full(entries_max, bytes_max):
             self._room.clear()
             await self._room.wait()
@@ -308,7 +308,7 @@ class SendingLane:
             self._timer = self._loop.call_at(self._unconfirmed[0].deadline, self._on_timeout)
 
     def on_failed(self, failure: PulsarError) -> None:
-        """The lane takes nothing any more."""
+        """The producer accepts no more entries."""
         if self._failure is not None:
             return
         self._failure = failure

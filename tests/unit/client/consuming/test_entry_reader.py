@@ -256,15 +256,15 @@ async def test_topic_when_deleted_while_reading_then_topic_not_found(sessions: l
 
 
 def metadata_of(sequence_id: int) -> bytes:
-    return pb.MessageMetadata(producer_name="lane", sequence_id=sequence_id, publish_time=1).SerializeToString()
+    return pb.MessageMetadata(producer_name="sender", sequence_id=sequence_id, publish_time=1).SerializeToString()
 
 
 async def test_sender_when_it_sends_then_the_numbers_are_those_of_the_caller(sessions: list[Session]) -> None:
     async with ScriptedBroker() as broker:
         broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: peer.say(
-            commands.producer_success(frame.command.producer.request_id, name="lane", last_sequence_id=41)
+            commands.producer_success(frame.command.producer.request_id, name="sender", last_sequence_id=41)
         )
-        async with EntrySender(session_for(broker, sessions), TOPIC, "lane") as sender:
+        async with EntrySender(session_for(broker, sessions), TOPIC, "sender") as sender:
             await sender.open()
             assert sender.last_sequence_id == 41
             futures = [
@@ -283,7 +283,7 @@ async def test_sender_when_an_entry_is_not_stored_then_ends_with_the_reason(sess
         broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: peer.say(
             commands.send_error(frame.command.send.producer_id, frame.command.send.sequence_id, 2, "disk full")
         )
-        async with EntrySender(session_for(broker, sessions), TOPIC, "lane") as sender:
+        async with EntrySender(session_for(broker, sessions), TOPIC, "sender") as sender:
             await sender.open()
             await sender.send(metadata_of(1), b"x", sequence_id=1)
             with pytest.raises(PersistenceError, match="disk full"):
@@ -297,7 +297,7 @@ async def test_window_when_full_then_sending_waits(sessions: list[Session], boun
     async with ScriptedBroker() as broker:
         held: list[tuple[Peer, Frame]] = []
         broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: held.append((peer, frame))
-        async with EntrySender(session_for(broker, sessions), TOPIC, "lane", **bound) as sender:  # type: ignore[arg-type]
+        async with EntrySender(session_for(broker, sessions), TOPIC, "sender", **bound) as sender:  # type: ignore[arg-type]
             await sender.open()
             for number in range(2):
                 await sender.send(metadata_of(number), b"x" * 20, sequence_id=number)
@@ -336,7 +336,7 @@ async def test_sender_when_it_takes_the_schema_of_the_topic_then_the_one_of_the_
             )
 
         broker.scripts[pb.BaseCommand.GET_SCHEMA] = answer
-        async with EntrySender(session_for(broker, sessions), TOPIC, "lane", schema_of_topic=True) as sender:
+        async with EntrySender(session_for(broker, sessions), TOPIC, "sender", schema_of_topic=True) as sender:
             await sender.open()
             broker.peers[-1].drop()
             await broker.heard(pb.BaseCommand.PRODUCER, 2)

@@ -1,11 +1,11 @@
-"""The lane of a producer: order, receipts, and what happens when something breaks."""
+"""The unconfirmed entries of a producer: order, receipts, and lost connections."""
 
 import asyncio
 
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.producing.send_queue import ProducerRequest, SendingLane
+from interpulse.client.producing.send_queue import ProducerRequest, SendQueue
 from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
@@ -28,10 +28,10 @@ TOPIC = TopicName.parse("t")
 ENTRY = b"\x00" * 20
 
 
-async def open_lane(session: Session, *, send_timeout_ms: int = 0, **request: object) -> SendingLane:
-    lane = SendingLane(session, TOPIC, ProducerRequest(**request), send_timeout_ms=send_timeout_ms)  # type: ignore[arg-type]
-    await lane.open()
-    return lane
+async def open_queue(session: Session, *, send_timeout_ms: int = 0, **request: object) -> SendQueue:
+    queue = SendQueue(session, TOPIC, ProducerRequest(**request), send_timeout_ms=send_timeout_ms)  # type: ignore[arg-type]
+    await queue.open()
+    return queue
 
 
 def answer_once(broker: ScriptedBroker, kind: int, first: object) -> None:
@@ -57,13 +57,13 @@ def refuse_send(code: int) -> object:
 async def test_entries_when_sent_then_receipts_come_with_their_positions(
     broker: ScriptedBroker, session: Session
 ) -> None:
-    lane = await open_lane(session)
-    futures = [lane.send(ENTRY, sequence_id=number) for number in range(3)]
+    queue = await open_queue(session)
+    futures = [queue.send(ENTRY, sequence_id=number) for number in range(3)]
     receipts = await asyncio.gather(*futures)
     assert [(receipt.sequence_id, receipt.position.entry) for receipt in receipts] == [(0, 0), (1, 1), (2, 2)]
-    assert (lane.pending_count, lane.pending_bytes, lane.name) == (0, 0, "made-up")
+    assert (queue.pending_count, queue.pending_bytes, queue.name) == (0, 0, "made-up")
     assert not receipts[0].is_duplicate
-    await lane.close()
+    await queue.close()
     assert broker.count(pb.BaseCommand.CLOSE_PRODUCER) == 1
 
 
@@ -73,50 +73,50 @@ async def test_entry_when_the_broker_knew_it_then_its_receipt_says_duplicate(
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: peer.say(
         commands.send_receipt(frame.command.send.producer_id, frame.command.send.sequence_id, 0, -1, -1)
     )
-    lane = await open_lane(session)
-    assert (await lane.send(ENTRY, sequence_id=4)).is_duplicate
-    await lane.close()
+    queue = await open_queue(session)
+    assert (await queue.send(ENTRY, sequence_id=4)).is_duplicate
+    await queue.close()
 
 
 async def test_unconfirmed_when_the_connection_breaks_then_sent_again_in_order_under_the_same_name(
     broker: ScriptedBroker, session: Session
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, lambda peer, frame: peer.drop())
-    lane = await open_lane(session)
-    futures = [lane.send(ENTRY, sequence_id=number) for number in range(5)]
+    queue = await open_queue(session)
+    futures = [queue.send(ENTRY, sequence_id=number) for number in range(5)]
     await asyncio.gather(*futures)
     assert broker.stored == [0, 1, 2, 3, 4]
     first, second = [command.producer for command in broker.all_of(pb.BaseCommand.PRODUCER)]
     assert (first.producer_name, first.epoch, first.user_provided_producer_name) == ("", 0, False)
     assert (second.producer_name, second.epoch, second.user_provided_producer_name) == ("made-up", 1, False)
-    await lane.close()
+    await queue.close()
 
 
 async def test_entries_when_sent_without_connection_then_leave_when_it_is_back(
     broker: ScriptedBroker, session: Session
 ) -> None:
-    lane = await open_lane(session)
+    queue = await open_queue(session)
     connection = await session.connect(TOPIC)
     broker.peers[0].drop()
     await connection.closed()
-    assert not lane.is_connected
-    await lane.send(ENTRY, sequence_id=9)
+    assert not queue.is_connected
+    await queue.send(ENTRY, sequence_id=9)
     assert broker.stored == [9]
-    await lane.close()
+    await queue.close()
 
 
 async def test_producer_when_the_broker_closes_it_then_opens_again_where_it_is_told(
     broker: ScriptedBroker, session: Session
 ) -> None:
     async with ScriptedBroker() as other:
-        lane = await open_lane(session)
+        queue = await open_queue(session)
         producer_id = broker.all_of(pb.BaseCommand.PRODUCER)[0].producer.producer_id
         broker.peers[0].say(commands.close_producer(producer_id, broker_url=other.url))
         await other.heard(pb.BaseCommand.PRODUCER)
-        await lane.send(ENTRY, sequence_id=0)
+        await queue.send(ENTRY, sequence_id=0)
         assert other.stored == [0]
         assert broker.count(pb.BaseCommand.LOOKUP) == 1
-        await lane.close()
+        await queue.close()
 
 
 @pytest.mark.parametrize(("code", "failure"), [(9, ChecksumError), (22, NotAllowed)])
@@ -124,38 +124,38 @@ async def test_entry_when_refused_for_good_then_only_that_one_fails(
     broker: ScriptedBroker, session: Session, code: int, failure: type[PulsarError]
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(code))
-    lane = await open_lane(session)
-    first, second = lane.send(ENTRY, sequence_id=0), lane.send(ENTRY, sequence_id=1)
+    queue = await open_queue(session)
+    first, second = queue.send(ENTRY, sequence_id=0), queue.send(ENTRY, sequence_id=1)
     with pytest.raises(failure):
         await first
     assert (await second).sequence_id == 1
-    await lane.close()
+    await queue.close()
 
 
 async def test_entry_when_it_could_not_be_stored_now_then_everything_is_sent_again_in_order(
     broker: ScriptedBroker, session: Session
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(2))
-    lane = await open_lane(session)
-    futures = [lane.send(ENTRY, sequence_id=number) for number in range(3)]
+    queue = await open_queue(session)
+    futures = [queue.send(ENTRY, sequence_id=number) for number in range(3)]
     await asyncio.gather(*futures)
     assert broker.stored[-3:] == [0, 1, 2]
-    await lane.close()
+    await queue.close()
 
 
 async def test_lane_when_it_may_not_resend_then_the_first_failure_ends_it(
     broker: ScriptedBroker, session: Session
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(2))
-    lane = await open_lane(session, resend_after_error=False)
-    futures = [lane.send(ENTRY, sequence_id=number) for number in range(3)]
+    queue = await open_queue(session, resend_after_error=False)
+    futures = [queue.send(ENTRY, sequence_id=number) for number in range(3)]
     for future in futures:
         with pytest.raises(PersistenceError):
             await future
     with pytest.raises(PersistenceError):
-        lane.send(ENTRY, sequence_id=3)
+        queue.send(ENTRY, sequence_id=3)
     assert broker.count(pb.BaseCommand.PRODUCER) == 1
-    await lane.close()
+    await queue.close()
 
 
 @pytest.mark.parametrize(("code", "failure"), [(15, TopicTerminated), (25, ProducerFenced)])
@@ -163,12 +163,12 @@ async def test_lane_when_the_topic_takes_nothing_more_then_everything_fails(
     broker: ScriptedBroker, session: Session, code: int, failure: type[PulsarError]
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(code))
-    lane = await open_lane(session)
-    futures = [lane.send(ENTRY, sequence_id=number) for number in range(2)]
+    queue = await open_queue(session)
+    futures = [queue.send(ENTRY, sequence_id=number) for number in range(2)]
     for future in futures:
         with pytest.raises(failure):
             await future
-    await lane.close()
+    await queue.close()
 
 
 async def test_receipt_when_out_of_order_then_connection_is_dropped_and_entries_sent_again(
@@ -179,11 +179,11 @@ async def test_receipt_when_out_of_order_then_connection_is_dropped_and_entries_
         pb.BaseCommand.SEND,
         lambda peer, frame: peer.say(commands.send_receipt(frame.command.send.producer_id, 99, 0, 1, 1)),
     )
-    lane = await open_lane(session)
-    receipt = await lane.send(ENTRY, sequence_id=5)
+    queue = await open_queue(session)
+    receipt = await queue.send(ENTRY, sequence_id=5)
     assert receipt.sequence_id == 5
     assert broker.count(pb.BaseCommand.PRODUCER) == 2
-    await lane.close()
+    await queue.close()
 
 
 async def test_receipt_when_stale_then_is_ignored(broker: ScriptedBroker, session: Session) -> None:
@@ -193,34 +193,34 @@ async def test_receipt_when_stale_then_is_ignored(broker: ScriptedBroker, sessio
             peer.say(commands.send_receipt(send.producer_id, send.sequence_id, 0, 1, send.sequence_id))
 
     broker.scripts[pb.BaseCommand.SEND] = twice
-    lane = await open_lane(session)
-    receipts = await asyncio.gather(*[lane.send(ENTRY, sequence_id=number) for number in range(3)])
+    queue = await open_queue(session)
+    receipts = await asyncio.gather(*[queue.send(ENTRY, sequence_id=number) for number in range(3)])
     assert [receipt.position.entry for receipt in receipts] == [0, 1, 2]
-    await lane.close()
+    await queue.close()
 
 
 async def test_entry_when_no_receipt_comes_in_time_then_operation_timeout(
     broker: ScriptedBroker, session: Session
 ) -> None:
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: None
-    lane = await open_lane(session, send_timeout_ms=30)
+    queue = await open_queue(session, send_timeout_ms=30)
     with pytest.raises(OperationTimeout):
-        await lane.send(ENTRY, sequence_id=0)
-    assert lane.pending_count == 0
-    await lane.close()
+        await queue.send(ENTRY, sequence_id=0)
+    assert queue.pending_count == 0
+    await queue.close()
 
 
 async def test_room_when_the_window_is_full_then_waits_for_a_receipt(broker: ScriptedBroker, session: Session) -> None:
     held: list[tuple[Peer, Frame]] = []
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: held.append((peer, frame))
-    lane = await open_lane(session)
-    lane.send(ENTRY, sequence_id=0)
-    waiting = asyncio.create_task(lane.room(entries_max=1, bytes_max=1000))
+    queue = await open_queue(session)
+    queue.send(ENTRY, sequence_id=0)
+    waiting = asyncio.create_task(queue.room(entries_max=1, bytes_max=1000))
     await broker.heard(pb.BaseCommand.SEND)
     assert not waiting.done()
     held[0][0].answer(held[0][1])
     await waiting
-    await lane.close()
+    await queue.close()
 
 
 async def test_open_when_the_name_is_taken_then_waits_as_long_as_allowed(
@@ -229,42 +229,42 @@ async def test_open_when_the_name_is_taken_then_waits_as_long_as_allowed(
     busy = lambda peer, frame: peer.say(commands.error(frame.command.producer.request_id, 16, "taken"))  # noqa: E731
     broker.scripts[pb.BaseCommand.PRODUCER] = busy
     with pytest.raises(ProducerBusy):
-        await open_lane(session, name="n")
+        await open_queue(session, name="n")
     assert broker.count(pb.BaseCommand.PRODUCER) == 1
     with pytest.raises(ProducerBusy):
-        await open_lane(session, name="n", busy_timeout_ms=1000)
+        await open_queue(session, name="n", busy_timeout_ms=1000)
     assert broker.count(pb.BaseCommand.PRODUCER) > 2
     answer_once(broker, pb.BaseCommand.PRODUCER, busy)
-    lane = await open_lane(session, name="n", busy_timeout_ms=5000)
-    assert lane.name == "n"
-    await lane.close()
+    queue = await open_queue(session, name="n", busy_timeout_ms=5000)
+    assert queue.name == "n"
+    await queue.close()
 
 
 async def test_lane_when_refused_on_its_way_back_then_everything_fails(
     broker: ScriptedBroker, session: Session
 ) -> None:
-    lane = await open_lane(session)
+    queue = await open_queue(session)
     broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: peer.say(
         commands.error(frame.command.producer.request_id, 25, "fenced")
     )
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: peer.drop()
     with pytest.raises(ProducerFenced):
-        await lane.send(ENTRY, sequence_id=0)
-    assert isinstance(lane.failure, ProducerFenced)
-    await lane.close()
+        await queue.send(ENTRY, sequence_id=0)
+    assert isinstance(queue.failure, ProducerFenced)
+    await queue.close()
 
 
 async def test_lane_when_the_name_stays_taken_on_its_way_back_then_gives_up_in_time(
     broker: ScriptedBroker, session: Session
 ) -> None:
-    lane = await open_lane(session, name="n", return_timeout_ms=300)
+    queue = await open_queue(session, name="n", return_timeout_ms=300)
     broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: peer.say(
         commands.error(frame.command.producer.request_id, 16, "taken")
     )
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: peer.drop()
     with pytest.raises(ProducerBusy):
-        await lane.send(ENTRY, sequence_id=0)
-    await lane.close()
+        await queue.send(ENTRY, sequence_id=0)
+    await queue.close()
 
 
 async def test_open_when_exclusivity_has_to_be_waited_for_then_the_second_answer_counts(
@@ -278,18 +278,18 @@ async def test_open_when_exclusivity_has_to_be_waited_for_then_the_second_answer
 
     broker.scripts[pb.BaseCommand.PRODUCER] = wait_a_little
     patient = Session(ClientConfig(broker.url, operation_timeout_ms=20))
-    lane = await open_lane(patient, access_mode=pb.WaitForExclusive)
-    assert lane.last_sequence_id == 7
-    await lane.close()
+    queue = await open_queue(patient, access_mode=pb.WaitForExclusive)
+    assert queue.last_sequence_id == 7
+    await queue.close()
     await patient.close()
     await session.close()
 
 
 async def test_close_when_entries_are_unconfirmed_then_they_fail(broker: ScriptedBroker, session: Session) -> None:
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: None
-    lane = await open_lane(session)
-    future = lane.send(ENTRY, sequence_id=0)
-    await lane.close()
+    queue = await open_queue(session)
+    future = queue.send(ENTRY, sequence_id=0)
+    await queue.close()
     with pytest.raises(AlreadyClosed):
         await future
 
@@ -297,11 +297,11 @@ async def test_close_when_entries_are_unconfirmed_then_they_fail(broker: Scripte
 async def test_lane_when_the_broker_keeps_failing_then_comes_back_ever_more_slowly(broker: ScriptedBroker) -> None:
     broker.scripts[pb.BaseCommand.SEND] = refuse_send(2)  # type: ignore[assignment]
     patient = Session(ClientConfig(broker.url, backoff_initial_ms=20, backoff_max_ms=60_000))
-    lane = await open_lane(patient, send_timeout_ms=200)
+    queue = await open_queue(patient, send_timeout_ms=200)
     with pytest.raises(OperationTimeout):
-        await lane.send(ENTRY, sequence_id=0)
+        await queue.send(ENTRY, sequence_id=0)
     assert 2 <= broker.count(pb.BaseCommand.PRODUCER) <= 5
-    await lane.close()
+    await queue.close()
     await patient.close()
 
 
@@ -309,7 +309,7 @@ async def test_lane_when_opening_is_given_up_then_the_broker_is_told_in_case_it_
     broker: ScriptedBroker, session: Session
 ) -> None:
     broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: None
-    opening = asyncio.create_task(open_lane(session))
+    opening = asyncio.create_task(open_queue(session))
     await broker.heard(pb.BaseCommand.PRODUCER)
     opening.cancel()
     await broker.heard(pb.BaseCommand.CLOSE_PRODUCER)

@@ -1,43 +1,72 @@
-"""Where a producer or consumer lives: its connection, and its way back to the broker when it was lost."""
+"""The connection of one producer, consumer or reader, and its reconnection after a loss."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from interpulse.client.session import Session
 from interpulse.client.transport.backoff import retry
 from interpulse.client.transport.connection import Connection
-from interpulse.model.errors import PulsarError
+from interpulse.model.errors import (
+    CertificateError,
+    ConsumerBusy,
+    ProducerBusy,
+    PulsarError,
+    QuotaExceededError,
+    QuotaExceededException,
+    UnknownError,
+)
 from interpulse.model.names import TopicName
 
-__all__ = ["Attached", "Attachment"]
+__all__ = ["ConnectionHandler", "ConnectionOwner", "tolerated_while_reconnecting"]
+
+_log = logging.getLogger(__name__)
+
+_TOLERATED: Final = (
+    ProducerBusy,
+    ConsumerBusy,
+    CertificateError,
+    QuotaExceededError,
+    QuotaExceededException,
+    UnknownError,
+)
 
 
-class Attached(Protocol):
-    """A producer or consumer as its attachment sees it."""
+def tolerated_while_reconnecting(error: PulsarError) -> bool:
+    """Whether a producer or consumer that was open before keeps trying to reconnect.
+
+    The broker may still hold the name for the lost connection, a certificate may be replaced at that moment, and quotas
+    and full disks refuse until somebody makes room.
+    """
+    return error.retriable or isinstance(error, _TOLERATED)
+
+
+class ConnectionOwner(Protocol):
+    """A producer or consumer as its connection handler sees it."""
 
     async def register(self, connection: Connection) -> None:
-        """Open at the broker of this connection, and begin work there."""
+        """Open at the broker of this connection, and start work there."""
 
     def on_failed(self, failure: PulsarError) -> None:
-        """It cannot come back."""
+        """It cannot reconnect."""
 
 
-class Attachment:
-    """Finds the broker of a topic, registers ``owner`` there, and does so again whenever the connection was lost.
+class ConnectionHandler:
+    """Finds the broker of a topic, registers ``owner`` there, and registers it again after every loss.
 
-    ``what`` says in the log who it is. ``timeout_ms`` is how long it tries to come back (None = for ever). ``patient``:
-    registering may take as long as it likes.
+    ``what`` names the owner in the log. ``timeout_ms`` limits reconnecting (None = no limit). ``patient``: registering
+    itself has no time limit.
     """
 
     def __init__(
         self,
         session: Session,
         topic: TopicName,
-        owner: Attached,
+        owner: ConnectionOwner,
         *,
         what: str,
         timeout_ms: int | None = None,
@@ -52,78 +81,85 @@ class Attachment:
         self._what = what
         self._timeout_ms = timeout_ms
         self._patient = patient
-        self._returning: asyncio.Task[None] | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
         self._backoff = session.backoff()
-        self._attached_at = 0.0
+        self._connected_at = 0.0
         self._loop = asyncio.get_running_loop()
 
     @property
-    def is_returning(self) -> bool:
-        """It was lost, and is on its way back."""
-        return self._returning is not None
+    def is_reconnecting(self) -> bool:
+        return self._reconnecting is not None
 
     async def open(
         self, *, timeout_ms: int, retriable: Callable[[PulsarError], bool] = lambda error: error.retriable
     ) -> None:
         """Register for the first time. Raises what the broker refuses it with."""
         await retry(
-            self._attach,
+            self._register,
             timeout_ms=timeout_ms,
             backoff=self._session.backoff(),
             retriable=retriable,
             patient=self._patient,
         )
 
-    async def _attach(self, assigned_url: str | None = None) -> None:
+    async def _register(self, assigned_url: str | None = None) -> None:
         connection = await self._session.connect(self._topic, assigned_url=assigned_url)
         await self._owner.register(connection)
 
-    def settle(self, connection: Connection) -> None:
-        """The broker has answered: this is the connection now. Called by the owner while it registers."""
+    def on_connected(self, connection: Connection) -> None:
+        """The broker has accepted the owner, which calls this while it registers."""
         self.connection = connection
-        self._attached_at = self._loop.time()
+        self._connected_at = self._loop.time()
 
-    def lose(self) -> bool:
-        """The connection is gone; whether there was one. While opening there is none: whoever opens tries again."""
+    def on_lost(self) -> bool:
+        """The connection is gone; whether there was one. There is none while opening, which tries again itself."""
         had_one = self.connection is not None
         self.connection = None
         return had_one
 
-    def come_back(self, assigned_url: str | None = None, *, after: asyncio.Future[None] | None = None) -> None:
-        """Begin the way back, unless it is under way. ``after``: what the owner does itself must be over first."""
-        if self._returning is None and not self._session.is_closed:
-            self._returning = self._session.spawn(self._return(assigned_url, after))
+    def reconnect(self, assigned_url: str | None = None, *, after: asyncio.Future[None] | None = None) -> None:
+        """Start to reconnect, first to ``assigned_url``, unless that is under way. It waits for ``after``, work of the
+        owner itself."""
+        if self._reconnecting is None and not self._session.is_closed:
+            self._reconnecting = self._session.spawn(self._reconnect(assigned_url, after))
 
-    async def _return(self, assigned_url: str | None, after: asyncio.Future[None] | None) -> None:
-        held_s = self._loop.time() - self._attached_at
+    async def _reconnect(self, assigned_url: str | None, after: asyncio.Future[None] | None) -> None:
+        held_s = self._loop.time() - self._connected_at
         if after is not None:
             await asyncio.wait([after])
-            held_s = math.inf  # it was sent away on purpose
+            held_s = math.inf  # the broker closed it for that work
+        urls = iter([assigned_url])
         try:
-            await self._session.return_to_broker(
-                self._attach,
-                what=f"{self._what} on {self._topic}",
+            await asyncio.sleep(self._backoff.pause_after(held_s))
+            await retry(
+                lambda: self._register(next(urls, None)),
                 backoff=self._backoff,
-                held_s=held_s,
-                assigned_url=assigned_url,
                 timeout_ms=self._timeout_ms,
+                attempt_timeout_ms=self._session.config.operation_timeout_ms,
+                retriable=tolerated_while_reconnecting,
                 patient=self._patient,
+                on_pause=self._log_pause,
             )
         except PulsarError as failure:
             self._owner.on_failed(failure)
         finally:
-            self._returning = None
+            self._reconnecting = None
 
-    async def returned(self) -> None:
-        """Wait for one that is on its way back, but not for ever."""
-        if self._returning is not None:
-            await asyncio.wait([self._returning], timeout=self._session.config.operation_timeout_ms / 1000)
+    def _log_pause(self, failure: PulsarError, pause: float) -> None:
+        _log.info(
+            "cannot reconnect yet what=%s topic=%s pause_s=%.1f error=%s", self._what, self._topic, pause, failure
+        )
 
-    async def leave(self) -> Connection | None:
-        """Come back no more; returns the connection on which the broker has to be told, if there is one."""
+    async def reconnected(self) -> None:
+        """Wait for a reconnection that is under way, for the operation timeout at most."""
+        if self._reconnecting is not None:
+            await asyncio.wait([self._reconnecting], timeout=self._session.config.operation_timeout_ms / 1000)
+
+    async def stop(self) -> Connection | None:
+        """Reconnect no more; returns the connection on which the broker has to be told, if there is one."""
         connection, self.connection = self.connection, None
-        if self._returning is not None:
-            self._returning.cancel()
-            await asyncio.gather(self._returning, return_exceptions=True)
-            self._returning = None  # one that had not begun could not do it itself
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
+            await asyncio.gather(self._reconnecting, return_exceptions=True)
+            self._reconnecting = None  # a task cancelled before its first step has not reset it
         return connection

@@ -5,40 +5,22 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.lookup.lookup import BinaryLookup, HttpLookup, Lookup
-from interpulse.client.transport.backoff import Backoff, retry
+from interpulse.client.transport.backoff import Backoff
 from interpulse.client.transport.connection import Connection
 from interpulse.client.transport.connection_pool import ConnectionPool
-from interpulse.model.errors import (
-    AlreadyClosed,
-    CertificateError,
-    ConsumerBusy,
-    ProducerBusy,
-    PulsarError,
-    QuotaExceededError,
-    QuotaExceededException,
-    UnknownError,
-)
+from interpulse.model.errors import AlreadyClosed
 from interpulse.model.names import TopicName
 
-__all__ = ["Session", "tolerated_while_returning"]
+__all__ = ["Session"]
 
 Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
-
-_TOLERATED = (
-    ProducerBusy,
-    ConsumerBusy,
-    CertificateError,
-    QuotaExceededError,
-    QuotaExceededException,
-    UnknownError,
-)
 
 
 class Session:
@@ -90,41 +72,6 @@ class Session:
         if not task.cancelled() and task.exception() is not None:
             _log.error("background task of the client failed task=%s", task.get_coro(), exc_info=task.exception())
 
-    async def return_to_broker(
-        self,
-        attach: Callable[[str | None], Awaitable[None]],
-        *,
-        what: str,
-        backoff: Backoff,
-        held_s: float,
-        assigned_url: str | None = None,
-        timeout_ms: int | None = None,
-        patient: bool = False,
-    ) -> None:
-        """Attach what a lost connection (or its broker) detached, again and again until it holds.
-
-        ``held_s`` is how long it had been attached, ``assigned_url`` where the broker sends it first, ``timeout_ms``
-        how long to try (None = for ever). Raises what no further attempt can change.
-        """
-        urls = iter([assigned_url])
-
-        async def attempt() -> None:
-            await attach(next(urls, None))
-
-        def tell(failure: PulsarError, pause: float) -> None:
-            _log.info("cannot come back to the broker yet what=%s pause_s=%.1f error=%s", what, pause, failure)
-
-        await asyncio.sleep(backoff.pause_after(held_s))
-        await retry(
-            attempt,
-            backoff=backoff,
-            timeout_ms=timeout_ms,
-            attempt_timeout_ms=self.config.operation_timeout_ms,
-            retriable=tolerated_while_returning,
-            patient=patient,
-            on_pause=tell,
-        )
-
     async def close(self) -> None:
         self._closed = True
         tasks = list(self._tasks)
@@ -133,12 +80,3 @@ class Session:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.lookup.close()
         await self.pool.close()
-
-
-def tolerated_while_returning(error: PulsarError) -> bool:
-    """Whether a producer or consumer that was open before should keep trying to come back.
-
-    The broker may still hold the name for the connection that was lost, a certificate may just be being replaced, and
-    quotas and full disks hold until somebody makes room.
-    """
-    return error.retriable or isinstance(error, _TOLERATED)

@@ -5,31 +5,11 @@ import asyncio
 import pytest
 
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.session import Session, tolerated_while_returning
-from interpulse.model.errors import (
-    AlreadyClosed,
-    CertificateError,
-    ConsumerBusy,
-    NotAllowed,
-    NotConnected,
-    ProducerBusy,
-    ProducerFenced,
-    PulsarError,
-    TopicNotFound,
-)
+from interpulse.client.session import Session
+from interpulse.model.errors import AlreadyClosed
 from interpulse.model.names import TopicName
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.scripted_broker import ScriptedBroker
-
-
-@pytest.mark.parametrize("error", [NotConnected(), ProducerBusy(), ConsumerBusy(), CertificateError()])
-def test_what_may_pass_is_tolerated_on_the_way_back(error: PulsarError) -> None:
-    assert tolerated_while_returning(error)
-
-
-@pytest.mark.parametrize("error", [NotAllowed(), TopicNotFound(), ProducerFenced()])
-def test_what_is_final_is_not_tolerated_on_the_way_back(error: PulsarError) -> None:
-    assert not tolerated_while_returning(error)
 
 
 async def test_topics_looked_up_ahead_are_not_looked_up_again_once() -> None:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.connection_handler import Attachment
+from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import (
@@ -96,7 +96,7 @@ class EntryReader(AsyncCloses):
         self._entry_count = 0
         self._echo_due = False  # a fresh subscription first repeats the last entry that arrived
         self._silent_count = 0  # fresh subscriptions since then that brought nothing new
-        self._place = Attachment(session, topic, self, what="reader")
+        self._handler = ConnectionHandler(session, topic, self, what="reader")
         self._id = -1
         self._loop = asyncio.get_running_loop()
 
@@ -105,7 +105,7 @@ class EntryReader(AsyncCloses):
     async def open(self) -> None:
         """Begin reading. Raises what the broker refuses."""
         if not self._complete:
-            await self._place.open(timeout_ms=self._session.config.operation_timeout_ms)
+            await self._handler.open(timeout_ms=self._session.config.operation_timeout_ms)
 
     async def read_batch(self) -> list[Entry]:
         """All entries that are there, waiting for at least one; an empty list is the end of the range."""
@@ -147,7 +147,7 @@ class EntryReader(AsyncCloses):
         One that repeats the last entry and nothing behind it is proof enough; one that does not even do that says that
         the broker is slow, or that the entries are gone. Where no entry has arrived yet, two silent ones are believed.
         """
-        if self._place.connection is None or self._upto is None:
+        if self._handler.connection is None or self._upto is None:
             return False
         try:
             last = (await self.last_message_id()).position
@@ -155,7 +155,7 @@ class EntryReader(AsyncCloses):
             if not error.retriable:
                 raise
             return False
-        if self._buffer or self._place.connection is None or last == self.reached:
+        if self._buffer or self._handler.connection is None or last == self.reached:
             return False
         silent_needed = 1 if self._entry_count else 2
         if self._silent_count >= silent_needed and not self._echo_due and last >= self._upto:
@@ -168,7 +168,7 @@ class EntryReader(AsyncCloses):
 
     async def last_message_id(self) -> MessageId:
         """The last message of the topic now; entry -1 if it is empty."""
-        connection = self._place.connection
+        connection = self._handler.connection
         if connection is None:
             raise NotConnected(f"the reader of {self.topic} has no connection at the moment")
         consumer_id = self._id
@@ -178,20 +178,20 @@ class EntryReader(AsyncCloses):
     async def close(self) -> None:
         """Stop reading; nothing of the reader stays at the broker."""
         self._failure = self._failure or AlreadyClosed(f"the reader of {self.topic} is closed")
-        connection = await self._place.leave()
+        connection = await self._handler.stop()
         if connection is not None:
             await connection.consumers.close(self._id)
 
     # ---- Subscribing, again if need be
 
     async def register(self, connection: Connection) -> None:
-        """Called by the attachment. Each attempt is a new consumer with a new name: what an old one may still be sent
-        cannot reach us."""
-        if self._place.is_returning:
+        """Called by the connection handler. Each attempt is a new consumer with a new name: messages for an old one
+        do not arrive here."""
+        if self._handler.is_reconnecting:
             self.resubscribed_count += 1
         self._id = self._session.next_id()
         await connection.consumers.open(self._id, self, self._subscribe_frame)
-        self._place.settle(connection)
+        self._handler.on_connected(connection)
         self._permits = 0
         self._echo_due = self._entry_count > 0 and not self._read_compacted  # compaction may take that entry away
         self._grant()
@@ -210,15 +210,15 @@ class EntryReader(AsyncCloses):
 
     def _restart(self) -> None:
         """Leave this subscription for a fresh one."""
-        connection = self._place.connection
+        connection = self._handler.connection
         if connection is not None:
             self._session.spawn(connection.consumers.close(self._id))
-        self._place.lose()
-        self._come_back()
+        self._handler.on_lost()
+        self._reconnect()
 
-    def _come_back(self, assigned_url: str | None = None) -> None:
+    def _reconnect(self, assigned_url: str | None = None) -> None:
         if self._failure is None and not self._complete:
-            self._place.come_back(assigned_url)
+            self._handler.reconnect(assigned_url)
 
     def on_failed(self, failure: PulsarError) -> None:
         """Reading ends with this failure."""
@@ -280,9 +280,9 @@ class EntryReader(AsyncCloses):
         self._complete = True
         self._changed.set()
 
-    def on_detached(self, assigned_url: str | None) -> None:
-        if self._place.lose():
-            self._come_back(assigned_url)
+    def on_disconnected(self, assigned_url: str | None) -> None:
+        if self._handler.on_lost():
+            self._reconnect(assigned_url)
 
     def on_active_change(self, active: bool) -> None:
         """Readers are alone on their subscription."""
@@ -292,7 +292,7 @@ class EntryReader(AsyncCloses):
 
     def _grant(self) -> None:
         """Let the broker send as many messages as the free part of the buffer is expected to hold."""
-        connection = self._place.connection
+        connection = self._handler.connection
         if connection is None or self._complete:
             return
         room = self._buffer_bytes - self._buffered_bytes

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from interpulse.client.connection_handler import Attachment
+from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.consuming.ack_tracker import AckTracker
 from interpulse.client.consuming.consumer_config import ConsumerConfig, KeySharedPolicy
 from interpulse.client.consuming.dead_letters import LastChances, Letters
@@ -79,7 +79,7 @@ class PartitionConsumer:
         self._durable = start is None
         self._start = start
         self._id = session.next_id()
-        self._place = Attachment(session, topic, self, what="consumer")
+        self._handler = ConnectionHandler(session, topic, self, what="consumer")
         self._failure: PulsarError | None = None
         self._seeking: asyncio.Future[None] | None = None
         self._taken = 0
@@ -97,11 +97,11 @@ class PartitionConsumer:
 
     async def open(self) -> None:
         """Subscribe. Raises what the broker refuses it with."""
-        await self._place.open(timeout_ms=self._session.config.operation_timeout_ms)
+        await self._handler.open(timeout_ms=self._session.config.operation_timeout_ms)
 
     @property
     def is_connected(self) -> bool:
-        return self._place.connection is not None
+        return self._handler.connection is not None
 
     @property
     def start(self) -> Start | None:
@@ -109,9 +109,9 @@ class PartitionConsumer:
         return self._start
 
     async def register(self, connection: Connection) -> None:
-        """Called by the attachment: subscribe, and let messages come."""
+        """Called by the connection handler: subscribe, and let messages come."""
         await connection.consumers.open(self._id, self, self._subscribe_frame)
-        self._place.settle(connection)
+        self._handler.on_connected(connection)
         self._taken = 0
         connection.write(*self._acks.take_frames(self._id))
         connection.write(commands.flow(self._id, self._config.receiver_queue_size))
@@ -199,20 +199,20 @@ class PartitionConsumer:
         self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType, permits: int
     ) -> None:
         """An entry that nobody can read is acknowledged with the reason, else it would come for ever."""
-        if self._place.connection is not None:
+        if self._handler.connection is not None:
             entries = self._acks.entries_of(position_from_wire(command.message_id))
             ids = [message_id_to_wire(entry) for entry in entries]
-            self._place.connection.write(commands.ack(self._id, ids, validation_error=reason))
+            self._handler.connection.write(commands.ack(self._id, ids, validation_error=reason))
         self._release(permits)
 
-    def on_detached(self, assigned_url: str | None) -> None:
+    def on_disconnected(self, assigned_url: str | None) -> None:
         """What the application has not taken will be sent again."""
-        if not self._place.lose():
+        if not self._handler.on_lost():
             return
         self._inbox.discard(self)
         self._unpacker.clear()
         if self._failure is None:
-            self._place.come_back(assigned_url, after=self._seeking)
+            self._handler.reconnect(assigned_url, after=self._seeking)
 
     def on_active_change(self, active: bool) -> None:
         self.is_active = active
@@ -233,8 +233,8 @@ class PartitionConsumer:
     def _release(self, permits: int) -> None:
         """Permits are granted again when half of them are used."""
         self._taken += permits
-        if self._place.connection is not None and self._taken >= max(self._config.receiver_queue_size // 2, 1):
-            self._place.connection.write(commands.flow(self._id, self._taken))
+        if self._handler.connection is not None and self._taken >= max(self._config.receiver_queue_size // 2, 1):
+            self._handler.connection.write(commands.flow(self._id, self._taken))
             self._taken = 0
 
     # ---- Acknowledging
@@ -269,14 +269,14 @@ class PartitionConsumer:
         if self._ack_timer is not None:
             self._ack_timer.cancel()
             self._ack_timer = None
-        if self._place.connection is not None:
-            self._place.connection.write(*self._acks.take_frames(self._id))
+        if self._handler.connection is not None:
+            self._handler.connection.write(*self._acks.take_frames(self._id))
 
     def _ask_again(self, positions: list[Position]) -> None:
         """Shared subscriptions repeat single entries; the others repeat everything unacknowledged, in order."""
         self.flush_acks()
         positions = [position for position in positions if not self._bury(self._last_chances.take(position))]
-        connection = self._place.connection
+        connection = self._handler.connection
         if connection is None or not positions:
             return  # the next connection brings everything unacknowledged anyway
         if self._config.counts_redeliveries:
@@ -309,8 +309,8 @@ class PartitionConsumer:
         """Have everything sent again that was received and not acknowledged."""
         self._forget_deadlines()
         dropped = self._inbox.discard(self)
-        if self._place.connection is not None:
-            self._place.connection.write(commands.redeliver_unacknowledged(self._id))
+        if self._handler.connection is not None:
+            self._handler.connection.write(commands.redeliver_unacknowledged(self._id))
             self._release(dropped)
 
     # ---- Positions
@@ -318,7 +318,7 @@ class PartitionConsumer:
     async def seek(self, target: MessageId | int, *, included: bool = True) -> None:
         """Move the subscription: the next message is ``target`` itself (without ``included`` the one behind it), or the
         first published at that time (ms)."""
-        await self._place.returned()
+        await self._handler.reconnected()
         connection = self._required_connection()
         before, self._start = self._start, None if isinstance(target, int) else Start(target, included)
         self._seeking = self._loop.create_future()
@@ -327,7 +327,7 @@ class PartitionConsumer:
             await connection.request(lambda request_id: commands.seek(request_id, self._id, where))
             self._acks.forget()
             self._forget_deadlines()
-            if self._place.connection is not None:
+            if self._handler.connection is not None:
                 self._release(self._inbox.discard(self))
         except BaseException:
             self._start = before
@@ -335,11 +335,11 @@ class PartitionConsumer:
         finally:
             self._seeking.set_result(None)
             self._seeking = None
-        await self._place.returned()
+        await self._handler.reconnected()
 
     async def last_message(self) -> LastMessage:
         """The last message of the topic (-1:-1 if there is none) and the acknowledged end of the subscription."""
-        await self._place.returned()
+        await self._handler.reconnected()
         connection = self._required_connection()
         answer = (
             await connection.request(lambda request_id: commands.get_last_message_id(request_id, self._id))
@@ -349,11 +349,11 @@ class PartitionConsumer:
 
     async def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription with its position, and close. Raises what the broker refuses it with."""
-        await self._place.returned()
+        await self._handler.reconnected()
         connection = self._required_connection()
         await connection.request(lambda request_id: commands.unsubscribe(request_id, self._id, force=force))
         connection.consumers.forget(self._id)
-        self._place.lose()
+        self._handler.on_lost()
         self.on_failed(AlreadyClosed(f"the subscription {self.subscription} was deleted"))
 
     async def close(self) -> None:
@@ -363,16 +363,16 @@ class PartitionConsumer:
         self.flush_acks()
         self._inbox.discard(self)
         self.on_failed(AlreadyClosed(f"the consumer on {self.topic} is closed"))
-        connection = await self._place.leave()
+        connection = await self._handler.stop()
         if connection is not None:
             await connection.consumers.close(self._id)
 
     def _required_connection(self) -> Connection:
         if self._failure is not None:
             raise self._failure
-        if self._place.connection is None:
+        if self._handler.connection is None:
             raise NotConnected(f"the consumer on {self.topic} has no connection at the moment")
-        return self._place.connection
+        return self._handler.connection
 
     def _forget_deadlines(self) -> None:
         self._nacks.clear()

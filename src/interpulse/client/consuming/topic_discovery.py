@@ -169,6 +169,6 @@ class _Watch:
     def on_update(self, update: pb.CommandWatchTopicUpdate) -> None:
         self._updates.put_nowait(update)
 
-    def on_detached(self, assigned_url: str | None) -> None:
+    def on_disconnected(self, assigned_url: str | None) -> None:
         self.is_lost = True
         self._updates.put_nowait(None)

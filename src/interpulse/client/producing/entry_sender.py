@@ -51,7 +51,7 @@ class EntrySender(AsyncCloses):
             schema_of_topic=schema_of_topic,
             properties=properties or {},
             busy_timeout_ms=takeover_timeout_ms,
-            return_timeout_ms=takeover_timeout_ms,
+            reconnect_timeout_ms=takeover_timeout_ms,
             resend_after_error=False,
         )
         self._send_queue = SendQueue(session, topic, request)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
 
-from interpulse.client.connection_handler import Attachment
+from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.lookup.lookup import fetch_schema
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
@@ -71,8 +71,8 @@ class ProducerRequest:
     busy_timeout_ms: int = 0
     """How long to wait, when opening, for another holder of the name to go away."""
 
-    return_timeout_ms: int | None = None
-    """How long to try to come back after the connection was lost; None = for ever."""
+    reconnect_timeout_ms: int | None = None
+    """How long to try to reconnect; None = no limit."""
 
     resend_after_error: bool = True
     """After the broker failed to store an entry: send it again on a new connection, or (False) fail the producer."""
@@ -105,12 +105,12 @@ class SendQueue:
         self._id = session.next_id()
         self._epoch = 0
         self._topic_epoch: int | None = None
-        self._place = Attachment(
+        self._handler = ConnectionHandler(
             session,
             topic,
             self,
             what="producer",
-            timeout_ms=request.return_timeout_ms,
+            timeout_ms=request.reconnect_timeout_ms,
             patient=request.access_mode == pb.WaitForExclusive,  # waits as long as it takes
         )
         self._unconfirmed: deque[_Unconfirmed] = deque()
@@ -131,7 +131,7 @@ class SendQueue:
 
     @property
     def is_connected(self) -> bool:
-        return self._place.connection is not None
+        return self._handler.connection is not None
 
     @property
     def failure(self) -> PulsarError | None:
@@ -146,11 +146,11 @@ class SendQueue:
         def retriable(error: PulsarError) -> bool:
             return error.retriable or (isinstance(error, ProducerBusy) and self._loop.time() < deadline)
 
-        await self._place.open(timeout_ms=timeout_ms, retriable=retriable)
+        await self._handler.open(timeout_ms=timeout_ms, retriable=retriable)
 
     async def register(self, connection: Connection) -> None:
-        """Called by the attachment: open the producer, and send what is unconfirmed."""
-        if self._place.is_returning:
+        """Called by the connection handler: open the producer, and send the unconfirmed entries again."""
+        if self._handler.is_reconnecting:
             self._epoch += 1
         schema = await self._schema_at(connection)
         frame = partial(self._producer_frame, schema=schema)
@@ -165,7 +165,7 @@ class SendQueue:
         self.message_bytes_max = connection.message_bytes_max
         if answer.HasField("topic_epoch"):
             self._topic_epoch = answer.topic_epoch
-        self._place.settle(connection)
+        self._handler.on_connected(connection)
         for entry in self._unconfirmed:
             connection.write(entry.head, entry.entry)
 
@@ -216,7 +216,7 @@ class SendQueue:
         deadline = self._loop.time() + self._send_timeout
         self._unconfirmed.append(_Unconfirmed(sequence_id, head, entry, future, deadline))
         self._pending_bytes += len(entry)
-        connection = self._place.connection
+        connection = self._handler.connection
         if connection is not None:
             connection.write(head, entry)
         if self._send_timeout and self._timer is None:
@@ -245,7 +245,7 @@ class SendQueue:
     async def close(self) -> None:
         """Say goodbye to the broker. What is unconfirmed fails with AlreadyClosed."""
         self.on_failed(AlreadyClosed(f"the producer on {self.topic} is closed"))
-        connection = await self._place.leave()
+        connection = await self._handler.stop()
         if connection is not None:
             await connection.producers.close(self._id)
 
@@ -274,9 +274,9 @@ class SendQueue:
             _log.info("broker could not store an entry, sending again topic=%s error=%s", self.topic, failure)
             self._start_over()
 
-    def on_detached(self, assigned_url: str | None) -> None:
-        if self._place.lose() and self._failure is None:
-            self._place.come_back(assigned_url)
+    def on_disconnected(self, assigned_url: str | None) -> None:
+        if self._handler.on_lost() and self._failure is None:
+            self._handler.reconnect(assigned_url)
 
     # ---- Inside
 
@@ -295,8 +295,8 @@ class SendQueue:
 
     def _start_over(self) -> None:
         """Drop the connection, so that everything unconfirmed is sent again in order."""
-        if self._place.connection is not None:
-            self._place.connection.close()
+        if self._handler.connection is not None:
+            self._handler.connection.close()
 
     def _on_timeout(self) -> None:
         """Fail what waited too long; the rest keeps its place."""
@@ -312,10 +312,10 @@ class SendQueue:
         if self._failure is not None:
             return
         self._failure = failure
-        connection = self._place.connection
+        connection = self._handler.connection
         if connection is not None and not isinstance(failure, AlreadyClosed):
             connection.producers.forget(self._id)
-            self._place.lose()
+            self._handler.on_lost()
         if self._timer is not None:
             self._timer.cancel()
         self._fail_pending(failure)

@@ -207,9 +207,9 @@ class Connection(asyncio.Protocol):
                 pending.future.set_exception(NotConnected(str(failure)))
         self._end_transport()
         self._outgoing.clear()
-        self.producers.detach_all()
-        self.consumers.detach_all()
-        self.topic_watchers.detach_all()
+        self.producers.disconnect_all()
+        self.consumers.disconnect_all()
+        self.topic_watchers.disconnect_all()
 
     def _end_transport(self) -> None:
         if self._transport is None:
@@ -317,11 +317,11 @@ class Connection(asyncio.Protocol):
         elif kind == pb.BaseCommand.CLOSE_PRODUCER:
             closed = command.close_producer
             listener = self.producers.take(closed.producer_id)
-            self._detach(listener, closed.assignedBrokerServiceUrl, closed.assignedBrokerServiceUrlTls)
+            self._disconnect(listener, closed.assignedBrokerServiceUrl, closed.assignedBrokerServiceUrlTls)
         elif kind == pb.BaseCommand.CLOSE_CONSUMER:
             gone = command.close_consumer
             consumer = self.consumers.take(gone.consumer_id)
-            self._detach(consumer, gone.assignedBrokerServiceUrl, gone.assignedBrokerServiceUrlTls)
+            self._disconnect(consumer, gone.assignedBrokerServiceUrl, gone.assignedBrokerServiceUrlTls)
         elif kind == pb.BaseCommand.TOPIC_MIGRATED:
             self._on_topic_migrated(command.topicMigrated)
         else:
@@ -345,11 +345,11 @@ class Connection(asyncio.Protocol):
         else:
             _log.debug("command ignored type=%s address=%s", kind, self.address)
 
-    def _detach(self, listener: ProducerListener | ConsumerListener | None, plain: str, tls: str) -> None:
+    def _disconnect(self, listener: ProducerListener | ConsumerListener | None, plain: str, tls: str) -> None:
         if listener is not None:
-            listener.on_detached((tls if self.address.tls else plain) or None)
+            listener.on_disconnected((tls if self.address.tls else plain) or None)
 
     def _on_topic_migrated(self, moved: pb.CommandTopicMigrated) -> None:
         is_producer = moved.resource_type == pb.CommandTopicMigrated.Producer
         resident = self.producers.take(moved.resource_id) if is_producer else self.consumers.take(moved.resource_id)
-        self._detach(resident, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
+        self._disconnect(resident, moved.brokerServiceUrl, moved.brokerServiceUrlTls)

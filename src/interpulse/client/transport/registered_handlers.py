@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 class Listener(Protocol):
     """Whoever lives on a connection."""
 
-    def on_detached(self, assigned_url: str | None) -> None:
+    def on_disconnected(self, assigned_url: str | None) -> None:
         """The connection is lost, or the broker closed this one (and may have named another broker)."""
 
 
@@ -111,9 +111,9 @@ class Residents(Generic[L]):
         """As :meth:`forget`; returns who it was."""
         return self._residents.pop(resident_id, None)
 
-    def detach_all(self) -> None:
+    def disconnect_all(self) -> None:
         """The connection is lost."""
         lost = list(self._residents.values())
         self._residents.clear()
         for resident in lost:
-            resident.on_detached(None)
+            resident.on_disconnected(None)

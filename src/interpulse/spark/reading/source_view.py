@@ -124,7 +124,7 @@ class _Cursor:
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
         """Nothing was asked for, so nothing comes."""
 
-    def on_detached(self, assigned_url: str | None) -> None:
+    def on_disconnected(self, assigned_url: str | None) -> None:
         self._connection = None
 
     def on_active_change(self, active: bool) -> None: ...

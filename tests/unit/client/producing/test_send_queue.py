@@ -257,7 +257,7 @@ async def test_lane_when_refused_on_its_way_back_then_everything_fails(
 async def test_lane_when_the_name_stays_taken_on_its_way_back_then_gives_up_in_time(
     broker: ScriptedBroker, session: Session
 ) -> None:
-    queue = await open_queue(session, name="n", return_timeout_ms=300)
+    queue = await open_queue(session, name="n", reconnect_timeout_ms=300)
     broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: peer.say(
         commands.error(frame.command.producer.request_id, 16, "taken")
     )

@@ -25,7 +25,7 @@ class Resident:
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None: ...
 
-    def on_detached(self, assigned_url: str | None) -> None:
+    def on_disconnected(self, assigned_url: str | None) -> None:
         self.detached_count += 1
 
     def on_active_change(self, active: bool) -> None: ...

@@ -1,4 +1,4 @@
-"""One TCP connection to a broker: requests and their answers, and the producers and consumers that live on it.
+"""One TCP connection to a broker: requests and their answers, and the producers and consumers registered on it.
 
 Everything happens in the event loop that opened the connection. Nothing here waits for the peer while reading: frames
 are handed on in the order they come. What is written within one turn of the loop leaves in one piece.
@@ -18,7 +18,7 @@ from interpulse.client.transport.answers import ANSWERS, failure_of
 from interpulse.client.transport.registered_handlers import (
     ConsumerListener,
     ProducerListener,
-    Residents,
+    RegisteredHandlers,
     TopicListListener,
 )
 from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
@@ -43,7 +43,7 @@ class _Pending:
 
 
 class Connection(asyncio.Protocol):
-    """Made by :meth:`open`. When it is lost, every request fails with NotConnected and every listener is detached."""
+    """Made by :meth:`open`. When it is lost, every request fails with NotConnected and every listener is told."""
 
     def __init__(self, address: BrokerAddress, protocol: ClientProtocol, config: ClientConfig) -> None:
         self.address = address
@@ -54,9 +54,9 @@ class Connection(asyncio.Protocol):
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._failure: PulsarError | None = None
         self._pending: dict[int, _Pending] = {}
-        self.producers: Residents[ProducerListener] = Residents(self, commands.close_producer)
-        self.consumers: Residents[ConsumerListener] = Residents(self, commands.close_consumer)
-        self.topic_watchers: Residents[TopicListListener] = Residents(
+        self.producers: RegisteredHandlers[ProducerListener] = RegisteredHandlers(self, commands.close_producer)
+        self.consumers: RegisteredHandlers[ConsumerListener] = RegisteredHandlers(self, commands.close_consumer)
+        self.topic_watchers: RegisteredHandlers[TopicListListener] = RegisteredHandlers(
             self, lambda watcher_id, request_id: commands.watch_topic_list_close(request_id, watcher_id)
         )
         self._outgoing: list[bytes | memoryview] = []
@@ -351,5 +351,5 @@ class Connection(asyncio.Protocol):
 
     def _on_topic_migrated(self, moved: pb.CommandTopicMigrated) -> None:
         is_producer = moved.resource_type == pb.CommandTopicMigrated.Producer
-        resident = self.producers.take(moved.resource_id) if is_producer else self.consumers.take(moved.resource_id)
-        self._disconnect(resident, moved.brokerServiceUrl, moved.brokerServiceUrlTls)
+        listener = self.producers.take(moved.resource_id) if is_producer else self.consumers.take(moved.resource_id)
+        self._disconnect(listener, moved.brokerServiceUrl, moved.brokerServiceUrlTls)

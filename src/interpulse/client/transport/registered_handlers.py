@@ -1,4 +1,4 @@
-"""The producers, consumers and watchers that live on one connection."""
+"""The producers, consumers and topic watchers that are registered on one connection."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Generic, Protocol, TypeVar
 from interpulse.model.errors import NotConnected, OperationTimeout, PulsarError
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["ConsumerListener", "ProducerListener", "Residents", "TopicListListener"]
+__all__ = ["ConsumerListener", "ProducerListener", "RegisteredHandlers", "TopicListListener"]
 
 _log = logging.getLogger(__name__)
 
 
 class Listener(Protocol):
-    """Whoever lives on a connection."""
+    """Gets the frames of one producer, consumer or topic watcher."""
 
     def on_disconnected(self, assigned_url: str | None) -> None:
-        """The connection is lost, or the broker closed this one (and may have named another broker)."""
+        """The connection is lost, or the broker closed this one, and may assign it to another broker."""
 
 
 class ProducerListener(Listener, Protocol):
@@ -41,13 +41,13 @@ class ConsumerListener(Listener, Protocol):
 
 
 class TopicListListener(Listener, Protocol):
-    """Who watches a list of topics, as its connection sees it."""
+    """A watcher of a list of topics, as its connection sees it."""
 
     def on_update(self, update: pb.CommandWatchTopicUpdate) -> None: ...
 
 
-class Line(Protocol):
-    """What residents need of their connection."""
+class RequestSender(Protocol):
+    """The connection as its registered handlers see it."""
 
     def next_request_id(self) -> int: ...
 
@@ -62,58 +62,58 @@ class Line(Protocol):
 L = TypeVar("L", bound=Listener)
 
 
-class Residents(Generic[L]):
-    """Those of one kind, by their ids. ``close_frame`` makes the command that closes one, from its id and a request
-    id."""
+class RegisteredHandlers(Generic[L]):
+    """The listeners of one kind by their ids. ``close_frame`` makes the command that closes one, from its id and a
+    request id."""
 
-    def __init__(self, line: Line, close_frame: Callable[[int, int], bytes]) -> None:
-        self._line = line
+    def __init__(self, line: RequestSender, close_frame: Callable[[int, int], bytes]) -> None:
+        self._sender = line
         self._close_frame = close_frame
-        self._residents: dict[int, L] = {}
-        self.get = self._residents.get
-        """The resident with this id, or None."""
+        self._handlers: dict[int, L] = {}
+        self.get = self._handlers.get
+        """The listener with this id, or None."""
 
     def __iter__(self) -> Iterator[L]:
-        return iter(list(self._residents.values()))
+        return iter(list(self._handlers.values()))
 
-    async def open(self, resident_id: int, listener: L, build: Callable[[int], bytes]) -> pb.BaseCommand:
-        """Register one with the frame that ``build`` makes; returns the answer.
+    async def open(self, handler_id: int, listener: L, build: Callable[[int], bytes]) -> pb.BaseCommand:
+        """Register a listener, and open it with the frame that ``build`` makes; returns the answer.
 
-        Raises what the broker refuses it with, OperationTimeout or NotConnected; then it does not live here.
+        Raises what the broker refuses it with, OperationTimeout or NotConnected; then it is not registered.
         """
-        self._residents[resident_id] = listener
+        self._handlers[handler_id] = listener
         try:
-            answer = await self._line.request(build)
+            answer = await self._sender.request(build)
         except BaseException as error:
-            self.forget(resident_id)
-            if isinstance(error, OperationTimeout | asyncio.CancelledError):  # the broker may let it in all the same
-                self._line.write(self._close_frame(resident_id, self._line.next_request_id()))
+            self.forget(handler_id)
+            if isinstance(error, OperationTimeout | asyncio.CancelledError):  # the broker may open it all the same
+                self._sender.write(self._close_frame(handler_id, self._sender.next_request_id()))
             raise
-        if resident_id not in self._residents:
+        if handler_id not in self._handlers:
             raise NotConnected("the broker closed right after it had opened")
         return answer
 
-    async def close(self, resident_id: int) -> None:
-        """Say goodbye to the broker; what it answers makes no difference."""
-        self.forget(resident_id)
-        if not self._line.is_open:
+    async def close(self, handler_id: int) -> None:
+        """Close it at the broker; a refusal is only logged."""
+        self.forget(handler_id)
+        if not self._sender.is_open:
             return
         try:
-            await self._line.request(lambda request_id: self._close_frame(resident_id, request_id))
+            await self._sender.request(lambda request_id: self._close_frame(handler_id, request_id))
         except PulsarError as error:
-            _log.debug("not closed properly id=%d error=%s", resident_id, error)
+            _log.debug("not closed properly id=%d error=%s", handler_id, error)
 
-    def forget(self, resident_id: int) -> None:
-        """The broker has nothing of it any more."""
-        self._residents.pop(resident_id, None)
+    def forget(self, handler_id: int) -> None:
+        """The broker has closed it."""
+        self._handlers.pop(handler_id, None)
 
-    def take(self, resident_id: int) -> L | None:
-        """As :meth:`forget`; returns who it was."""
-        return self._residents.pop(resident_id, None)
+    def take(self, handler_id: int) -> L | None:
+        """As :meth:`forget`; returns its listener."""
+        return self._handlers.pop(handler_id, None)
 
     def disconnect_all(self) -> None:
         """The connection is lost."""
-        lost = list(self._residents.values())
-        self._residents.clear()
-        for resident in lost:
-            resident.on_disconnected(None)
+        lost = list(self._handlers.values())
+        self._handlers.clear()
+        for listener in lost:
+            listener.on_disconnected(None)

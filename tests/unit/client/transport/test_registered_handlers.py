@@ -1,4 +1,4 @@
-"""What lives on a connection: opening and closing, seen by the broker."""
+"""The producers and consumers registered on a connection: opening and closing, seen by the broker."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,16 +17,16 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.scripted_broker import ScriptedBroker
 
 
-class Resident:
-    """A consumer that only counts how often it was sent away."""
+class CountingListener:
+    """A consumer that only counts how often it was disconnected."""
 
     def __init__(self) -> None:
-        self.detached_count = 0
+        self.disconnected_count = 0
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None: ...
 
     def on_disconnected(self, assigned_url: str | None) -> None:
-        self.detached_count += 1
+        self.disconnected_count += 1
 
     def on_active_change(self, active: bool) -> None: ...
 
@@ -42,26 +42,28 @@ async def connection(broker: ScriptedBroker) -> AsyncIterator[Connection]:
     await connection.closed()
 
 
-async def subscribe(connection: Connection, resident: Resident) -> pb.BaseCommand:
-    return await connection.consumers.open(7, resident, lambda number: commands.subscribe(number, 7, "t", "s"))
+async def subscribe(connection: Connection, listener: CountingListener) -> pb.BaseCommand:
+    return await connection.consumers.open(7, listener, lambda number: commands.subscribe(number, 7, "t", "s"))
 
 
-async def test_resident_when_open_then_is_here_until_closed(broker: ScriptedBroker, connection: Connection) -> None:
-    resident = Resident()
-    answer = await subscribe(connection, resident)
+async def test_listener_when_open_then_is_registered_until_closed(
+    broker: ScriptedBroker, connection: Connection
+) -> None:
+    listener = CountingListener()
+    answer = await subscribe(connection, listener)
     assert answer.type == pb.BaseCommand.SUCCESS
-    assert connection.consumers.get(7) is resident
+    assert connection.consumers.get(7) is listener
     await connection.consumers.close(7)
     assert connection.consumers.get(7) is None
     assert broker.all_of(pb.BaseCommand.CLOSE_CONSUMER)[0].close_consumer.consumer_id == 7
 
 
 @pytest.mark.parametrize("ending", ["timeout", "cancelled"])
-async def test_resident_when_opening_is_given_up_then_the_broker_is_told(
+async def test_listener_when_opening_is_given_up_then_the_broker_is_told(
     broker: ScriptedBroker, connection: Connection, ending: str
 ) -> None:
     broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: None
-    opening = asyncio.create_task(subscribe(connection, Resident()))
+    opening = asyncio.create_task(subscribe(connection, CountingListener()))
     await broker.heard(pb.BaseCommand.SUBSCRIBE)
     if ending == "cancelled":
         opening.cancel()
@@ -71,36 +73,36 @@ async def test_resident_when_opening_is_given_up_then_the_broker_is_told(
     assert connection.consumers.get(7) is None
 
 
-async def test_resident_when_refused_then_there_is_nothing_to_close(
+async def test_listener_when_refused_then_there_is_nothing_to_close(
     broker: ScriptedBroker, connection: Connection
 ) -> None:
     broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: peer.say(
         commands.error(frame.command.subscribe.request_id, 11, "gone")
     )
     with pytest.raises(TopicNotFound):
-        await subscribe(connection, Resident())
+        await subscribe(connection, CountingListener())
     await connection.request(lambda number: commands.lookup(number, "t"))
     assert broker.count(pb.BaseCommand.CLOSE_CONSUMER) == 0
 
 
-async def test_resident_when_sent_away_while_it_opens_then_not_connected(
+async def test_listener_when_closed_by_the_broker_while_it_opens_then_not_connected(
     broker: ScriptedBroker, connection: Connection
 ) -> None:
     broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: peer.say(
         commands.success(frame.command.subscribe.request_id) + commands.close_consumer(7)
     )
     with pytest.raises(NotConnected):
-        await subscribe(connection, Resident())
+        await subscribe(connection, CountingListener())
 
 
-async def test_residents_when_the_connection_is_lost_then_all_are_detached_once(
+async def test_listeners_when_the_connection_is_lost_then_all_are_disconnected_once(
     broker: ScriptedBroker, connection: Connection
 ) -> None:
-    resident = Resident()
-    await subscribe(connection, resident)
+    listener = CountingListener()
+    await subscribe(connection, listener)
     broker.peers[0].drop()
     await connection.closed()
-    assert resident.detached_count == 1
+    assert listener.disconnected_count == 1
     assert connection.consumers.get(7) is None
 
 

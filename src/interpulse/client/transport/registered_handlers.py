@@ -66,8 +66,8 @@ class RegisteredHandlers(Generic[L]):
     """The listeners of one kind by their ids. ``close_frame`` makes the command that closes one, from its id and a
     request id."""
 
-    def __init__(self, line: RequestSender, close_frame: Callable[[int, int], bytes]) -> None:
-        self._sender = line
+    def __init__(self, sender: RequestSender, close_frame: Callable[[int, int], bytes]) -> None:
+        self._sender = sender
         self._close_frame = close_frame
         self._handlers: dict[int, L] = {}
         self.get = self._handlers.get

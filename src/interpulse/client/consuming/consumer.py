@@ -9,7 +9,7 @@ from functools import partial
 from interpulse.client.checks import check_type, topic_names
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.consuming.consumer_config import ConsumerConfig
-from interpulse.client.consuming.dead_letters import Letters
+from interpulse.client.consuming.dead_letters import DeadLetterProducer
 from interpulse.client.consuming.inbox import Inbox
 from interpulse.client.consuming.partition_consumer import PartitionConsumer
 from interpulse.client.consuming.partition_consumers import Parts, SeekTarget
@@ -45,7 +45,7 @@ class Consumer(AsyncCloses):
         if self._pattern is not None and config.retry_enabled:
             raise InvalidRequest("retry_enabled needs topics by name: retry letters have one topic, not one per match")
         self._inbox = Inbox()
-        self._letters = self._make_letters()
+        self._dead_letter_producer = self._new_dead_letter_producer()
         watch_interval_ms = config.auto_update_partitions_interval_ms if config.auto_update_partitions else None
         self._parts = Parts(
             session,
@@ -57,13 +57,14 @@ class Consumer(AsyncCloses):
         self._discovery: TopicDiscovery | None = None
         self._closed = False
 
-    def _make_letters(self) -> Letters | None:
+    def _new_dead_letter_producer(self) -> DeadLetterProducer | None:
         config = self._config
-        if config.letters is None:
+        policy = config.effective_dead_letter_policy
+        if policy is None:
             return None
         shared_origin = self._topics[0] if config.retry_enabled else None
-        return Letters(
-            self._session, self.subscription, config.letters, schema=config.schema, shared_origin=shared_origin
+        return DeadLetterProducer(
+            self._session, self.subscription, policy, schema=config.schema, shared_origin=shared_origin
         )
 
     async def open(self) -> None:
@@ -86,9 +87,9 @@ class Consumer(AsyncCloses):
             raise
 
     def _retry_topics(self) -> list[TopicName]:
-        if self._letters is None or not self._config.retry_enabled:
+        if self._dead_letter_producer is None or not self._config.retry_enabled:
             return []
-        return [self._letters.retry_letter_topic(self._topics[0])]
+        return [self._dead_letter_producer.retry_letter_topic(self._topics[0])]
 
     def _part_of(self, topic: TopicName, late: bool) -> PartitionConsumer:
         config = self._config
@@ -102,7 +103,7 @@ class Consumer(AsyncCloses):
             self.subscription,
             config,
             self._inbox,
-            letters=self._letters,
+            dead_letter_producer=self._dead_letter_producer,
             on_failed=partial(self._on_failed, str(topic)),
         )
 
@@ -206,11 +207,11 @@ class Consumer(AsyncCloses):
         After ``max_redeliver_count`` tries it goes to the dead-letter topic instead. ``properties`` are added to the
         copy. Raises what the broker refuses the copy with; then nothing is acknowledged.
         """
-        if self._letters is None or not self._config.retry_enabled:
+        if self._dead_letter_producer is None or not self._config.retry_enabled:
             raise InvalidRequest("reconsume_later needs a consumer with retry_enabled=True")
         part = self._part(message)
         if part is not None:
-            await self._letters.send_later(message, delay_ms, properties or {})
+            await self._dead_letter_producer.send_retry_letter(message, delay_ms, properties or {})
             part.acknowledge(message)
 
     def redeliver_unacknowledged(self) -> None:
@@ -250,8 +251,8 @@ class Consumer(AsyncCloses):
         self._closed = True
         await self._stop_discovery()
         await self._parts.close()
-        if self._letters is not None:
-            await self._letters.close()
+        if self._dead_letter_producer is not None:
+            await self._dead_letter_producer.close()
         self._inbox.fail(AlreadyClosed("the consumer is closed"))
 
     async def _stop_discovery(self) -> None:

@@ -1,4 +1,4 @@
-"""What a consumer can be told."""
+"""The settings of a consumer."""
 
 from __future__ import annotations
 
@@ -175,8 +175,8 @@ class ConsumerConfig:
         return self.subscription_type in ("shared", "key-shared")
 
     @property
-    def letters(self) -> DeadLetterPolicy | None:
-        """The dead-letter policy; retrying without one means Pulsar's."""
+    def effective_dead_letter_policy(self) -> DeadLetterPolicy | None:
+        """The dead-letter policy; retrying without one takes Pulsar's defaults."""
         return self.dead_letter_policy or (DeadLetterPolicy() if self.retry_enabled else None)
 
     def nack_delay(self, redelivery_count: int) -> int:

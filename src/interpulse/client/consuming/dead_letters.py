@@ -1,6 +1,6 @@
-"""Topics for messages that could not be handled: dead letters for good, retry letters for later.
+"""Messages that could not be handled go to a dead-letter topic; those to be tried later go to a retry letter topic.
 
-Names, properties and counting are those of Pulsar's Java client, so that applications of both find each other's.
+Topic names, properties and counts are those of Pulsar's Java client: applications of both share the topics.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from interpulse.model.ids import Position
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 
-__all__ = ["LastChances", "Letters"]
+__all__ = ["DeadLetterCandidates", "DeadLetterProducer"]
 
 REAL_TOPIC: Final = "REAL_TOPIC"
 REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
@@ -29,11 +29,11 @@ RECONSUMETIMES: Final = "RECONSUMETIMES"
 DELAY_TIME: Final = "DELAY_TIME"
 
 
-class Letters:
-    """Sends the letters of one consumer. Producers are opened with the first letter to their topic.
+class DeadLetterProducer:
+    """Sends the dead letters and retry letters of one consumer. The first letter to a topic opens its producer.
 
-    ``shared_origin``: the topic that gives all letter topics their names; None: each topic has a dead-letter topic of
-    its own.
+    ``shared_origin``: the topic that gives all letter topics their names; None: each topic has its own dead-letter
+    topic.
     """
 
     def __init__(
@@ -56,22 +56,22 @@ class Letters:
         self._closed = False
 
     def dead_letter_topic(self, origin: TopicName) -> TopicName:
-        """Where dead messages of this topic or partition go."""
+        """The dead-letter topic of this topic or partition."""
         base = (self._shared_origin or origin).base
         return TopicName.parse(self._policy.dead_letter_topic or f"{base}-{self._subscription}-DLQ")
 
     def retry_letter_topic(self, origin: TopicName) -> TopicName:
-        """Where messages of this topic or partition wait for another try."""
+        """The retry letter topic of this topic or partition."""
         base = (self._shared_origin or origin).base
         return TopicName.parse(self._policy.retry_letter_topic or f"{base}-{self._subscription}-RETRY")
 
-    async def send_dead(self, message: Message) -> None:
+    async def send_dead_letter(self, message: Message) -> None:
         """Store a copy of the message in its dead-letter topic. Raises what the broker refuses it with."""
-        await self._send_dead(message, self._properties(message))
+        await self._send_dead_letter(message, self._properties(message))
 
-    async def send_later(self, message: Message, delay_ms: int, properties: Mapping[str, str]) -> None:
-        """Store a copy in the retry letter topic, to be delivered after the delay; a dead one if there were too many
-        tries. ``properties`` replace those of the message."""
+    async def send_retry_letter(self, message: Message, delay_ms: int, properties: Mapping[str, str]) -> None:
+        """Store a copy in the retry letter topic, to be delivered after the delay; after too many tries, in the
+        dead-letter topic. ``properties`` replace those of the message."""
         tries = int(message.properties.get(RECONSUMETIMES, "0")) + 1
         marked = {
             **self._properties(message),
@@ -80,13 +80,13 @@ class Letters:
             DELAY_TIME: str(max(delay_ms, 0)),
         }
         if tries > self.redeliveries_max:
-            await self._send_dead(message, marked)
+            await self._send_dead_letter(message, marked)
             return
         topic = self.retry_letter_topic(TopicName.parse(message.topic))
         producer = await self._producer(topic, None)
         await producer.send(_copy(message, marked, deliver_after_ms=delay_ms if delay_ms > 0 else None))
 
-    async def _send_dead(self, message: Message, properties: Mapping[str, str]) -> None:
+    async def _send_dead_letter(self, message: Message, properties: Mapping[str, str]) -> None:
         topic = self.dead_letter_topic(TopicName.parse(message.topic))
         producer = await self._producer(topic, self._policy.initial_subscription_name)
         await producer.send(_copy(message, properties))
@@ -106,7 +106,7 @@ class Letters:
             return producer
 
     def _properties(self, message: Message) -> dict[str, str]:
-        """A message that was a letter before keeps the names of its origin."""
+        """A message that was a letter before keeps the origin of the first one."""
         origin = {
             REAL_TOPIC: message.topic,
             REAL_SUBSCRIPTION: self._subscription,
@@ -116,7 +116,7 @@ class Letters:
         return origin | dict(message.properties)
 
     async def close(self) -> None:
-        """Close the producers. Letters under way fail with AlreadyClosed."""
+        """Close the producers. Dead letters under way fail with AlreadyClosed."""
         async with self._opening:
             self._closed = True
             await asyncio.gather(*(producer.close() for producer in self._producers.values()), return_exceptions=True)
@@ -135,18 +135,18 @@ def _copy(message: Message, properties: Mapping[str, str], deliver_after_ms: int
     )
 
 
-class LastChances:
-    """Messages that the application has for the last time: given back once more, they are dead.
+class DeadLetterCandidates:
+    """Messages that have been redelivered as often as the policy allows; the next redelivery makes them dead letters.
 
-    ``redeliveries_max`` infinite: there is always another chance.
+    ``redeliveries_max`` infinite: there are none.
     """
 
     def __init__(self, redeliveries_max: float) -> None:
         self._redeliveries_max = redeliveries_max
         self._messages: dict[Position, dict[int, Message]] = {}
 
-    def is_over(self, message: Message) -> bool:
-        """It had its last chance before."""
+    def is_dead(self, message: Message) -> bool:
+        """It was redelivered more often than the policy allows."""
         return message.redelivery_count > self._redeliveries_max
 
     def add(self, message: Message) -> None:
@@ -163,7 +163,7 @@ class LastChances:
                 del self._messages[message.id.position]
 
     def take(self, position: Position) -> list[Message]:
-        """The messages of an entry that would come again, and are dead instead."""
+        """The candidates of an entry that is to be redelivered; they are dead instead."""
         return list(self._messages.pop(position, {}).values())
 
     def clear(self) -> None:

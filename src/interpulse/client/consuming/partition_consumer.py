@@ -12,7 +12,7 @@ from typing import Final
 from interpulse.client.connection_handler import ConnectionHandler
 from interpulse.client.consuming.ack_tracker import AckTracker
 from interpulse.client.consuming.consumer_config import ConsumerConfig, KeySharedPolicy
-from interpulse.client.consuming.dead_letters import LastChances, Letters
+from interpulse.client.consuming.dead_letters import DeadLetterCandidates, DeadLetterProducer
 from interpulse.client.consuming.inbox import Inbox
 from interpulse.client.consuming.redelivery import RedeliveryTimer
 from interpulse.client.consuming.unpacking import Start, Unpacker, permits_for
@@ -52,8 +52,9 @@ class LastMessage:
 class PartitionConsumer:
     """Receives from one topic or partition into an inbox. Made by the client.
 
-    With ``start`` it is a reader: the subscription lives as long as the consumer, and begins there. ``letters`` take
-    what came again too often. ``on_failed`` hears why the consumer ended; by default the inbox does.
+    With ``start`` it is a reader: the subscription lasts as long as the consumer, and begins there.
+    ``dead_letter_producer`` gets messages that were redelivered too often. ``on_failed`` gets the failure that ends the
+    consumer; by default the inbox does.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class PartitionConsumer:
         inbox: Inbox,
         *,
         start: Start | None = None,
-        letters: Letters | None = None,
+        dead_letter_producer: DeadLetterProducer | None = None,
         on_failed: Callable[[PulsarError], None] | None = None,
     ) -> None:
         self.topic = topic
@@ -88,9 +89,10 @@ class PartitionConsumer:
         self._unpacker = Unpacker(str(topic), topic.partition_index, self._acks)
         self._nacks = RedeliveryTimer(self._ask_again)
         self._unacked = RedeliveryTimer(self._ask_again)
-        self._letters = letters
-        self._last_chances = LastChances(math.inf if letters is None else letters.redeliveries_max)
-        self._burials: set[asyncio.Task[None]] = set()
+        self._dead_letter_producer = dead_letter_producer
+        redeliveries_max = dead_letter_producer.redeliveries_max if dead_letter_producer else math.inf
+        self._candidates = DeadLetterCandidates(redeliveries_max)
+        self._pending_dead_letters: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
     # ---- Opening and coming back
@@ -164,8 +166,8 @@ class PartitionConsumer:
         if messages and messages[0].is_encrypted and self._config.crypto_failure_action != "consume":
             self._on_encrypted(message, messages[0], permits)
             return
-        if messages and self._last_chances.is_over(messages[0]):
-            self._bury(messages)
+        if messages and self._candidates.is_dead(messages[0]):
+            self._start_dead_letters(messages)
             messages = []
         for one in messages:
             self._inbox.put(one, self)
@@ -227,7 +229,7 @@ class PartitionConsumer:
             self._start = Start(message.id)
         if timeout_ms := self._config.ack_timeout(message.redelivery_count):
             self._unacked.add(message.id, timeout_ms)
-        self._last_chances.add(message)
+        self._candidates.add(message)
         self._release(1)
 
     def _release(self, permits: int) -> None:
@@ -244,7 +246,7 @@ class PartitionConsumer:
         self._acks.acknowledge(message)
         self._unacked.discard(message.id)
         self._nacks.discard(message.id)
-        self._last_chances.discard(message)
+        self._candidates.discard(message)
         self._schedule_acks()
 
     def acknowledge_cumulative(self, message: Message) -> None:
@@ -275,7 +277,9 @@ class PartitionConsumer:
     def _ask_again(self, positions: list[Position]) -> None:
         """Shared subscriptions repeat single entries; the others repeat everything unacknowledged, in order."""
         self.flush_acks()
-        positions = [position for position in positions if not self._bury(self._last_chances.take(position))]
+        positions = [
+            position for position in positions if not self._start_dead_letters(self._candidates.take(position))
+        ]
         connection = self._handler.connection
         if connection is None or not positions:
             return  # the next connection brings everything unacknowledged anyway
@@ -285,20 +289,20 @@ class PartitionConsumer:
             return
         self.redeliver_unacknowledged()
 
-    def _bury(self, messages: Sequence[Message]) -> bool:
-        """Move messages to the dead-letter topic, in the background; whether there were any."""
+    def _start_dead_letters(self, messages: Sequence[Message]) -> bool:
+        """Send messages to the dead-letter topic, in the background; whether there were any."""
         if messages:
-            task = self._session.spawn(self._move_to_dead_letters(messages))
-            self._burials.add(task)
-            task.add_done_callback(self._burials.discard)
+            task = self._session.spawn(self._send_dead_letters(messages))
+            self._pending_dead_letters.add(task)
+            task.add_done_callback(self._pending_dead_letters.discard)
         return bool(messages)
 
-    async def _move_to_dead_letters(self, messages: Sequence[Message]) -> None:
-        """What cannot be moved comes again later, and is moved then."""
-        assert self._letters is not None
+    async def _send_dead_letters(self, messages: Sequence[Message]) -> None:
+        """A message that cannot be sent is redelivered later, and sent then."""
+        assert self._dead_letter_producer is not None
         for message in messages:
             try:
-                await self._letters.send_dead(message)
+                await self._dead_letter_producer.send_dead_letter(message)
             except PulsarError as error:
                 _log.warning("message could not be moved to its dead-letter topic id=%s error=%s", message.id, error)
                 self.negative_acknowledge(message)
@@ -358,8 +362,8 @@ class PartitionConsumer:
 
     async def close(self) -> None:
         """Send acknowledgements and say goodbye to the broker; the subscription stays."""
-        if self._burials:
-            await asyncio.wait(self._burials, timeout=self._session.config.operation_timeout_ms / 1000)
+        if self._pending_dead_letters:
+            await asyncio.wait(self._pending_dead_letters, timeout=self._session.config.operation_timeout_ms / 1000)
         self.flush_acks()
         self._inbox.discard(self)
         self.on_failed(AlreadyClosed(f"the consumer on {self.topic} is closed"))
@@ -377,7 +381,7 @@ class PartitionConsumer:
     def _forget_deadlines(self) -> None:
         self._nacks.clear()
         self._unacked.clear()
-        self._last_chances.clear()
+        self._candidates.clear()
 
     def _stop_timers(self) -> None:
         self._forget_deadlines()

@@ -55,7 +55,7 @@ def test_delays_when_a_backoff_is_given_then_it_rules() -> None:
 
 
 def test_letters_when_only_retrying_is_wanted_then_pulsars_policy() -> None:
-    assert ConsumerConfig().letters is None
-    assert ConsumerConfig(retry_enabled=True).letters == DeadLetterPolicy(16)
+    assert ConsumerConfig().effective_dead_letter_policy is None
+    assert ConsumerConfig(retry_enabled=True).effective_dead_letter_policy == DeadLetterPolicy(16)
     policy = DeadLetterPolicy(2)
-    assert ConsumerConfig("shared", dead_letter_policy=policy).letters is policy
+    assert ConsumerConfig("shared", dead_letter_policy=policy).effective_dead_letter_policy is policy

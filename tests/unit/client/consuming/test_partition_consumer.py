@@ -12,7 +12,7 @@ from interpulse.client.consuming.consumer_config import (
     KeySharedPolicy,
     RedeliveryBackoff,
 )
-from interpulse.client.consuming.dead_letters import Letters
+from interpulse.client.consuming.dead_letters import DeadLetterProducer
 from interpulse.client.consuming.inbox import Inbox
 from interpulse.client.consuming.partition_consumer import PartitionConsumer
 from interpulse.client.consuming.unpacking import Start
@@ -51,9 +51,16 @@ class Stage:
 
     async def open(self, *, start: MessageId | None = None, included: bool = False, **config: object) -> None:
         settings = ConsumerConfig(**config)  # type: ignore[arg-type]
-        letters = Letters(self.session, "s", settings.letters) if settings.letters else None
+        policy = settings.effective_dead_letter_policy
+        dead_letter_producer = DeadLetterProducer(self.session, "s", policy) if policy else None
         self.consumer = PartitionConsumer(
-            self.session, TOPIC, "s", settings, self.inbox, start=start and Start(start, included), letters=letters
+            self.session,
+            TOPIC,
+            "s",
+            settings,
+            self.inbox,
+            start=start and Start(start, included),
+            dead_letter_producer=dead_letter_producer,
         )
         await self.consumer.open()
         await self.broker.heard(pb.BaseCommand.FLOW)

@@ -202,12 +202,12 @@ class FaultyHandlers:
 
     def _watch_receipts(self, connection: ClientConnection, producer_id: int) -> None:
         opened = connection.producers.get(producer_id)
-        if opened is None or isinstance(opened.outlet.encode_receipts, _WatchedReceipts):
+        if opened is None or isinstance(opened.sink.encode_receipts, _WatchedReceipts):
             return
         if any(each.loses_receipts for each in self._faults.get(_TYPES.SEND, ())):
             topic = opened.topic.name
-            opened.outlet.encode_receipts = _WatchedReceipts(
-                opened.outlet.encode_receipts, lambda: self._receipt_lost(topic)
+            opened.sink.encode_receipts = _WatchedReceipts(
+                opened.sink.encode_receipts, lambda: self._receipt_lost(topic)
             )
 
     def _receipt_lost(self, topic: TopicName) -> bool:

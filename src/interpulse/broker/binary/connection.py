@@ -158,7 +158,7 @@ class ClientConnection(asyncio.Protocol):
         watchers, self.topic_watchers = self.topic_watchers, {}
         for open_producer in producers.values():
             open_producer.producer.close()
-            open_producer.outlet.abandon()
+            open_producer.sink.abandon()
         for open_consumer in consumers.values():
             open_consumer.consumer.close()
         for watcher in watchers.values():
@@ -248,7 +248,7 @@ class ClientConnection(asyncio.Protocol):
         opened = self.producers.pop(producer_id, None)
         if opened is None:
             return
-        opened.outlet.abandon()
+        opened.sink.abandon()
         now = self.loop.time()
         self._closed_producers.pop(producer_id, None)
         self._closed_producers[producer_id] = now

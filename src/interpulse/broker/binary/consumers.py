@@ -7,7 +7,7 @@ from typing import Any
 
 from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.binary.sinks import ConsumerOutlet, OpenConsumer
+from interpulse.broker.binary.sinks import BinaryConsumerSink, OpenConsumer
 from interpulse.broker.live.api import LiveTopic
 from interpulse.broker.live.dispatch.hash_ring import sticky_sharing
 from interpulse.broker.live.requests import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType
@@ -165,15 +165,15 @@ async def _open(connection: ClientConnection, request: pb.CommandSubscribe) -> N
     if schema is not None:
         await rooms.schemas.admit_consumer(topic, schema, topic_active=_is_active(live, rooms.replicator_prefix))
     bare = live.stamps_possible and not connection.gets_stamps
-    outlet = ConsumerOutlet(connection, request, topic.partition_index, bare=bare)
-    consumer = await live.subscribe(_live_request(connection, request), outlet)
-    outlet.consumer = consumer
+    sink = BinaryConsumerSink(connection, request, topic.partition_index, bare=bare)
+    consumer = await live.subscribe(_live_request(connection, request), sink)
+    sink.consumer = consumer
     if connection.lost:
         consumer.close()
         return
     connection.consumers[request.consumer_id] = OpenConsumer(consumer, live)
     connection.output.send(commands.success(request.request_id))
-    outlet.subscribed()
+    sink.subscribed()
 
 
 def _is_active(live: LiveTopic, replicator_prefix: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.binary.sinks import OpenProducer, ProducerOutlet
+from interpulse.broker.binary.sinks import BinaryProducerSink, OpenProducer
 from interpulse.broker.live.requests import AccessMode, InitialPosition, ProducerRequest
 from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed, ServiceNotReady
 from interpulse.model.names import TopicName
@@ -39,13 +39,13 @@ def on_send(connection: ClientConnection, frame: Frame) -> None:
     if entry is None:
         raise RemoteProtocolError("SEND without an entry")
     size = len(entry)
-    opened.outlet.sizes.append(size)
+    opened.sink.sizes.append(size)
     connection.pending_publishes += 1
     connection.pending_bytes += size
     accepted = accept_entry(entry)
     if accepted is None:
         error = ChecksumError("Checksum failed on the broker")
-        opened.outlet.send_failed(producer_id, max(send.sequence_id, send.highest_sequence_id), error)
+        opened.sink.send_failed(producer_id, max(send.sequence_id, send.highest_sequence_id), error)
         return
     opened.publish(
         send.sequence_id, send.highest_sequence_id or -1, send.num_messages, accepted, send.is_chunk, send.marker
@@ -73,7 +73,7 @@ async def on_close_producer(connection: ClientConnection, request: pb.CommandClo
         await asyncio.wait([opening])
     opened = connection.producers.get(producer_id)
     if opened is not None:
-        await opened.outlet.drained()
+        await opened.sink.drained()
         connection.forget_producer(producer_id)
         opened.producer.close()
     connection.output.send(commands.success(request.request_id))
@@ -91,12 +91,12 @@ async def _open(connection: ClientConnection, request: pb.CommandProducer) -> Op
     version = await rooms.schemas.admit_producer(topic, schema, by=requester)
     if request.initial_subscription_name and topic.is_persistent:
         await _create_initial_subscription(live, request.initial_subscription_name)
-    outlet = ProducerOutlet(connection, request, topic.partition_index)
-    producer = await live.add_producer(_live_request(connection, request, replicator), outlet)
+    sink = BinaryProducerSink(connection, request, topic.partition_index)
+    producer = await live.add_producer(_live_request(connection, request, replicator), sink)
     schema_version = b"" if version is None else version_to_bytes(version)
     if topic.is_persistent:
         _check_room_again(rooms, producer)
-    opened = OpenProducer(producer, live, outlet, schema_version, producer.publish)
+    opened = OpenProducer(producer, live, sink, schema_version, producer.publish)
     if connection.lost:
         producer.close()
     else:

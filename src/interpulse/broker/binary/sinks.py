@@ -15,11 +15,11 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import bare_entry
 
-__all__ = ["ConsumerOutlet", "OpenConsumer", "OpenProducer", "OutletConnection", "ProducerOutlet"]
+__all__ = ["BinaryConsumerSink", "BinaryProducerSink", "OpenConsumer", "OpenProducer", "SinkConnection"]
 
 
-class OutletConnection(Protocol):
-    """What outlets need of their connection."""
+class SinkConnection(Protocol):
+    """What sinks need of their connection."""
 
     consumers: dict[int, OpenConsumer]
     loop: asyncio.AbstractEventLoop
@@ -54,12 +54,12 @@ class OutletConnection(Protocol):
         """Whether the client gives a sign of life."""
 
 
-class ProducerOutlet:
+class BinaryProducerSink:
     """Turns the answers to one producer into frames. The answers come in the order of the sends."""
 
     __slots__ = ("_abandoned", "_connection", "_drained", "_request_id", "_send", "encode_receipts", "sizes")
 
-    def __init__(self, connection: OutletConnection, request: pb.CommandProducer, partition: int) -> None:
+    def __init__(self, connection: SinkConnection, request: pb.CommandProducer, partition: int) -> None:
         self.sizes: deque[int] = deque()
         """Bytes of the entries that have no answer yet, oldest first."""
         self._connection = connection
@@ -129,13 +129,13 @@ class ProducerOutlet:
             self._drained = None
 
 
-class ConsumerOutlet:
+class BinaryConsumerSink:
     """Turns entries for one consumer into MESSAGE frames."""
 
     __slots__ = ("_bare", "_connection", "_early", "_encode", "_epoch_wanted", "_partition", "_subscribed", "consumer")
 
     def __init__(
-        self, connection: OutletConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
+        self, connection: SinkConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
     ) -> None:
         """``bare``: cut off what the broker put in front of entries."""
         self._bare = bare
@@ -219,7 +219,7 @@ class OpenProducer:
 
     producer: LiveProducer
     topic: LiveTopic
-    outlet: ProducerOutlet
+    sink: BinaryProducerSink
     schema_version: bytes
     publish: Callable[[int, int, int, bytes | memoryview, bool, bool], None]
     """The producer's method, at hand for every SEND."""

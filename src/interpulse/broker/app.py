@@ -18,7 +18,7 @@ from typing import Final
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.access.setup import Access, build_access, is_loopback
 from interpulse.broker.binary.connection import Handlers
-from interpulse.broker.binary.context import ConnectionLimits, Rooms
+from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.server import BinaryServer
@@ -283,7 +283,7 @@ class BrokerApp:
 
     def _build_binary_door(self, metadata: MetadataStore) -> BinaryServer:
         config = self.config
-        rooms = Rooms(
+        context = BinaryContext(
             registry=self.registry,
             lifecycle=self.lifecycle,
             namespaces=self.namespaces,
@@ -306,7 +306,7 @@ class BrokerApp:
             topic_watchers_allowed=config.enable_broker_topic_list_watcher,
             stamps_exposed=config.exposing_broker_entry_metadata_to_client_enabled,
         )
-        return BinaryServer(rooms, limits, self._handlers)
+        return BinaryServer(context, limits, self._handlers)
 
     def _instruments(self, logs: TopicLogStore, binary_door: BinaryServer) -> Instruments:
         return Instruments(

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from interpulse.broker.binary.context import ConnectionLimits, Rooms
+from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.eager_start import begun
 from interpulse.broker.binary.failures import asker_of, refusal, request_id_of
 from interpulse.broker.binary.output import Output
@@ -59,20 +59,20 @@ class Handlers(NamedTuple):
 
 
 class ClientConnection(asyncio.Protocol):
-    """The broker's side of one client's connection. Handlers reach the rooms of the broker through it."""
+    """The broker's side of one client's connection. Handlers reach the broker through its ``context``."""
 
     output: Output
 
     def __init__(
         self,
-        rooms: Rooms,
+        context: BinaryContext,
         limits: ConnectionLimits,
         handlers: Handlers,
         new_protocol: Callable[[float], ServerProtocol],
         on_made: Callable[[ClientConnection], None],
         on_lost: Callable[[ClientConnection], None],
     ) -> None:
-        self.rooms = rooms
+        self.context = context
         self.limits = limits
         self.loop = asyncio.get_running_loop()
         self.address = ""
@@ -221,7 +221,7 @@ class ClientConnection(asyncio.Protocol):
 
     def calls_itself_replicator(self, producer_name: str) -> bool:
         """Whether a producer of this name is a replicator's, and the client may say so."""
-        claimed = producer_name.startswith(self.rooms.replicator_prefix)
+        claimed = producer_name.startswith(self.context.replicator_prefix)
         return claimed and (self.session is None or self.session.is_replicator)
 
     def publishes_answered(self) -> None:
@@ -354,7 +354,7 @@ class ClientConnection(asyncio.Protocol):
     def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
         """Send the failure in the form that answers this command."""
         _logger.debug("request refused address=%s type=%s reason=%s", self.address, command.type, error)
-        self.rooms.refusals.note(error, lambda: f"{asker_of(command)} at {self.address}")
+        self.context.refusals.note(error, lambda: f"{asker_of(command)} at {self.address}")
         self.output.send(refusal(command, error))
 
     def _hold_if_too_much(self) -> None:

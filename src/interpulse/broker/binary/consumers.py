@@ -159,11 +159,11 @@ def _consumer_unknown() -> PulsarError:
 
 async def _open(connection: ClientConnection, request: pb.CommandSubscribe) -> None:
     topic = TopicName.parse(request.topic)
-    rooms = connection.rooms
-    live = await rooms.registry.open(topic, by=Requester.CLIENT, create=request.force_topic_creation)
+    context = connection.context
+    live = await context.registry.open(topic, by=Requester.CLIENT, create=request.force_topic_creation)
     schema = requested_schema(request.schema) if request.HasField("schema") else None
     if schema is not None:
-        await rooms.schemas.admit_consumer(topic, schema, topic_active=_is_active(live, rooms.replicator_prefix))
+        await context.schemas.admit_consumer(topic, schema, topic_active=_is_active(live, context.replicator_prefix))
     bare = live.stamps_possible and not connection.gets_stamps
     sink = BinaryConsumerSink(connection, request, topic.partition_index, bare=bare)
     consumer = await live.subscribe(_live_request(connection, request), sink)

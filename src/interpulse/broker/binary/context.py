@@ -1,4 +1,4 @@
-"""What stands behind the binary door: the rooms its handlers ask, and the limits it keeps."""
+"""What the handlers of the binary protocol work with, and the limits of each connection."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from interpulse.broker.topics.schemas import Schemas
     from interpulse.broker.topics.topic_watches import TopicWatches
 
-__all__ = ["ConnectionLimits", "Rooms"]
+__all__ = ["BinaryContext", "ConnectionLimits"]
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How much one connection may have going on; above a limit we stop reading from it, nothing is refused."""
+    """What one connection may have open or pending; above a limit the broker stops reading it and refuses nothing."""
 
     keep_alive_seconds: float = 30.0
     message_bytes_max: int = MESSAGE_BYTES_MAX
@@ -44,8 +44,8 @@ class ConnectionLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
-    """The rooms that the handlers of the binary door ask. No handler holds a rule of its own."""
+class BinaryContext:
+    """The parts of the broker that handlers of the binary protocol call. No handler holds a rule of its own."""
 
     registry: TopicRegistry
     lifecycle: TopicLifecycle
@@ -57,6 +57,6 @@ class Rooms:
     topic_watches: TopicWatches
     replicator_prefix: str = "pulsar.repl"
     access: Access | None = None
-    """None: everybody is let in and may do everything."""
+    """None: authentication is off, and every client may do everything."""
     check_room: Callable[[], None] = lambda: None
     """Raises NoRoomLeft while messages cannot be stored."""

@@ -27,10 +27,10 @@ _TYPES: Final = pb.BaseCommand
 
 def on_connect(connection: ClientConnection, frame: Frame) -> None:
     """Everybody is let in while authentication is off, also through a proxy and with an unknown method."""
-    if connection.rooms.access is None:
+    if connection.context.access is None:
         connection.greet()
     else:
-        session.admit(connection, connection.rooms.access, frame.command.connect)
+        session.admit(connection, connection.context.access, frame.command.connect)
 
 
 def on_auth_response(connection: ClientConnection, frame: Frame) -> None:

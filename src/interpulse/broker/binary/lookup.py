@@ -19,7 +19,7 @@ __all__ = ["on_batch_lookup", "on_lookup"]
 async def on_lookup(connection: ClientConnection, request: pb.CommandLookupTopic) -> None:
     """Every topic of an existing namespace has a broker, whether the topic exists or not."""
     topic = TopicName.parse(request.topic)
-    target = await connection.rooms.lookups.find(topic, _options(request))
+    target = await connection.context.lookups.find(topic, _options(request))
     connection.output.send(
         commands.lookup_response(
             request.request_id,
@@ -41,7 +41,7 @@ async def on_batch_lookup(connection: ClientConnection, request: pb.CommandBatch
         expand_partitions=request.expand_partitions,
         refused=_refused(connection),
     )
-    answer = await connection.rooms.lookups.find_many(batch)
+    answer = await connection.context.lookups.find_many(batch)
     connection.output.send(
         commands.batch_lookup_response(
             request.request_id,

@@ -21,7 +21,7 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, accept_entry
 
 if TYPE_CHECKING:
-    from interpulse.broker.binary.context import Rooms
+    from interpulse.broker.binary.context import BinaryContext
     from interpulse.broker.live.api import LiveProducer
     from interpulse.broker.live.registry.topic_registry import AnyTopic
 
@@ -81,21 +81,21 @@ async def on_close_producer(connection: ClientConnection, request: pb.CommandClo
 
 async def _open(connection: ClientConnection, request: pb.CommandProducer) -> OpenProducer:
     topic = TopicName.parse(request.topic)
-    rooms = connection.rooms
+    context = connection.context
     if topic.is_persistent:
-        rooms.check_room()
+        context.check_room()
     replicator = connection.calls_itself_replicator(request.producer_name)
     requester = Requester.REPLICATOR if replicator else Requester.CLIENT
-    live = await rooms.registry.open(topic, by=requester, create=True)
+    live = await context.registry.open(topic, by=requester, create=True)
     schema = requested_schema(request.schema) if request.HasField("schema") else None
-    version = await rooms.schemas.admit_producer(topic, schema, by=requester)
+    version = await context.schemas.admit_producer(topic, schema, by=requester)
     if request.initial_subscription_name and topic.is_persistent:
         await _create_initial_subscription(live, request.initial_subscription_name)
     sink = BinaryProducerSink(connection, request, topic.partition_index)
     producer = await live.add_producer(_live_request(connection, request, replicator), sink)
     schema_version = b"" if version is None else version_to_bytes(version)
     if topic.is_persistent:
-        _check_room_again(rooms, producer)
+        _check_room_again(context, producer)
     opened = OpenProducer(producer, live, sink, schema_version, producer.publish)
     if connection.lost:
         producer.close()
@@ -104,10 +104,10 @@ async def _open(connection: ClientConnection, request: pb.CommandProducer) -> Op
     return opened
 
 
-def _check_room_again(rooms: Rooms, producer: LiveProducer) -> None:
+def _check_room_again(context: BinaryContext, producer: LiveProducer) -> None:
     """The room may have run out while the producer was being opened, after the others were sent away."""
     try:
-        rooms.check_room()
+        context.check_room()
     except NoRoomLeft:
         producer.close()
         raise
@@ -139,7 +139,7 @@ def _live_request(connection: ClientConnection, request: pb.CommandProducer, rep
         client_version=connection.client_version,
         remote=replicator,
         remote_cluster=(
-            sending_cluster(request.producer_name, connection.rooms.replicator_prefix) if replicator else None
+            sending_cluster(request.producer_name, connection.context.replicator_prefix) if replicator else None
         ),
     )
 

@@ -32,20 +32,20 @@ async def on_get_schema(connection: ClientConnection, request: pb.CommandGetSche
         connection.output.send(commands.get_schema_response(request.request_id, SchemaInfo(SchemaType.NONE), b""))
         return
     version = _version(request.schema_version) if request.HasField("schema_version") else None
-    schema, found = await connection.rooms.schemas.get(topic, version)
+    schema, found = await connection.context.schemas.get(topic, version)
     connection.output.send(commands.get_schema_response(request.request_id, schema, version_to_bytes(found)))
 
 
 async def on_get_or_create_schema(connection: ClientConnection, request: pb.CommandGetOrCreateSchema) -> None:
     topic = TopicName.parse(request.topic)
-    rooms = connection.rooms
-    if (await rooms.lifecycle.existence(topic)).kind is TopicKind.ABSENT:
+    context = connection.context
+    if (await context.lifecycle.existence(topic)).kind is TopicKind.ABSENT:
         raise TopicNotFound(f"Topic not found: {topic}")
     schema = requested_schema(request.schema)
     version = b""  # Java's dead letters and Go's bytes ask with "no schema": an error would stop their messages
     if schema is not None:
         by = _requester(connection, topic, request.producerName)
-        version = version_to_bytes(await rooms.schemas.register(topic, schema, by=by))
+        version = version_to_bytes(await context.schemas.register(topic, schema, by=by))
     connection.output.send(commands.get_or_create_schema_response(request.request_id, version))
 
 

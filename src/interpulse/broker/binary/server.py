@@ -9,7 +9,7 @@ from typing import Final
 
 from interpulse import __version__
 from interpulse.broker.binary.connection import ClientConnection, Handlers
-from interpulse.broker.binary.context import ConnectionLimits, Rooms
+from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.instruments import ConnectionCounts
 from interpulse.model.names import NamespaceName
@@ -30,8 +30,8 @@ _GOODBYE_SECONDS: Final = 1.0
 class BinaryServer:
     """Accepts clients of Pulsar's binary protocol on one socket."""
 
-    def __init__(self, rooms: Rooms, limits: ConnectionLimits, handlers: Handlers = HANDLERS) -> None:
-        self._rooms = rooms
+    def __init__(self, context: BinaryContext, limits: ConnectionLimits, handlers: Handlers = HANDLERS) -> None:
+        self._context = context
         self._limits = limits
         self._handlers = handlers
         self._connections: set[ClientConnection] = set()
@@ -86,7 +86,7 @@ class BinaryServer:
     def _new_connection(self) -> ClientConnection:
         self._created += 1
         return ClientConnection(
-            self._rooms, self._limits, self._handlers, self._new_protocol, self._came_in, self._left
+            self._context, self._limits, self._handlers, self._new_protocol, self._came_in, self._left
         )
 
     def _came_in(self, connection: ClientConnection) -> None:
@@ -118,5 +118,5 @@ class BinaryServer:
             supports_topic_watchers=watchers,
             supports_topic_watcher_reconcile=watchers,
             supports_get_partitioned_metadata_without_auto_creation=True,
-            supports_batch_lookup=self._rooms.lookups.batches_supported or None,
+            supports_batch_lookup=self._context.lookups.batches_supported or None,
         )

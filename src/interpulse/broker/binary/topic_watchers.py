@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from interpulse.broker.binary.context import ConnectionLimits, Rooms
+from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.output import Output
 from interpulse.broker.topics.topic_patterns import TopicPattern, without_domain
 from interpulse.broker.topics.topic_watches import TopicWatch
@@ -27,7 +27,7 @@ class WatchingConnection(Protocol):
     limits: ConnectionLimits
     lost: bool
     output: Output
-    rooms: Rooms
+    context: BinaryContext
     topic_watchers: dict[int, TopicWatcher]
 
     @property
@@ -48,7 +48,7 @@ class TopicWatcher:
 
     async def open(self, pattern: TopicPattern) -> None:
         """Find what matches. Raises what keeps the names of the namespace from us."""
-        self._watch = await self._connection.rooms.topic_watches.watch(self.namespace, pattern, self.tell)
+        self._watch = await self._connection.context.topic_watches.watch(self.namespace, pattern, self.tell)
         if self._closed:
             self._end()
 
@@ -81,7 +81,7 @@ class TopicWatcher:
     def _end(self) -> None:
         if self._watch is not None:
             self._announced = False
-            self._connection.rooms.topic_watches.end(self.namespace, self._watch)
+            self._connection.context.topic_watches.end(self.namespace, self._watch)
 
 
 async def on_watch_topic_list(connection: WatchingConnection, request: pb.CommandWatchTopicList) -> None:

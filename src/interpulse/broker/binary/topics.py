@@ -29,9 +29,9 @@ async def on_partitioned_metadata(connection: ClientConnection, request: pb.Comm
     A topic that is not there is told by the code alone, without a message, as Pulsar does.
     """
     topic, create = TopicName.parse(request.topic), request.metadata_auto_creation_enabled
-    with connection.rooms.permits:
+    with connection.context.permits:
         try:
-            partitions = await connection.rooms.lifecycle.partitions(topic, create=create)
+            partitions = await connection.context.lifecycle.partitions(topic, create=create)
         except NotFound as error:
             message = str(error) if create and isinstance(error, NamespaceNotFound) else ""
             answer = commands.partitioned_metadata_error(request.request_id, error.wire_code, message)
@@ -79,7 +79,7 @@ async def _topics(
     topics: list[TopicName] = []
     try:
         for domain in domains:
-            topics += await connection.rooms.lifecycle.list_topics(namespace, domain, include_system=False)
+            topics += await connection.context.lifecycle.list_topics(namespace, domain, include_system=False)
     except NamespaceNotFound:
         return []
     return topics

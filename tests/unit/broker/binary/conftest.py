@@ -1,4 +1,4 @@
-"""A connection without a socket, in front of rooms that only remember what they were asked."""
+"""A connection without a socket, in front of a context that only remembers what it was asked."""
 
 from __future__ import annotations
 
@@ -178,8 +178,8 @@ class FakeTopic:
         return {"publishers": [], "subscriptions": {"s": {"type": "Shared", "msgBacklog": 9, "consumers": []}}}
 
 
-class FakeRooms:
-    """All rooms in one: the registry, the lifecycle, the namespaces and the schemas of a small broker."""
+class FakeContext:
+    """The whole context in one object: registry, the lifecycle, the namespaces and the schemas of a small broker."""
 
     replicator_prefix = "pulsar.repl"
     local_cluster = "standalone"
@@ -274,11 +274,11 @@ class FakeRooms:
 class Client:
     """The far end of a connection: sends commands, sees what comes back."""
 
-    def __init__(self, rooms: FakeRooms, limits: ConnectionLimits) -> None:
-        self.rooms = rooms
+    def __init__(self, context: FakeContext, limits: ConnectionLimits) -> None:
+        self.context = context
         self.transport = FakeTransport()
         self.connection = ClientConnection(
-            rooms,  # type: ignore[arg-type]
+            context,  # type: ignore[arg-type]
             limits,
             HANDLERS,
             lambda now: ServerProtocol(server_version="Pulsar Server", feature_flags=pb.FeatureFlags(), now=now),
@@ -317,11 +317,11 @@ class Client:
 
     async def open_producer(self, producer_id: int = 1, **options: Any) -> FakeProducer:
         await self.ask(commands.producer(1, producer_id, TOPIC, **options))
-        return self.rooms.topic.producers[-1]
+        return self.context.topic.producers[-1]
 
     async def subscribe(self, consumer_id: int = 1, **options: Any) -> FakeConsumer:
         await self.ask(commands.subscribe(1, consumer_id, TOPIC, "s", **options))
-        return self.rooms.topic.consumers[-1]
+        return self.context.topic.consumers[-1]
 
     def end(self) -> None:
         """As the loop does when the socket is gone."""
@@ -329,17 +329,17 @@ class Client:
 
 
 @pytest.fixture
-def rooms() -> FakeRooms:
-    return FakeRooms()
+def context() -> FakeContext:
+    return FakeContext()
 
 
 @pytest.fixture
-async def dial(rooms: FakeRooms) -> Any:
+async def dial(context: FakeContext) -> Any:
     """Make connections; they are ended after the test."""
     clients: list[Client] = []
 
     def make(**limits: Any) -> Client:
-        clients.append(Client(rooms, ConnectionLimits(**limits)))
+        clients.append(Client(context, ConnectionLimits(**limits)))
         return clients[-1]
 
     yield make

@@ -93,7 +93,7 @@ async def test_command_when_known_but_not_offered_then_unsupported_version(clien
 
 
 async def test_request_when_broker_code_fails_then_unknown_error_and_connection_stays(client: Any) -> None:
-    client.rooms.failure = ZeroDivisionError("a fault")
+    client.context.failure = ZeroDivisionError("a fault")
     error = await client.ask(commands.producer(8, 1, "a/b/c"))
     assert (error.request_id, error.error) == (8, ServerError.UnknownError)
     assert "a fault" not in error.message
@@ -179,7 +179,7 @@ async def test_connection_when_lost_then_producers_and_consumers_are_closed(clie
 
 
 async def test_connection_when_lost_while_a_producer_opens_then_it_is_closed(client: Any) -> None:
-    topic = client.rooms.topic
+    topic = client.context.topic
     topic.gate = asyncio.Event()
     client.send(commands.producer(1, 1, "a/b/c"))
     await client.answers()

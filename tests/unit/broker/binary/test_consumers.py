@@ -50,17 +50,17 @@ async def test_subscribe_when_it_is_a_reader_then_start_is_signed(client: Any) -
 
 async def test_subscribe_when_creation_is_not_wanted_then_the_registry_knows(client: Any) -> None:
     await client.subscribe(force_topic_creation=False)
-    assert client.rooms.opened[0][2] is False
+    assert client.context.opened[0][2] is False
 
 
 async def test_subscribe_when_already_open_then_success_again(client: Any) -> None:
     await client.subscribe()
     assert (await client.ask(commands.subscribe(7, 1, TOPIC, "s"))).request_id == 7
-    assert len(client.rooms.topic.consumers) == 1
+    assert len(client.context.topic.consumers) == 1
 
 
 async def test_subscribe_when_refused_then_error(client: Any) -> None:
-    client.rooms.topic.failure = ConsumerBusy("taken")
+    client.context.topic.failure = ConsumerBusy("taken")
     error = await client.ask(commands.subscribe(7, 1, TOPIC, "s"))
     assert (error.request_id, error.error, error.message) == (7, ServerError.ConsumerBusy, "taken")
 
@@ -72,11 +72,11 @@ async def test_subscribe_when_schema_is_given_then_checked_unless_it_stands_for_
     client: Any, kind: SchemaType, asked: bool
 ) -> None:
     await client.subscribe(schema=SchemaInfo(kind))
-    assert bool(client.rooms.registered) is asked
+    assert bool(client.context.registered) is asked
 
 
 async def test_active_change_when_before_success_then_sent_after_it(client: Any) -> None:
-    client.rooms.topic.early_active = True
+    client.context.topic.early_active = True
     client.send(commands.subscribe(7, 1, TOPIC, "s"))
     success, change = await client.answers()
     assert success.command.success.request_id == 7
@@ -116,7 +116,7 @@ async def test_delivery_when_the_broker_put_something_in_front_then_only_for_cli
 ) -> None:
     client = dial(stamps_exposed=exposed)
     await client.greet(supports_broker_entry_metadata=supported)
-    client.rooms.topic.stamps_possible = possible
+    client.context.topic.stamps_possible = possible
     consumer = await client.subscribe()
     consumer.sink.deliver(1, [Delivery(Position(5, 6), STAMPED), Delivery(Position(5, 7), STAMPED, 1)])
     assert [bytes(each.payload) for each in await client.answers()] == [expected, expected]

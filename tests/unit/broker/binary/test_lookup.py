@@ -60,7 +60,7 @@ async def test_batch_when_partitions_are_wanted_then_they_are_counted_and_named(
 async def test_batch_when_refused_as_a_whole_then_its_own_answer_says_why(
     client: Any, limits: BatchLimits, topics: list[str], code: ServerError
 ) -> None:
-    client.rooms.batch_limits = limits
+    client.context.batch_limits = limits
     answer = await client.ask(commands.batch_lookup(7, topics))
     assert isinstance(answer, pb.CommandBatchLookupTopicResponse)
     assert (answer.request_id, answer.error) == (7, code)
@@ -70,9 +70,9 @@ async def test_batch_when_refused_as_a_whole_then_its_own_answer_says_why(
 
 
 async def test_batch_when_no_permit_is_left_then_14(client: Any) -> None:
-    client.rooms.permits_max = 0
+    client.context.permits_max = 0
     assert (await client.ask(commands.batch_lookup(7, [X]))).error == ServerError.TooManyRequests
-    client.rooms.permits_max = 1
+    client.context.permits_max = 1
     for _ in range(3):
         assert (await client.ask(commands.batch_lookup(7, [X, "a/b"]))).groups
 
@@ -85,7 +85,7 @@ async def test_batch_when_the_listener_is_unknown_then_its_topics_fail_as_a_sing
 
 
 async def test_batches_when_pipelined_then_all_are_answered_beside_other_requests(client: Any) -> None:
-    client.rooms.permits_max = 100
+    client.context.permits_max = 100
     frames = [commands.batch_lookup(number, [f"t-{number}", X]) for number in range(20)]
     client.send(*frames, commands.lookup(99, X))
     answered: dict[int, Any] = {}

@@ -47,17 +47,17 @@ async def test_producer_when_opened_then_request_reaches_the_topic(client: Any) 
     success = await client.ask(opening)
     assert (success.request_id, success.producer_name, success.last_sequence_id) == (9, "me", -1)
     assert success.producer_ready
-    request = client.rooms.topic.producers[0].request
+    request = client.context.topic.producers[0].request
     assert (request.name, request.epoch, request.access_mode) == ("me", 3, AccessMode.EXCLUSIVE)
     assert (request.topic_epoch, request.encrypted, request.metadata) == (0, True, {"a": "b"})
     assert (request.address, request.client_version) == ("/127.0.0.1:5", "Pulsar-CPP-v4.2.0")
-    assert client.rooms.opened == [(TopicName.parse(TOPIC), Requester.CLIENT, True)]
+    assert client.context.opened == [(TopicName.parse(TOPIC), Requester.CLIENT, True)]
 
 
 async def test_producer_when_named_like_a_replicator_then_opened_as_one(client: Any) -> None:
     producer = await client.open_producer(name="pulsar.repl.east-->west")
     assert (producer.request.remote, producer.request.remote_cluster) == (True, "east")
-    assert client.rooms.opened[0][1] is Requester.REPLICATOR
+    assert client.context.opened[0][1] is Requester.REPLICATOR
 
 
 async def test_producer_when_its_name_only_begins_like_a_replicators_then_is_of_no_cluster(client: Any) -> None:
@@ -77,22 +77,22 @@ async def test_producer_when_already_open_then_success_again(client: Any) -> Non
     await client.open_producer()
     success = await client.ask(commands.producer(5, 1, TOPIC))
     assert success.request_id == 5
-    assert len(client.rooms.topic.producers) == 1
+    assert len(client.context.topic.producers) == 1
 
 
 async def test_producer_when_still_being_opened_then_service_not_ready(client: Any) -> None:
-    client.rooms.topic.gate = asyncio.Event()
+    client.context.topic.gate = asyncio.Event()
     client.send(commands.producer(1, 1, TOPIC))
     error = await client.ask(commands.producer(2, 1, TOPIC))
     assert (error.request_id, error.error) == (2, ServerError.ServiceNotReady)
-    client.rooms.topic.gate.set()
+    client.context.topic.gate.set()
     (answer,) = await client.answers()
     assert answer.command.producer_success.request_id == 1
 
 
 @pytest.mark.parametrize("failure", [ProducerBusy("taken"), TopicNotFound("")])
 async def test_producer_when_refused_then_error_with_its_code(client: Any, failure: Any) -> None:
-    client.rooms.failure = failure
+    client.context.failure = failure
     error = await client.ask(commands.producer(3, 1, TOPIC))
     assert (error.request_id, error.error, error.message) == (3, failure.wire_code, str(failure))
 
@@ -104,10 +104,10 @@ async def test_producer_when_name_is_invalid_then_code_17(client: Any) -> None:
 
 
 async def test_producer_when_it_waits_for_exclusivity_then_a_second_success_follows(client: Any) -> None:
-    client.rooms.topic.ready = False
+    client.context.topic.ready = False
     success = await client.ask(commands.producer(4, 1, TOPIC, access_mode=pb.WaitForExclusive))
     assert not success.producer_ready
-    producer = client.rooms.topic.producers[0]
+    producer = client.context.topic.producers[0]
     producer.ready, producer.topic_epoch = True, 7
     producer.sink.producer_ready(1, 7)
     (answer,) = await client.answers()
@@ -116,9 +116,9 @@ async def test_producer_when_it_waits_for_exclusivity_then_a_second_success_foll
 
 
 async def test_producer_when_waiting_ends_in_refusal_then_error_for_the_open_request(client: Any) -> None:
-    client.rooms.topic.ready = False
+    client.context.topic.ready = False
     await client.ask(commands.producer(4, 1, TOPIC, access_mode=pb.WaitForExclusive))
-    client.rooms.topic.producers[0].sink.producer_refused(1, ProducerFenced("newer"))
+    client.context.topic.producers[0].sink.producer_refused(1, ProducerFenced("newer"))
     (answer,) = await client.answers()
     assert (answer.command.error.request_id, answer.command.error.error) == (4, ServerError.ProducerFenced)
 
@@ -242,14 +242,14 @@ async def test_close_when_producer_is_unknown_then_success(client: Any) -> None:
 
 
 async def test_close_when_producer_is_being_opened_then_closed_afterwards(client: Any) -> None:
-    client.rooms.topic.gate = asyncio.Event()
+    client.context.topic.gate = asyncio.Event()
     client.send(commands.producer(1, 1, TOPIC), commands.close_producer(1, 2))
     await client.answers()
-    client.rooms.topic.gate.set()
+    client.context.topic.gate.set()
     opened, closed = await client.answers()
     assert opened.command.producer_success.request_id == 1
     assert closed.command.success.request_id == 2
-    assert client.rooms.topic.producers[0].closed
+    assert client.context.topic.producers[0].closed
 
 
 async def test_close_by_broker_when_sends_are_pending_then_they_do_not_count_any_more(dial: Any) -> None:
@@ -275,9 +275,9 @@ async def test_close_when_connection_ends_before_the_receipts_then_no_request_is
 
 
 async def test_producer_when_there_is_no_room_for_messages_then_refused_before_the_topic_is_opened(client: Any) -> None:
-    client.rooms.no_room = NoRoomLeft("full")
+    client.context.no_room = NoRoomLeft("full")
     answer = await client.ask(commands.producer(1, 1, TOPIC))
     assert (answer.error, answer.message) == (ServerError.ProducerBlockedQuotaExceededException, "full")
-    assert client.rooms.opened == []
-    client.rooms.no_room = None
+    assert client.context.opened == []
+    client.context.no_room = None
     assert (await client.ask(commands.producer(2, 1, TOPIC))).producer_name

@@ -46,7 +46,7 @@ async def test_get_when_version_is_empty_then_no_schema(client: Any) -> None:
 async def test_create_when_topic_exists_then_version(client: Any) -> None:
     answer = await client.ask(commands.get_or_create_schema(3, TOPIC, STRING))
     assert answer.schema_version == version_to_bytes(6)
-    assert client.rooms.registered == [(TopicName.parse(TOPIC), STRING, Requester.CLIENT)]
+    assert client.context.registered == [(TopicName.parse(TOPIC), STRING, Requester.CLIENT)]
 
 
 async def test_create_when_topic_is_absent_then_typed_topic_not_found(client: Any) -> None:
@@ -61,15 +61,15 @@ async def test_create_when_type_is_none_then_an_empty_version_and_nothing_is_reg
         True,
         b"",
     )
-    assert client.rooms.registered == []
+    assert client.context.registered == []
 
 
 async def test_create_when_producer_name_is_a_replicators_then_asked_as_one(client: Any) -> None:
     await client.ask(commands.get_or_create_schema(3, TOPIC, STRING, producer_name="pulsar.repl.a-->b"))
-    assert client.rooms.registered[-1][2] is Requester.REPLICATOR
+    assert client.context.registered[-1][2] is Requester.REPLICATOR
 
 
 async def test_create_when_name_is_left_out_then_the_connections_own_producer_decides(client: Any) -> None:
     await client.open_producer(name="pulsar.repl.a")
     await client.ask(commands.get_or_create_schema(3, TOPIC, STRING))
-    assert client.rooms.registered[-1][2] is Requester.REPLICATOR
+    assert client.context.registered[-1][2] is Requester.REPLICATOR

@@ -27,11 +27,11 @@ def bound_socket() -> socket.socket:
     [({}, True), ({"topic_watchers_allowed": False}, False), ({"patterns_evaluated": False}, False)],
 )
 async def test_server_when_client_greets_then_announces_only_what_it_does(
-    rooms: Any, limits: dict[str, bool], watchers: bool
+    context: Any, limits: dict[str, bool], watchers: bool
 ) -> None:
     bound = bound_socket()
     port = bound.getsockname()[1]
-    server = BinaryServer(rooms, ConnectionLimits(message_bytes_max=1234567, **limits))
+    server = BinaryServer(context, ConnectionLimits(message_bytes_max=1234567, **limits))
     await server.start(bound)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(commands.connect(client_version="x", protocol_version=99, feature_flags=pb.FeatureFlags()))
@@ -50,10 +50,10 @@ async def test_server_when_client_greets_then_announces_only_what_it_does(
     await writer.wait_closed()
 
 
-async def test_server_when_it_stops_accepting_then_those_inside_stay(rooms: Any) -> None:
+async def test_server_when_it_stops_accepting_then_those_inside_stay(context: Any) -> None:
     bound = bound_socket()
     address = bound.getsockname()
-    server = BinaryServer(rooms, ConnectionLimits())
+    server = BinaryServer(context, ConnectionLimits())
     await server.start(bound)
     reader, writer = await asyncio.open_connection(*address)
     writer.write(commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags()))
@@ -67,13 +67,13 @@ async def test_server_when_it_stops_accepting_then_those_inside_stay(rooms: Any)
 
 
 async def test_server_when_closed_then_nobody_is_left_who_does_not_read(
-    rooms: Any, monkeypatch: pytest.MonkeyPatch
+    context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interpulse.broker.binary.server._GOODBYE_SECONDS", 0.1)
     bound = bound_socket()
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     address = bound.getsockname()
-    server = BinaryServer(rooms, ConnectionLimits())
+    server = BinaryServer(context, ConnectionLimits())
     await server.start(bound)
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -85,10 +85,10 @@ async def test_server_when_closed_then_nobody_is_left_who_does_not_read(
         assert server.connection_count == 0
 
 
-async def test_server_when_closed_then_who_came_in_that_moment_goes_too(rooms: Any) -> None:
+async def test_server_when_closed_then_who_came_in_that_moment_goes_too(context: Any) -> None:
     bound = bound_socket()
     address = bound.getsockname()
-    server = BinaryServer(rooms, ConnectionLimits())
+    server = BinaryServer(context, ConnectionLimits())
     await server.start(bound)
     opening = asyncio.create_task(asyncio.open_connection(*address))
     while not server.connections.created:  # noqa: ASYNC110  # the loop tells nobody
@@ -102,12 +102,12 @@ async def test_server_when_closed_then_who_came_in_that_moment_goes_too(rooms: A
 
 
 @pytest.mark.parametrize("supported", [True, False])
-async def test_server_when_batch_lookup_is_switched_then_newcomers_are_told(rooms: Any, supported: bool) -> None:
+async def test_server_when_batch_lookup_is_switched_then_newcomers_are_told(context: Any, supported: bool) -> None:
     bound = bound_socket()
     port = bound.getsockname()[1]
-    server = BinaryServer(rooms, ConnectionLimits())
+    server = BinaryServer(context, ConnectionLimits())
     await server.start(bound)
-    rooms.batch_limits = BatchLimits(supported=supported)
+    context.batch_limits = BatchLimits(supported=supported)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(commands.connect(client_version="x", protocol_version=21, feature_flags=pb.FeatureFlags()))
     (frame,) = FrameDecoder().feed(await reader.read(65536))

@@ -58,15 +58,15 @@ async def namespaces() -> Namespaces:
 
 
 @pytest.fixture
-def rooms(rooms: Any, namespaces: Any) -> Any:
-    """The rooms of a broker with authentication and authorisation."""
+def context(context: Any, namespaces: Any) -> Any:
+    """The context of a broker with authentication and authorisation."""
     authorization = Authorization(
         namespaces.tenants, namespaces, super_users=["root"], proxies=["proxy"], replicators=["copier"]
     )
-    rooms.access = Access(
+    context.access = Access(
         Authentication([TokenProvider(TokenVerifier(SECRET))]), authorization, refresh_check_seconds=60
     )
-    return rooms
+    return context
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ async def test_connect_when_somebody_speaks_for_another_then_he_has_to_be_a_prox
 
 @pytest.mark.parametrize(("data", "let_in"), [(token("app"), True), (b"abc", False), (b"", False)])
 async def test_connect_when_proxies_hand_on_credentials_then_these_tell_for_whom(
-    dial: Any, rooms: Any, data: bytes, let_in: bool
+    dial: Any, context: Any, data: bytes, let_in: bool
 ) -> None:
-    rooms.access = Access(rooms.access.authentication, rooms.access.authorization, original_authenticated=True)
+    context.access = Access(context.access.authentication, context.access.authorization, original_authenticated=True)
     client = dial()
     await client.ask(
         login("proxy", original_principal="root", original_auth_data=data.decode(), original_auth_method="token")
@@ -129,20 +129,20 @@ async def test_connect_when_proxies_hand_on_credentials_then_these_tell_for_whom
 
 
 async def test_connect_when_authorization_is_off_then_everybody_who_is_let_in_may_do_everything(
-    dial: Any, rooms: Any
+    dial: Any, context: Any
 ) -> None:
-    rooms.access = Access(rooms.access.authentication, None)
+    context.access = Access(context.access.authentication, None)
     client = dial()
     await client.ask(login("nobody", original_principal="somebody"))
     assert isinstance(await client.ask(commands.producer(1, 1, TOPIC)), pb.CommandProducerSuccess)
 
 
-async def test_command_when_not_allowed_then_refused_and_its_handler_never_sees_it(dial: Any, rooms: Any) -> None:
+async def test_command_when_not_allowed_then_refused_and_its_handler_never_sees_it(dial: Any, context: Any) -> None:
     client = dial()
     await client.ask(login("nobody"))
     answer = await client.ask(commands.producer(7, 1, TOPIC))
     assert (answer.request_id, answer.error, answer.message) == (7, 4, "Client is not authorized to Produce")
-    assert rooms.opened == []
+    assert context.opened == []
 
 
 async def test_command_when_the_subscription_needs_a_prefix_then_the_refusal_says_which(
@@ -240,11 +240,11 @@ async def test_credentials_when_the_client_cannot_renew_them_then_closed_when_th
     assert seen.client.transport.closed
 
 
-async def test_credentials_when_they_do_not_end_or_nobody_looks_then_there_is_no_timer(dial: Any, rooms: Any) -> None:
+async def test_credentials_when_they_do_not_end_or_nobody_looks_then_there_is_no_timer(dial: Any, context: Any) -> None:
     lasting = dial()
     await lasting.ask(login("app"))
     assert not Watched(lasting).watched
-    rooms.access = Access(rooms.access.authentication, rooms.access.authorization, refresh_check_seconds=0)
+    context.access = Access(context.access.authentication, context.access.authorization, refresh_check_seconds=0)
     assert not (await watched(dial())).watched
 
 
@@ -255,8 +255,8 @@ async def test_connection_when_it_ends_then_it_is_not_looked_at_any_more(dial: A
     assert not seen.watched
 
 
-async def test_answer_when_authentication_is_off_then_changes_nothing(dial: Any, rooms: Any) -> None:
-    rooms.access = None
+async def test_answer_when_authentication_is_off_then_changes_nothing(dial: Any, context: Any) -> None:
+    context.access = None
     client = dial()
     await client.ask(login("app"))
     client.send(renewal(b"abc"))
@@ -265,14 +265,14 @@ async def test_answer_when_authentication_is_off_then_changes_nothing(dial: Any,
 
 
 async def test_permissions_when_they_are_taken_away_then_what_is_open_is_closed(
-    dial: Any, rooms: Any, namespaces: Namespaces
+    dial: Any, context: Any, namespaces: Namespaces
 ) -> None:
     client = dial()
     await client.ask(login("app"))
-    rooms.topic.name = rooms.topic.name.parse(TOPIC)
+    context.topic.name = context.topic.name.parse(TOPIC)
     await client.ask(commands.producer(1, 1, TOPIC))
     await client.ask(commands.subscribe(2, 1, TOPIC, "s"))
-    producer, consumer = rooms.topic.producers[-1], rooms.topic.consumers[-1]
+    producer, consumer = context.topic.producers[-1], context.topic.consumers[-1]
     closed: list[Any] = []
     producer.close_by_broker = lambda: closed.append(producer)
     consumer.close_by_broker = lambda: closed.append(consumer)
@@ -291,43 +291,43 @@ async def test_permissions_when_they_are_taken_away_then_what_is_open_is_closed(
 
 
 async def test_permissions_when_they_are_taken_away_then_watchers_hear_nothing_more(
-    dial: Any, rooms: Any, namespaces: Namespaces
+    dial: Any, context: Any, namespaces: Namespaces
 ) -> None:
     client = dial()
     await client.ask(login("app"))
     watch = commands.watch_topic_list(1, 7, str(APP), ".*")
     assert (await client.ask(watch)).watcher_id == 7
     await client.connection.session.recheck(APP)
-    assert len(rooms.watches) == 1
+    assert len(context.watches) == 1
     await namespaces.update_policies(APP, lambda old: old.changed(granted=None))
     await client.connection.session.recheck(APP)
-    assert rooms.watches == []
+    assert context.watches == []
     assert (await client.ask(watch)).error == 4
 
 
 async def test_permissions_when_they_are_taken_away_while_something_is_opened_then_it_is_closed(
-    dial: Any, rooms: Any, namespaces: Namespaces
+    dial: Any, context: Any, namespaces: Namespaces
 ) -> None:
     client = dial()
     await client.ask(login("app"))
-    rooms.topic.name = rooms.topic.name.parse(TOPIC)
-    rooms.topic.gate = asyncio.Event()
+    context.topic.name = context.topic.name.parse(TOPIC)
+    context.topic.gate = asyncio.Event()
     closed: list[Any] = []
-    add_producer = rooms.topic.add_producer
+    add_producer = context.topic.add_producer
 
     async def noted(request: Any, sink: Any) -> Any:
         producer = await add_producer(request, sink)
         producer.close_by_broker = lambda: closed.append(producer)
         return producer
 
-    rooms.topic.add_producer = noted
+    context.topic.add_producer = noted
     client.send(commands.producer(1, 1, TOPIC))
     assert await client.answers() == []
     await namespaces.update_policies(APP, lambda old: old.changed(granted=None))
     await client.connection.session.recheck(APP)
-    rooms.topic.gate.set()
+    context.topic.gate.set()
     await client.answers()
-    assert closed == rooms.topic.producers
+    assert closed == context.topic.producers
     assert len(closed) == 1
 
 

@@ -25,11 +25,11 @@ async def updates(client: Any) -> list[Any]:
     return [frame.command.watchTopicUpdate for frame in await client.answers()]
 
 
-async def test_watcher_when_opened_then_has_the_list_and_hears_of_changes(client: Any, rooms: Any) -> None:
+async def test_watcher_when_opened_then_has_the_list_and_hears_of_changes(client: Any, context: Any) -> None:
     answer = await watch(client)
     assert (answer.request_id, answer.watcher_id, list(answer.topic)) == (1, 7, [str(A), str(B)])
     assert answer.topics_hash == "c7559e98"
-    rooms.watches[0].update({C}, {A})
+    context.watches[0].update({C}, {A})
     (update,) = await updates(client)
     assert (update.watcher_id, list(update.new_topics), list(update.deleted_topics)) == (7, [str(C)], [str(A)])
     assert update.topics_hash == topics_hash([str(B), str(C)])
@@ -40,21 +40,21 @@ async def test_watcher_when_the_client_has_the_list_then_not_sent_again(client: 
     assert (list(answer.topic), answer.topics_hash) == ([], "c7559e98")
 
 
-async def test_watcher_when_asked_for_again_then_answers_with_its_list_as_it_is_now(client: Any, rooms: Any) -> None:
+async def test_watcher_when_asked_for_again_then_answers_with_its_list_as_it_is_now(client: Any, context: Any) -> None:
     await watch(client, ".*/[ab]")
-    rooms.watches[0].update(set(), {A})
+    context.watches[0].update(set(), {A})
     await updates(client)
     again = await watch(client, "another pattern", topics_hash="00000000")
     assert list(again.topic) == [str(B)]
     assert list((await watch(client, topics_hash=again.topics_hash)).topic) == []
-    assert len(rooms.watches) == 1
+    assert len(context.watches) == 1
 
 
-async def test_watcher_when_the_client_does_not_read_then_gets_one_update_later(client: Any, rooms: Any) -> None:
+async def test_watcher_when_the_client_does_not_read_then_gets_one_update_later(client: Any, context: Any) -> None:
     await watch(client)
     client.connection.pause_writing()
-    rooms.watches[0].update({C}, set())
-    rooms.watches[0].update(set(), {A, C})
+    context.watches[0].update({C}, set())
+    context.watches[0].update(set(), {A, C})
     assert await updates(client) == []
     client.connection.resume_writing()
     (update,) = await updates(client)
@@ -64,13 +64,13 @@ async def test_watcher_when_the_client_does_not_read_then_gets_one_update_later(
 
 
 @pytest.mark.parametrize("ending", ["close", "connection"])
-async def test_watcher_when_closed_then_nobody_follows_for_it(client: Any, rooms: Any, ending: str) -> None:
+async def test_watcher_when_closed_then_nobody_follows_for_it(client: Any, context: Any, ending: str) -> None:
     await watch(client)
     if ending == "close":
         assert (await client.ask(commands.watch_topic_list_close(3, 7))).request_id == 3
     else:
         client.end()
-    assert rooms.watches == []
+    assert context.watches == []
 
 
 async def test_watcher_when_closed_and_unknown_then_success(client: Any) -> None:
@@ -79,48 +79,48 @@ async def test_watcher_when_closed_and_unknown_then_success(client: Any) -> None
 
 @pytest.mark.parametrize("ending", ["close", "connection"])
 async def test_watcher_when_it_is_left_while_being_opened_then_does_not_stay(
-    client: Any, rooms: Any, ending: str
+    client: Any, context: Any, ending: str
 ) -> None:
-    rooms.gate = asyncio.Event()
+    context.gate = asyncio.Event()
     client.send(commands.watch_topic_list(1, 7, NAMESPACE, ".*"))
     await client.answers()
     if ending == "close":
         client.send(commands.watch_topic_list_close(3, 7))
     else:
         client.end()
-    rooms.gate.set()
+    context.gate.set()
     await client.answers()
-    assert rooms.watches == []
+    assert context.watches == []
 
 
 async def test_watcher_when_its_client_is_gone_before_it_is_opened_then_nobody_follows_for_it(
-    client: Any, rooms: Any
+    client: Any, context: Any
 ) -> None:
     client.send(commands.watch_topic_list(1, 7, NAMESPACE, ".*"))
     client.end()  # permissions may take as long to look up
     await client.answers()
-    assert rooms.watches == []
+    assert context.watches == []
 
 
 async def test_watcher_when_asked_for_twice_while_being_opened_then_the_second_is_told_to_wait(
-    client: Any, rooms: Any
+    client: Any, context: Any
 ) -> None:
-    rooms.gate = asyncio.Event()
+    context.gate = asyncio.Event()
     client.send(commands.watch_topic_list(1, 7, NAMESPACE, ".*"))
     await client.answers()
     refused = await watch(client)
     assert refused.error == ServerError.ServiceNotReady
-    rooms.gate.set()
+    context.gate.set()
     (opened,) = await client.answers()
     assert opened.command.type == pb.BaseCommand.WATCH_TOPIC_LIST_SUCCESS
 
 
 async def test_watcher_when_the_names_cannot_be_read_then_refused_and_free_for_another_try(
-    client: Any, rooms: Any
+    client: Any, context: Any
 ) -> None:
-    rooms.failure = MetadataError("no disk")
+    context.failure = MetadataError("no disk")
     assert (await watch(client)).error == ServerError.MetadataError
-    rooms.failure = None
+    context.failure = None
     assert (await watch(client)).watcher_id == 7
 
 
@@ -148,9 +148,9 @@ async def test_watcher_when_pattern_is_as_long_as_allowed_without_its_domain_the
     assert (await watch(client, "persistent://" + "x" * 50)).watcher_id == 7
 
 
-async def test_watchers_when_there_are_too_many_then_refused(client: Any, rooms: Any) -> None:
+async def test_watchers_when_there_are_too_many_then_refused(client: Any, context: Any) -> None:
     client.send(*(commands.watch_topic_list(n, n, NAMESPACE, "x") for n in range(500)))
-    while len(rooms.watches) < 500:
+    while len(context.watches) < 500:
         await client.answers()
     assert "500 topic list watchers" in (await watch(client, watcher_id=500)).message
     await client.ask(commands.watch_topic_list_close(3, 7))

@@ -33,7 +33,7 @@ async def test_metadata_when_name_is_invalid_then_typed_17(client: Any, name: st
 
 
 async def test_metadata_when_no_permit_is_left_then_too_many_requests(client: Any) -> None:
-    client.rooms.permits_max = 0
+    client.context.permits_max = 0
     answer = await client.ask(commands.partitioned_metadata(3, "a/b/c"))
     assert answer.error == ServerError.TooManyRequests
     assert answer.message == "Failed due to too many pending lookup requests"
@@ -55,37 +55,37 @@ async def test_metadata_when_no_permit_is_left_then_too_many_requests(client: An
 async def test_metadata_when_it_fails_then_typed_and_the_permit_is_given_back(
     client: Any, failure: Exception, code: ServerError, message: str
 ) -> None:
-    client.rooms.permits_max, client.rooms.failure = 1, failure
+    client.context.permits_max, client.context.failure = 1, failure
     for _ in range(3):
         answer = await client.ask(commands.partitioned_metadata(3, "a/b/c"))
         assert (answer.response, answer.error, answer.message) == (FAILED, code, message)
-    client.rooms.failure = None
+    client.context.failure = None
     assert (await client.ask(commands.partitioned_metadata(3, "a/b/c"))).partitions == 4
 
 
 async def test_metadata_when_namespace_is_missing_and_creation_is_off_then_no_message(client: Any) -> None:
-    client.rooms.failure = NamespaceNotFound("Namespace not found: a/b")
+    client.context.failure = NamespaceNotFound("Namespace not found: a/b")
     answer = await client.ask(commands.partitioned_metadata(3, "a/b/c", create=False))
     assert (answer.error, answer.message) == (ServerError.TopicNotFound, "")
 
 
 async def test_permit_when_the_name_is_invalid_then_none_is_taken(client: Any) -> None:
-    client.rooms.permits_max = 1
+    client.context.permits_max = 1
     for _ in range(3):
         answer = await client.ask(commands.partitioned_metadata(3, "-partition-3"))
         assert answer.error == ServerError.InvalidTopicName
     assert (await client.ask(commands.partitioned_metadata(3, "a/b/c"))).partitions == 4
 
 
-async def test_permit_when_the_client_leaves_meanwhile_then_given_back(rooms: Any, dial: Any) -> None:
-    rooms.permits_max, rooms.gate = 1, asyncio.Event()
+async def test_permit_when_the_client_leaves_meanwhile_then_given_back(context: Any, dial: Any) -> None:
+    context.permits_max, context.gate = 1, asyncio.Event()
     leaving, staying = dial(), dial()
     for each in (leaving, staying):
         await each.greet()
     leaving.send(commands.partitioned_metadata(3, "a/b/c"))
     assert (await staying.ask(commands.partitioned_metadata(3, "a/b/c"))).error == ServerError.TooManyRequests
     leaving.end()
-    rooms.gate.set()
+    context.gate.set()
     assert (await staying.ask(commands.partitioned_metadata(3, "a/b/c"))).partitions == 4
 
 

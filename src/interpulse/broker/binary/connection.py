@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
-from interpulse.broker.binary.eager_start import begun
+from interpulse.broker.binary.eager_start import start_eagerly
 from interpulse.broker.binary.failures import asker_of, refusal, request_id_of
 from interpulse.broker.binary.output import Output
 from interpulse.broker.binary.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
@@ -331,7 +331,7 @@ class ClientConnection(asyncio.Protocol):
     def _start(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
         answered = self._answered(command, work)
         if command.type == pb.BaseCommand.LOOKUP:  # comes by the thousand, and a task costs as much as the answer
-            left = begun(answered)
+            left = start_eagerly(answered)
             if left is None:
                 return
             answered = left

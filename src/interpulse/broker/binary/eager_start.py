@@ -6,10 +6,10 @@ import types
 from collections.abc import Coroutine, Generator
 from typing import Any
 
-__all__ = ["begun"]
+__all__ = ["start_eagerly"]
 
 
-def begun(work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None] | None:
+def start_eagerly(work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None] | None:
     """Run ``work`` until it has to wait; what is left of it, to be run in a task, or None if it is done.
 
     Up to there it is in no task: it must not ask for its own. What it raises up to there is raised here.

@@ -1,4 +1,4 @@
-"""Coroutines that are begun before they get a task."""
+"""Coroutines that are start_eagerly before they get a task."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interpulse.broker.binary.eager_start import begun
+from interpulse.broker.binary.eager_start import start_eagerly
 
 
 async def test_begun_when_nothing_is_waited_for_then_done_at_once() -> None:
@@ -15,7 +15,7 @@ async def test_begun_when_nothing_is_waited_for_then_done_at_once() -> None:
     async def work() -> None:
         seen.append("done")
 
-    assert begun(work()) is None
+    assert start_eagerly(work()) is None
     assert seen == ["done"]
 
 
@@ -24,7 +24,7 @@ async def test_begun_when_it_waits_then_a_task_runs_the_rest_in_order() -> None:
     first: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def work() -> None:
-        seen.append("begun")
+        seen.append("start_eagerly")
         seen.append(await first)
         await asyncio.sleep(0)
         with pytest.raises(ZeroDivisionError):
@@ -35,13 +35,13 @@ async def test_begun_when_it_waits_then_a_task_runs_the_rest_in_order() -> None:
         await asyncio.sleep(0)
         raise ZeroDivisionError
 
-    left = begun(work())
+    left = start_eagerly(work())
     assert left is not None
     task = asyncio.ensure_future(left)
-    assert seen == ["begun"]
+    assert seen == ["start_eagerly"]
     first.set_result("value")
     await task
-    assert seen == ["begun", "value", task]
+    assert seen == ["start_eagerly", "value", task]
 
 
 async def test_begun_when_the_task_is_cancelled_then_the_work_is() -> None:
@@ -53,7 +53,7 @@ async def test_begun_when_the_task_is_cancelled_then_the_work_is() -> None:
         finally:
             seen.append("cleaned up")
 
-    left = begun(work())
+    left = start_eagerly(work())
     assert left is not None
     task = asyncio.ensure_future(left)
     await asyncio.sleep(0)
@@ -72,8 +72,8 @@ async def test_begun_when_it_fails_then_the_failure_comes_from_where_it_is_run()
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        begun(at_once())
-    left = begun(later())
+        start_eagerly(at_once())
+    left = start_eagerly(later())
     assert left is not None
     with pytest.raises(ZeroDivisionError):
         await left

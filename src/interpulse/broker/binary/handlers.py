@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from interpulse.broker.binary import consumers, lookup, producers, schemas, session, topic_watchers, topics
-from interpulse.broker.binary.authorization_filter import guarded
+from interpulse.broker.binary.authorization_filter import handle_if_authorized
 from interpulse.broker.binary.connection import ClientConnection, Handlers
 from interpulse.model.errors import NotAllowed, UnsupportedVersion
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -100,7 +100,7 @@ AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
 
 
 def work_on(connection: ClientConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
-    """See `Handlers`. While authentication is on, the guard is asked first."""
+    """See `Handlers`. While authentication is on, the authorization filter is asked first."""
     entry = AWAITING.get(command.type)
     if entry is None:
         raise RemoteProtocolError(f"{pb.BaseCommand.Type.Name(command.type)} is not for a broker to receive")
@@ -108,7 +108,7 @@ def work_on(connection: ClientConnection, command: pb.BaseCommand) -> Coroutine[
     request = getattr(command, field)
     if connection.session is None:
         return handler(connection, request)
-    return guarded(connection, connection.session, command.type, request, handler)
+    return handle_if_authorized(connection, connection.session, command.type, request, handler)
 
 
 HANDLERS: Final = Handlers(INLINE, work_on)

@@ -304,7 +304,7 @@ class BrokerApp:
             patterns_evaluated=config.enable_broker_side_subscription_pattern_evaluation,
             pattern_length_max=config.subscription_pattern_max_length,
             topic_watchers_allowed=config.enable_broker_topic_list_watcher,
-            stamps_exposed=config.exposing_broker_entry_metadata_to_client_enabled,
+            broker_entry_metadata_exposed=config.exposing_broker_entry_metadata_to_client_enabled,
         )
         return BinaryServer(context, limits, self._handlers)
 

@@ -189,9 +189,9 @@ class ClientConnection(asyncio.Protocol):
         return self._protocol.accepts_closing
 
     @property
-    def gets_stamps(self) -> bool:
+    def receives_broker_entry_metadata(self) -> bool:
         """Whether the client shall see what the broker put in front of entries, and can."""
-        return self.limits.stamps_exposed and self._protocol.peer_flags.supports_broker_entry_metadata
+        return self.limits.broker_entry_metadata_exposed and self._protocol.peer_flags.supports_broker_entry_metadata
 
     def greet(self) -> None:
         """Let the client in, then handle what it sent without waiting for that."""

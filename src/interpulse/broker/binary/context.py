@@ -39,7 +39,7 @@ class ConnectionLimits:
     """Characters of such a pattern (``subscriptionPatternMaxLength``)."""
     topic_watchers_allowed: bool = True
     """Clients hear that they may watch lists of topics (``enableBrokerTopicListWatcher``)."""
-    stamps_exposed: bool = False
+    broker_entry_metadata_exposed: bool = False
     """Clients get what the broker put in front of entries (``exposingBrokerEntryMetadataToClientEnabled``)."""
 
 

@@ -114,7 +114,7 @@ STAMPED = stamp_entry(pb.BrokerEntryMetadata(index=4), ENTRY)
 async def test_delivery_when_the_broker_put_something_in_front_then_only_for_clients_that_may_see_it(
     dial: Any, exposed: bool, supported: bool, possible: bool, expected: bytes
 ) -> None:
-    client = dial(stamps_exposed=exposed)
+    client = dial(broker_entry_metadata_exposed=exposed)
     await client.greet(supports_broker_entry_metadata=supported)
     client.context.topic.stamps_possible = possible
     consumer = await client.subscribe()

@@ -193,7 +193,7 @@ class ClientConnection(asyncio.Protocol):
         """Whether the client shall see what the broker put in front of entries, and can."""
         return self.limits.broker_entry_metadata_exposed and self._protocol.peer_flags.supports_broker_entry_metadata
 
-    def greet(self) -> None:
+    def accept(self) -> None:
         """Let the client in, then handle what it sent without waiting for that."""
         self._protocol.accept()
         self._send_own()

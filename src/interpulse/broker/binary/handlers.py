@@ -28,7 +28,7 @@ _TYPES: Final = pb.BaseCommand
 def on_connect(connection: ClientConnection, frame: Frame) -> None:
     """Everybody is let in while authentication is off, also through a proxy and with an unknown method."""
     if connection.context.access is None:
-        connection.greet()
+        connection.accept()
     else:
         session.admit(connection, connection.context.access, frame.command.connect)
 

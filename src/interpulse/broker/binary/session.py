@@ -49,7 +49,7 @@ class SessionConnection(Protocol):
     def end(self, error: PulsarError, reason: str) -> None:
         """Hang up on a client that was let in, and tell it why."""
 
-    def greet(self) -> None:
+    def accept(self) -> None:
         """Let the client in."""
 
     def refuse(self, error: PulsarError, reason: str) -> None:
@@ -163,7 +163,7 @@ def admit(connection: SessionConnection, access: Access, connect: pb.CommandConn
         connection.refuse(told, detail)
         return
     connection.session = session
-    connection.greet()
+    connection.accept()
 
 
 def renew(connection: SessionConnection, session: Session, response: pb.AuthData) -> None:

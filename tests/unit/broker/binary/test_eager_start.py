@@ -1,4 +1,4 @@
-"""Coroutines that are start_eagerly before they get a task."""
+"""Coroutines that are started before they get a task."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def test_begun_when_it_waits_then_a_task_runs_the_rest_in_order() -> None:
     first: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def work() -> None:
-        seen.append("start_eagerly")
+        seen.append("started")
         seen.append(await first)
         await asyncio.sleep(0)
         with pytest.raises(ZeroDivisionError):
@@ -38,10 +38,10 @@ async def test_begun_when_it_waits_then_a_task_runs_the_rest_in_order() -> None:
     left = start_eagerly(work())
     assert left is not None
     task = asyncio.ensure_future(left)
-    assert seen == ["start_eagerly"]
+    assert seen == ["started"]
     first.set_result("value")
     await task
-    assert seen == ["start_eagerly", "value", task]
+    assert seen == ["started", "value", task]
 
 
 async def test_begun_when_the_task_is_cancelled_then_the_work_is() -> None:

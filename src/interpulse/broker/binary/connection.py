@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.eager_start import start_eagerly
-from interpulse.broker.binary.failures import asker_of, refusal, request_id_of
+from interpulse.broker.binary.failures import error_response, request_id_of, requester_of
 from interpulse.broker.binary.output import Output
 from interpulse.broker.binary.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
 from interpulse.broker.binary.session import Session
@@ -98,7 +98,7 @@ class ClientConnection(asyncio.Protocol):
         self._unhandled: list[Frame] = []  # came with others in one read, and wait until we go on
         self._throttle_timer: asyncio.TimerHandle | None = None  # when we go on after a publish rate held us
         self._output_high = False
-        self._sign_of_life: asyncio.Future[bool] | None = None
+        self._liveness: asyncio.Future[bool] | None = None
         self._keep_alive_timer: asyncio.TimerHandle | None = None
 
     # The transport calls.
@@ -116,9 +116,9 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.lost:
             return
-        if data and self._sign_of_life is not None:
-            self._sign_of_life.set_result(True)
-            self._sign_of_life = None
+        if data and self._liveness is not None:
+            self._liveness.set_result(True)
+            self._liveness = None
         try:
             frames = self._protocol.receive_data(data)
             self._handle(self._unhandled + frames if self._unhandled else frames)
@@ -150,9 +150,9 @@ class ClientConnection(asyncio.Protocol):
             self._keep_alive_timer.cancel()
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
-        if self._sign_of_life is not None:
-            self._sign_of_life.set_result(False)
-            self._sign_of_life = None
+        if self._liveness is not None:
+            self._liveness.set_result(False)
+            self._liveness = None
         producers, self.producers = self.producers, {}
         consumers, self.consumers = self.consumers, {}
         watchers, self.topic_watchers = self.topic_watchers, {}
@@ -205,7 +205,7 @@ class ClientConnection(asyncio.Protocol):
         self._send_own()
         self.drop(reason)
 
-    def end(self, error: PulsarError, reason: str) -> None:
+    def close_with_error(self, error: PulsarError, reason: str) -> None:
         """Hang up on a client that was let in; ``reason`` is for the log."""
         self.output.send(commands.error_of(-1, error))
         self.drop(reason)
@@ -255,7 +255,7 @@ class ClientConnection(asyncio.Protocol):
         while (oldest := next(iter(self._closed_producers.items())))[1] < now - self.limits.keep_alive_seconds:
             del self._closed_producers[oldest[0]]
 
-    def lately_closed(self, producer_id: int) -> bool:
+    def recently_closed(self, producer_id: int) -> bool:
         """Whether a send to this unknown producer may have crossed its closing."""
         closed_at = self._closed_producers.get(producer_id)
         return closed_at is not None and closed_at > self.loop.time() - self.limits.keep_alive_seconds
@@ -266,12 +266,12 @@ class ClientConnection(asyncio.Protocol):
             return False
         if self._reading.held_by & {REQUESTS, PUBLISHES, RATE}:
             return True
-        if self._sign_of_life is None:
-            self._sign_of_life = self.loop.create_future()
+        if self._liveness is None:
+            self._liveness = self.loop.create_future()
             self._protocol.ping()
             self._send_own()
         try:
-            return await asyncio.wait_for(asyncio.shield(self._sign_of_life), self.limits.liveness_check_seconds)
+            return await asyncio.wait_for(asyncio.shield(self._liveness), self.limits.liveness_check_seconds)
         except TimeoutError:
             self.drop("no sign of life when another client asked for the name of its producer")
             return False
@@ -354,8 +354,8 @@ class ClientConnection(asyncio.Protocol):
     def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
         """Send the failure in the form that answers this command."""
         _logger.debug("request refused address=%s type=%s reason=%s", self.address, command.type, error)
-        self.context.refusals.note(error, lambda: f"{asker_of(command)} at {self.address}")
-        self.output.send(refusal(command, error))
+        self.context.refusals.note(error, lambda: f"{requester_of(command)} at {self.address}")
+        self.output.send(error_response(command, error))
 
     def _hold_if_too_much(self) -> None:
         """Stop reading while what the client has made us hold is above its limits."""

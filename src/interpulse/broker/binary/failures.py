@@ -9,7 +9,7 @@ from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["asker_of", "refusal", "request_id_of"]
+__all__ = ["error_response", "request_id_of", "requester_of"]
 
 _CONTENT_FIELDS: Final = {
     field.number: field.name for field in pb.BaseCommand.DESCRIPTOR.fields if field.message_type is not None
@@ -23,7 +23,7 @@ def request_id_of(command: pb.BaseCommand) -> int:
     return request_id
 
 
-def asker_of(command: pb.BaseCommand) -> str:
+def requester_of(command: pb.BaseCommand) -> str:
     """Who sent the command, in words for the operator."""
     if command.type == pb.BaseCommand.PRODUCER:
         return f"producer {command.producer.producer_name or 'without name'}"
@@ -32,7 +32,7 @@ def asker_of(command: pb.BaseCommand) -> str:
     return f"client with {pb.BaseCommand.Type.Name(command.type)}"
 
 
-def refusal(command: pb.BaseCommand, error: PulsarError) -> bytes:
+def error_response(command: pb.BaseCommand, error: PulsarError) -> bytes:
     """The frame that answers ``command`` with ``error``."""
     answer = _TYPED.get(command.type, commands.error)
     return answer(request_id_of(command), error.wire_code, str(error))

@@ -33,7 +33,7 @@ def on_send(connection: ClientConnection, frame: Frame) -> None:
     producer_id = send.producer_id
     opened = connection.producers.get(producer_id)
     if opened is None:
-        if connection.lately_closed(producer_id):
+        if connection.recently_closed(producer_id):
             return
         raise RemoteProtocolError(f"SEND for producer {producer_id}, which is not open")
     if entry is None:

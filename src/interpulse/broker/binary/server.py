@@ -35,8 +35,8 @@ class BinaryServer:
         self._limits = limits
         self._handlers = handlers
         self._connections: set[ClientConnection] = set()
-        self._nobody_in = asyncio.Event()
-        self._nobody_in.set()
+        self._all_closed = asyncio.Event()
+        self._all_closed.set()
         self._closed = False
         self._created = 0
         self._server: asyncio.Server | None = None
@@ -68,7 +68,7 @@ class BinaryServer:
         for connection in connections:
             connection.close(_GOODBYE_SECONDS)
         await asyncio.gather(*(connection.tasks_done() for connection in connections))
-        await self._nobody_in.wait()
+        await self._all_closed.wait()
 
     def drop_all(self, reason: str) -> int:
         """Hang up on everybody who is in, and say how many that were; they may come back at once."""
@@ -86,19 +86,19 @@ class BinaryServer:
     def _new_connection(self) -> ClientConnection:
         self._created += 1
         return ClientConnection(
-            self._context, self._limits, self._handlers, self._new_protocol, self._came_in, self._left
+            self._context, self._limits, self._handlers, self._new_protocol, self._on_made, self._on_lost
         )
 
-    def _came_in(self, connection: ClientConnection) -> None:
+    def _on_made(self, connection: ClientConnection) -> None:
         self._connections.add(connection)
-        self._nobody_in.clear()
+        self._all_closed.clear()
         if self._closed:  # it was accepted just before
             connection.close(_GOODBYE_SECONDS)
 
-    def _left(self, connection: ClientConnection) -> None:
+    def _on_lost(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)
         if not self._connections:
-            self._nobody_in.set()
+            self._all_closed.set()
 
     def _new_protocol(self, now: float) -> ServerProtocol:
         return ServerProtocol(

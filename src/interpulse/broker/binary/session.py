@@ -46,7 +46,7 @@ class SessionConnection(Protocol):
     def drop(self, reason: str) -> None:
         """Hang up; ``reason`` is for the log."""
 
-    def end(self, error: PulsarError, reason: str) -> None:
+    def close_with_error(self, error: PulsarError, reason: str) -> None:
         """Hang up on a client that was let in, and tell it why."""
 
     def accept(self) -> None:
@@ -171,7 +171,7 @@ def renew(connection: SessionConnection, session: Session, response: pb.AuthData
     try:
         session.renew(response.auth_method_name, response.auth_data)
     except BadCredentials as error:
-        connection.end(error, error.detail)
+        connection.close_with_error(error, error.detail)
 
 
 def _session(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> Session:

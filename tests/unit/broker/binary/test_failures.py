@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpulse.broker.binary.failures import refusal, request_id_of
+from interpulse.broker.binary.failures import error_response, request_id_of
 from interpulse.broker.binary.handlers import AWAITING, INLINE
 from interpulse.model.errors import NotAllowed, ServerError
 from interpulse.wire import pulsar_api_pb2 as pb
@@ -34,9 +34,9 @@ def request_of(kind: int) -> pb.BaseCommand:
 
 
 @pytest.mark.parametrize("kind", sorted(AWAITING))
-def test_refusal_when_request_has_an_id_then_typed_answer_repeats_it(kind: int) -> None:
+def test_error_response_when_request_has_an_id_then_typed_answer_repeats_it(kind: int) -> None:
     command = request_of(kind)
-    (answer,) = FrameDecoder().feed(refusal(command, NotAllowed("no")))
+    (answer,) = FrameDecoder().feed(error_response(command, NotAllowed("no")))
     assert answer.command.type == ANSWER_TYPES.get(kind, TYPES.ERROR)
     content = answer.command.ListFields()[1][1]
     code = content.error_code if hasattr(content, "error_code") else content.error

@@ -30,14 +30,14 @@ __all__ = [
     "FrameDecoder",
     "ParsedEntry",
     "accept_entry",
-    "bare_entry",
     "build_entry",
     "encode_command",
     "encode_with_payload",
     "parse_entry",
-    "seal_entry",
-    "stamp_entry",
     "verify_checksum",
+    "with_broker_metadata",
+    "with_checksum",
+    "without_broker_metadata",
 ]
 
 MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
@@ -321,7 +321,7 @@ def verify_checksum(entry: bytes | memoryview) -> bool:
     return matches
 
 
-def seal_entry(entry: bytes | memoryview) -> bytes | memoryview:
+def with_checksum(entry: bytes | memoryview) -> bytes | memoryview:
     """The entry with a checksum: itself if it has one, else a copy with the checksum put in front.
 
     Some clients leave it out, and some refuse messages without it.
@@ -340,7 +340,7 @@ def accept_entry(entry: bytes | memoryview) -> bytes | memoryview | None:
     if magic == _CHECKSUM_MAGIC:  # nearly every entry
         rest = entry[6:] if type(entry) is memoryview else memoryview(entry)[6:]
         return entry if expected == crc32c(rest) else None
-    return seal_entry(entry) if verify_checksum(entry) else None
+    return with_checksum(entry) if verify_checksum(entry) else None
 
 
 def build_entry(metadata_bytes: bytes, payload: bytes | memoryview) -> bytes:
@@ -350,13 +350,13 @@ def build_entry(metadata_bytes: bytes, payload: bytes | memoryview) -> bytes:
     return b"".join((_CHECKSUM_MARK, _U32.pack(crc), size, metadata_bytes, payload))
 
 
-def stamp_entry(broker_metadata: pb.BrokerEntryMetadata, entry: bytes | memoryview) -> bytes:
+def with_broker_metadata(broker_metadata: pb.BrokerEntryMetadata, entry: bytes | memoryview) -> bytes:
     """The entry with what the broker has to say of it put in front."""
     raw = broker_metadata.SerializeToString()
     return b"".join((_BROKER_METADATA_MARK, _U32.pack(len(raw)), raw, entry))
 
 
-def bare_entry(entry: bytes) -> bytes:
+def without_broker_metadata(entry: bytes) -> bytes:
     """The entry as its producer sent it: itself, or a copy without what a broker put in front."""
     if entry[:2] != _BROKER_METADATA_MARK:
         return entry

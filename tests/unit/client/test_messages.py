@@ -8,7 +8,7 @@ from interpulse.client.messages import Message, OutgoingMessage, messages_of
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.errors import RemoteProtocolError
-from interpulse.wire.frames import build_entry, parse_entry, stamp_entry
+from interpulse.wire.frames import build_entry, parse_entry, with_broker_metadata
 
 
 def read(metadata: pb.MessageMetadata, payload: bytes, front: bytes = b"") -> list[Message]:
@@ -45,7 +45,7 @@ def test_index_of_the_broker_counts_back_from_the_end_of_the_batch() -> None:
 def test_broker_when_it_noted_only_one_of_index_and_time_then_the_other_is_absent(metadata: pb.MessageMetadata) -> None:
     payload = pack_batch([(pb.SingleMessageMetadata(), b"x")]) if metadata.num_messages_in_batch else b"x"
     noted = [pb.BrokerEntryMetadata(broker_timestamp=77), pb.BrokerEntryMetadata(index=12)]
-    (timed,), (counted,) = (read(metadata, payload, stamp_entry(each, b"")) for each in noted)
+    (timed,), (counted,) = (read(metadata, payload, with_broker_metadata(each, b"")) for each in noted)
     assert (timed.broker_publish_time_ms, timed.index) == (77, None)
     assert (counted.broker_publish_time_ms, counted.index) == (None, 12)
 

@@ -13,7 +13,7 @@ from interpulse.spark.rows import ENTRY_WRITE_COLUMNS, RowBuilder, check_schema,
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch
 from interpulse.wire.compression import compress
-from interpulse.wire.frames import ParsedEntry, build_entry, parse_entry, stamp_entry
+from interpulse.wire.frames import ParsedEntry, build_entry, parse_entry, with_broker_metadata
 
 TOPIC = "persistent://public/default/t-partition-3"
 
@@ -80,7 +80,7 @@ def test_absent_things_are_null():
 )
 def test_what_the_broker_noted_is_shown_and_the_rest_is_null(noted, expected):
     plain = build_entry(pb.MessageMetadata(producer_name="p", sequence_id=5, publish_time=1).SerializeToString(), b"x")
-    row = rows(Entry(Position(12, 7), parse_entry(stamp_entry(noted, plain))))[0]
+    row = rows(Entry(Position(12, 7), parse_entry(with_broker_metadata(noted, plain))))[0]
     noted_at = row["__brokerPublishTime"]
     assert (row["__index"], noted_at and noted_at.timestamp()) == expected
 

@@ -13,14 +13,14 @@ from interpulse.wire.frames import (
     Frame,
     FrameDecoder,
     accept_entry,
-    bare_entry,
     build_entry,
     encode_command,
     encode_with_payload,
     parse_entry,
-    seal_entry,
-    stamp_entry,
     verify_checksum,
+    with_broker_metadata,
+    with_checksum,
+    without_broker_metadata,
 )
 
 PING = bytes.fromhex("00000009000000050812920100")
@@ -166,8 +166,8 @@ def test_entry_when_a_broker_put_metadata_in_front_then_both_are_read() -> None:
     metadata = pb.BrokerEntryMetadata(broker_timestamp=5, index=9)
     broker = metadata.SerializeToString()
     data = b"\x0e\x02" + struct.pack(">I", len(broker)) + broker + GOLDEN_ENTRY
-    assert stamp_entry(metadata, GOLDEN_ENTRY) == data
-    assert bare_entry(data) == bare_entry(GOLDEN_ENTRY) == GOLDEN_ENTRY
+    assert with_broker_metadata(metadata, GOLDEN_ENTRY) == data
+    assert without_broker_metadata(data) == without_broker_metadata(GOLDEN_ENTRY) == GOLDEN_ENTRY
     entry = parse_entry(data)
     assert entry.broker_metadata is not None
     assert entry.broker_metadata.index == 9
@@ -180,8 +180,8 @@ def test_entry_when_without_checksum_then_passes_and_can_be_sealed() -> None:
     bare = GOLDEN_ENTRY[6:]
     assert verify_checksum(bare)
     assert bytes(parse_entry(bare).payload) == b"hello"
-    assert seal_entry(bare) == GOLDEN_ENTRY
-    assert seal_entry(GOLDEN_ENTRY) is GOLDEN_ENTRY
+    assert with_checksum(bare) == GOLDEN_ENTRY
+    assert with_checksum(GOLDEN_ENTRY) is GOLDEN_ENTRY
 
 
 def test_checksum_when_a_byte_changes_then_does_not_fit() -> None:

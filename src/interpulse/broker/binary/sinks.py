@@ -13,7 +13,7 @@ from interpulse.broker.live.api import Delivery, LiveConsumer, LiveProducer, Liv
 from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import bare_entry
+from interpulse.wire.frames import without_broker_metadata
 
 __all__ = ["BinaryConsumerSink", "BinaryProducerSink", "OpenConsumer", "OpenProducer", "SinkConnection"]
 
@@ -161,7 +161,7 @@ class BinaryConsumerSink:
 
     def deliver(self, consumer_id: int, batch: Sequence[Delivery]) -> None:
         if self._bare:
-            batch = [each._replace(entry=bare_entry(each.entry)) for each in batch]
+            batch = [each._replace(entry=without_broker_metadata(each.entry)) for each in batch]
         encode = self._encode
         pieces: list[bytes] = []
         size = 0

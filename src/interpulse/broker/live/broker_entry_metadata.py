@@ -15,7 +15,7 @@ from interpulse.broker.live.topic_state import TopicStateStore
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.storage.api import Log
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import stamp_entry
+from interpulse.wire.frames import with_broker_metadata
 
 __all__ = ["Stamper", "TopicStamps"]
 
@@ -37,7 +37,7 @@ class Stamper:
         if self._stamping.indexed:
             self._last_index += 1 if metadata is None else max(metadata.message_count, 1)
             added.index = self._last_index
-        return stamp_entry(added, entry)
+        return with_broker_metadata(added, entry)
 
 
 class TopicStamps:

@@ -24,7 +24,7 @@ from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
 from interpulse.model.policies import RetentionPolicies
 from interpulse.wire import pulsar_api_pb2 as pb
-from interpulse.wire.frames import bare_entry, stamp_entry
+from interpulse.wire.frames import with_broker_metadata, without_broker_metadata
 
 INDEX, TIME = INTERCEPTOR_CLASSES
 INDEXED, TIMED, BOTH = (
@@ -83,7 +83,7 @@ def test_stamping_by_the_names_of_classes(classes: str, expected: BrokerEntryFie
 def test_stamper_puts_only_what_is_asked_for(bench: Any, stamping: BrokerEntryFields, expected: Any) -> None:
     entry = bench.entry(1, num_messages_in_batch=3)
     stamp = Stamper(stamping, lambda: 77, 5).stamp(entry, EntryMetadata(3))
-    assert stamp == stamp_entry(expected, entry)
+    assert stamp == with_broker_metadata(expected, entry)
 
 
 def test_stamper_when_a_client_says_there_is_nothing_in_an_entry_then_counts_one(bench: Any) -> None:
@@ -121,9 +121,9 @@ async def test_entry_when_published_then_stored_and_delivered_with_its_stamp(sta
         (3, stamped.clock.time_ms),
         (4, stamped.clock.time_ms),
     ]
-    assert [bare_entry(each) for each in delivered][1] == batch
+    assert [without_broker_metadata(each) for each in delivered][1] == batch
     assert [each[0] for each in sink.received] == [0, 1, 4]
-    assert producer.published.bytes == sum(map(len, map(bare_entry, delivered))), "counted as it was sent"
+    assert producer.published.bytes == sum(map(len, map(without_broker_metadata, delivered))), "counted as it was sent"
 
 
 async def test_marker_when_published_then_counts_and_is_not_delivered(stamped: Any) -> None:
@@ -186,7 +186,7 @@ async def test_index_when_not_counted_for_a_while_then_goes_on(
     await stamped.publish(topic, 4)
     assert await indexes(topic) == [0, 1, None, None, 2]
     _, sink = await stamped.consumer(topic, initial_position=1)
-    entries = [bare_entry(each.entry) for each in sink.take()]
+    entries = [without_broker_metadata(each.entry) for each in sink.take()]
     assert [message_metadata_of(each).sequence_id for each in entries] == [0, 1, 2, 3, 4]
 
 
@@ -271,14 +271,14 @@ async def test_time_when_the_broker_noted_its_own_then_that_counts(bench: Any) -
 
 def test_metadata_of_stamped_entries_is_that_of_the_entry(bench: Any) -> None:
     entry = bench.entry(5, num_messages_in_batch=7, partition_key="k", deliver_at_time=99)
-    stamp = stamp_entry(pb.BrokerEntryMetadata(broker_timestamp=1, index=2), entry)
+    stamp = with_broker_metadata(pb.BrokerEntryMetadata(broker_timestamp=1, index=2), entry)
     assert entry_metadata_of(stamp) == EntryMetadata(7)
     assert message_metadata_of(stamp) == message_metadata_of(entry)
     assert sticky_slot_of(stamp) == sticky_slot_of(entry)
     assert deliver_at_of(stamp) == 99
-    single = stamp_entry(pb.BrokerEntryMetadata(index=2), bench.entry(5, partition_key="k"))
+    single = with_broker_metadata(pb.BrokerEntryMetadata(index=2), bench.entry(5, partition_key="k"))
     assert view_of(single).treatment is Treatment.SINGLE
-    assert view_of(single) == view_of(bare_entry(single))
+    assert view_of(single) == view_of(without_broker_metadata(single))
 
 
 @pytest.mark.parametrize("entry", [b"", b"\x0e", b"\x0e\x02", b"\x0e\x02\x00\x00\x00\x02\xff\xff", b"text"])

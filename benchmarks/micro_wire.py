@@ -36,7 +36,7 @@ def main() -> None:
 
 def receive(data: bytes) -> None:
     for frame in FrameDecoder().feed(data):
-        if frame.payload is None or not verify_checksum(frame.payload):
+        if frame.entry is None or not verify_checksum(frame.entry):
             raise SystemExit("the frame did not survive")
 
 

@@ -103,7 +103,7 @@ def test_broker_when_its_disk_is_full_then_persistence_error_and_acknowledged_en
         client.send(commands.flow(1, acknowledged))
         for number in range(acknowledged):
             frame = client.receive()
-            assert bytes(frame.payload or b"") == entry(PAYLOAD, sequence_id=number)
+            assert bytes(frame.entry or b"") == entry(PAYLOAD, sequence_id=number)
 
 
 def test_broker_when_its_file_system_is_full_then_says_so_and_goes_on_by_itself_when_there_is_room(

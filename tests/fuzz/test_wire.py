@@ -49,7 +49,7 @@ def outcome(receive: Callable[[bytes], list], data: bytes, cuts: list[int]) -> l
     borders = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     try:
         for start, end in itertools.pairwise(borders):
-            seen += [(frame.command, frame.payload) for frame in receive(data[start:end])]
+            seen += [(frame.command, frame.entry) for frame in receive(data[start:end])]
     except RemoteProtocolError:
         return ["error"]
     return seen

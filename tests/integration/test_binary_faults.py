@@ -88,7 +88,7 @@ def test_send_when_checksum_is_missing_then_consumers_get_one(
         consumer.send(commands.flow(1, 10))
         bystander.send(commands.send(1, 1, entry(b"bare")[6:]))
         assert bystander.receive().command.send_receipt.sequence_id == 1
-        assert bytes(consumer.receive().payload or b"") == entry(b"bare")
+        assert bytes(consumer.receive().entry or b"") == entry(b"bare")
 
 
 @pytest.mark.usefixtures("bystander")

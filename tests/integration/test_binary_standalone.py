@@ -48,7 +48,7 @@ def test_standalone_when_told_to_stop_then_ends_cleanly_and_keeps_what_it_has(
     with InProcessBroker(tmp_path / "data") as again, RawClient(again.service_url) as client:
         client.ask(commands.subscribe(1, 1, TOPIC, "s"))
         client.send(commands.flow(1, 1))
-        assert bytes(client.receive().payload or b"") == entry(b"kept")
+        assert bytes(client.receive().entry or b"") == entry(b"kept")
 
 
 def test_standalone_when_ready_then_health_and_default_namespace_answer(tmp_path: Path) -> None:

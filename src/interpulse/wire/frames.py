@@ -1,6 +1,6 @@
 """Frames and stored entries: sizes, magic numbers, checksums.
 
-A frame is ``total_size command_size command [payload]``; an entry is the payload of SEND and MESSAGE as it is stored::
+A frame is ``total_size command_size command [entry]``; SEND and MESSAGE carry an entry exactly as it is stored::
 
     [0x0e02 size broker_entry_metadata] [0x0e01 crc32c] metadata_size metadata payload
 
@@ -32,7 +32,7 @@ __all__ = [
     "accept_entry",
     "build_entry",
     "encode_command",
-    "encode_with_payload",
+    "encode_with_entry",
     "parse_entry",
     "verify_checksum",
     "with_broker_metadata",
@@ -74,20 +74,20 @@ _VIEW_BYTES_MIN: Final = 1024
 
 @dataclass(slots=True)
 class Frame:
-    """One command. ``payload`` is everything after it, exactly as on the wire; None if there is nothing.
+    """One command, and the entry behind it exactly as on the wire; None if the frame has none.
 
-    It is a view of what was read, or bytes of its own where the frame came in several reads.
+    The entry is a view of what was read, or bytes of its own where the frame came in several reads.
     """
 
     command: pb.BaseCommand
-    payload: bytes | memoryview | None
+    entry: bytes | memoryview | None
 
 
 class FrameDecoder:
     """Cuts a stream of bytes into frames.
 
     A frame that is complete in one read is handed on as a view of it. Of one that spans reads the pieces are kept as
-    they came, and its payload is joined once, alone: nothing large is copied twice, and nothing of its neighbours with
+    they came, and its entry is joined once, alone: nothing large is copied twice, and nothing of its neighbours with
     it. A size above ``frame_bytes_max`` is refused as soon as its four bytes are there.
     """
 
@@ -177,10 +177,10 @@ class FrameDecoder:
 
     def _joined(self) -> Frame:
         """The frame whose last piece has come."""
-        command, payload = _split(self._pieces, 8 + self._command_size)
+        command, entry = _split(self._pieces, 8 + self._command_size)
         self._pieces.clear()
         self._bytes_pending, self._bytes_needed = 0, 4
-        return Frame(_parsed_command(command[8:]), payload or None)
+        return Frame(_parsed_command(command[8:]), entry or None)
 
 
 def _other_protocol(size: bytes) -> str | None:
@@ -233,17 +233,17 @@ def _check_complete(command: pb.BaseCommand) -> None:
 
 
 def encode_command(command: pb.BaseCommand) -> bytes:
-    """A frame without payload."""
+    """A frame without an entry."""
     raw = command.SerializeToString()
     size = len(raw)
     return _TWO_U32.pack(size + 4, size) + raw
 
 
-def encode_with_payload(command: pb.BaseCommand, payload: bytes | memoryview) -> bytes:
-    """A frame whose payload part is ``payload`` exactly as given, for example a stored entry."""
+def encode_with_entry(command: pb.BaseCommand, entry: bytes | memoryview) -> bytes:
+    """A frame that ends with ``entry``, exactly as given."""
     raw = command.SerializeToString()
     size = len(raw)
-    return b"".join((_TWO_U32.pack(size + 4 + len(payload), size), raw, payload))
+    return b"".join((_TWO_U32.pack(size + 4 + len(entry), size), raw, entry))
 
 
 @dataclass(slots=True)

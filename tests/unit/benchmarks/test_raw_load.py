@@ -13,9 +13,9 @@ def test_sends_when_decoded_then_are_what_a_broker_accepts() -> None:
     frames = FrameDecoder().feed(encode_sends(3, 100))
     assert [frame.command.send.sequence_id for frame in frames] == [0, 1, 2]
     for frame in frames:
-        assert frame.payload is not None
-        assert verify_checksum(frame.payload)
-        assert bytes(parse_entry(frame.payload).payload) == b"x" * 100
+        assert frame.entry is not None
+        assert verify_checksum(frame.entry)
+        assert bytes(parse_entry(frame.entry).payload) == b"x" * 100
 
 
 def test_flow_when_decoded_then_carries_consumer_and_permits() -> None:

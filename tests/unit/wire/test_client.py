@@ -41,7 +41,7 @@ def test_larger_messages_when_the_broker_allows_them_then_are_accepted() -> None
     client, server = make_pair()
     connect(client, server)
     (frame,) = client.receive_data(commands.send(1, 1, bytes(7 * 1024 * 1024)))
-    assert len(frame.payload or b"") == 7 * 1024 * 1024
+    assert len(frame.entry or b"") == 7 * 1024 * 1024
 
 
 def test_greeting_when_refused_then_raises_the_error_of_the_broker() -> None:

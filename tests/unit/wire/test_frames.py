@@ -15,7 +15,7 @@ from interpulse.wire.frames import (
     accept_entry,
     build_entry,
     encode_command,
-    encode_with_payload,
+    encode_with_entry,
     parse_entry,
     verify_checksum,
     with_broker_metadata,
@@ -51,7 +51,7 @@ def test_send_when_encoded_then_is_the_golden_frame() -> None:
     assert entry == GOLDEN_ENTRY
     assert commands.send(1, 7, entry) == GOLDEN_SEND
     command = pb.BaseCommand(type=pb.BaseCommand.SEND, send=pb.CommandSend(producer_id=1, sequence_id=7))
-    assert encode_with_payload(command, entry) == GOLDEN_SEND
+    assert encode_with_entry(command, entry) == GOLDEN_SEND
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 2, 3, 5, 7, 13, 100])
@@ -59,15 +59,15 @@ def test_stream_when_cut_anywhere_then_gives_the_same_frames(chunk: int) -> None
     frames = feed_all((PING + GOLDEN_SEND) * 3 + PONG, chunk)
     kinds = [frame.command.type for frame in frames]
     assert kinds == [pb.BaseCommand.PING, pb.BaseCommand.SEND] * 3 + [pb.BaseCommand.PONG]
-    assert frames[0].payload is None
-    assert bytes(frames[1].payload or b"") == GOLDEN_ENTRY
+    assert frames[0].entry is None
+    assert bytes(frames[1].entry or b"") == GOLDEN_ENTRY
 
 
 @pytest.mark.parametrize("chunk", [65536, 1025, 1000])
 def test_large_frame_when_it_comes_in_pieces_then_is_joined_once(chunk: int) -> None:
     entry = build_entry(GOLDEN_ENTRY[10:17], bytes(1_000_000))
     frames = feed_all(commands.send(1, 7, entry) * 2, chunk)
-    assert [frame.payload for frame in frames] == [entry, entry]
+    assert [frame.entry for frame in frames] == [entry, entry]
 
 
 def test_frame_when_it_trickles_in_then_takes_little_more_memory_than_it_is_long() -> None:

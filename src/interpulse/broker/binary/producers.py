@@ -29,7 +29,7 @@ __all__ = ["on_close_producer", "on_producer", "on_send"]
 
 
 def on_send(connection: ClientConnection, frame: Frame) -> None:
-    send, entry = frame.command.send, frame.payload
+    send, entry = frame.command.send, frame.entry
     producer_id = send.producer_id
     opened = connection.producers.get(producer_id)
     if opened is None:

@@ -287,7 +287,7 @@ class Connection(asyncio.Protocol):
         elif kind == pb.BaseCommand.MESSAGE:
             consumer = self.consumers.get(command.message.consumer_id)
             if consumer is not None:
-                consumer.on_message(command.message, memoryview(frame.payload or b""))
+                consumer.on_message(command.message, memoryview(frame.entry or b""))
         elif kind == pb.BaseCommand.SEND_RECEIPT:
             producer = self.producers.get(command.send_receipt.producer_id)
             if producer is not None:

@@ -89,14 +89,14 @@ def message_head(
     consumer_id: int,
     ledger: int,
     entry: int,
-    payload_bytes: int,
+    entry_bytes: int,
     *,
     partition: int = -1,
     redelivery_count: int = 0,
     ack_set: Sequence[int] = (),
     consumer_epoch: int | None = None,
 ) -> bytes:
-    """A MESSAGE frame up to its stored entry of ``payload_bytes`` bytes, which must follow."""
+    """A MESSAGE frame up to its stored entry of ``entry_bytes`` bytes, which must follow."""
     position = b"\x08%b\x10%b" % (varint(ledger), varint(entry))
     if partition >= 0:
         position += b"\x18" + varint(partition)
@@ -107,7 +107,7 @@ def message_head(
         content += b"\x20" + varint(word & UINT64_NONE)
     if consumer_epoch is not None:
         content += b"\x28" + varint(consumer_epoch)
-    return frame(b"\x08\x09\x4a", content, payload_bytes)
+    return frame(b"\x08\x09\x4a", content, entry_bytes)
 
 
 class MessageHeadEncoder:
@@ -124,14 +124,14 @@ class MessageHeadEncoder:
         self._ledger = -1
         self._serialize = command.SerializeToString
 
-    def encode(self, ledger: int, entry: int, payload_bytes: int) -> bytes:
+    def encode(self, ledger: int, entry: int, entry_bytes: int) -> bytes:
         """As `message_head`, for an entry that is delivered whole and for the first time."""
         if ledger != self._ledger:
             self._message_id.ledgerId = self._ledger = ledger
         self._message_id.entryId = entry
         raw = self._serialize()
         size = len(raw)
-        return pack_sizes(size + 4 + payload_bytes, size) + raw
+        return pack_sizes(size + 4 + entry_bytes, size) + raw
 
 
 def message(

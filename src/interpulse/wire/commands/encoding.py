@@ -53,11 +53,11 @@ def encode(content: Message) -> bytes:
     return frame(_ENVELOPE[content.DESCRIPTOR.name], content.SerializeToString())
 
 
-def frame(head: bytes, content: bytes, payload_bytes: int = 0) -> bytes:
-    """A frame up to its payload; ``head`` is the `envelope` of the content."""
+def frame(head: bytes, content: bytes, entry_bytes: int = 0) -> bytes:
+    """A frame up to its entry; ``head`` is the `envelope` of the content."""
     head += varint(len(content))
     size = len(head) + len(content)
-    return b"%b%b%b" % (pack_sizes(size + 4 + payload_bytes, size), head, content)
+    return b"%b%b%b" % (pack_sizes(size + 4 + entry_bytes, size), head, content)
 
 
 def error_code(error: int) -> pb.ServerError.ValueType:

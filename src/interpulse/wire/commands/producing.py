@@ -81,14 +81,14 @@ def producer_success(
 def send_head(
     producer_id: int,
     sequence_id: int,
-    payload_bytes: int,
+    entry_bytes: int,
     *,
     num_messages: int = 1,
     highest_sequence_id: int = 0,
     is_chunk: bool = False,
     marker: bool = False,
 ) -> bytes:
-    """A SEND frame up to its entry of ``payload_bytes`` bytes, which must follow."""
+    """A SEND frame up to its entry of ``entry_bytes`` bytes, which must follow."""
     content = b"\x08%b\x10%b" % (varint(producer_id), varint(sequence_id))
     if num_messages != 1:
         content += b"\x18" + varint(num_messages)
@@ -98,7 +98,7 @@ def send_head(
         content += b"\x38\x01"
     if marker:
         content += b"\x40\x01"
-    return frame(b"\x08\x06\x32", content, payload_bytes)
+    return frame(b"\x08\x06\x32", content, entry_bytes)
 
 
 def send(

@@ -93,8 +93,8 @@ async def test_delivery_when_batch_then_one_message_each_with_all_details(client
     assert (message.consumer_id, message.message_id.ledgerId, message.message_id.entryId) == (1, 5, 6)
     assert (message.message_id.partition, message.redelivery_count, list(message.ack_set)) == (3, 2, [5])
     assert not message.HasField("consumer_epoch")
-    assert bytes(first.payload) == ENTRY
-    assert bytes(second.payload) == large
+    assert bytes(first.entry) == ENTRY
+    assert bytes(second.entry) == large
     assert third.command.message.message_id.entryId == 8
 
 
@@ -119,7 +119,7 @@ async def test_delivery_when_the_broker_put_something_in_front_then_only_for_cli
     client.context.topic.stamps_possible = possible
     consumer = await client.subscribe()
     consumer.sink.deliver(1, [Delivery(Position(5, 6), STAMPED), Delivery(Position(5, 7), STAMPED, 1)])
-    assert [bytes(each.payload) for each in await client.answers()] == [expected, expected]
+    assert [bytes(each.entry) for each in await client.answers()] == [expected, expected]
 
 
 async def test_delivery_when_client_gave_an_epoch_then_repeated(client: Any) -> None:

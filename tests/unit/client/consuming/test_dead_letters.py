@@ -41,8 +41,8 @@ class Post:
         broker.scripts[pb.BaseCommand.SEND] = self.on_send
 
     def on_send(self, peer: Peer, frame: Frame) -> None:
-        assert frame.payload is not None
-        entry = parse_entry(bytes(frame.payload))
+        assert frame.entry is not None
+        entry = parse_entry(bytes(frame.entry))
         self.metadata.append(entry.metadata)
         self.contents.append(bytes(entry.payload))
         self.broker.store(peer, frame.command.send)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.commands.encoding import varint
-from interpulse.wire.frames import encode_command, encode_with_payload
+from interpulse.wire.frames import encode_command, encode_with_entry
 
 U64 = st.integers(0, 2**64 - 1)
 U63 = st.integers(0, 2**63 - 1)
@@ -57,7 +57,7 @@ def test_send_is_what_protobuf_writes(
         content.highest_sequence_id = highest
     if chunk:
         content.is_chunk = True
-    expected = encode_with_payload(pb.BaseCommand(type=pb.BaseCommand.SEND, send=content), entry)
+    expected = encode_with_entry(pb.BaseCommand(type=pb.BaseCommand.SEND, send=content), entry)
     sent = commands.send(
         producer_id, sequence_id, entry, num_messages=count, highest_sequence_id=highest, is_chunk=chunk
     )
@@ -89,7 +89,7 @@ def test_message_is_what_protobuf_writes(
         content.message_id.partition = partition
     if redelivery_count:
         content.redelivery_count = redelivery_count
-    expected = encode_with_payload(pb.BaseCommand(type=pb.BaseCommand.MESSAGE, message=content), b"entry")
+    expected = encode_with_entry(pb.BaseCommand(type=pb.BaseCommand.MESSAGE, message=content), b"entry")
     head = commands.message_head(
         consumer_id,
         ledger,

@@ -21,7 +21,7 @@ async def test_health_when_the_broker_is_ready_is_ok(broker: RestBroker, path: s
 
 @pytest.mark.parametrize("path", PROBES)
 async def test_health_when_the_broker_is_not_ready_is_unavailable(broker: RestBroker, path: str) -> None:
-    broker.ready = False
+    broker.app.ready = False
     assert (await call(broker.web_url, "GET", path)).status == 503
     assert (await call(broker.web_url, "GET", "/livez")).body == b"ok"
 

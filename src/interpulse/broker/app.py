@@ -1,9 +1,9 @@
 """Builds every object of a broker and joins them; the only wiring.
 
-Start: addresses, data directory, metadata, log recovery, cluster and namespaces, then the doors - binary before REST,
-so that whoever is told "healthy" can publish - and the replication job. Stop is the reverse and takes a bounded time:
-the job ends, nobody gets in any more, the topics answer what is pending and store their cursors, clients are hung up
-on, the storage is closed.
+Start: addresses, stores, cluster and namespaces, then the front ends, binary before REST, so that a client that is told
+"healthy" can publish, and the replication job. Stop is the reverse and takes a bounded time: the job ends, the front
+ends accept no more, the topics answer what is pending and store their cursors, clients are disconnected, the stores are
+closed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.access.setup import Access, build_access, is_loopback
+from interpulse.broker.access.grants import Grants
+from interpulse.broker.access.setup import build_access, job_token
 from interpulse.broker.binary.connection import Handlers
 from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.handlers import HANDLERS
@@ -27,37 +28,42 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import Refusals
 from interpulse.broker.instruments import Instruments
-from interpulse.broker.listening import CannotListen, ServiceAddress, host_in_url, is_every_address
+from interpulse.broker.listening import CannotListen, ServiceAddress, advertised_host
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings as LiveSettings
 from interpulse.broker.periodic import regularly
+from interpulse.broker.replication.comparison import LocalReading, RemoteComparison
+from interpulse.broker.replication.remote_topics import RemoteTopics
+from interpulse.broker.replication.replication_clusters import ReplicationClusters
+from interpulse.broker.replication.replication_cursors import RegistryReplicationCursors
+from interpulse.broker.replication.replication_status import ReplicationStatus
 from interpulse.broker.replication.replication_supervisor import JobCommand, ReplicationSupervisor, records_without_job
-from interpulse.broker.rest.http.context import RestRooms, build_rest_rooms
+from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.server import RestServer
+from interpulse.broker.stores import OpenStores, in_data_directory
+from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.broker.tenancy.failure_domains import FailureDomains
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
 from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.broker.topics.bundles import Bundles
+from interpulse.broker.topics.deletion import Deletion
+from interpulse.broker.topics.expansion import AdminRemotes, Growth
+from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup import BatchLimits, Lookups, SoleOwner, this_broker
 from interpulse.broker.topics.schemas import Schemas, SchemaSettings
+from interpulse.broker.topics.topic_clusters import TopicClusters
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.broker.topics.topic_settings import topic_settings
 from interpulse.broker.topics.topic_watches import TopicWatches
-from interpulse.client.credentials import Credentials
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
-from interpulse.storage.api import LogStore, MetadataStore
 from interpulse.storage.disk_room import DiskRoom
-from interpulse.storage.lock import DirectoryLock
-from interpulse.storage.segments.files import DiskFiles, Files
-from interpulse.storage.segments.open import open_log_store
-from interpulse.storage.sqlite import SqliteMetadataStore
-from interpulse.storage.topic_log import LogConfig
-from interpulse.storage.topic_log_store import TopicLogStore
 
 __all__ = ["BrokerApp", "CannotServe"]
 
@@ -81,11 +87,11 @@ class BrokerApp:
         *,
         clock: Clock | None = None,
         handlers: Handlers = HANDLERS,
-        files: Files | None = None,
+        open_stores: OpenStores | None = None,
         job_arguments: tuple[str, ...] = (),
     ) -> None:
-        """``handlers`` of the binary protocol and ``files`` of the log are others in tests of faults. ``job_arguments``
-        tell the replication job how to show its log."""
+        """``handlers`` of the binary protocol and ``open_stores`` are others in tests. ``job_arguments`` tell the
+        replication job how to show its log."""
         self.config = config
         self.data_dir = Path(config.data_dir)
         self.service_url = ""
@@ -94,7 +100,7 @@ class BrokerApp:
         """True from the moment clients can publish until the broker begins to stop."""
         self._clock = clock or SystemClock()
         self._handlers = handlers
-        self._files = files or DiskFiles()
+        self._open_stores = open_stores or in_data_directory()
         self._job_arguments = job_arguments
         self._opened = AsyncExitStack()
 
@@ -112,7 +118,7 @@ class BrokerApp:
         self.ready = True
 
     async def stop(self) -> None:
-        """Stop accepting, make everything durable that was acknowledged, hang up. Takes less than 5 s."""
+        """Stop accepting, make everything durable that was acknowledged, disconnect. Takes less than 5 s."""
         self.ready = False
         try:
             async with asyncio.timeout(_STOP_SECONDS_MAX):
@@ -126,93 +132,86 @@ class BrokerApp:
         web_address = ServiceAddress("web service", config.bind_address, config.web_service_port)
         binary_socket = opened.enter_context(binary_address.bind())
         web_socket = opened.enter_context(web_address.bind())
-        host = self._told_host()
+        host = advertised_host(config.advertised_host, listening=config.bind_address)
         self.service_url = f"pulsar://{host}:{binary_socket.getsockname()[1]}"
         self.web_url = f"http://{host}:{web_socket.getsockname()[1]}"
-        self.this_broker = this_broker(self.service_url, self.web_url)
 
-        metadata, logs = await self._open_storage(opened)
-        await self._build_rooms(metadata, logs)
-        self.access = self._build_access(metadata)
-        self.binary_door = binary_door = self._build_binary_door(metadata)
-        opened.push_async_callback(binary_door.close)
-        await self._start_registry(opened, metadata, binary_door)
+        self.stores = await self._open_stores(config, opened)
+        await self._bootstrap()
+        await self._build_tenancy()
+        self._build_topics()
+        self.binary_server = self._build_binary_server()
+        self.supervisor = self._build_supervisor()
+        self.context = self._build_context()
+
+        opened.push_async_callback(self.binary_server.close)
+        await self._start_registry(opened)
         with binary_address.listening():
-            await binary_door.start(binary_socket)
-        opened.callback(binary_door.stop_accepting)
-        supervisor = self._build_supervisor(metadata)
-        rest_rooms = self._build_rest_rooms(metadata, supervisor, self._instruments(logs, binary_door))
-        rest_door = RestServer(rest_rooms, web_socket)
+            await self.binary_server.start(binary_socket)
+        opened.callback(self.binary_server.stop_accepting)
+        rest_server = RestServer(self.context, web_socket)
         with web_address.listening():
-            await rest_door.start()
-        opened.push_async_callback(rest_door.stop)
-        await self._start_upkeep(opened, rest_rooms, supervisor)
+            await rest_server.start()
+        opened.push_async_callback(rest_server.stop)
+        await self._start_upkeep(opened)
 
-    def _told_host(self) -> str:
-        """The host in the addresses that clients are told."""
-        config = self.config
-        try:
-            host = host_in_url(config.advertised_host)
-        except ValueError:
-            raise CannotServe(
-                f"advertisedAddress={config.advertised_host}: must be a host name or address, without scheme and port"
-            ) from None
-        if is_every_address(config.advertised_host):
-            _logger.warning(
-                "clients on other machines are sent to themselves told=%s listening=%s remedy=%s",
-                host,
-                config.bind_address,
-                "advertisedAddress=NAME (--advertised-address), a name or address by which they reach this machine",
-            )
-        return host
-
-    async def _start_upkeep(
-        self, opened: AsyncExitStack, rest_rooms: RestRooms, supervisor: ReplicationSupervisor
-    ) -> None:
-        """What the broker does by itself from now on."""
-        opened.push_async_callback(rest_rooms.links.close)
-        await rest_rooms.remote_topics.start()
-        opened.push_async_callback(rest_rooms.remote_topics.stop)
-        await supervisor.start()
-        opened.push_async_callback(supervisor.stop)
-        self.registry.spawn(rest_rooms.deletion.resume())
-        self.inactive_topics = rest_rooms.inactive_topics
-        self.inactive_topics.start()
-        opened.push_async_callback(self.inactive_topics.stop)
-
-    async def _open_storage(self, opened: AsyncExitStack) -> tuple[MetadataStore, TopicLogStore]:
-        lock = DirectoryLock.acquire(self.data_dir)
-        opened.callback(lock.release)
-        self.disk_room = DiskRoom(self.data_dir, self._files, self.config.disk_reserve_in_mb * 1024 * 1024)
-        self.disk_room.measure()
-        on_full = self.disk_room.ran_out
-        metadata = await SqliteMetadataStore.open(self.data_dir / "metadata.sqlite", on_full=on_full)
-        opened.push_async_callback(metadata.close)
-        logs = await open_log_store(
-            self.data_dir / "log",
-            metadata,
-            config=_log_config(self.config),
-            files=self._files,
-            on_full=on_full,
-            on_write=self.disk_room.takes,
-        )
-        opened.push_async_callback(logs.close)
+    async def _bootstrap(self) -> None:
         cluster = ClusterData(service_url=self.web_url, broker_service_url=self.service_url)
         try:
-            await bootstrap(metadata, local_cluster=self.config.cluster_name, cluster=cluster)
+            await bootstrap(self.stores.metadata, local_cluster=self.config.cluster_name, cluster=cluster)
         except PreconditionFailed as error:
             raise CannotServe(f"data directory {self.data_dir} cannot be served: {error}") from error
-        return metadata, logs
 
-    async def _build_rooms(self, metadata: MetadataStore, logs: LogStore) -> None:
-        config = self.config
-        self.dynamic = DynamicConfig(metadata, config)
+    async def _build_tenancy(self) -> None:
+        """What the cluster, its tenants and namespaces are, and who may do what in them."""
+        metadata = self.stores.metadata
+        self.dynamic = DynamicConfig(metadata, self.config)
         await self.dynamic.load()
-        self.namespaces = Namespaces(metadata, local_cluster=config.cluster_name)
-        self.registry = TopicRegistry(
+        self.clusters = Clusters(metadata)
+        self.links = ClusterLinks(self.clusters)
+        self.tenants = Tenants(metadata)
+        self.namespaces = Namespaces(metadata, local_cluster=self.config.cluster_name)
+        try:
+            self.access = build_access(self.config, self.tenants, self.namespaces)
+        except PreconditionFailed as error:
+            raise CannotServe(str(error)) from error
+
+    def _build_topics(self) -> None:
+        """What both front ends ask about topics."""
+        config, metadata = self.config, self.stores.metadata
+        self.registry = self._build_registry()
+        self.lifecycle = TopicLifecycle(
+            metadata,
+            self.namespaces,
+            LifecycleSettings.following(self._current),
+            loaded=self.registry.names,
+            remote_partitions=AdminRemotePartitions(
+                self.clusters, self._clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms
+            ),
+        )
+        self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle)
+        self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
+        self.deletion = Deletion(metadata, self.lifecycle, self.registry, self.namespaces, self.tenants, self._current)
+        self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
+        self.refusals = Refusals(self._clock.now_ms)
+        self.this_broker = this_broker(self.service_url, self.web_url)
+        self.permits = LookupPermits(lambda: self._current().max_concurrent_lookup_request)
+        self.lookups = Lookups(
+            self.namespaces,
+            self.clusters,
+            self.lifecycle,
+            SoleOwner(self.this_broker),
+            permits=self.permits,
+            limits=lambda: BatchLimits.of(self._current()),
+            ready=lambda: self.ready,
+        )
+
+    def _build_registry(self) -> TopicRegistry:
+        config = self.config
+        return TopicRegistry(
             cluster=config.cluster_name,
-            metadata=metadata,
-            logs=logs,
+            metadata=self.stores.metadata,
+            logs=self.stores.logs,
             clock=self._clock,
             open_rule=lambda name, by, create: self.lifecycle.open(name, by=by, create=create),
             settings=self._topic_settings,
@@ -225,63 +224,10 @@ class BrokerApp:
             else None,
             stamping=BrokerEntryFields.named(config.broker_entry_metadata_interceptors),
             read_bytes_max=config.managed_ledger_cache_size_mb * 1024 * 1024,
-            check_room=self.disk_room.check,
-        )
-        self.lifecycle = TopicLifecycle(
-            metadata,
-            self.namespaces,
-            LifecycleSettings.following(lambda: self.dynamic.config),
-            loaded=self.registry.names,
-            remote_partitions=AdminRemotePartitions(
-                Clusters(metadata), self._clock, timeout_ms=config.auto_topic_creation_lookup_timeout_ms
-            ),
-        )
-        self.topic_policies = TopicPolicyRecords(metadata, self.lifecycle)
-        self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
-        self.refusals = Refusals(self._clock.now_ms)
-        self.permits = LookupPermits(lambda: self.dynamic.config.max_concurrent_lookup_request)
-        self.lookups = self._build_lookups(metadata)
-
-    def _build_lookups(self, metadata: MetadataStore) -> Lookups:
-        return Lookups(
-            self.namespaces,
-            Clusters(metadata),
-            self.lifecycle,
-            SoleOwner(self.this_broker),
-            permits=self.permits,
-            limits=lambda: BatchLimits.of(self.dynamic.config),
-            ready=lambda: self.ready,
+            check_room=self.stores.check_room,
         )
 
-    async def _start_registry(self, opened: AsyncExitStack, metadata: MetadataStore, binary_door: BinaryServer) -> None:
-        await self.registry.start()
-        self.disk_room.on_full = lambda: self.registry.spawn(self.registry.rounds.make_room())
-        self.registry.spawn(regularly("room on the disk", lambda: _ROOM_CHECK_SECONDS, self._look_for_room))
-        opened.push_async_callback(self.registry.close)
-        opened.callback(metadata.watch(keys.POLICIES, self._on_policies_changed))
-        self.dynamic.watch(lambda _: self.registry.begin_applying())
-        if self.access is not None:
-            opened.callback(metadata.watch(keys.POLICIES, partial(self._on_permissions_changed, binary_door)))
-
-    async def _look_for_room(self) -> None:
-        await self.disk_room.look_again()
-        if self.disk_room.problem is not None:
-            await self.registry.rounds.make_room()
-
-    def _build_access(self, metadata: MetadataStore) -> Access | None:
-        try:
-            access = build_access(self.config, Tenants(metadata), self.namespaces)
-        except PreconditionFailed as error:
-            raise CannotServe(str(error)) from error
-        if access is None and not is_loopback(self.config.bind_address):
-            _logger.warning(
-                "anybody who reaches this broker may do everything address=%s remedy=%s",
-                self.config.bind_address,
-                "authenticationEnabled=true and authorizationEnabled=true, or bindAddress=127.0.0.1",
-            )
-        return access
-
-    def _build_binary_door(self, metadata: MetadataStore) -> BinaryServer:
+    def _build_binary_server(self) -> BinaryServer:
         config = self.config
         context = BinaryContext(
             registry=self.registry,
@@ -291,10 +237,10 @@ class BrokerApp:
             lookups=self.lookups,
             permits=self.permits,
             refusals=self.refusals,
-            topic_watches=TopicWatches(metadata, self.lifecycle, self.registry.spawn),
+            topic_watches=TopicWatches(self.stores.metadata, self.lifecycle, self.registry.spawn),
             replicator_prefix=config.replicator_prefix,
             access=self.access,
-            check_room=self.disk_room.check,
+            check_room=self.stores.check_room,
         )
         limits = ConnectionLimits(
             keep_alive_seconds=config.keep_alive_interval_seconds,
@@ -308,41 +254,12 @@ class BrokerApp:
         )
         return BinaryServer(context, limits, self._handlers)
 
-    def _instruments(self, logs: TopicLogStore, binary_door: BinaryServer) -> Instruments:
-        return Instruments(
-            refusals=self.refusals,
-            lookups=self.lookups.meter,
-            topic_loads=self.registry.loads,
-            lookups_pending=lambda: self.permits.taken,
-            lookups_rejected=lambda: self.permits.rejected,
-            connections=lambda: binary_door.connections,
-            written=lambda: {group.rpartition("/")[0]: entries for group, entries in logs.written().items()},
-            journal=logs.journal.statistics,
-            access=self.access.authentication.meter if self.access else None,
-            disk_room=self.disk_room,
-        )
-
-    def _build_rest_rooms(
-        self, metadata: MetadataStore, supervisor: ReplicationSupervisor, instruments: Instruments
-    ) -> RestRooms:
-        return build_rest_rooms(
-            metadata,
-            namespaces=self.namespaces,
-            lifecycle=self.lifecycle,
-            registry=self.registry,
-            lookups=self.lookups,
-            schemas=self.schemas,
-            dynamic=self.dynamic,
-            this_broker=self.this_broker,
-            ready=lambda: self.ready,
-            clock=self._clock,
-            access=self.access,
-            instruments=instruments,
-            without_job=lambda topics: records_without_job(supervisor.view, topics),
-        )
-
-    def _build_supervisor(self, metadata: MetadataStore) -> ReplicationSupervisor:
+    def _build_supervisor(self) -> ReplicationSupervisor:
         config = self.config
+        try:
+            token = job_token(config)
+        except PreconditionFailed as error:
+            raise CannotServe(str(error)) from error
         command = JobCommand(
             cluster=config.cluster_name,
             service_url=self.service_url,
@@ -351,23 +268,115 @@ class BrokerApp:
             spark_master=config.replication_job_spark_master,
             driver_memory=config.replication_job_driver_memory,
             creation_allowed=config.create_topic_to_remote_cluster_for_replication,
-            token=self._job_token(),
+            token=token,
             arguments=self._job_arguments,
         )
-        return ReplicationSupervisor(metadata, command, mode=config.replication_job, clock=self._clock)
+        return ReplicationSupervisor(self.stores.metadata, command, mode=config.replication_job, clock=self._clock)
 
-    def _job_token(self) -> str | None:
-        """Who the replication job is here. Raises CannotServe for what it cannot use."""
-        config = self.config
-        try:
-            credentials = Credentials.from_plugin(
-                config.broker_client_authentication_plugin, config.broker_client_authentication_parameters
-            )
-        except ValueError as error:
-            raise CannotServe(f"brokerClientAuthenticationParameters: {error}") from error
-        if credentials is not None and credentials.method != "token":
-            raise CannotServe("brokerClientAuthenticationPlugin: the replication job can use tokens only")
-        return None if credentials is None else credentials.source
+    def _build_context(self) -> RestContext:
+        """What both front ends share, joined with what only operators need."""
+        metadata, current = self.stores.metadata, self._current
+        remotes, cursors = AdminRemotes(self.links), RegistryReplicationCursors(self.registry)
+        comparison = RemoteComparison(LocalReading(self.lifecycle, self.namespaces, current))
+        self.remote_topics = self._build_remote_topics()
+        return RestContext(
+            clusters=self.clusters,
+            failure_domains=FailureDomains(metadata, self.clusters),
+            tenants=self.tenants,
+            namespaces=self.namespaces,
+            bundles=Bundles(self.namespaces, self.lifecycle, self.registry, lambda: current().replicator_prefix),
+            lifecycle=self.lifecycle,
+            registry=self.registry,
+            lookups=self.lookups,
+            schemas=self.schemas,
+            growth=Growth(self.lifecycle, self.namespaces, self.topic_policies, remotes, current),
+            deletion=self.deletion,
+            inactive_topics=self.inactive_topics,
+            topic_policies=self.topic_policies,
+            replication_clusters=ReplicationClusters(self.clusters, self.tenants, self.namespaces, cursors, comparison),
+            topic_clusters=TopicClusters(
+                self.clusters,
+                self.tenants,
+                self.namespaces,
+                self.topic_policies,
+                self.lifecycle,
+                remotes,
+                cursors,
+                current,
+            ),
+            replication_status=ReplicationStatus(
+                metadata,
+                self.namespaces,
+                self.lifecycle,
+                self.topic_policies,
+                without_job=lambda topics: records_without_job(self.supervisor.view, topics),
+                remote_topics=self.remote_topics,
+            ),
+            dynamic=self.dynamic,
+            this_broker=self.this_broker,
+            instruments=self._build_instruments(),
+            ready=lambda: self.ready,
+            grants=Grants(self.namespaces, self.lifecycle),
+            access=self.access,
+        )
+
+    def _build_remote_topics(self) -> RemoteTopics:
+        return RemoteTopics(
+            self.stores.metadata,
+            self.namespaces,
+            self.lifecycle,
+            self.topic_policies,
+            self.links,
+            self._clock,
+            creation_allowed=lambda: self._current().create_topic_to_remote_cluster_for_replication,
+            recheck_seconds=self._current().replication_policy_check_duration_seconds,
+        )
+
+    def _build_instruments(self) -> Instruments:
+        logs = self.stores.logs
+        return Instruments(
+            refusals=self.refusals,
+            lookups=self.lookups.meter,
+            topic_loads=self.registry.loads,
+            lookups_pending=lambda: self.permits.taken,
+            lookups_rejected=lambda: self.permits.rejected,
+            connections=lambda: self.binary_server.connections,
+            written=lambda: {group.rpartition("/")[0]: entries for group, entries in logs.written().items()},
+            journal=logs.journal.statistics,
+            access=self.access.authentication.meter if self.access else None,
+            disk_room=self.stores.disk_room,
+        )
+
+    async def _start_registry(self, opened: AsyncExitStack) -> None:
+        room = self.stores.disk_room
+        await self.registry.start()
+        if room is not None:
+            room.on_full = lambda: self.registry.spawn(self.registry.rounds.make_room())
+            look = partial(self._look_for_room, room)
+            self.registry.spawn(regularly("room on the disk", lambda: _ROOM_CHECK_SECONDS, look))
+        opened.push_async_callback(self.registry.close)
+        opened.callback(self.stores.metadata.watch(keys.POLICIES, self._on_policies_changed))
+        self.dynamic.watch(lambda _: self.registry.begin_applying())
+
+    async def _start_upkeep(self, opened: AsyncExitStack) -> None:
+        """What the broker does by itself from now on."""
+        opened.push_async_callback(self.links.close)
+        await self.remote_topics.start()
+        opened.push_async_callback(self.remote_topics.stop)
+        await self.supervisor.start()
+        opened.push_async_callback(self.supervisor.stop)
+        self.registry.spawn(self.deletion.resume())
+        self.inactive_topics.start()
+        opened.push_async_callback(self.inactive_topics.stop)
+
+    async def _look_for_room(self, room: DiskRoom) -> None:
+        await room.look_again()
+        if room.problem is not None:
+            await self.registry.rounds.make_room()
+
+    def _current(self) -> BrokerConfig:
+        """The settings in force."""
+        return self.dynamic.config
 
     async def _topic_settings(self, topic: TopicName) -> LiveSettings:
         """The effective policies of one topic."""
@@ -386,21 +395,8 @@ class BrokerApp:
 
     def _on_policies_changed(self, key: str) -> None:
         namespace = keys.namespace_of_policies_key(key)
-        if namespace is not None:
-            self.registry.begin_applying(namespace)
-
-    def _on_permissions_changed(self, binary_door: BinaryServer, key: str) -> None:
-        namespace = keys.namespace_of_policies_key(key)
-        if namespace is not None:
-            self.registry.spawn(binary_door.permissions_changed(namespace))
-
-
-def _log_config(config: BrokerConfig) -> LogConfig:
-    minute_ms, mib = 60_000, 1024 * 1024
-    return LogConfig(
-        ledger_entries_max=config.managed_ledger_max_entries_per_ledger,
-        ledger_bytes_max=config.managed_ledger_max_size_per_ledger_mbytes * mib,
-        ledger_age_min_ms=config.managed_ledger_min_ledger_rollover_time_minutes * minute_ms,
-        ledger_age_max_ms=config.managed_ledger_max_ledger_rollover_time_minutes * minute_ms,
-        cache_bytes_max=config.managed_ledger_cache_size_mb * mib,
-    )
+        if namespace is None:
+            return
+        self.registry.begin_applying(namespace)
+        if self.access is not None:
+            self.registry.spawn(self.binary_server.permissions_changed(namespace))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-__all__ = ["CannotListen", "ServiceAddress", "host_in_url", "is_every_address"]
+__all__ = ["CannotListen", "ServiceAddress", "advertised_host", "host_in_url", "is_every_address"]
+
+_logger = logging.getLogger(__name__)
 
 
 class CannotListen(Exception):
@@ -47,6 +50,24 @@ class ServiceAddress:
                 raise CannotListen(f"{self.service}: port {self.port} on {self.host} is already in use") from error
             reason = error.strerror or error
             raise CannotListen(f"{self.service}: cannot listen on {self.host} port {self.port}: {reason}") from error
+
+
+def advertised_host(advertised: str, *, listening: str) -> str:
+    """The host in the addresses that clients are told; raises CannotListen for what is no host."""
+    try:
+        host = host_in_url(advertised)
+    except ValueError:
+        raise CannotListen(
+            f"advertisedAddress={advertised}: must be a host name or address, without scheme and port"
+        ) from None
+    if is_every_address(advertised):
+        _logger.warning(
+            "clients on other machines are sent to themselves told=%s listening=%s remedy=%s",
+            host,
+            listening,
+            "advertisedAddress=NAME (--advertised-address), a name or address by which they reach this machine",
+        )
+    return host
 
 
 def is_every_address(host: str) -> bool:

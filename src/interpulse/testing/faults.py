@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from interpulse.broker.app import BrokerApp
 from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.broker.stores import in_data_directory
 from interpulse.model.errors import InvalidTopicName, ServerError
 from interpulse.model.names import TopicName
 from interpulse.model.received_errors import error_for_wire_code
@@ -99,7 +100,7 @@ class Faults:
 
     def drop_connections(self) -> int:
         """Hang up on every client of the binary protocol, and say how many that were. They may connect again."""
-        return self._in_loop(lambda: self._app.binary_door.drop_all("dropped by a fault of the test"))
+        return self._in_loop(lambda: self._app.binary_server.drop_all("dropped by a fault of the test"))
 
     def disk_full(self, *, times: int | None = None) -> Fault:
         """Take the room that messages are stored in, until the fault ends. What is stored can still be read.
@@ -122,7 +123,7 @@ class Faults:
 
     def build(self, config: BrokerConfig) -> BrokerApp:
         """A broker that has these faults; the one built last is the one whose connections are dropped."""
-        self._app = BrokerApp(config, handlers=self._handlers.handlers, files=self._files)
+        self._app = BrokerApp(config, handlers=self._handlers.handlers, open_stores=in_data_directory(self._files))
         return self._app
 
     def _on_command(self, name: str, kind: int, times: int | None, topic: str | None, **what: Any) -> Fault:

@@ -1,8 +1,9 @@
-"""The guards of the doors, made from the settings. What cannot be meant is refused with the key and a remedy."""
+"""Authentication and authorization, built from the settings; unusable ones are refused with key and remedy."""
 
 from __future__ import annotations
 
 import ipaddress
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -12,13 +13,16 @@ from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
+from interpulse.client.credentials import Credentials
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.permissions import Principal
 
 if TYPE_CHECKING:
     from interpulse.broker.access.signing_keys import PublicKey
 
-__all__ = ["Access", "build_access", "is_loopback", "words"]
+__all__ = ["Access", "build_access", "job_token", "words"]
+
+_logger = logging.getLogger(__name__)
 
 Key = TypeVar("Key")
 
@@ -51,6 +55,12 @@ def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces)
                 "authorizationEnabled=true needs authenticationEnabled=true: permissions are given to roles, and only "
                 "authentication tells the role of a client"
             )
+        if not _is_loopback(config.bind_address):
+            _logger.warning(
+                "anybody who reaches this broker may do everything address=%s remedy=%s",
+                config.bind_address,
+                "authenticationEnabled=true and authorizationEnabled=true, or bindAddress=127.0.0.1",
+            )
         return None
     authentication = Authentication(_providers(config), anonymous_role=config.anonymous_user_role)
     return Access(
@@ -62,12 +72,25 @@ def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces)
     )
 
 
+def job_token(config: BrokerConfig) -> str | None:
+    """The token by which the replication job proves who it is. Raises PreconditionFailed for other credentials."""
+    try:
+        credentials = Credentials.from_plugin(
+            config.broker_client_authentication_plugin, config.broker_client_authentication_parameters
+        )
+    except ValueError as error:
+        raise PreconditionFailed(f"brokerClientAuthenticationParameters: {error}") from error
+    if credentials is not None and credentials.method != "token":
+        raise PreconditionFailed("brokerClientAuthenticationPlugin: the replication job can use tokens only")
+    return None if credentials is None else credentials.source
+
+
 def words(text: str) -> list[str]:
     """A setting that lists names, with commas between them."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def is_loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     """Whether only this machine reaches what listens there; a name that is no address counts as one of others."""
     try:
         return ipaddress.ip_address(host).is_loopback

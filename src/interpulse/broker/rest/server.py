@@ -34,7 +34,7 @@ from interpulse.broker.rest import (
 )
 from interpulse.broker.rest.http.authorization_filter import Guard
 from interpulse.broker.rest.http.call import Answer, Call, Route
-from interpulse.broker.rest.http.context import RestRooms
+from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
 from interpulse.broker.rest.http.web_pages import KnownHosts
 from interpulse.broker.rest.metrics import metrics
@@ -90,7 +90,7 @@ class _Connections(web.Server):
 class RestServer:
     """Front door 2. Start it last, so that whoever gets an answer finds a broker that works."""
 
-    def __init__(self, rooms: RestRooms, bound: socket.socket) -> None:
+    def __init__(self, rooms: RestContext, bound: socket.socket) -> None:
         """``bound`` is a socket that has its address but does not listen yet."""
         self._rooms = rooms
         self._bound = bound

@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from interpulse.broker.rest.http.context import RestRooms
+from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.fields import FLAG, LONG, Body, checked_fields, checked_value
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
@@ -59,7 +59,7 @@ def answer_text(text: str, *, content_type: str = "text/plain") -> Answer:
 class Call:
     """What was asked: the parts of the path that vary (still encoded), the query, the body."""
 
-    rooms: RestRooms
+    rooms: RestContext
     params: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes = b""

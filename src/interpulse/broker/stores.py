@@ -1,0 +1,76 @@
+"""The stores of a broker: metadata and logs, opened together and closed in reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from interpulse.broker.config.broker_config import BrokerConfig
+from interpulse.storage.api import MetadataStore
+from interpulse.storage.disk_room import DiskRoom
+from interpulse.storage.lock import DirectoryLock
+from interpulse.storage.segments.files import DiskFiles, Files
+from interpulse.storage.segments.open import open_log_store
+from interpulse.storage.sqlite import SqliteMetadataStore
+from interpulse.storage.topic_log import LogConfig
+from interpulse.storage.topic_log_store import TopicLogStore
+
+__all__ = ["OpenStores", "Stores", "in_data_directory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Metadata and logs of one broker."""
+
+    metadata: MetadataStore
+    logs: TopicLogStore
+    disk_room: DiskRoom | None = None
+    """None: the stores need no room on a disk."""
+
+    def check_room(self) -> None:
+        """Raises NoRoomLeft while messages cannot be stored."""
+        if self.disk_room is not None:
+            self.disk_room.check()
+
+
+OpenStores = Callable[[BrokerConfig, AsyncExitStack], Awaitable[Stores]]
+"""Opens the stores and pushes what closes them; raises DataDirectoryInUse, DataDirectoryUnusable and MetadataError."""
+
+
+def in_data_directory(files: Files | None = None) -> OpenStores:
+    """The stores in ``dataDir``, which is locked; ``files`` of the log and of the probe for room."""
+    return partial(_open, files or DiskFiles())
+
+
+async def _open(files: Files, config: BrokerConfig, opened: AsyncExitStack) -> Stores:
+    directory = Path(config.data_dir)
+    lock = DirectoryLock.acquire(directory)
+    opened.callback(lock.release)
+    disk_room = DiskRoom(directory, files, config.disk_reserve_in_mb * 1024 * 1024)
+    disk_room.measure()
+    metadata = await SqliteMetadataStore.open(directory / "metadata.sqlite", on_full=disk_room.ran_out)
+    opened.push_async_callback(metadata.close)
+    logs = await open_log_store(
+        directory / "log",
+        metadata,
+        config=_log_config(config),
+        files=files,
+        on_full=disk_room.ran_out,
+        on_write=disk_room.takes,
+    )
+    opened.push_async_callback(logs.close)
+    return Stores(metadata, logs, disk_room)
+
+
+def _log_config(config: BrokerConfig) -> LogConfig:
+    minute_ms, mib = 60_000, 1024 * 1024
+    return LogConfig(
+        ledger_entries_max=config.managed_ledger_max_entries_per_ledger,
+        ledger_bytes_max=config.managed_ledger_max_size_per_ledger_mbytes * mib,
+        ledger_age_min_ms=config.managed_ledger_min_ledger_rollover_time_minutes * minute_ms,
+        ledger_age_max_ms=config.managed_ledger_max_ledger_rollover_time_minutes * minute_ms,
+        cache_bytes_max=config.managed_ledger_cache_size_mb * mib,
+    )

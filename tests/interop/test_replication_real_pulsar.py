@@ -1,66 +1,89 @@
-"""The replication job between a real Pulsar and a broker of ours, in both directions, killed on the way."""
+"""The replication job between a real Pulsar and a broker of ours, both ways at once, killed on the way."""
+
+from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Iterator
+from pathlib import Path
 
-import psutil
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.model.names import TopicName
 from interpulse.testing import InProcessBroker
 from tests.interop.real_pulsar import Address
-from tests.spark import replication_job
-from tests.spark.replication_job import Job, assert_exactly_once, publish, read_all, stored_entries, wait_until
+from tests.spark.replication_job import (
+    PARTITIONS,
+    Job,
+    assert_exactly_once,
+    configure,
+    partitions,
+    publish,
+    read_all,
+    stored_entries,
+    wait_until,
+)
 
-pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def topic(monkeypatch):
-    """In a namespace of this test's own: the real Pulsar is shared, and the job switches de-duplication on there."""
-    name = f"persistent://public/{uuid.uuid4().hex[:8]}/flights"
-    monkeypatch.setattr(replication_job, "TOPIC", name)
-    return name
-
-
-@pytest.fixture
-def ours(tmp_path):
+def ours(tmp_path: Path) -> Iterator[Address]:
     settings = {"clusterName": "ours", "allowAutoTopicCreation": "false", "brokerDeleteInactiveTopicsEnabled": "false"}
     with InProcessBroker(tmp_path / "ours", settings) as broker:
         yield Address(broker.service_url, broker.web_url)
 
 
-def create(source, target, topic):
-    async def ask():
-        async with AdminClient(source.web_url) as admin, AdminClient(target.web_url) as other:
-            for each in (admin, other):
-                await each.namespaces.create(TopicName.parse(topic).namespace_name)
-            await admin.topics.create_partitioned(topic, replication_job.PARTITIONS)
+def create(topic: str, *clusters: Address) -> None:
+    """In a namespace of its own: the real Pulsar is shared, and the job switches de-duplication on there."""
 
-    asyncio.run(ask())
+    async def create_on(cluster: Address) -> None:
+        async with AdminClient(cluster.web_url) as admin:
+            await admin.namespaces.create(TopicName.parse(topic).namespace_name)
+            await admin.topics.create_partitioned(topic, PARTITIONS)
+
+    for cluster in clusters:
+        asyncio.run(create_on(cluster))
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("direction", ["from-real", "to-real"])
-def test_everything_arrives_exactly_once_when_the_job_is_killed(tmp_path, topic, real_pulsar, ours, direction):
-    source, target = (real_pulsar, ours) if direction == "from-real" else (ours, real_pulsar)
-    names = ("standalone", "ours") if direction == "from-real" else ("ours", "standalone")
-    create(source, target, topic)
-    publish(source, range(100))
-    job = Job(tmp_path, source, target, *names)
+def test_everything_arrives_exactly_once_and_nothing_comes_back_when_the_job_is_killed_mid_batch(
+    tmp_path: Path, real_pulsar: Address, ours: Address
+) -> None:
+    topic = f"persistent://public/{uuid.uuid4().hex[:8]}/flights"
+    clusters = {"standalone": real_pulsar, "ours": ours}
+    real_side, our_side = clusters.items()
+    create(topic, *clusters.values())
+
+    def stored() -> list[int]:
+        return [stored_entries(cluster, *partitions(topic)) for cluster in clusters.values()]
+
+    for cluster in clusters.values():
+        publish(cluster, range(3000), topic=topic)
+    batched = sum(stored())
+    job = Job(
+        configure(tmp_path / "there", real_side, our_side, topic=topic),
+        configure(tmp_path / "back", our_side, real_side, topic=topic),
+    )
     try:
         job.start()
-        wait_until(lambda: job.lines("progress"))
-        publish(source, range(100, 3100), batching_enabled=False)
-        publish(source, range(3100, 6100))
-        wait_until(lambda: stored_entries(target) > 500)
-        family = job.family()
-        job.process.kill()
-        job.process.wait()
-        wait_until(lambda: not any(psutil.pid_exists(pid) for pid in family[1:]), 20)
+        wait_until(lambda: all(job.lines("progress", cluster=name) for name in clusters))
+        for cluster in clusters.values():
+            publish(cluster, range(3000, 6000), topic=topic, batching_enabled=False)
+        wait_until(lambda: min(stored()) > batched + 3500)
+        job.kill()
+        assert max(stored()) < batched + 6000, "killed too late"
         job.start()
-        wait_until(lambda: stored_entries(target) == stored_entries(source))
+        wait_until(lambda: min(stored()) >= batched + 6000)
+        # Each direction has looked at all that the other one brought once it has copied what was published after that.
+        for cluster in clusters.values():
+            publish(cluster, range(6000, 6050), topic=topic, batching_enabled=False)
+        wait_until(lambda: min(stored()) >= batched + 6100)
     finally:
         job.stop()
-    assert_exactly_once(read_all(target), 6100, names[0])
+    for name, cluster in clusters.items():
+        (other,) = clusters.keys() - {name}
+        found = read_all(cluster, topic)
+        assert_exactly_once(found, range(6050), source=other)
+        assert_exactly_once(found, range(6050), source=None)
+        assert len(found) == 2 * 6050

@@ -1,5 +1,7 @@
 """The replication job as a child process, and what its tests look at on the clusters."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import signal
@@ -7,114 +9,187 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 import psutil
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.client.messages import Message
 from interpulse.client.sync import Client
 from interpulse.model.errors import NotFound
+
+__all__ = [
+    "PARTITIONS",
+    "TOPIC",
+    "Broker",
+    "Job",
+    "Side",
+    "assert_exactly_once",
+    "configure",
+    "partitions",
+    "publish",
+    "read_all",
+    "stored_entries",
+    "wait_until",
+    "wait_until_gone",
+]
 
 TOPIC = "persistent://public/default/flights"
 PARTITIONS = 4
 
 
+class Broker(Protocol):
+    """What is needed to reach a cluster."""
+
+    @property
+    def service_url(self) -> str: ...
+
+    @property
+    def web_url(self) -> str: ...
+
+
+Side = tuple[str, Broker]
+"""A cluster's name, and where it is."""
+
+
+def configure(directory: Path, source: Side, target: Side, *, topic: str = TOPIC) -> Path:
+    """The configuration file of a job that keeps its state in the directory."""
+    directory.mkdir(exist_ok=True)
+    path = directory / "job.toml"
+    path.write_text(
+        f"""
+        [pipeline]
+        name = "test"
+        state = "{directory / "state"}"
+        start = "earliest"
+        [source]
+        cluster = "{source[0]}"
+        service_url = "{source[1].service_url}"
+        admin_url = "{source[1].web_url}"
+        [target]
+        cluster = "{target[0]}"
+        service_url = "{target[1].service_url}"
+        admin_url = "{target[1].web_url}"
+        [select]
+        topics = ["{topic}"]
+        [limits]
+        entries_per_batch = 2000
+        [spark]
+        driver_memory = "600m"
+        """
+    )
+    return path
+
+
 class Job:
-    """Runs ``python -m interpulse.spark replicate`` and reads its lines."""
+    """Runs ``python -m interpulse.spark replicate``, or several jobs in one Spark session, and reads their lines."""
 
-    def __init__(self, directory, east, west, source="east", target="west"):
-        self.config = directory / "job.toml"
-        self.output = directory / "job.out"
-        self.config.write_text(
-            f"""
-            [pipeline]
-            name = "test"
-            state = "{directory / "state"}"
-            start = "earliest"
-            [source]
-            cluster = "{source}"
-            service_url = "{east.service_url}"
-            admin_url = "{east.web_url}"
-            [target]
-            cluster = "{target}"
-            service_url = "{west.service_url}"
-            admin_url = "{west.web_url}"
-            [select]
-            topics = ["{TOPIC}"]
-            [limits]
-            entries_per_batch = 2000
-            [spark]
-            driver_memory = "600m"
-            """
-        )
-        self.process = None
+    def __init__(self, *configs: Path) -> None:
+        given = [str(path) for path in configs]
+        self._in_one_session = len(given) > 1
+        several, one = ["tests.spark.one_session", *given], ["interpulse.spark", "replicate", "--config", given[0]]
+        self._command = [sys.executable, "-m", *(several if self._in_one_session else one)]
+        self._output = configs[0].with_suffix(".out")
+        self._errors = configs[0].with_suffix(".err")
+        self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self):
-        command = [sys.executable, "-m", "interpulse.spark", "replicate", "--config", str(self.config)]
-        with self.output.open("ab") as out, self.output.with_suffix(".err").open("ab") as err:
-            self.process = subprocess.Popen(command, stdout=out, stderr=err)
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "not started"
+        return self._process
+
+    def start(self) -> Job:
+        stdin = subprocess.PIPE if self._in_one_session else subprocess.DEVNULL
+        with self._output.open("ab") as out, self._errors.open("ab") as err:
+            self._process = subprocess.Popen(self._command, stdin=stdin, stdout=out, stderr=err)
         return self
 
-    def lines(self, event):
-        if not self.output.exists():
+    def lines(self, event: str, **fields: object) -> list[dict[str, Any]]:
+        """What the job has said of one kind, with these fields among others."""
+        if not self._output.exists():
             return []
-        lines = [json.loads(line) for line in self.output.read_text().splitlines()]
-        return [line for line in lines if line["event"] == event]
+        lines = [json.loads(line) for line in self._output.read_text().splitlines()]
+        return [line for line in lines if {"event": event, **fields}.items() <= line.items()]
 
-    def family(self):
+    def errors(self) -> str:
+        return self._errors.read_text()
+
+    def family(self) -> list[int]:
+        """The process and all it has started."""
         return [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))]
 
-    def stop(self):
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(60)
+    def kill(self) -> None:
+        """The process alone; returns when all it had started is gone too."""
+        family = self.family()
+        self.process.kill()
+        self.process.communicate()
+        wait_until_gone(family)
+
+    def stop(self) -> None:
+        """As an operator would; jobs in one session end with their standard input."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        if not self._in_one_session:
+            self._process.send_signal(signal.SIGTERM)
+        self._process.communicate(timeout=60)
 
 
-def publish(broker, values, **options):
-    with Client(broker.service_url) as client, client.create_producer(TOPIC, **options) as producer:
+def publish(broker: Broker, values: Iterable[int], *, topic: str = TOPIC, **options: Any) -> None:
+    with Client(broker.service_url) as client, client.create_producer(topic, **options) as producer:
         for value in values:
             producer.send_async(str(value).encode(), key=f"k{value % 50}", properties={"n": str(value)})
         producer.flush()
 
 
-def stored_entries(broker, *topics):
-    """How many entries the topics, else all partitions, hold: asked again and again it costs little, unlike reading."""
-    names = topics or [f"{TOPIC}-partition-{index}" for index in range(PARTITIONS)]
+def partitions(topic: str) -> list[str]:
+    return [f"{topic}-partition-{index}" for index in range(PARTITIONS)]
 
-    async def of(admin, name):
+
+def stored_entries(broker: Broker, *topics: str) -> int:
+    """How many entries the topics, else all partitions, hold: asked again and again it costs little, unlike reading."""
+
+    async def of(admin: AdminClient, name: str) -> int:
         try:
-            return (await admin.topics.internal_stats(name))["numberOfEntries"]
+            return int((await admin.topics.internal_stats(name))["numberOfEntries"])
         except NotFound:
             return 0
 
-    async def add():
+    async def add() -> int:
         async with AdminClient(broker.web_url) as admin:
-            return sum([await of(admin, name) for name in names])
+            return sum([await of(admin, name) for name in topics or partitions(TOPIC)])
 
     return asyncio.run(add())
 
 
-def read_all(broker):
+def read_all(broker: Broker, topic: str = TOPIC) -> list[Message]:
     found = []
     with Client(broker.service_url) as client:
-        for index in range(PARTITIONS):
-            with client.create_reader(f"{TOPIC}-partition-{index}") as reader:
+        for name in partitions(topic):
+            with client.create_reader(name) as reader:
                 while reader.has_message_available():
                     found.append(reader.read_next(5000))
     return found
 
 
-def wait_until(condition, seconds=300):
+def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "did not happen in time"
         time.sleep(0.1)
 
 
-def assert_exactly_once(messages, count, source="east"):
-    numbers = [int(message.content) for message in messages]
-    assert Counter(numbers) == Counter(range(count))
+def wait_until_gone(processes: Sequence[int]) -> None:
+    wait_until(lambda: not any(psutil.pid_exists(process) for process in processes), 60)
+
+
+def assert_exactly_once(messages: Iterable[Message], expected: Iterable[int], source: str | None = "east") -> None:
+    """Each expected number is there once, in the order of its key, and says where it was published (None: here)."""
+    arrived = [message for message in messages if message.replicated_from == source]
+    numbers = [int(message.content) for message in arrived]
+    assert Counter(numbers) == Counter(expected)
     for remainder in range(50):
         keyed = [number for number in numbers if number % 50 == remainder]
         assert keyed == sorted(keyed)
-    assert all(message.properties["n"] == message.content.decode() for message in messages)
-    assert all(message.replicated_from == source for message in messages)
+    assert all(message.properties["n"] == message.content.decode() for message in arrived)

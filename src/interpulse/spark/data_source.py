@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from interpulse.spark.tracebacks import told_plainly
+from interpulse.spark.tracebacks import strip_traceback
 from interpulse.spark.worker_logs import configure_worker
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class PulsarDataSource(DataSource):
     def name(cls) -> str:
         return "pulsar"
 
-    @told_plainly
+    @strip_traceback
     def schema(self) -> StructType:
         """One row per message, or per broker entry with ``mode=entry``; see ``includeColumns``."""
         from interpulse.spark.reading.read_options import parse_read_options
@@ -45,7 +45,7 @@ class PulsarDataSource(DataSource):
         options = parse_read_options(self.options)
         return read_schema(options.mode, options.include_columns)
 
-    @told_plainly
+    @strip_traceback
     def reader(self, schema: StructType) -> DataSourceReader:
         from interpulse.spark.options import Purpose
         from interpulse.spark.reading.read_options import parse_read_options
@@ -56,7 +56,7 @@ class PulsarDataSource(DataSource):
         check_schema(schema, options.mode, options.include_columns)
         return PulsarBatchReader(options, schema)
 
-    @told_plainly
+    @strip_traceback
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from interpulse.spark.options import Purpose
         from interpulse.spark.reading.read_options import parse_read_options
@@ -67,7 +67,7 @@ class PulsarDataSource(DataSource):
         check_schema(schema, options.mode, options.include_columns)
         return PulsarStreamReader(options, schema)
 
-    @told_plainly
+    @strip_traceback
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from interpulse.spark.options import OptionError, Purpose
         from interpulse.spark.writing.write_options import parse_write_options
@@ -77,7 +77,7 @@ class PulsarDataSource(DataSource):
             raise OptionError('a topic cannot be overwritten; use mode("append")')
         return PulsarBatchWriter(parse_write_options(self.options, Purpose.BATCH_WRITE), schema)
 
-    @told_plainly
+    @strip_traceback
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from interpulse.spark.options import OptionError, Purpose
         from interpulse.spark.writing.write_options import parse_write_options

@@ -9,13 +9,13 @@ from typing import ParamSpec, TypeVar
 from interpulse.model.errors import PulsarError
 from interpulse.spark.options import OptionError
 
-__all__ = ["told_plainly", "told_plainly_while_reading"]
+__all__ = ["strip_traceback", "strip_traceback_while_reading"]
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
-def told_plainly(step: Callable[Given, Result]) -> Callable[Given, Result]:
+def strip_traceback(step: Callable[Given, Result]) -> Callable[Given, Result]:
     """For what Spark calls: an error whose sentence is meant for users leaves without our frames and its causes."""
 
     @functools.wraps(step)
@@ -28,7 +28,7 @@ def told_plainly(step: Callable[Given, Result]) -> Callable[Given, Result]:
     return call
 
 
-def told_plainly_while_reading(step: Callable[Given, Iterator[Result]]) -> Callable[Given, Iterator[Result]]:
+def strip_traceback_while_reading(step: Callable[Given, Iterator[Result]]) -> Callable[Given, Iterator[Result]]:
     """The same for what gives its results one by one."""
 
     @functools.wraps(step)

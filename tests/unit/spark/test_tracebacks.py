@@ -5,7 +5,7 @@ import traceback
 import pytest
 
 from interpulse.model.errors import TopicNotFound
-from interpulse.spark.tracebacks import told_plainly, told_plainly_while_reading
+from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
 
 
 def fail(error):
@@ -15,12 +15,12 @@ def fail(error):
         raise error from cause
 
 
-@told_plainly
+@strip_traceback
 def step(error):
     fail(error)
 
 
-@told_plainly_while_reading
+@strip_traceback_while_reading
 def steps(error):
     yield 1
     fail(error)
@@ -28,7 +28,7 @@ def steps(error):
 
 @pytest.mark.parametrize("call", [step, lambda error: list(steps(error))])
 @pytest.mark.parametrize(("error", "is_plain"), [(TopicNotFound("no topic"), True), (AssertionError("ours"), False)])
-def test_errors_for_users_are_told_plainly(call, error, is_plain):
+def test_errors_for_users_come_without_traceback(call, error, is_plain):
     with pytest.raises(type(error)) as caught:
         call(error)
     text = "".join(traceback.format_exception(caught.value))

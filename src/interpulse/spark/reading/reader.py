@@ -24,7 +24,7 @@ from interpulse.model.ids import EARLIEST, LATEST, Position
 from interpulse.spark.offsets import StreamOffset, TopicRange, check_points_named, pack_ranges, point_of, ranges_between
 from interpulse.spark.reading.planner import SourceView, StreamPlanner
 from interpulse.spark.reading.read_options import ReadOptions
-from interpulse.spark.tracebacks import told_plainly, told_plainly_while_reading
+from interpulse.spark.tracebacks import strip_traceback, strip_traceback_while_reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +67,7 @@ class PulsarBatchReader(DataSourceReader):
         self._options = options
         self._schema = schema
 
-    @told_plainly
+    @strip_traceback
     def partitions(self) -> Sequence[InputPartition]:
         """Resolve start and end once and pack the ranges into tasks."""
         view = _open_view(self._options)
@@ -95,7 +95,7 @@ class PulsarBatchReader(DataSourceReader):
             RangesPartition(task) for task in pack_ranges(ranges, self._options.max_partitions, self._options.plan_mode)
         ]
 
-    @told_plainly_while_reading
+    @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self._options, self._schema, partition)
 
@@ -124,7 +124,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner = StreamPlanner(self._options, self._view)
         return self._planner
 
-    @told_plainly
+    @strip_traceback
     def initialOffset(self) -> dict[str, Any]:
         return self.planner.initial_offset(time.monotonic()).to_json()
 
@@ -135,11 +135,11 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxRows(self._options.max_entries_per_trigger)
         return ReadAllAvailable()
 
-    @told_plainly
+    @strip_traceback
     def prepareForTriggerAvailableNow(self) -> None:
         self.planner.fix_target(time.monotonic())
 
-    @told_plainly
+    @strip_traceback
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch. Entries are Spark's rows here; a byte limit comes with the entry limit inside."""
         entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -150,7 +150,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self.planner.latest_offset(begin, time.monotonic(), entries_max=entries_max, bytes_max=bytes_max)
         return start if end is begin else end.to_json()
 
-    @told_plainly
+    @strip_traceback
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         upto = StreamOffset.from_json(end)
         if StreamOffset.from_json(start).initial:
@@ -159,11 +159,11 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = ranges_between(StreamOffset.from_json(start), upto, self.planner.sizes)
         return [RangesPartition(task) for task in pack_ranges(ranges, upto.tasks, self._options.plan_mode)]
 
-    @told_plainly_while_reading
+    @strip_traceback_while_reading
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self._options, self._schema, partition)
 
-    @told_plainly
+    @strip_traceback
     def commit(self, end: dict[str, Any]) -> None:
         self.planner.acknowledge(StreamOffset.from_json(end).positions, time.monotonic())
 

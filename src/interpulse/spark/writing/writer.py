@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from interpulse.spark.lanes import NO_SEQUENCE, LaneState
 from interpulse.spark.options import OptionError
 from interpulse.spark.state_files import LaneFiles
-from interpulse.spark.tracebacks import told_plainly
+from interpulse.spark.tracebacks import strip_traceback
 from interpulse.spark.writing.write_options import WriteOptions
 from interpulse.spark.writing.written import TopicWritten
 
@@ -61,7 +61,7 @@ class PulsarBatchWriter(DataSourceArrowWriter):
         self._options = options
         _check_columns(options, schema)
 
-    @told_plainly
+    @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         from interpulse.spark.writing.sink import write_rows
 
@@ -99,7 +99,7 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
         below = [number for number in self._states if number < batch]
         return self._anchors | (self._states[max(below)] if below else {})
 
-    @told_plainly
+    @strip_traceback
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send everything; returns after the last receipt."""
         from interpulse.spark.writing.sink import write_rows

@@ -26,7 +26,7 @@ from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, check_cluster_name
 from interpulse.spark.job.progress import BatchProgress
 from interpulse.spark.job.selection import RemoteSelection, select
-from interpulse.spark.job.unusable_remotes import LeftOut
+from interpulse.spark.job.unusable_remotes import UnusableRemote
 from interpulse.spark.session import start_session
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ReplicationJob:
         """What is under way, by remote cluster: its pipeline is left alone until then."""
         self._update_errors: dict[str, str] = {}
         self._spark: SparkSession | None = None
-        self._left_out: dict[str, LeftOut] = {}
+        self._unusable_remotes: dict[str, UnusableRemote] = {}
         self._source_error = ""
         self._names_checked: set[str] = set()
 
@@ -166,7 +166,7 @@ class ReplicationJob:
                 async with asyncio.timeout(_TURN_S), self._config.target.admin() as target:
                     await self._check_name("target", self._config.target, target)
         selected = await select(self._config, admin)
-        self._note_left_out(selected)
+        self._note_unusable_remotes(selected)
         for remote in [name for name in self._pipelines if name not in selected and name not in self._updates]:
             _emit({"event": "stopped", "cluster": remote, "reason": "no policy asks for it"})
             await self._pipelines.pop(remote).retire()
@@ -207,16 +207,16 @@ class ReplicationJob:
         cursor = await cursor_name(admin, self._config, target.cluster)
         return Pipeline(self._config, admin, target, self._spark, _emit, cursor)
 
-    def _note_left_out(self, selected: Mapping[str, RemoteSelection]) -> None:
+    def _note_unusable_remotes(self, selected: Mapping[str, RemoteSelection]) -> None:
         """Clusters whose records cannot be used: told once, and in the status of every topic."""
-        before, self._left_out = self._left_out, {}
+        before, self._unusable_remotes = self._unusable_remotes, {}
         for remote, selection in selected.items():
             if selection.address is None:
                 known = before.get(remote)
                 if known is None or known.problem != selection.problem:
                     _emit({"event": "error", "cluster": remote, "error": selection.problem})
-                    known = LeftOut(remote, selection.problem, since_ms=time.time_ns() // 1_000_000)
-                self._left_out[remote] = replace(known, topics=selection.topics)
+                    known = UnusableRemote(remote, selection.problem, since_ms=time.time_ns() // 1_000_000)
+                self._unusable_remotes[remote] = replace(known, topics=selection.topics)
 
     async def _report_status(self, admin: AdminClient) -> None:
         """Post what is known to the source's admin door, if it keeps such records."""
@@ -230,7 +230,7 @@ class ReplicationJob:
         while True:
             for pipeline in list(self._pipelines.values()):
                 await pipeline.refresh_backlog()
-            reporters: dict[str, Pipeline | LeftOut] = {**self._left_out, **self._pipelines}
+            reporters: dict[str, Pipeline | UnusableRemote] = {**self._unusable_remotes, **self._pipelines}
             for reporter in reporters.values():
                 for namespace, records in reporter.records().items():
                     try:

@@ -9,11 +9,11 @@ from typing import Any
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.job.selection import partitions_of
 
-__all__ = ["LeftOut"]
+__all__ = ["UnusableRemote"]
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class UnusableRemote:
     """One cluster, and the topics with their partition counts that policies want there."""
 
     remote: str

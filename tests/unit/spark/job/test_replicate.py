@@ -258,7 +258,7 @@ async def test_cluster_whose_record_cannot_be_used_is_told_once_and_its_topics_a
         await job._turn(None)
     assert west.ends == ["stopped"]  # and not retired: when the record is mended it goes on where it was
     assert capsys.readouterr().out.count("west wants basic") == 1
-    ((first, second),) = job._left_out["west"].records().values()
+    ((first, second),) = job._unusable_remotes["west"].records().values()
     assert [first["topic"][-3:], second["topic"][-3:]] == ["n-0", "n-1"]
     assert (first["state"], first["reason"]) == ("HELD", "west wants basic")
     assert "clusters update west" in first["remedy"]

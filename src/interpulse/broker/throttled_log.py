@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from interpulse.model.names import TopicName
-from interpulse.replication.provision import Obstacle
+from interpulse.replication.provision import ReplicationProblem
 
 __all__ = ["ObstacleLog"]
 
@@ -37,10 +37,10 @@ class ObstacleLog:
 
     def __init__(self, *, later: Callable[[float, Callable[[], None]], Timer] = _later) -> None:
         self._later = later
-        self._untold: dict[tuple[str, str], dict[TopicName, Obstacle]] = {}
+        self._untold: dict[tuple[str, str], dict[TopicName, ReplicationProblem]] = {}
         self._timers: dict[tuple[str, str], Timer] = {}
 
-    def note(self, cluster: str, topic: TopicName, obstacle: Obstacle) -> None:
+    def note(self, cluster: str, topic: TopicName, obstacle: ReplicationProblem) -> None:
         """Something new stands in the way of a topic; told a little later, with what others have met by then."""
         kind = (cluster, obstacle.state)
         self._untold.setdefault(kind, {})[topic] = obstacle

@@ -22,7 +22,6 @@ from interpulse.model.errors import (
     SchemaNotFound,
     TenantNotFound,
     TopicNotFound,
-    UnknownError,
 )
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
@@ -35,12 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AskPartitionMetadata",
-    "Obstacle",
     "Provisioned",
+    "ReplicationProblem",
     "TopicHeld",
     "TopicProvisioner",
     "copy_schemas",
-    "obstacle_of",
+    "describe_problem",
     "partition_metadata",
 ]
 
@@ -76,7 +75,7 @@ class Provisioned(NamedTuple):
     change: str | None = None
 
 
-class Obstacle(NamedTuple):
+class ReplicationProblem(NamedTuple):
     """Why a topic is not replicated now, in the words of its status record."""
 
     state: str
@@ -84,32 +83,32 @@ class Obstacle(NamedTuple):
     remedy: str
 
 
-def obstacle_of(cluster: str, problem: Exception) -> Obstacle:
+def describe_problem(cluster: str, error: Exception) -> ReplicationProblem:
     """What an operator is told about a failure on the way to a cluster."""
-    if isinstance(problem, TopicHeld):
-        return Obstacle("HELD", problem.reason, problem.remedy)
-    if isinstance(problem, NotConnected | OperationTimeout | RemoteClusterUnavailable):
+    if isinstance(error, TopicHeld):
+        return ReplicationProblem("HELD", error.reason, error.remedy)
+    if isinstance(error, NotConnected | OperationTimeout | RemoteClusterUnavailable):
         remedy = (
             f"see that {cluster} is up and its addresses right (clusters get {cluster}); it is tried again by itself"
         )
-        return Obstacle("DISCONNECTED", str(problem), remedy)
+        return ReplicationProblem("DISCONNECTED", str(error), remedy)
     where = f"that the address leads there (clusters get {cluster})"
     remedy = f"see the log of {cluster} for the reason, and {where}; it is tried again by itself"
-    if isinstance(problem, CertificateError):
+    if isinstance(error, CertificateError):
         remedy = (
             f"mend what the reason names, or name other files (clusters update {cluster} --tls-certs-filepath ... "
             "--tls-key-filepath ..., with its addresses: the whole record is replaced); it is tried again by itself"
         )
-    elif isinstance(problem, PulsarError) and problem.http_status in (401, 403):
+    elif isinstance(error, PulsarError) and error.http_status in (401, 403):
         remedy = (
             f"renew the token in its file, or give {cluster} credentials that may create topics there (clusters "
             f"update {cluster} --auth-plugin ..., with its addresses: the whole record is replaced); it is tried again "
             "by itself"
         )
-    elif isinstance(problem, PulsarError) and problem.http_status in _REFUSED:
+    elif isinstance(error, PulsarError) and error.http_status in _REFUSED:
         remedy = f"end on {cluster} what the reason names, such as a limit; it is tried again by itself"
-    reason = str(problem) if isinstance(problem, PulsarError) else f"{type(problem).__name__}: {problem}"
-    return Obstacle("HELD", reason, remedy)
+    reason = str(error) if isinstance(error, PulsarError) else f"{type(error).__name__}: {error}"
+    return ReplicationProblem("HELD", reason, remedy)
 
 
 class TopicProvisioner:
@@ -193,8 +192,6 @@ async def partition_metadata(admin: AdminClient, base: TopicName) -> Existence:
         metadata = await admin.topics.partitioned_metadata(base)
     except TopicNotFound:
         return Existence(TopicKind.ABSENT)
-    except (AttributeError, TypeError, ValueError) as error:  # not the JSON of the admin API
-        raise UnknownError(f"{admin.web_url} answers for {base} what no broker does") from error
     if metadata.partitions == 0:
         return Existence(TopicKind.NON_PARTITIONED)
     return Existence(TopicKind.PARTITIONED, metadata.partitions)

@@ -8,10 +8,10 @@ import pytest
 
 from interpulse.broker.throttled_log import ObstacleLog
 from interpulse.model.names import TopicName
-from interpulse.replication.provision import Obstacle
+from interpulse.replication.provision import ReplicationProblem
 
-AWAY = Obstacle("DISCONNECTED", "Cannot reach http://west:8080", "see that west is up")
-HELD = Obstacle("HELD", "counts differ", "make them equal")
+AWAY = ReplicationProblem("DISCONNECTED", "Cannot reach http://west:8080", "see that west is up")
+HELD = ReplicationProblem("HELD", "counts differ", "make them equal")
 
 
 class Clock:

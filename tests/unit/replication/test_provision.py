@@ -27,7 +27,14 @@ from interpulse.model.errors import (
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, obstacle_of, partition_metadata
+from interpulse.replication.provision import (
+    TopicHeld,
+    TopicProvisioner,
+    copy_schemas,
+    describe_problem,
+    partition_metadata,
+)
+from tests.stub_web import StubWeb
 
 TOPIC = TopicName.parse("persistent://t/ns/x")
 AVRO = SchemaInfo(SchemaType.AVRO, b"{}")
@@ -246,14 +253,11 @@ async def test_schema_when_refused_then_topic_is_held_and_later_ones_wait() -> N
 
 
 async def test_cluster_when_it_answers_nonsense_then_is_no_broker() -> None:
-    class Nonsense(FakeCluster):
-        web_url = "http://x"
-
-        async def partitioned_metadata(self, topic: TopicName) -> PartitionedTopicMetadata:
-            return PartitionedTopicMetadata.from_json(cast(Any, ["ok"]))
-
-    with pytest.raises(UnknownError, match=r"http://x answers for .* what no broker does"):
-        await provisioner(FakeCluster({TOPIC: 2}), Nonsense()).ensure_topic(TOPIC)
+    with StubWeb() as web:
+        web.answer("GET", "/admin/v2/persistent/t/ns/x/partitions", ["ok"])
+        async with AdminClient(web.url) as nonsense:
+            with pytest.raises(UnknownError, match=f"{web.url} answered .* with something else than an object"):
+                await partition_metadata(nonsense, TOPIC)
 
 
 @pytest.mark.parametrize(
@@ -271,8 +275,8 @@ async def test_cluster_when_it_answers_nonsense_then_is_no_broker() -> None:
         pytest.param(TopicNotFound("404 page not found"), "HELD", "the address leads there", id="no-broker"),
     ],
 )
-def test_obstacle_has_a_state_a_reason_and_a_remedy(problem: PulsarError, state: str, remedy: str) -> None:
-    found = obstacle_of("west", problem)
+def test_problem_has_a_state_a_reason_and_a_remedy(problem: PulsarError, state: str, remedy: str) -> None:
+    found = describe_problem("west", problem)
     assert (found.state, remedy in found.remedy) == (state, True)
     assert found.reason in str(problem)
 

@@ -29,7 +29,7 @@ from interpulse.client.transport.backoff import Backoff
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import TopicKind
-from interpulse.replication.provision import Provisioned, TopicProvisioner, obstacle_of
+from interpulse.replication.provision import Provisioned, TopicProvisioner, describe_problem
 from interpulse.rules.replication import effective_replication_clusters, remote_clusters
 from interpulse.storage.api import MetadataStore
 
@@ -283,7 +283,7 @@ class RemoteTopics:
             log.info("remote topic provisioned cluster=%s topic=%s what=%s", pair.cluster, pair.topic, found.change)
 
     def _note_obstacle(self, pair: _Pair, problem: Exception, pause: float) -> None:
-        before, obstacle, now_ms = pair.state, obstacle_of(pair.cluster, problem), self._clock.now_ms()
+        before, obstacle, now_ms = pair.state, describe_problem(pair.cluster, problem), self._clock.now_ms()
         if before.reason != obstacle.reason:
             self._obstacles.note(pair.cluster, pair.topic, obstacle)
             if not isinstance(problem, PulsarError):  # a fault of ours

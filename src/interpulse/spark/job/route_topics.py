@@ -26,7 +26,13 @@ from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo
 from interpulse.replication.naming import misnamed
-from interpulse.replication.provision import TopicHeld, TopicProvisioner, copy_schemas, obstacle_of, partition_metadata
+from interpulse.replication.provision import (
+    TopicHeld,
+    TopicProvisioner,
+    copy_schemas,
+    describe_problem,
+    partition_metadata,
+)
 from interpulse.spark.job.dispatch_rates import DispatchRates
 from interpulse.spark.job.global_policies import GlobalPolicies
 from interpulse.spark.job.route import Emit, Route
@@ -122,11 +128,11 @@ class RouteTopics:
         now = time.monotonic()
         due = [topic for topic, count in topics.items() if self._is_due(topic, count, now)]
         slots = asyncio.Semaphore(_PREPARED_AT_A_TIME)
-        obstacle = await self._name_problem() if due else None
+        problem = await self._name_problem() if due else None
 
         async def prepare(topic: TopicName) -> None:
             async with slots:
-                await self._prepare(topic, topics[topic], obstacle)
+                await self._prepare(topic, topics[topic], problem)
 
         await asyncio.gather(*(prepare(topic) for topic in due))
         if self._route.config.select.from_policies:
@@ -154,22 +160,22 @@ class RouteTopics:
         self._is_named = True
         return None
 
-    async def _prepare(self, topic: TopicName, count: int, obstacle: PulsarError | None) -> None:
-        """Everything a topic needs before its first entry is planned; ``obstacle`` is what holds every topic."""
+    async def _prepare(self, topic: TopicName, count: int, problem: PulsarError | None) -> None:
+        """Everything a topic needs before its first entry is planned; ``problem`` is what holds every topic."""
         # Also a topic that was never ready is listed by its partitions: the stream may have been reading them before.
         known = self.states.get(topic, TopicState(since_ms=_now_ms(), partitions=count))
         before = replace(known, counted=count)
         try:
-            if obstacle is not None:
-                raise obstacle
+            if problem is not None:
+                raise problem
             count, provisioned = await self._provision(topic, before)
             names = partitions_of(topic, count)
             if not before.is_ready or before.partitions != count:
                 await self._open_cursors(names)
             await self._anchor(names)
             await self._presence.keep(self.session, names)
-        except (PulsarError, ValueError) as problem:
-            self._hold(topic, before, problem)
+        except (PulsarError, ValueError) as error:
+            self._hold(topic, before, error)
             return
         ready = replace(
             before,
@@ -211,12 +217,12 @@ class RouteTopics:
             return
         refused = await self._policies.carry(namespaces, self._admin, held=held)
         for topic in self.states.keys() - held:
-            problem = refused.get(topic)
-            obstacle = None if problem is None else obstacle_of(self._route.remote, problem)
+            refusal = refused.get(topic)
+            problem = describe_problem(self._route.remote, refusal) if refusal is not None else None
             self.states[topic] = replace(
                 self.states[topic],
-                reason=obstacle and f"its policies for all clusters are not carried: {obstacle.reason}",
-                remedy=obstacle and obstacle.remedy,
+                reason=problem and f"its policies for all clusters are not carried: {problem.reason}",
+                remedy=problem and problem.remedy,
             )
 
     async def _open_cursors(self, names: Sequence[str]) -> None:
@@ -256,21 +262,21 @@ class RouteTopics:
             count += 1
         return count or None
 
-    def _hold(self, topic: TopicName, before: TopicState, problem: Exception) -> None:
-        obstacle = obstacle_of(self._route.remote, problem)
-        since = before.since_ms if before.state == obstacle.state else _now_ms()
+    def _hold(self, topic: TopicName, before: TopicState, error: Exception) -> None:
+        problem = describe_problem(self._route.remote, error)
+        since = before.since_ms if before.state == problem.state else _now_ms()
         self.states[topic] = replace(
             before,
-            state=obstacle.state,
+            state=problem.state,
             since_ms=since,
-            reason=obstacle.reason,
-            remedy=obstacle.remedy,
+            reason=problem.reason,
+            remedy=problem.remedy,
             retry_at=time.monotonic() + before.pause * random.uniform(0.9, 1.0),
             pause=min(before.pause * 2, _HELD_MAX_S),
         )
-        if before.reason != obstacle.reason:
-            event = obstacle.state.lower()
-            self._emit({"event": event, "cluster": self._route.remote, "topic": str(topic), "reason": str(problem)})
+        if before.reason != problem.reason:
+            event = problem.state.lower()
+            self._emit({"event": event, "cluster": self._route.remote, "topic": str(topic), "reason": str(error)})
 
     async def _anchor(self, names: list[str]) -> None:
         """Record where lanes stand before their first range, so that a retry of it can be read back."""

@@ -47,20 +47,20 @@ class Pipeline:
         self._query = RouteQuery(self.route, emit)
         self._lag = RouteLag(self.route, source)
         self._rates = RouteRates()
-        self._begun = False
+        self._started = False
 
     async def update(self, topics: Mapping[TopicName, int]) -> None:
         """Provision what is new, hold what does not fit, and keep the query running."""
-        if not self._begun:
-            self._begin()
+        if not self._started:
+            self._start()
         is_under_way = self._query.has_started or self.route.checkpoint.exists()
         await self.topics.update(topics, is_under_way=is_under_way)
         if self.spark is not None:
             await self._query.keep(self.spark)
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         """Without its checkpoint the pipeline starts anew; what it wrote before is then found on the target."""
-        self._begun = True
+        self._started = True
         if not self.route.checkpoint.exists():
             self.route.files.forget()
 

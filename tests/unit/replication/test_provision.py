@@ -34,7 +34,7 @@ from interpulse.replication.provision import (
     describe_problem,
     partition_metadata,
 )
-from tests.stub_web import StubWeb
+from tests.support.stub_web import StubWeb
 
 TOPIC = TopicName.parse("persistent://t/ns/x")
 AVRO = SchemaInfo(SchemaType.AVRO, b"{}")

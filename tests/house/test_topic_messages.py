@@ -14,7 +14,7 @@ MODULES = (
     "interpulse.rules.inactivity",
     "interpulse.rules.lookup",
     "interpulse.rules.policies",
-    "interpulse.rules.remote_growth",
+    "interpulse.rules.remote_expansion",
     "interpulse.rules.topic_checks",
     "interpulse.rules.topic_operations",
     "interpulse.rules.topic_view",

@@ -77,7 +77,7 @@ async def test_topic_created_and_deleted_at_once_is_whole_or_gone(broker: RestBr
             assert metadata.json == {"partitions": 3, "deleted": False}
 
 
-async def test_growth_that_races_ends_at_the_largest_count_with_all_partitions(broker: RestBroker) -> None:
+async def test_expansion_that_races_ends_at_the_largest_count_with_all_partitions(broker: RestBroker) -> None:
     await call(broker.web_url, "PUT", "persistent/demo/a/p/partitions", 1)
     await call(broker.web_url, "PUT", "persistent/demo/a/p/subscription/s")
     counts = [4, 2, 6, 3, 5]

@@ -49,7 +49,7 @@ from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.bundles import Bundles
 from interpulse.broker.topics.deletion import Deletion
-from interpulse.broker.topics.expansion import AdminRemotes, Growth
+from interpulse.broker.topics.expansion import AdminRemotes, Expansion
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup import BatchLimits, Lookups, SoleOwner, this_broker
@@ -289,7 +289,7 @@ class BrokerApp:
             registry=self.registry,
             lookups=self.lookups,
             schemas=self.schemas,
-            growth=Growth(self.lifecycle, self.namespaces, self.topic_policies, remotes, current),
+            expansion=Expansion(self.lifecycle, self.namespaces, self.topic_policies, remotes, current),
             deletion=self.deletion,
             inactive_topics=self.inactive_topics,
             topic_policies=self.topic_policies,

@@ -1,4 +1,4 @@
-"""What operators do to topics: creating them, letting them grow, repairing and deleting them, and what that changes.
+"""What operators do to topics: creating, expanding, repairing and deleting them, and what that changes.
 
 As in `topics`, a rule looks at nothing but its `TopicView` and returns what shall become true. Sources: PIP-414, which
 has the two records of a topic agree after every operation, and the admin API of Apache Pulsar 5.0.
@@ -139,7 +139,7 @@ def _no_place(name: TopicName, base: TopicName, partitions: int) -> str:
         )
     return (
         f'Can\'t create topic {name.local_name} with "{PARTITION_MARK}" followed by a number smaller than number of '
-        f"partition of partitioned topic {base.local_name}, which are {partitions}: grow {base}"
+        f"partition of partitioned topic {base.local_name}, which are {partitions}: expand {base}"
     )
 
 
@@ -161,7 +161,7 @@ def decide_create_missed_partitions(view: TopicView) -> Decision[None]:
 
 
 def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> Decision[None]:
-    """A partitioned topic grows. Everything is one commit, so nobody meets the new count without the new partitions.
+    """A partitioned topic is expanded. In one commit, so that the new count never stands without them.
 
     PIP-414 makes the order matter: a partition beyond the count is refused. Partitions whose record is missing come
     back too. ``force`` takes over partition records that exist beyond the present count. Raises Conflict for a name
@@ -170,7 +170,7 @@ def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> D
     name = view.name
     if name.is_partition:
         raise PreconditionFailed(
-            f"Partitioned Topic Name should not contain {PARTITION_MARK!r}: {name} is a partition, grow {name.base}"
+            f"Partitioned Topic Name should not contain {PARTITION_MARK!r}: {name} is a partition, expand {name.base}"
         )
     _check_partitioned(view, refusal=Conflict)
     check_namespace(view, not_served=PreconditionFailed)

@@ -52,7 +52,7 @@ class TopicView:
 
     ``metadata`` holds the partition metadata found under any of `metadata_names`. ``recorded`` says that the topic
     record of the exact name exists (non-persistent: that the topic is loaded). ``partition_records`` are the indices
-    of existing partition records of the base name; only the rules that create, grow or repair a partitioned topic look
+    of existing partition records of the base name; rules that create, expand or repair a partitioned topic look
     at it. ``topics_left`` is the room below the namespace's topic limit, None without a limit.
     ``remote_partitions`` is what the name stands for in another cluster of the namespace, None if none was asked or
     none has it.

@@ -1,4 +1,4 @@
-"""What operators may create, grow and delete, in which state, and what that changes.
+"""What operators may create, expand and delete, in which state, and what that changes.
 
 The same rows with their statuses, through every front end, are in `tests/front_ends`; what holds for every rule of
 topics is in `test_topics_laws`.

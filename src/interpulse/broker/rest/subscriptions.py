@@ -47,7 +47,7 @@ async def create_subscription(call: Call) -> Answer:
         await create(topic_name)
     while (grown := await call.rooms.lifecycle.partitions(name, create=False)) > count:
         for index in range(count, grown):
-            with suppress(AlreadyExists):  # a growth that saw it on the first partition brought it along
+            with suppress(AlreadyExists):  # an expansion that saw it on the first partition brought it along
                 await create(name.partition(index))
         count = grown
     return DONE

@@ -1,4 +1,4 @@
-"""REST calls about the existence of topics: create, grow, list, delete, properties, unload, terminate."""
+"""REST calls about the existence of topics: create, expand, list, delete, properties, unload, terminate."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def _partitions(call: Call) -> tuple[int, dict[str, str]]:
 
 
 async def expand(call: Call) -> Answer:
-    """Other clusters of the namespace grow first, unless ``updateLocalTopicOnly`` is true."""
+    """Other clusters of the namespace expand first, unless ``updateLocalTopicOnly`` is true."""
     partitions, force, local_only = call.integer(), call.flag("force"), call.flag("updateLocalTopicOnly")
-    await call.rooms.growth.expand(call.topic, partitions, force=force, local_only=local_only)
+    await call.rooms.expansion.expand(call.topic, partitions, force=force, local_only=local_only)
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""Growing a partitioned topic: first on the other clusters of its namespace, then here.
+"""A partitioned topic is expanded: first on the other clusters of its namespace, then here.
 
 Whatever can be refused is refused before anything is changed. Steps on other clusters are done again harmlessly when
 the call is repeated, so a cluster that fails in the middle leaves nothing to be repaired.
@@ -26,18 +26,18 @@ from interpulse.model.errors import (
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence
 from interpulse.replication.provision import partition_metadata
-from interpulse.rules.remote_growth import RemoteGrowth, plan_remote_growth
+from interpulse.rules.remote_expansion import RemoteExpansion, plan_remote_expansion
 from interpulse.rules.replication import effective_replication_clusters, remote_clusters
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
-__all__ = ["AdminRemotes", "Growth", "Remotes"]
+__all__ = ["AdminRemotes", "Expansion", "Remotes"]
 
 T = TypeVar("T")
 _NOT_LET_IN: Final = (401, 403)
 _ATTEMPTS_MAX: Final = 3
-"""Somebody else may create or grow the remote topic in between; once that has happened it is there."""
+"""Somebody else may create or expand the remote topic in between; once that has happened it is there."""
 
 
 class Remotes(Protocol):
@@ -46,11 +46,11 @@ class Remotes(Protocol):
     async def find(self, cluster: str, name: TopicName) -> Existence:
         """What the name stands for on the cluster; nothing is created. Refused where its namespace is missing."""
 
-    async def grow(self, cluster: str, change: RemoteGrowth) -> None:
+    async def expand(self, cluster: str, change: RemoteExpansion) -> None:
         """Make it true there, and only there."""
 
 
-class Growth:
+class Expansion:
     """See the module."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Growth:
         self._config = config
 
     async def expand(self, name: TopicName, partitions: int, *, force: bool = False, local_only: bool = False) -> None:
-        """Let the topic grow to so many partitions; ``local_only`` leaves the other clusters alone."""
+        """Expand the topic to so many partitions; ``local_only`` leaves the other clusters alone."""
         await self._lifecycle.check_expand(name, partitions, force=force)
         if not local_only:
             await self._expand_remotes(name, partitions)
@@ -79,21 +79,21 @@ class Growth:
             steps = await self._steps(name, partitions)
             try:
                 for cluster, change in steps.items():
-                    await self._remotes.grow(cluster, change)
+                    await self._remotes.expand(cluster, change)
             except Unprocessable:  # somebody else may have been faster: look again what is there
                 if attempt == _ATTEMPTS_MAX:
                     raise
             else:
                 return
 
-    async def _steps(self, name: TopicName, partitions: int) -> dict[str, RemoteGrowth]:
+    async def _steps(self, name: TopicName, partitions: int) -> dict[str, RemoteExpansion]:
         policies = await self._namespaces.find_policies(name.namespace_name)
         effective = effective_replication_clusters(await self._topic_policies.find(name), policies)
         clusters = remote_clusters(self._namespaces.local_cluster, effective)
         found = await asyncio.gather(*(self._remotes.find(each, name) for each in clusters))
         creation_allowed = self._config().create_topic_to_remote_cluster_for_replication
         remotes = dict(zip(clusters, found, strict=True))
-        return plan_remote_growth(name, partitions, remotes, creation_allowed=creation_allowed)
+        return plan_remote_expansion(name, partitions, remotes, creation_allowed=creation_allowed)
 
 
 class AdminRemotes:
@@ -113,7 +113,7 @@ class AdminRemotes:
 
         return await self._call(cluster, ask)
 
-    async def grow(self, cluster: str, change: RemoteGrowth) -> None:
+    async def expand(self, cluster: str, change: RemoteExpansion) -> None:
         """See `Remotes`."""
 
         async def apply(admin: AdminClient) -> None:

@@ -190,7 +190,7 @@ class TopicLifecycle:
             counts |= {keys.topic_of_partitioned_topic(key): count_if_clear(key, each.value) for key, each in page}
         return {name: counts[name] for name in _listed(counts, include_system=include_system)}
 
-    # --- creating and growing
+    # --- creating and expanding
 
     async def create_partitioned(
         self,
@@ -223,7 +223,7 @@ class TopicLifecycle:
         topic_operations.decide_expand(reading.view, partitions, force=force)
 
     async def expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
-        """Let a partitioned topic grow; new partitions, their subscriptions and the new count are one commit.
+        """Expand a partitioned topic; new partitions, their subscriptions and the new count are one commit.
 
         A subscription that comes or goes on the first partition meanwhile changes its record; then all is read again.
         """

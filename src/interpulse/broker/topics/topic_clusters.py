@@ -119,7 +119,7 @@ class TopicClusters:
             if attempt > _ATTEMPTS_MAX:
                 break
             try:
-                await self._remotes.grow(cluster, CreatePartitionedMetadata(name, local.partitions))
+                await self._remotes.expand(cluster, CreatePartitionedMetadata(name, local.partitions))
             except Unprocessable:  # somebody else may have been faster: look again what is there
                 if attempt == _ATTEMPTS_MAX:
                     raise

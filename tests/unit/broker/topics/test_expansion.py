@@ -13,7 +13,7 @@ from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.namespaces import Namespaces, bootstrap
-from interpulse.broker.topics.expansion import AdminRemotes, Growth
+from interpulse.broker.topics.expansion import AdminRemotes, Expansion
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.broker.topics.topic_reading import LifecycleSettings
@@ -22,7 +22,7 @@ from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import Conflict, PulsarError, RemoteClusterUnavailable, Unprocessable
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName
 from interpulse.model.topics import Existence, TopicKind
-from interpulse.rules.remote_growth import RemoteGrowth
+from interpulse.rules.remote_expansion import RemoteExpansion
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
 from tests.support.stub_web import StubWeb
@@ -38,7 +38,7 @@ class ScriptedRemotes:
         self.partitions: dict[str, int | PulsarError] = {}
         self.refusals: dict[str, PulsarError] = {}
         self.rivals: dict[str, int] = {}  # what somebody else makes of it just before we do
-        self.grown: list[tuple[str, RemoteGrowth]] = []
+        self.grown: list[tuple[str, RemoteExpansion]] = []
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
         answer = self.partitions[cluster]
@@ -46,7 +46,7 @@ class ScriptedRemotes:
             raise answer
         return Existence(TopicKind.PARTITIONED, answer)
 
-    async def grow(self, cluster: str, change: RemoteGrowth) -> None:
+    async def expand(self, cluster: str, change: RemoteExpansion) -> None:
         if cluster in self.refusals:
             raise self.refusals[cluster]
         if cluster in self.rivals:
@@ -65,7 +65,7 @@ class House:
         self.namespaces = Namespaces(self.store, local_cluster="east")
         self.lifecycle = TopicLifecycle(self.store, self.namespaces, LifecycleSettings)
         self.policies = TopicPolicyRecords(self.store, self.lifecycle)
-        self.growth = Growth(self.lifecycle, self.namespaces, self.policies, self.remotes, BrokerConfig)
+        self.expansion = Expansion(self.lifecycle, self.namespaces, self.policies, self.remotes, BrokerConfig)
 
     async def partitions(self) -> int:
         return await self.lifecycle.partitions(X, create=False)
@@ -83,20 +83,20 @@ async def house() -> House:
 
 
 async def test_topic_grows_on_every_cluster_that_has_less(house: House) -> None:
-    await house.growth.expand(X, 3)
+    await house.expansion.expand(X, 3)
     assert house.remotes.grown == [("north", SetPartitionCount(X, 3))]
     assert await house.partitions() == 3
 
 
 async def test_topic_when_only_the_local_one_is_meant_then_nobody_is_asked(house: House) -> None:
     house.remotes.partitions = {}
-    await house.growth.expand(X, 3, local_only=True)
+    await house.expansion.expand(X, 3, local_only=True)
     assert await house.partitions() == 3
 
 
 async def test_topic_with_clusters_of_its_own_grows_on_those(house: House) -> None:
     await house.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
-    await house.growth.expand(X, 4)
+    await house.expansion.expand(X, 4)
     assert house.remotes.grown == [("north", SetPartitionCount(X, 4))]
 
 
@@ -106,7 +106,7 @@ async def test_topic_when_one_cluster_cannot_follow_then_nothing_changes_anywher
 ) -> None:
     house.remotes.partitions["west"] = answer
     with pytest.raises((Unprocessable, RemoteClusterUnavailable)):
-        await house.growth.expand(X, 3)
+        await house.expansion.expand(X, 3)
     assert (house.remotes.grown, await house.partitions()) == ([], 2)
 
 
@@ -115,10 +115,10 @@ async def test_topic_when_a_cluster_fails_in_the_middle_then_the_local_one_stays
 ) -> None:
     house.remotes.refusals["west"] = RemoteClusterUnavailable("away")
     with pytest.raises(RemoteClusterUnavailable):
-        await house.growth.expand(X, 4)
+        await house.expansion.expand(X, 4)
     assert await house.partitions() == 2
     house.remotes.refusals.clear()
-    await house.growth.expand(X, 4)
+    await house.expansion.expand(X, 4)
     assert await house.partitions() == 4
 
 
@@ -128,24 +128,24 @@ async def test_topic_when_somebody_is_faster_on_a_cluster_then_what_is_there_cou
 ) -> None:
     house.remotes.rivals["north"] = meanwhile
     if grown == 3:
-        await house.growth.expand(X, 3)
+        await house.expansion.expand(X, 3)
     else:
         with pytest.raises(Unprocessable, match="4 partitions on cluster north"):
-            await house.growth.expand(X, 3)
+            await house.expansion.expand(X, 3)
     assert await house.partitions() == grown
 
 
 async def test_topic_when_a_cluster_refuses_again_and_again_then_its_reason_is_told(house: House) -> None:
     house.remotes.refusals["north"] = Unprocessable("Cluster north: too many")
     with pytest.raises(Unprocessable, match="too many"):
-        await house.growth.expand(X, 4)
+        await house.expansion.expand(X, 4)
     assert (house.remotes.grown, await house.partitions()) == ([], 2)
 
 
 async def test_topic_when_it_is_refused_here_then_no_other_cluster_is_touched(house: House) -> None:
     await house.store.commit([Put(keys.topic_record(X.partition(7)), b"{}")])
     with pytest.raises(Conflict):
-        await house.growth.expand(X, 4)
+        await house.expansion.expand(X, 4)
     assert house.remotes.grown == []
 
 
@@ -194,7 +194,7 @@ class TestAdminRemotes:
     async def test_grow_is_for_that_cluster_alone(self) -> None:
         with StubWeb() as web:
             async with self.remotes(web.url) as remotes:
-                await remotes.grow("west", SetPartitionCount(X, 5))
+                await remotes.expand("west", SetPartitionCount(X, 5))
             (asked,) = web.asked
         assert (asked.method, asked.target, asked.body) == (
             "POST",
@@ -211,7 +211,7 @@ class TestAdminRemotes:
             web.answer("POST", PATH, {"reason": "too many"}, status=status)
             async with self.remotes(web.url) as remotes:
                 with pytest.raises(kind, match=f"west at {web.url}: .*too many"):
-                    await remotes.grow("west", SetPartitionCount(X, 5))
+                    await remotes.expand("west", SetPartitionCount(X, 5))
 
     async def test_cluster_without_address_or_answer_is_named(self) -> None:
         with StubWeb() as web:

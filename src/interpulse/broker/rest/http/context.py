@@ -18,7 +18,7 @@ from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.broker.topics.bundles import Bundles
 from interpulse.broker.topics.deletion import Deletion
-from interpulse.broker.topics.expansion import Growth
+from interpulse.broker.topics.expansion import Expansion
 from interpulse.broker.topics.inactivity import InactiveTopics
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.lookup import Lookups
@@ -45,7 +45,7 @@ class RestContext:
     schemas: Schemas
     deletion: Deletion
     inactive_topics: InactiveTopics
-    growth: Growth
+    expansion: Expansion
     topic_policies: TopicPolicyRecords
     replication_clusters: ReplicationClusters
     topic_clusters: TopicClusters

@@ -59,7 +59,7 @@ async def give_properties(room: Room) -> None:
         pytest.param(give_properties, {"old": {"k": "v"}}, id="changed"),
     ],
 )
-async def test_growth_when_subscriptions_of_the_first_partition_change_right_before_its_commit_then_it_has_the_newest(
+async def test_expansion_when_subscriptions_of_the_first_partition_change_before_its_commit_then_it_has_the_newest(
     room: Room,
     monkeypatch: pytest.MonkeyPatch,
     change: Callable[[Room], Awaitable[None]],
@@ -71,7 +71,7 @@ async def test_growth_when_subscriptions_of_the_first_partition_change_right_bef
     assert [await subscriptions(room, index) for index in (0, 2, 3)] == [expected] * 3
 
 
-async def test_growth_by_force_when_the_stored_partition_is_being_deleted_then_no_cursor_is_left(
+async def test_expansion_by_force_when_the_stored_partition_is_being_deleted_then_no_cursor_is_left(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert isinstance(room.store, MemoryMetadataStore)

@@ -1,4 +1,4 @@
-"""A partitioned topic grows in a replicated namespace: what has to happen on the other clusters first."""
+"""A partitioned topic of a replicated namespace is expanded: what has to happen on the other clusters first."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from interpulse.model.errors import Conflict, Unprocessable
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
 
-__all__ = ["RemoteGrowth", "plan_remote_growth"]
+__all__ = ["RemoteExpansion", "plan_remote_expansion"]
 
-RemoteGrowth = CreatePartitionedMetadata | SetPartitionCount
+RemoteExpansion = CreatePartitionedMetadata | SetPartitionCount
 
 
-def plan_remote_growth(
+def plan_remote_expansion(
     name: TopicName, partitions: int, remotes: Mapping[str, Existence], *, creation_allowed: bool
-) -> dict[str, RemoteGrowth]:
+) -> dict[str, RemoteExpansion]:
     """What to change on which cluster, so that all have as many partitions; nothing where it is so already.
 
     ``remotes`` says what the name stands for there. Looked at before anything is changed, here or there, unlike in
@@ -29,7 +29,7 @@ def plan_remote_growth(
 
 def _step(
     name: TopicName, partitions: int, cluster: str, found: Existence, creation_allowed: bool
-) -> RemoteGrowth | None:
+) -> RemoteExpansion | None:
     if found.kind is TopicKind.NON_PARTITIONED:
         raise Conflict(f"Topic {name} is not partitioned on cluster {cluster}; nothing was changed")
     if found.kind is TopicKind.ABSENT:

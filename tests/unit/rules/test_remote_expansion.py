@@ -8,7 +8,7 @@ from interpulse.model.changes import CreatePartitionedMetadata, SetPartitionCoun
 from interpulse.model.errors import Conflict, PulsarError, Unprocessable
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, TopicKind
-from interpulse.rules.remote_growth import RemoteGrowth, plan_remote_growth
+from interpulse.rules.remote_expansion import RemoteExpansion, plan_remote_expansion
 
 X = TopicName.parse("x")
 ABSENT = Existence(TopicKind.ABSENT)
@@ -27,8 +27,8 @@ def partitioned(partitions: int) -> Existence:
         pytest.param(ABSENT, CreatePartitionedMetadata(X, 4), id="absent"),
     ],
 )
-def test_remote_when_it_can_follow_then_it_gets_as_many(found: Existence, step: RemoteGrowth | None) -> None:
-    plan = plan_remote_growth(X, 4, {"west": found}, creation_allowed=True)
+def test_remote_when_it_can_follow_then_it_gets_as_many(found: Existence, step: RemoteExpansion | None) -> None:
+    plan = plan_remote_expansion(X, 4, {"west": found}, creation_allowed=True)
     assert plan == ({"west": step} if step else {})
 
 
@@ -45,8 +45,8 @@ def test_remote_when_it_cannot_follow_then_nothing_is_planned_anywhere(
 ) -> None:
     remotes = {"north": partitioned(2), "west": found}
     with pytest.raises(refusal, match="west"):
-        plan_remote_growth(X, 4, remotes, creation_allowed=allowed)
+        plan_remote_expansion(X, 4, remotes, creation_allowed=allowed)
 
 
 def test_remote_when_there_is_none_then_nothing_is_to_do() -> None:
-    assert plan_remote_growth(X, 4, {}, creation_allowed=True) == {}
+    assert plan_remote_expansion(X, 4, {}, creation_allowed=True) == {}

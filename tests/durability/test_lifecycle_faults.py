@@ -72,7 +72,7 @@ async def with_a_gap(room: Room) -> None:
     await room.deletion.topic(X.partition(1), force=True)
 
 
-async def deserted(room: Room) -> None:
+async def without_partitions(room: Room) -> None:
     """Metadata whose partitions are all gone."""
     await room.lifecycle.create_partitioned(X, 1)
     await room.schemas.register(X, SCHEMA, by=Requester.ADMIN)
@@ -116,7 +116,7 @@ CASES: dict[str, tuple[Step, Step]] = {
     "delete-partitioned-in-use": (subscribed, delete_in_use),
     "delete-partitioned-with-a-gap": (with_a_gap, lambda room: room.deletion.partitioned_topic(X, force=False)),
     "delete-half-deleted": (half_deleted, lambda room: room.deletion.partitioned_topic(X, force=False)),
-    "delete-deserted": (deserted, lambda room: room.deletion.deserted_partitioned_topic(X)),
+    "delete-orphaned": (without_partitions, lambda room: room.deletion.orphaned_metadata(X)),
     "delete-empty-namespace": (nothing, lambda room: room.deletion.namespace(TRIAL, force=False)),
     "delete-namespace-by-force": (subscribed, lambda room: room.deletion.namespace(TRIAL, force=True)),
     "delete-namespace-in-order": (orphaned, lambda room: room.deletion.namespace(TRIAL, force=True)),

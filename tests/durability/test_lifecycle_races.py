@@ -86,7 +86,7 @@ DEEDS: dict[str, tuple[int, Deed]] = {
     "unload": (1, unload),
     "delete-one": (3, delete_one),
     "delete-partitioned": (4, delete_partitioned),
-    "delete-deserted": (1, lambda room, dice: room.deletion.deserted_partitioned_topic(any_topic(dice))),
+    "delete-orphaned": (1, lambda room, dice: room.deletion.orphaned_metadata(any_topic(dice))),
     "register-schema": (2, register_schema),
     "set-policies": (2, set_policies),
     "delete-namespace": (1, delete_namespace),
@@ -150,7 +150,7 @@ async def test_every_deed_is_sometimes_done_and_sometimes_refused() -> None:
         room, _ = await dawdling_room(dice)
         await asyncio.gather(*(work(room, dice, done) for _ in range(WORKERS)))
         await room.registry.close()
-    not_always = {"ask refused", "unload refused", "delete-deserted refused", "delete-deserted", "restore-partition"}
+    not_always = {"ask refused", "unload refused", "delete-orphaned refused", "delete-orphaned", "restore-partition"}
     expected = {*DEEDS, *(f"{deed} refused" for deed in DEEDS)} - not_always
     assert expected - set(done) == set()
 

@@ -31,7 +31,7 @@ __all__ = [
     "DELETE_MODES",
     "TopicActivity",
     "check_inactive_topics",
-    "decide_delete_deserted",
+    "decide_delete_orphaned_metadata",
     "is_active",
     "is_expendable",
 ]
@@ -86,7 +86,7 @@ def _retained(idle_ms: int, retention: RetentionPolicies) -> bool:
     return retention.time_minutes < 0 or idle_ms < retention.time_minutes * 60_000
 
 
-def decide_delete_deserted(view: TopicView, *, loaded: bool) -> Decision[bool]:
+def decide_delete_orphaned_metadata(view: TopicView, *, loaded: bool) -> Decision[bool]:
     """A partitioned topic goes when its last partition has gone. One that is being deleted is left to whoever does it.
 
     ``loaded``: a partition is loaded, which is all there is of one that is not stored.

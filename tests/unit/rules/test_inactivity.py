@@ -22,7 +22,7 @@ from interpulse.rules.inactivity import (
     DELETE_MODES,
     TopicActivity,
     check_inactive_topics,
-    decide_delete_deserted,
+    decide_delete_orphaned_metadata,
     is_active,
     is_expendable,
 )
@@ -134,4 +134,4 @@ def test_partitioned_topic_when_its_partitions_are_gone_then_goes_too(
     view: TopicView, loaded: bool, goes: bool
 ) -> None:
     changes = (DeletePartitionedMetadata(view.name),) if goes else ()
-    assert decide_delete_deserted(view, loaded=loaded) == Decision(goes, changes)
+    assert decide_delete_orphaned_metadata(view, loaded=loaded) == Decision(goes, changes)

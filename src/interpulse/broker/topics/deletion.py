@@ -79,9 +79,9 @@ class Deletion:
         """Delete one topic or partition that nobody needs; ``check`` has the last word (see `TopicRegistry.delete`)."""
         await until_unchanged(lambda: self._delete_plain(name, check=check))
 
-    async def deserted_partitioned_topic(self, name: TopicName) -> bool:
+    async def orphaned_metadata(self, name: TopicName) -> bool:
         """Delete a partitioned topic that has no partition left, in one commit; whether it was one."""
-        return await self._lifecycle.delete_deserted(name)
+        return await self._lifecycle.delete_orphaned_metadata(name)
 
     async def partitioned_topic(self, name: TopicName, *, force: bool) -> None:
         """Delete a partitioned topic with its partitions; if one is in use and it is not forced, nothing is deleted.
@@ -159,9 +159,9 @@ class Deletion:
         also: Sequence[Change] = ()
         expect: dict[str, int | None] = {}
         if not name.is_partition and await self._lifecycle.metadata(name) is None:
-            belongings = await self._lifecycle.belongings(name)
-            also = belongings.removal
-            expect = {keys.partitioned_topic(name): None, **belongings.expect}
+            associated = await self._lifecycle.associated_metadata(name)
+            also = associated.removal
+            expect = {keys.partitioned_topic(name): None, **associated.expect}
         await self._registry.delete(name, force=force, check=check, also=also, expect=expect)
 
     # --- a namespace

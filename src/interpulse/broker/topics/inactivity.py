@@ -73,7 +73,7 @@ class InactiveTopics:
             gone.update((topic.name, held) for topic, held in zip(topics, deleted, strict=True) if held is not None)
         _warn_of_messages({name: held for name, held in gone.items() if held})
         if self._config().broker_delete_inactive_partitioned_topic_metadata_enabled:
-            await self._delete_deserted({name.base for name in gone if name.is_partition})
+            await self._delete_orphaned_metadata({name.base for name in gone if name.is_partition})
 
     async def _load_created(self) -> None:
         created, self._created = self._created, []
@@ -112,10 +112,10 @@ class InactiveTopics:
             return held
         return None
 
-    async def _delete_deserted(self, bases: Iterable[TopicName]) -> None:
+    async def _delete_orphaned_metadata(self, bases: Iterable[TopicName]) -> None:
         for base in sorted(bases, key=str):
-            with _logged("delete deserted partitioned topic", base):
-                if await self._deletion.deserted_partitioned_topic(base):
+            with _logged("delete orphaned partition metadata", base):
+                if await self._deletion.orphaned_metadata(base):
                     log.info("inactive partitioned topic deleted topic=%s", base)
 
 

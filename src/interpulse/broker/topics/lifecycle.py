@@ -42,13 +42,13 @@ from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.rules import topic_operations, topics
 from interpulse.rules.decision import Decision
-from interpulse.rules.inactivity import decide_delete_deserted
+from interpulse.rules.inactivity import decide_delete_orphaned_metadata
 from interpulse.rules.topic_view import TopicView, existence, metadata_names
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import Delete, MetadataStore, Put, scan_pages
 from interpulse.storage.cas import until_unchanged
 
-__all__ = ["Belongings", "PartitionedDeletion", "TopicLifecycle"]
+__all__ = ["AssociatedMetadata", "PartitionedDeletion", "TopicLifecycle"]
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ _PULSARS_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIO
 
 
 @dataclass(frozen=True, slots=True)
-class Belongings:
+class AssociatedMetadata:
     """What is removed together with a topic, and what its removal rests on."""
 
     removal: tuple[StoreChange, ...]
@@ -279,13 +279,13 @@ class TopicLifecycle:
         changes = [_store_change(reading.view, change) for change in decision.changes]
         expect = {key: reading.versions[key] for key in (keys.partitioned_topic(name), keys.topic_record(name))}
         if not reading.view.recorded:
-            belongings = await self.belongings(name)
-            changes += belongings.removal
-            expect |= belongings.expect
+            associated = await self.associated_metadata(name)
+            changes += associated.removal
+            expect |= associated.expect
         partitions = tuple(name.partition(index) for index in range(decision.answer))
         return PartitionedDeletion(partitions, tuple(changes), expect)
 
-    async def belongings(self, name: TopicName) -> Belongings:
+    async def associated_metadata(self, name: TopicName) -> AssociatedMetadata:
         """What goes with a topic, or with the last partition of one: its policies, permissions on it, its schemas.
 
         The schemas are those of the same name in the other domain too, and stay while there is such a topic.
@@ -295,9 +295,9 @@ class TopicLifecycle:
         domain: Domain = NON_PERSISTENT if name.is_persistent else PERSISTENT
         twin = TopicName(domain, name.tenant, name.namespace, name.local_name)
         if (await self.existence(twin)).kind is not TopicKind.ABSENT:
-            return Belongings(tuple(removal), expect)
+            return AssociatedMetadata(tuple(removal), expect)
         absent = {keys.partitioned_topic(twin): None, keys.topic_record(twin): None}
-        return Belongings((*removal, Delete(keys.schema(name))), expect | absent)
+        return AssociatedMetadata((*removal, Delete(keys.schema(name))), expect | absent)
 
     async def unfinished_deletions(self) -> list[TopicName]:
         """The partitioned topics that are marked as being deleted; records that cannot be understood are logged."""
@@ -307,8 +307,8 @@ class TopicLifecycle:
             found += map(keys.topic_of_partitioned_topic, marked)
         return found
 
-    async def delete_deserted(self, name: TopicName) -> bool:
-        """Remove a partitioned topic that has no partition left, with its belongings; whether it was one.
+    async def delete_orphaned_metadata(self, name: TopicName) -> bool:
+        """Remove a partitioned topic that has no partition left, with its associated metadata; whether it was one.
 
         No partition can come back in between: its record would have to be absent for this commit, and the metadata
         present for its own.
@@ -318,12 +318,12 @@ class TopicLifecycle:
             reading = await self._reader.read(name, await stored_partitions(self._store, name))
             partitions = [name.partition(index) for index in range(reading.view.partitions)]
             loaded = any(partition in self._loaded for partition in partitions)
-            decision = decide_delete_deserted(reading.view, loaded=loaded)
+            decision = decide_delete_orphaned_metadata(reading.view, loaded=loaded)
             if decision.changes:
                 absent: dict[str, int | None] = {keys.topic_record(each): None for each in partitions}
-                belongings = await self.belongings(name)
-                expecting = replace(reading, versions={**reading.versions, **absent, **belongings.expect})
-                await self._commit(expecting, decision.changes, belongings.removal)
+                associated = await self.associated_metadata(name)
+                expecting = replace(reading, versions={**reading.versions, **absent, **associated.expect})
+                await self._commit(expecting, decision.changes, associated.removal)
             return decision.answer
 
         return await until_unchanged(attempt)

@@ -26,7 +26,7 @@ from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.clock import Clock, SystemClock
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.dynamic_config import DynamicConfig
-from interpulse.broker.inconsistencies import Refusals
+from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.instruments import Instruments
 from interpulse.broker.listening import CannotListen, ServiceAddress, advertised_host
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
@@ -193,7 +193,7 @@ class BrokerApp:
         self.schemas = Schemas(metadata, self.namespaces, self._schema_settings, self._clock)
         self.deletion = Deletion(metadata, self.lifecycle, self.registry, self.namespaces, self.tenants, self._current)
         self.inactive_topics = InactiveTopics(self.registry, self.deletion, self._current)
-        self.refusals = Refusals(self._clock.now_ms)
+        self.inconsistencies = InconsistencyCounters(self._clock.now_ms)
         self.this_broker = this_broker(self.service_url, self.web_url)
         self.permits = LookupPermits(lambda: self._current().max_concurrent_lookup_request)
         self.lookups = Lookups(
@@ -236,7 +236,7 @@ class BrokerApp:
             schemas=self.schemas,
             lookups=self.lookups,
             permits=self.permits,
-            refusals=self.refusals,
+            inconsistencies=self.inconsistencies,
             topic_watches=TopicWatches(self.stores.metadata, self.lifecycle, self.registry.spawn),
             replicator_prefix=config.replicator_prefix,
             access=self.access,
@@ -335,7 +335,7 @@ class BrokerApp:
     def _build_instruments(self) -> Instruments:
         logs = self.stores.logs
         return Instruments(
-            refusals=self.refusals,
+            inconsistencies=self.inconsistencies,
             lookups=self.lookups.meter,
             topic_loads=self.registry.loads,
             lookups_pending=lambda: self.permits.taken,

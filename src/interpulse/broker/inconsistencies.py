@@ -1,4 +1,4 @@
-"""Refusals because a topic and its partition metadata disagree (PIP-414): counted, and told to the operator.
+"""Topics whose metadata is inconsistent (PIP-414): every refusal is counted, and told to the operator.
 
 Both doors come here with every refusal they translate. Each kind has a counter; each topic and kind has one WARNING per
 period, which says how many others followed the last one. What is remembered is bounded: when more topics are refused
@@ -16,7 +16,7 @@ from typing import Final
 from interpulse.model.errors import Inconsistency, PulsarError, TopicInconsistent
 from interpulse.model.names import TopicName
 
-__all__ = ["Refusals", "remedy"]
+__all__ = ["InconsistencyCounters", "remedy"]
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class _Warned:
     suppressed: int = 0
 
 
-class Refusals:
+class InconsistencyCounters:
     """See the module. ``now_ms`` is the broker's clock."""
 
     def __init__(self, now_ms: Callable[[], int], *, period_ms: int = PERIOD_MS, topics_max: int = TOPICS_MAX) -> None:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final, NamedTuple
 
 from interpulse.broker.clock import SystemClock
-from interpulse.broker.inconsistencies import Refusals
+from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.storage.disk_room import DiskRoom
 from interpulse.storage.journals import JournalStatistics
 from interpulse.storage.write_meter import WrittenEntries
@@ -102,7 +102,7 @@ class AccessMeter:
 class Instruments:
     """Everything metrics read that belongs to no single topic. The callables are asked with each scrape."""
 
-    refusals: Refusals = field(default_factory=lambda: Refusals(SystemClock().now_ms))
+    inconsistencies: InconsistencyCounters = field(default_factory=lambda: InconsistencyCounters(SystemClock().now_ms))
     lookups: LatencyMeter = field(default_factory=LatencyMeter)
     topic_loads: LatencyMeter = field(default_factory=LatencyMeter)
     lookups_pending: Callable[[], int] = lambda: 0

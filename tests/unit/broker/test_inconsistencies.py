@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from interpulse.broker.inconsistencies import Refusals, remedy
+from interpulse.broker.inconsistencies import InconsistencyCounters, remedy
 from interpulse.model.errors import Inconsistency, TopicInconsistent, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
@@ -18,18 +18,20 @@ X = "persistent://public/default/x"
 
 
 class Story:
-    """Refusals with a clock to turn; remembers the warnings."""
+    """Counters with a clock to turn; remembers the warnings."""
 
     def __init__(self, caplog: pytest.LogCaptureFixture, *, topics_max: int = 10) -> None:
         self.now_ms = 1_000_000
-        self.refusals = Refusals(lambda: self.now_ms, period_ms=60_000, topics_max=topics_max)
+        self.inconsistencies = InconsistencyCounters(lambda: self.now_ms, period_ms=60_000, topics_max=topics_max)
         self._caplog = caplog
 
     def refuse(self, topic: str = X, kind: Inconsistency = FOUND, *, times: int = 1) -> list[str]:
         """The warnings this gave."""
         self._caplog.clear()
         for _ in range(times):
-            self.refusals.note(TopicInconsistent(f"no: {topic}", kind, topic), lambda: "producer p at /127.0.0.1:5")
+            self.inconsistencies.note(
+                TopicInconsistent(f"no: {topic}", kind, topic), lambda: "producer p at /127.0.0.1:5"
+            )
         return list(self._caplog.messages)
 
 
@@ -61,7 +63,7 @@ def test_refusal_is_one_warning_with_topic_client_and_remedy(story: Story) -> No
     assert f"topic={X}-partition-0" in line
     assert "client=producer p at /127.0.0.1:5" in line
     assert f"topics create-partitioned-topic {X} -p N" in line
-    assert story.refusals.counts == {MISSING: 1, BEYOND: 0, FOUND: 0}
+    assert story.inconsistencies.counts == {MISSING: 1, BEYOND: 0, FOUND: 0}
 
 
 def test_warnings_of_one_topic_and_kind_come_once_per_period_and_say_how_many_were_left_out(story: Story) -> None:
@@ -74,7 +76,7 @@ def test_warnings_of_one_topic_and_kind_come_once_per_period_and_say_how_many_we
     story.now_ms += 60_000
     (line,) = story.refuse()
     assert "suppressed=0" in line
-    assert story.refusals.counts[FOUND] == 8
+    assert story.inconsistencies.counts[FOUND] == 8
 
 
 def test_another_topic_and_another_kind_have_their_own_warning(story: Story) -> None:
@@ -90,7 +92,7 @@ def test_more_topics_than_are_remembered_are_counted_and_mentioned_later(caplog:
     story.now_ms += 60_000
     (line,) = story.refuse("d")
     assert "suppressed=0 unmentioned=6" in line  # the two of "a", which made room, and the four of "c"
-    assert story.refusals.counts[FOUND] == 9
+    assert story.inconsistencies.counts[FOUND] == 9
 
 
 def test_what_is_remembered_stays_bounded_and_cheap_however_many_topics_are_refused(
@@ -100,7 +102,7 @@ def test_what_is_remembered_stays_bounded_and_cheap_however_many_topics_are_refu
     for number in range(1000):
         story.refuse(f"t{number}")
         story.now_ms += 30_000
-    assert len(story.refusals._warned) == 3
+    assert len(story.inconsistencies._warned) == 3
 
 
 def test_names_that_would_break_or_flood_the_log_are_shown_so_that_they_do_not(story: Story) -> None:
@@ -112,9 +114,11 @@ def test_names_that_would_break_or_flood_the_log_are_shown_so_that_they_do_not(s
 
 
 def test_other_errors_and_refusals_of_other_clusters_are_passed_over(story: Story) -> None:
-    story.refusals.note(TopicNotFound("x"), lambda: "admin")
-    story.refusals.note(TopicInconsistent("Partition metadata not found for the partitioned topic: x"), lambda: "admin")
-    assert sum(story.refusals.counts.values()) == 0
+    story.inconsistencies.note(TopicNotFound("x"), lambda: "admin")
+    story.inconsistencies.note(
+        TopicInconsistent("Partition metadata not found for the partitioned topic: x"), lambda: "admin"
+    )
+    assert sum(story.inconsistencies.counts.values()) == 0
 
 
 @pytest.mark.parametrize("kind", Inconsistency)

@@ -354,7 +354,7 @@ class ClientConnection(asyncio.Protocol):
     def answer_failure(self, command: pb.BaseCommand, error: PulsarError) -> None:
         """Send the failure in the form that answers this command."""
         _logger.debug("request refused address=%s type=%s reason=%s", self.address, command.type, error)
-        self.context.refusals.note(error, lambda: f"{requester_of(command)} at {self.address}")
+        self.context.inconsistencies.note(error, lambda: f"{requester_of(command)} at {self.address}")
         self.output.send(error_response(command, error))
 
     def _hold_if_too_much(self) -> None:

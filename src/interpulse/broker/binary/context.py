@@ -11,7 +11,7 @@ from interpulse.wire.frames import MESSAGE_BYTES_MAX
 if TYPE_CHECKING:
     from interpulse.broker.access.setup import Access
     from interpulse.broker.binary.permits import LookupPermits
-    from interpulse.broker.inconsistencies import Refusals
+    from interpulse.broker.inconsistencies import InconsistencyCounters
     from interpulse.broker.live.registry.topic_registry import TopicRegistry
     from interpulse.broker.tenancy.namespaces import Namespaces
     from interpulse.broker.topics.lifecycle import TopicLifecycle
@@ -53,7 +53,7 @@ class BinaryContext:
     schemas: Schemas
     lookups: Lookups
     permits: LookupPermits
-    refusals: Refusals
+    inconsistencies: InconsistencyCounters
     topic_watches: TopicWatches
     replicator_prefix: str = "pulsar.repl"
     access: Access | None = None

@@ -135,7 +135,9 @@ class RestServer:
             logger.warning("authentication failed address=%s reason=%s", request.remote, error.detail)
             return _refusal(error.http_status, str(error), {"WWW-Authenticate": "Bearer"})
         except PulsarError as error:
-            self._rooms.instruments.refusals.note(error, lambda: f"admin with {request.method} from {request.remote}")
+            self._rooms.instruments.inconsistencies.note(
+                error, lambda: f"admin with {request.method} from {request.remote}"
+            )
             return _refusal(error.http_status, str(error))
         except MethodNotAllowed as error:
             return _refusal(405, str(error), {"Allow": ", ".join(error.allowed)})

@@ -13,7 +13,7 @@ from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.context import ConnectionLimits
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.permits import LookupPermits
-from interpulse.broker.inconsistencies import Refusals
+from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
 from interpulse.broker.topics.lookup import BatchLimits, Lookups, SoleOwner
@@ -193,7 +193,7 @@ class FakeContext:
         self.registry = self.lifecycle = self.namespaces = self.schemas = self.clusters = self.topic_watches = self
         self.permits = LookupPermits(lambda: self.permits_max)
         self.permits_max = 10
-        self.refusals = Refusals(lambda: 0)
+        self.inconsistencies = InconsistencyCounters(lambda: 0)
         self.batch_limits = BatchLimits()
         self.lookups = Lookups(
             self,  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Metrics of the broker as a whole: lookups, loading, connections, refusals, and how entries reach the disk.
+"""Metrics of the broker as a whole: lookups, loading, connections, inconsistencies, and how entries reach the disk.
 
 No label here takes its values from clients, so the number of series is bounded by that of namespaces.
 """
@@ -29,7 +29,7 @@ def write_broker(page: Exposition, instruments: Instruments, cluster: str) -> No
     _write_lookups(page, instruments, labels)
     _write_loads(page, instruments.topic_loads, labels)
     _write_connections(page, instruments, labels)
-    _write_refusals(page, instruments, labels)
+    _write_inconsistencies(page, instruments, labels)
     if instruments.access is not None:
         _write_access(page, instruments.access, labels)
     _write_writes(page, instruments.written(), cluster)
@@ -73,9 +73,9 @@ def _write_connections(page: Exposition, instruments: Instruments, labels: str) 
     page.add("pulsar_connection_closed_total_count", "gauge", text, labels, counts.created - counts.active)
 
 
-def _write_refusals(page: Exposition, instruments: Instruments, labels: str) -> None:
+def _write_inconsistencies(page: Exposition, instruments: Instruments, labels: str) -> None:
     text = "Topics refused because they disagree with their partition metadata (PIP-414)."
-    for kind, count in instruments.refusals.counts.items():
+    for kind, count in instruments.inconsistencies.counts.items():
         page.add("interpulse_topic_refusals_total", "counter", text, f"{labels},{labelled(kind=kind)}", count)
 
 

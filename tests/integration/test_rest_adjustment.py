@@ -91,7 +91,7 @@ async def test_adjustment_that_meets_a_conflict_changes_nothing(east: RestBroker
     assert (await state(west), await stored(east)) == (before, ["east"])
 
 
-async def test_topics_of_one_side_only_are_no_obstacle_and_told(east: RestBroker, west: RestBroker) -> None:
+async def test_topics_of_one_side_only_are_no_problem_and_told(east: RestBroker, west: RestBroker) -> None:
     await join_both(east, west)
     await done(east, "PUT", "persistent/demo/a/only-here/partitions", 3)
     await done(west, "PUT", "persistent/demo/a/only-there/partitions", 4)

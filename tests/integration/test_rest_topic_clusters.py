@@ -219,7 +219,7 @@ class TestCreationOnOtherClustersSwitchedOff:
         assert await stored(east, P) == BOTH
         assert await partitions(west, P) is None
 
-    async def test_then_a_namespace_that_is_missing_there_is_no_obstacle(
+    async def test_then_a_namespace_that_is_missing_there_is_no_problem(
         self, east: RestBroker, west: RestBroker
     ) -> None:
         await done(west, "DELETE", "namespaces/demo/a")
@@ -231,6 +231,6 @@ class TestCreationOnOtherClustersSwitchedOff:
         assert (await call(east.web_url, "POST", f"{P}/replication", BOTH)).status == 412
         assert await stored(east, P) is None
 
-    async def test_then_a_cluster_that_does_not_answer_is_no_obstacle(self, east: RestBroker) -> None:
+    async def test_then_a_cluster_that_does_not_answer_is_no_problem(self, east: RestBroker) -> None:
         await done(east, "POST", f"{P}/replication", BOTH)
         assert await stored(east, P) == BOTH

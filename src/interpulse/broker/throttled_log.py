@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from interpulse.model.names import TopicName
 from interpulse.replication.provision import ReplicationProblem
 
-__all__ = ["ObstacleLog"]
+__all__ = ["ThrottledLog"]
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def _later(seconds: float, call: Callable[[], None]) -> Timer:
     return asyncio.get_running_loop().call_later(seconds, call)
 
 
-class ObstacleLog:
+class ThrottledLog:
     """See the module. `close` at the end: what was not told yet is not told any more."""
 
     def __init__(self, *, later: Callable[[float, Callable[[], None]], Timer] = _later) -> None:
@@ -40,10 +40,10 @@ class ObstacleLog:
         self._untold: dict[tuple[str, str], dict[TopicName, ReplicationProblem]] = {}
         self._timers: dict[tuple[str, str], Timer] = {}
 
-    def note(self, cluster: str, topic: TopicName, obstacle: ReplicationProblem) -> None:
+    def note(self, cluster: str, topic: TopicName, problem: ReplicationProblem) -> None:
         """Something new stands in the way of a topic; told a little later, with what others have met by then."""
-        kind = (cluster, obstacle.state)
-        self._untold.setdefault(kind, {})[topic] = obstacle
+        kind = (cluster, problem.state)
+        self._untold.setdefault(kind, {})[topic] = problem
         if kind not in self._timers:
             self._timers[kind] = self._later(_GATHER_SECONDS, lambda: self._tell(kind))
 
@@ -53,14 +53,14 @@ class ObstacleLog:
         if not untold:
             del self._timers[kind]
             return
-        first, obstacle = next(iter(untold.items()))
+        first, problem = next(iter(untold.items()))
         log.warning(
             "topics cannot be replicated cluster=%s state=%s topics=%d first=%s reason=%s remedy=%s",
             *kind,
             len(untold),
             first,
-            obstacle.reason,
-            obstacle.remedy,
+            problem.reason,
+            problem.remedy,
         )
         self._timers[kind] = self._later(_PAUSE_SECONDS, lambda: self._tell(kind))
 

@@ -254,17 +254,17 @@ class TopicName:
         )
 
     @property
-    def is_letter_topic(self) -> bool:
+    def is_dead_letter_or_retry(self) -> bool:
         """A dead-letter or retry topic: always created non-partitioned."""
         return self.base.local_name.endswith(("-DLQ", "-RETRY"))
 
     @property
     def creatable(self) -> bool:
         """False for names that can be read and deleted, but never created."""
-        return not self.creation_obstacle
+        return not self.creation_problem
 
     @property
-    def creation_obstacle(self) -> str:
+    def creation_problem(self) -> str:
         """What keeps the name from being created, as the end of a sentence about it; empty if nothing does."""
         text = str(self)
         if text != text.strip(_TRIMMED):

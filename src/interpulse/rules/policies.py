@@ -75,7 +75,7 @@ def effective_auto_creation(
     policy = override or broker
     return EffectiveAutoCreation(
         allowed=policy.allowed,
-        partitioned=policy.topic_type == PARTITIONED and not topic.is_letter_topic,
+        partitioned=policy.topic_type == PARTITIONED and not topic.is_dead_letter_or_retry,
         partitions=policy.default_partitions or 0,
         replicator_allowed=policy.always_allow_for_replicator is not False,
     )

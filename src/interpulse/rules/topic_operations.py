@@ -236,9 +236,9 @@ def decide_delete_plain(view: TopicView, *, force: bool = False) -> Decision[Non
 def _check_creatable(view: TopicView) -> None:
     if view.name.is_transaction_internal:
         raise InvalidRequest(f"Cannot create topic in system topic format: {view.name}")
-    obstacle = view.name.creation_obstacle
-    if obstacle:
-        raise PreconditionFailed(f"Topic name {obstacle}: {str(view.name)!r}")
+    problem = view.name.creation_problem
+    if problem:
+        raise PreconditionFailed(f"Topic name {problem}: {str(view.name)!r}")
 
 
 def _check_partitioned(view: TopicView, *, refusal: type[PulsarError]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from interpulse.broker.throttled_log import ObstacleLog
+from interpulse.broker.throttled_log import ThrottledLog
 from interpulse.model.names import TopicName
 from interpulse.replication.provision import ReplicationProblem
 
@@ -50,7 +50,7 @@ def topic(number: int) -> TopicName:
 
 
 def test_cluster_that_is_away_is_one_line_with_count_and_remedy(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    told = ObstacleLog(later=clock.later)
+    told = ThrottledLog(later=clock.later)
     for number in range(1000):
         told.note("west", topic(number), AWAY)
     assert caplog.messages == []
@@ -62,7 +62,7 @@ def test_cluster_that_is_away_is_one_line_with_count_and_remedy(clock: Clock, ca
 
 
 def test_what_comes_soon_after_waits_and_silence_ends_the_pause(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    told = ObstacleLog(later=clock.later)
+    told = ThrottledLog(later=clock.later)
     told.note("west", topic(0), AWAY)
     clock.run()
     for number in (1, 2, 2):
@@ -77,7 +77,7 @@ def test_what_comes_soon_after_waits_and_silence_ends_the_pause(clock: Clock, ca
 
 
 def test_clusters_and_kinds_are_told_by_themselves(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    told = ObstacleLog(later=clock.later)
+    told = ThrottledLog(later=clock.later)
     told.note("west", topic(0), AWAY)
     told.note("north", topic(0), AWAY)
     told.note("west", topic(1), HELD)
@@ -86,7 +86,7 @@ def test_clusters_and_kinds_are_told_by_themselves(clock: Clock, caplog: pytest.
 
 
 def test_nothing_is_told_after_the_end(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    told = ObstacleLog(later=clock.later)
+    told = ThrottledLog(later=clock.later)
     told.note("west", topic(0), AWAY)
     told.close()
     clock.run()

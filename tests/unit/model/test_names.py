@@ -141,8 +141,8 @@ def test_system_names_when_asked_then_follow_the_table(text: str, system: bool) 
 
 
 @pytest.mark.parametrize(("text", "letter"), [("t-DLQ", True), ("t-RETRY", True), ("t-dlq", False), ("DLQ-t", False)])
-def test_letter_topics_when_asked_then_are_told_by_their_ending(text: str, letter: bool) -> None:
-    assert TopicName.parse(text).is_letter_topic is letter
+def test_dead_letter_and_retry_topics_when_asked_then_are_told_by_their_ending(text: str, letter: bool) -> None:
+    assert TopicName.parse(text).is_dead_letter_or_retry is letter
 
 
 @pytest.mark.parametrize(

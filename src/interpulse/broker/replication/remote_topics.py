@@ -21,7 +21,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.clock import Clock
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.namespaces import Namespaces
-from interpulse.broker.throttled_log import ObstacleLog
+from interpulse.broker.throttled_log import ThrottledLog
 from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.partition_records import stored_partitions
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
@@ -101,7 +101,7 @@ class RemoteTopics:
         self._changed = asyncio.Event()
         self._cancel_watches: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
-        self._obstacles = ObstacleLog()
+        self._problems = ThrottledLog()
 
     # --- life
 
@@ -130,7 +130,7 @@ class RemoteTopics:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        self._obstacles.close()
+        self._problems.close()
 
     def state(self, topic: TopicName, cluster: str) -> RemoteState | None:
         """How far the topic is on a cluster, None if it is not replicated to it."""
@@ -263,9 +263,9 @@ class RemoteTopics:
                 self._note_ready(pair, await self._links.use(pair.cluster, lambda admin: self._ensure(pair, admin)))
                 backoff.reset()
                 pause = self._recheck_seconds * random.uniform(0.5, 1.0)
-            except Exception as problem:  # noqa: BLE001  # also what nobody expected: it is shown, and tried again
+            except Exception as error:  # noqa: BLE001  # an unexpected one too is shown, and tried again
                 pause = backoff.next_pause()
-                self._note_obstacle(pair, problem, pause)
+                self._note_problem(pair, error, pause)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await pair.woken.wait()
@@ -282,21 +282,21 @@ class RemoteTopics:
         if found.change:
             log.info("remote topic provisioned cluster=%s topic=%s what=%s", pair.cluster, pair.topic, found.change)
 
-    def _note_obstacle(self, pair: _Pair, problem: Exception, pause: float) -> None:
-        before, obstacle, now_ms = pair.state, describe_problem(pair.cluster, problem), self._clock.now_ms()
-        if before.reason != obstacle.reason:
-            self._obstacles.note(pair.cluster, pair.topic, obstacle)
-            if not isinstance(problem, PulsarError):  # a fault of ours
-                log.error("topic not provisioned cluster=%s topic=%s", pair.cluster, pair.topic, exc_info=problem)
+    def _note_problem(self, pair: _Pair, error: Exception, pause: float) -> None:
+        before, problem, now_ms = pair.state, describe_problem(pair.cluster, error), self._clock.now_ms()
+        if before.reason != problem.reason:
+            self._problems.note(pair.cluster, pair.topic, problem)
+            if not isinstance(error, PulsarError):  # a fault of ours
+                log.error("topic not provisioned cluster=%s topic=%s", pair.cluster, pair.topic, exc_info=error)
         pair.state = RemoteState(
-            before.since_ms if before.state == obstacle.state else now_ms,
-            state=obstacle.state,
-            reason=obstacle.reason,
-            remedy=obstacle.remedy,
+            before.since_ms if before.state == problem.state else now_ms,
+            state=problem.state,
+            reason=problem.reason,
+            remedy=problem.remedy,
             retry_at_ms=now_ms + int(pause * 1000),
             change=before.change,
         )
-        if obstacle.state == "DISCONNECTED":
+        if problem.state == "DISCONNECTED":
             self._away[pair.cluster] = pair
         else:
             self._away.pop(pair.cluster, None)

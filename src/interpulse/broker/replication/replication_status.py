@@ -175,7 +175,7 @@ class ReplicationStatus:
             return [_record(topic, cluster, "NOT_APPLICABLE", reason=reason)]
         remote = self._remote_topics.state(topic, cluster)
         if remote is not None and remote.reason and not _is_newer(known, remote.since_ms):
-            return [_of_obstacle(topic, cluster, remote)]
+            return [_of_problem(topic, cluster, remote)]
         change = remote.change if remote is not None else None
         if topic.is_system and not known:
             return [_record(topic, cluster, "NOT_APPLICABLE", reason=_SYSTEM_TOPIC, provisioned=change)]
@@ -234,7 +234,7 @@ def _is_newer(known: list[Record], since_ms: int) -> bool:
     return bool(known) and all((record["since"] or 0) > since_ms for record in known)
 
 
-def _of_obstacle(topic: TopicName, cluster: str, remote: RemoteState) -> Record:
+def _of_problem(topic: TopicName, cluster: str, remote: RemoteState) -> Record:
     return _record(
         topic,
         cluster,

@@ -1,4 +1,4 @@
-"""Of what the job says, what is seen on the other cluster, and whether the job runs, the newest obstacle is shown."""
+"""Of what the job says, what is seen on the other cluster, and whether the job runs, the newest problem is shown."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ async def house() -> House:
         pytest.param(READY, None, False, ("PROVISIONING", "it is there; the replication job has not"), id="job-silent"),
         pytest.param(READY, ("REPLICATING", 50), False, ("REPLICATING", None), id="job-goes"),
         pytest.param(READY, ("HELD", 50), False, ("HELD", "said by the job"), id="job-holds"),
-        pytest.param(HELD, None, False, ("HELD", "counts differ"), id="obstacle-seen-first"),
-        pytest.param(HELD, ("REPLICATING", 50), False, ("HELD", "counts differ"), id="obstacle-newer-than-the-job"),
-        pytest.param(HELD, ("REPLICATING", 150), False, ("REPLICATING", None), id="job-newer-than-the-obstacle"),
-        pytest.param(HELD, None, True, ("HELD", "counts differ"), id="obstacle-before-a-job-that-does-not-run"),
+        pytest.param(HELD, None, False, ("HELD", "counts differ"), id="problem-seen-first"),
+        pytest.param(HELD, ("REPLICATING", 50), False, ("HELD", "counts differ"), id="problem-newer-than-the-job"),
+        pytest.param(HELD, ("REPLICATING", 150), False, ("REPLICATING", None), id="job-newer-than-the-problem"),
+        pytest.param(HELD, None, True, ("HELD", "counts differ"), id="problem-before-a-job-that-does-not-run"),
         pytest.param(READY, ("REPLICATING", 50), True, ("DISCONNECTED", "job is UNAVAILABLE"), id="job-does-not-run"),
     ],
 )
@@ -127,7 +127,7 @@ async def test_report_with_values_of_another_kind_is_refused_and_nothing_of_it_k
     assert (await house.status.of_topic(X))[0]["reason"] == "counts differ"
 
 
-async def test_obstacle_has_its_remedy_and_next_retry(house: House) -> None:
+async def test_problem_has_its_remedy_and_next_retry(house: House) -> None:
     house.remote = HELD
     (record,) = await house.status.of_topic(X)
     assert (record["since"], record["remedy"], record["nextRetryAt"]) == (100, "make them equal", 200)

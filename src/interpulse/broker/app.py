@@ -31,7 +31,7 @@ from interpulse.broker.instruments import Instruments
 from interpulse.broker.listening import CannotListen, ServiceAddress, advertised_host
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.settings import TopicSettings as LiveSettings
-from interpulse.broker.periodic import regularly
+from interpulse.broker.periodic import run_periodically
 from interpulse.broker.replication.comparison import LocalReading, RemoteComparison
 from interpulse.broker.replication.remote_topics import RemoteTopics
 from interpulse.broker.replication.replication_clusters import ReplicationClusters
@@ -353,7 +353,7 @@ class BrokerApp:
         if room is not None:
             room.on_full = lambda: self.registry.spawn(self.registry.rounds.make_room())
             look = partial(self._look_for_room, room)
-            self.registry.spawn(regularly("room on the disk", lambda: _ROOM_CHECK_SECONDS, look))
+            self.registry.spawn(run_periodically("room on the disk", lambda: _ROOM_CHECK_SECONDS, look))
         opened.push_async_callback(self.registry.close)
         opened.callback(self.stores.metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.begin_applying())

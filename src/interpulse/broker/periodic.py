@@ -1,4 +1,4 @@
-"""Work that is done again and again while the broker runs."""
+"""Periodic tasks of the broker."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-__all__ = ["regularly"]
+__all__ = ["run_periodically"]
 
 log = logging.getLogger(__name__)
 
 
-async def regularly(what: str, seconds: Callable[[], float], work: Callable[[], Awaitable[None]]) -> None:
+async def run_periodically(what: str, seconds: Callable[[], float], work: Callable[[], Awaitable[None]]) -> None:
     """Pause for ``seconds``, asked each time, then do the ``work``, until cancelled.
 
-    A round that fails is logged as an error with its cause. Those after it come all the same: one topic that cannot be
+    A run that fails is logged as an error with its cause, and the next one comes all the same: one topic that cannot be
     looked after must not end the care for all others.
     """
     while True:
@@ -22,4 +22,4 @@ async def regularly(what: str, seconds: Callable[[], float], work: Callable[[], 
         try:
             await work()
         except Exception:
-            log.exception("round failed, the next one comes in time work=%s", what)
+            log.exception("periodic task failed, it runs again in time task=%s", what)

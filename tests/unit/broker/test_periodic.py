@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from interpulse.broker.periodic import regularly
+from interpulse.broker.periodic import run_periodically
 
 
 async def test_work_goes_on_after_a_round_that_failed(caplog: pytest.LogCaptureFixture) -> None:
@@ -20,7 +20,7 @@ async def test_work_goes_on_after_a_round_that_failed(caplog: pytest.LogCaptureF
             third_round.set()
 
     with caplog.at_level(logging.ERROR):
-        task = asyncio.create_task(regularly("upkeep", lambda: 0, work))
+        task = asyncio.create_task(run_periodically("upkeep", lambda: 0, work))
         await asyncio.wait_for(third_round.wait(), 60)
         task.cancel()
         await asyncio.wait([task])

@@ -1,8 +1,7 @@
-"""Deletes the topics that nobody needs any more, as `rules.inactivity` has it.
+"""Deletes inactive topics periodically, as `rules.inactivity` decides.
 
-Only loaded topics are looked at, once per round; one that was created and never opened is loaded for it. A topic is
-looked at again in the very moment of its deletion, when nobody can open it any more: a client that came meanwhile keeps
-its topic.
+Only loaded topics are checked; one that was created and never opened is loaded for it. A topic is checked again in the
+moment of its deletion, when it cannot be opened any more: a client that came meanwhile keeps its topic.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Final
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.live.registry.topic_registry import AnyTopic, TopicRegistry
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
-from interpulse.broker.periodic import regularly
+from interpulse.broker.periodic import run_periodically
 from interpulse.broker.topics.deletion import Deletion
 from interpulse.model.errors import PreconditionFailed, PulsarError, TopicNotFound
 from interpulse.model.names import TopicName
@@ -34,7 +33,7 @@ _NAMED_MAX: Final = 20  # in one line of the log; each has a line of its own as 
 
 
 class InactiveTopics:
-    """See the module. `start` begins the rounds, `stop` ends them; a test calls `check` itself."""
+    """See the module. `start` begins the periodic check, `stop` ends it; a test calls `check` itself."""
 
     def __init__(self, registry: TopicRegistry, deletion: Deletion, config: Callable[[], BrokerConfig]) -> None:
         """``config`` is asked each time, since it may change while the broker runs."""
@@ -45,16 +44,16 @@ class InactiveTopics:
         self._task: asyncio.Task[None] | None = None
 
     def note_created(self, topic: TopicName) -> None:
-        """An operator created the topic. The next round loads it, so that it goes again if nobody ever needs it."""
+        """An operator created the topic. The next check loads it, so that it goes again if it is never used."""
         self._created.append(topic)
 
     def start(self) -> None:
-        """Look at the topics from time to time."""
-        rounds = regularly("inactive topics", self._pause_seconds, self.check)
-        self._task = asyncio.get_running_loop().create_task(rounds)
+        """Check the topics periodically."""
+        check = run_periodically("inactive topics", self._pause_seconds, self.check)
+        self._task = asyncio.get_running_loop().create_task(check)
 
     async def stop(self) -> None:
-        """End the rounds; a deletion under way is finished by whoever runs it, the registry."""
+        """End the periodic check; a deletion under way is finished by the registry."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -63,7 +62,7 @@ class InactiveTopics:
         return self._config().broker_delete_inactive_topics_frequency_seconds
 
     async def check(self) -> None:
-        """One round: delete what was not needed for long enough, and partitioned topics that have nothing left."""
+        """Delete topics that were inactive for long enough, and partitioned topics that have no partition left."""
         await self._load_created()
         idle = await self._idle()
         gone: dict[TopicName, str] = {}
@@ -85,7 +84,7 @@ class InactiveTopics:
             await self._registry.open(topic, by=Requester.ADMIN, create=False)
 
     async def _idle(self) -> list[AnyTopic]:
-        """The topics that may go; remembers of the others when somebody needed them."""
+        """The topics that may go; remembers of the others when they were active."""
         idle = []
         for count, topic in enumerate(self._registry.topics(), 1):
             if is_active(_activity(topic), topic.settings.inactive_topics.delete_mode):
@@ -144,7 +143,7 @@ def _unwanted(topic: AnyTopic) -> str:
 
 
 def _warn_of_messages(held: Mapping[TopicName, str]) -> None:
-    """As in Pulsar they are gone; who did not know is told which, and what would have kept them."""
+    """As in Pulsar they are gone; the log names them, and what would have kept them."""
     if not held:
         return
     named = [f"{topic} ({amount})" for topic, amount in itertools.islice(held.items(), _NAMED_MAX)]
@@ -180,10 +179,10 @@ def _activity(topic: AnyTopic) -> TopicActivity:
 
 @contextlib.contextmanager
 def _logged(what: str, topic: TopicName) -> Iterator[None]:
-    """A topic that cannot be deleted now is looked at again in the next round."""
+    """A topic that cannot be deleted now is checked again next time."""
     try:
         yield
     except PreconditionFailed as refusal:
         log.debug("nothing done for now what=%s topic=%s reason=%s", what, topic, refusal)
     except PulsarError as error:
-        log.warning("round failed for a topic what=%s topic=%s error=%s", what, topic, error)
+        log.warning("check of a topic failed what=%s topic=%s error=%s", what, topic, error)

@@ -20,7 +20,7 @@ from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.periodic import regularly
+from interpulse.broker.periodic import run_periodically
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
@@ -118,7 +118,7 @@ class TopicRegistry:
             except CommitConflict:
                 continue
             break
-        self.spawn(regularly("cursors", lambda: _FLUSH_SECONDS, self.flush))
+        self.spawn(run_periodically("cursors", lambda: _FLUSH_SECONDS, self.flush))
         self.rounds.begin(self.spawn)
 
     async def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from interpulse.broker.live.registry import upkeep
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.topic import Topic
-from interpulse.broker.periodic import regularly
+from interpulse.broker.periodic import run_periodically
 from interpulse.model.errors import NoRoomLeft, PulsarError
 from interpulse.model.names import TopicName
 
@@ -58,12 +58,16 @@ class TopicRounds:
 
     def begin(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
         """Do everything at its time, in tasks that ``spawn`` owns."""
-        spawn(regularly("rates", lambda: self._rates_seconds, self._tick))
-        spawn(regularly("upkeep", lambda: self._upkeep_seconds, self.maintain))
-        spawn(regularly("compaction", lambda: self._compaction_seconds, self.compact_due))
-        spawn(regularly("subscription expiry", lambda: self._subscription_expiry_seconds, self.expire_subscriptions))
+        spawn(run_periodically("rates", lambda: self._rates_seconds, self._tick))
+        spawn(run_periodically("upkeep", lambda: self._upkeep_seconds, self.maintain))
+        spawn(run_periodically("compaction", lambda: self._compaction_seconds, self.compact_due))
+        spawn(
+            run_periodically(
+                "subscription expiry", lambda: self._subscription_expiry_seconds, self.expire_subscriptions
+            )
+        )
         if (seconds := self._quota_check_seconds) is not None:
-            spawn(regularly("backlog quotas", lambda: seconds, self.check_backlogs))
+            spawn(run_periodically("backlog quotas", lambda: seconds, self.check_backlogs))
 
     async def maintain(self) -> None:
         """Expire and trim every topic."""

@@ -8,24 +8,24 @@ import pytest
 from interpulse.broker.periodic import run_periodically
 
 
-async def test_work_goes_on_after_a_round_that_failed(caplog: pytest.LogCaptureFixture) -> None:
-    rounds: list[int] = []
-    third_round = asyncio.Event()
+async def test_work_goes_on_after_a_run_that_failed(caplog: pytest.LogCaptureFixture) -> None:
+    runs: list[int] = []
+    third_run = asyncio.Event()
 
     async def work() -> None:
-        rounds.append(len(rounds))
-        if len(rounds) == 1:
-            raise ZeroDivisionError("of the first round")
-        if len(rounds) == 3:
-            third_round.set()
+        runs.append(len(runs))
+        if len(runs) == 1:
+            raise ZeroDivisionError("of the first run")
+        if len(runs) == 3:
+            third_run.set()
 
     with caplog.at_level(logging.ERROR):
         task = asyncio.create_task(run_periodically("upkeep", lambda: 0, work))
-        await asyncio.wait_for(third_round.wait(), 60)
+        await asyncio.wait_for(third_run.wait(), 60)
         task.cancel()
         await asyncio.wait([task])
     assert task.cancelled()
     (record,) = caplog.records
-    assert "work=upkeep" in record.getMessage()
+    assert "task=upkeep" in record.getMessage()
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], ZeroDivisionError)

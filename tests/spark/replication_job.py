@@ -75,7 +75,7 @@ def configure(directory: Path, source: Side, target: Side, *, topic: str = TOPIC
         [select]
         topics = ["{topic}"]
         [limits]
-        entries_per_batch = 2000
+        entries_per_batch = 500
         [spark]
         driver_memory = "600m"
         """
@@ -120,9 +120,11 @@ class Job:
         """The process and all it has started."""
         return [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(recursive=True))]
 
-    def kill(self) -> None:
-        """The process alone; returns when all it had started is gone too."""
+    def kill(self, when: Callable[[], object]) -> None:
+        """The process alone, as soon as that is so; returns when all it had started is gone too."""
+        wait_until(lambda: len(self.family()) > 1)
         family = self.family()
+        wait_until(when)
         self.process.kill()
         self.process.communicate()
         wait_until_gone(family)
@@ -177,7 +179,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.1)
+        time.sleep(0.2)  # to look costs a machine with two cores more than it costs the test to see it late
 
 
 def wait_until_gone(processes: Sequence[int]) -> None:

@@ -126,7 +126,7 @@ class LaneSink:
         if self.kill_after_write and not self.killed_once and written:
             self.killed_once = True
             raise Killed("after the last receipt")
-        self.files.commit(batch, {item.topic: item.lane_state for item in written if item.sequence_id >= 0})
+        self.files.commit(batch, {each.topic: each.state for each in written if each.has_sequence})
 
     def renamed(self, chunk):
         import pyarrow as pa

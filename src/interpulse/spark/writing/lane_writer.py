@@ -7,13 +7,12 @@ end of the task; its producer name keeps a second writer out meanwhile.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from interpulse.model.errors import AlreadyClosed, NotAllowed, NotConnected, OperationTimeout, PulsarError
-from interpulse.model.ids import EARLIEST, Position
+from interpulse.model.ids import Position
 from interpulse.replication.copy import EntryMarker, skip_reason
 from interpulse.spark.lanes import (
     NO_SEQUENCE,
@@ -25,10 +24,11 @@ from interpulse.spark.lanes import (
     pack_sequence,
     unpack_sequence,
 )
+from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import build_entry
 
-__all__ = ["EntryRows", "HolesFound", "LaneInUse", "LaneReport", "LaneSender", "LaneWriter", "Target"]
+__all__ = ["EntryRows", "HolesFound", "LaneInUse", "LaneSender", "LaneWriter", "Target"]
 
 _parse = pb.MessageMetadata.FromString
 _WHOLE_CLUSTER = (NotConnected, OperationTimeout, AlreadyClosed)  # no matter of a single topic
@@ -90,23 +90,6 @@ class Target(Protocol):
 
     async def schema_version(self, topic: str, version: bytes) -> bytes | None:
         """The version on the target for one of the source; None: the entry is written without one."""
-
-
-@dataclass
-class LaneReport:
-    """What one task did in one lane."""
-
-    topic: str
-    state: LaneState
-    after: Position = EARLIEST
-    """What the range begins behind, as far as its rows tell."""
-    held: str | None = None
-    """Why nothing of the range counts as written; None if all of it does."""
-    entries: int = 0
-    messages: int = 0
-    bytes: int = 0
-    replays: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass

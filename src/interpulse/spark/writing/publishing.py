@@ -7,7 +7,6 @@ import base64
 import itertools
 import secrets
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -16,16 +15,16 @@ from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.producing.send_queue import Receipt
 from interpulse.client.session import Session
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest
-from interpulse.model.ids import EARLIEST
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaType
 from interpulse.replication.copy import SKIP_MARKER, renumber
+from interpulse.spark.lanes import UNTOUCHED
+from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.lane_writer import EntryRows
 from interpulse.spark.writing.sink_rows import OutgoingMessage, build_messages, entry_rows, outgoing_messages
 from interpulse.spark.writing.target_schemas import TargetSchemas
 from interpulse.spark.writing.target_topics import TargetTopics, check_takes_entries
 from interpulse.spark.writing.write_options import WriteOptions
-from interpulse.spark.writing.written import TopicWritten
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import build_entry
 from interpulse.wire.hashing import murmur3_hash
@@ -44,10 +43,8 @@ class _Publisher:
 
     sender: EntrySender
     next_sequence_id: int
+    report: LaneReport
     receipts: list[asyncio.Future[Receipt]] = field(default_factory=list)
-    messages: int = 0
-    sent_bytes: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
 
     async def send(self, entry: bytes, messages: int) -> None:
         sequence_id, self.next_sequence_id = self.next_sequence_id, self.next_sequence_id + messages
@@ -56,8 +53,16 @@ class _Publisher:
             entry, sequence_id=sequence_id, highest_sequence_id=highest if messages > 1 else 0, num_messages=messages
         )
         self.receipts.append(await sending)
-        self.messages += messages
-        self.sent_bytes += len(entry)
+        self.report.entries += 1
+        self.report.messages += messages
+        self.report.bytes += len(entry)
+
+    async def finish(self) -> LaneReport:
+        """Wait for all receipts and report."""
+        await self.sender.drain()
+        if self.receipts:
+            self.report.state = UNTOUCHED._replace(target=self.receipts[-1].result().position)
+        return self.report
 
 
 class PublishingWriter:
@@ -86,7 +91,7 @@ class PublishingWriter:
             publisher = await self._publisher(topic)
             metadata = pb.MessageMetadata.FromString(raw)
             if metadata.HasField("marker_type"):
-                publisher.skipped[SKIP_MARKER] += 1
+                publisher.report.skipped[SKIP_MARKER] += 1
                 continue
             name, version = publisher.sender.name, None
             if metadata.HasField("schema_version"):
@@ -158,25 +163,11 @@ class PublishingWriter:
                 window_bytes=self._options.max_pending_bytes,
             )
             await sender.open()
-            publisher = self._publishers[topic] = _Publisher(sender, sender.last_sequence_id + 1)
+            publisher = self._publishers[topic] = _Publisher(sender, sender.last_sequence_id + 1, LaneReport(topic))
         return publisher
 
-    async def finish(self) -> list[TopicWritten]:
-        written = []
-        for topic, publisher in self._publishers.items():
-            await publisher.sender.drain()
-            last = publisher.receipts[-1].result().position if publisher.receipts else EARLIEST
-            written.append(
-                TopicWritten(
-                    topic,
-                    last_position=last,
-                    entries=len(publisher.receipts),
-                    messages=publisher.messages,
-                    bytes=publisher.sent_bytes,
-                    skipped=tuple(publisher.skipped.items()),
-                )
-            )
-        return written
+    async def finish(self) -> list[LaneReport]:
+        return [await publisher.finish() for publisher in self._publishers.values()]
 
     async def close(self) -> None:
         publishers, self._publishers = self._publishers, {}

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Protocol
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
-from interpulse.spark.writing.lane_writer import LaneReport, LaneWriter
+from interpulse.spark.writing.lane_report import LaneReport
+from interpulse.spark.writing.lane_writer import LaneWriter
 from interpulse.spark.writing.publishing import PublishingWriter
 from interpulse.spark.writing.sink_rows import entry_rows
 from interpulse.spark.writing.target_schemas import TargetSchemas
 from interpulse.spark.writing.target_topics import TargetTopics
 from interpulse.spark.writing.target_view import BrokerTarget
 from interpulse.spark.writing.write_options import WriteOptions
-from interpulse.spark.writing.written import TopicWritten
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,14 +27,14 @@ __all__ = ["write_rows"]
 class _Writer(Protocol):
     async def write(self, batch: pa.RecordBatch) -> None: ...
 
-    async def finish(self) -> list[TopicWritten]: ...
+    async def finish(self) -> list[LaneReport]: ...
 
     async def close(self) -> None: ...
 
 
 def write_rows(
     options: WriteOptions, batches: Iterator[pa.RecordBatch], states: Mapping[str, LaneState]
-) -> list[TopicWritten]:
+) -> list[LaneReport]:
     """Send all rows; what was written per topic-partition. Raises the first failure."""
     call = process_portal().call
     with relaxed_collector():
@@ -108,24 +108,8 @@ class _LaneRows:
     async def write(self, batch: pa.RecordBatch) -> None:
         await self._lanes.write(entry_rows(batch, self._topic))
 
-    async def finish(self) -> list[TopicWritten]:
-        return [_lane_written(report) for report in await self._lanes.finish()]
+    async def finish(self) -> list[LaneReport]:
+        return await self._lanes.finish()
 
     async def close(self) -> None:
         await self._lanes.close()
-
-
-def _lane_written(report: LaneReport) -> TopicWritten:
-    return TopicWritten(
-        report.topic,
-        report.state.sequence_id,
-        report.state.target,
-        report.state.claimed,
-        report.entries,
-        report.messages,
-        report.bytes,
-        report.replays,
-        tuple(report.skipped.items()),
-        report.after,
-        report.held,
-    )

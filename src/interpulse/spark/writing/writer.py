@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from interpulse.spark.lanes import NO_SEQUENCE, LaneState
+from interpulse.spark.lanes import LaneState
 from interpulse.spark.options import OptionError
 from interpulse.spark.state_files import LaneFiles
 from interpulse.spark.tracebacks import strip_traceback
+from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.write_options import WriteOptions
-from interpulse.spark.writing.written import TopicWritten
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,23 +33,23 @@ log = logging.getLogger(__name__)
 class WrittenMessage(WriterCommitMessage):
     """The commit message of one task."""
 
-    def __init__(self, topics: Sequence[TopicWritten]) -> None:
-        self.topics = tuple(topics)
+    def __init__(self, reports: Sequence[LaneReport]) -> None:
+        self.reports = tuple(reports)
 
 
-def _written(messages: Sequence[WriterCommitMessage | None]) -> list[TopicWritten]:
-    return [item for message in messages if isinstance(message, WrittenMessage) for item in message.topics]
+def _reports(messages: Sequence[WriterCommitMessage | None]) -> list[LaneReport]:
+    return [report for message in messages if isinstance(message, WrittenMessage) for report in message.reports]
 
 
-def _summary(written: Sequence[TopicWritten]) -> dict[str, Any]:
+def _summary(reports: Sequence[LaneReport]) -> dict[str, Any]:
     skipped: Counter[str] = Counter()
-    for item in written:
-        skipped.update(dict(item.skipped))
+    for report in reports:
+        skipped.update(report.skipped)
     return {
-        "entries": sum(item.entries for item in written),
-        "messages": sum(item.messages for item in written),
-        "bytes": sum(item.bytes for item in written),
-        "replays": sum(item.replays for item in written),
+        "entries": sum(report.entries for report in reports),
+        "messages": sum(report.messages for report in reports),
+        "bytes": sum(report.bytes for report in reports),
+        "replays": sum(report.replays for report in reports),
         "skipped": dict(skipped),
     }
 
@@ -68,7 +68,7 @@ class PulsarBatchWriter(DataSourceArrowWriter):
         return WrittenMessage(write_rows(self._options, iterator, {}))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        log.info("written summary=%s", _summary(_written(messages)))
+        log.info("written summary=%s", _summary(_reports(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         _log_abort(messages)
@@ -107,17 +107,18 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
         return WrittenMessage(write_rows(self._options, iterator, self.states_below(_batch_id())))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        written = _written(messages)
+        reports = _reports(messages)
         if self._state_path is not None:
             files = LaneFiles(self._state_path)
-            done = [item for item in written if item.held is None]
-            touched = [item for item in written if max(item.sequence_id, item.claimed) != NO_SEQUENCE]
-            files.commit(batchId, {item.topic: item.lane_state for item in touched})
-            held = {item.topic: (item.after, item.held) for item in written if item.held is not None}
-            files.hold(held, released=[item.topic for item in done], now_ms=time.time_ns() // 1_000_000)
-            topics = {item.topic: (item.entries, item.messages, item.bytes) for item in written if item.entries}
-            files.write_summary({"batchId": batchId, **_summary(written), "topics": topics})
-        log.info("written batch=%d summary=%s", batchId, _summary(written))
+            files.commit(batchId, {report.topic: report.state for report in reports if report.has_sequence})
+            held = {report.topic: (report.after, report.held) for report in reports if report.held is not None}
+            released = [report.topic for report in reports if report.held is None]
+            files.hold(held, released=released, now_ms=time.time_ns() // 1_000_000)
+            topics = {
+                report.topic: (report.entries, report.messages, report.bytes) for report in reports if report.entries
+            }
+            files.write_summary({"batchId": batchId, **_summary(reports), "topics": topics})
+        log.info("written batch=%d summary=%s", batchId, _summary(reports))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         _log_abort(messages)
@@ -148,7 +149,7 @@ def _check_columns(options: WriteOptions, schema: StructType) -> None:
 
 
 def _log_abort(messages: Sequence[WriterCommitMessage | None]) -> None:
-    written = _written(messages)
-    if written:
-        places = ", ".join(f"{item.topic} up to {item.last_position}" for item in written)
+    reports = _reports(messages)
+    if reports:
+        places = ", ".join(f"{report.topic} up to {report.state.target}" for report in reports)
         log.warning("write given up; what was written stays, there is no undo written=%s", places)

@@ -9,6 +9,7 @@ from interpulse.model.names import TopicName
 
 __all__ = [
     "check_choice",
+    "check_interval",
     "check_least",
     "check_names",
     "check_pairs",
@@ -23,6 +24,13 @@ def check_choice(name: str, value: object, choices: Any) -> None:
     known = get_args(choices)
     if value not in known:
         raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}")
+
+
+def check_interval(name: str, interval_ms: int) -> None:
+    """Raises ValueError for an interval below 1 ms."""
+    if interval_ms < 1:
+        hint = "; auto_update_partitions=False disables it" if name.startswith("auto_update") else ""
+        raise ValueError(f"{name}={interval_ms} must be at least 1{hint}")
 
 
 def check_least(least: int, **settings: object) -> None:

@@ -17,9 +17,10 @@ from interpulse.client.consuming.reader import Reader, ReaderConfig
 from interpulse.client.consuming.table_view import TableView, TableViewConfig
 from interpulse.client.consuming.topics_pattern import TopicsPattern
 from interpulse.client.lookup.lookup import TopicMode, VersionedSchema, store_schema
+from interpulse.client.partitions import partition_names
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.producing.partition_producer import ProducerConfig
-from interpulse.client.producing.producer import Producer, partition_names
+from interpulse.client.producing.producer import Producer
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, InvalidTopicName, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
@@ -141,7 +142,7 @@ class Client(AsyncCloses):
         name = topic_name(topic)
         asked = asked_to_create(create)
         count = await self.session.lookup.partitions(name, create=asked, fallback_on_old_broker=fallback_on_old_broker)
-        return [str(part) for part in partition_names(name, count)]
+        return [str(partition) for partition in partition_names(name, count)]
 
     async def lookup_batch(self, topics: Iterable[str]) -> dict[str, BrokerAddress | PulsarError]:
         """The broker that serves each topic, or why there is none, by the names as they are given (PIP-35).

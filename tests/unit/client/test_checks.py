@@ -1,10 +1,10 @@
-"""What users mistype is refused where they typed it, with its name and value."""
+"""Settings and arguments that make no sense are refused at once, with their name and value."""
 
 from collections.abc import Callable
 
 import pytest
 
-from interpulse.client.checks import topic_names
+from interpulse.client.checks import check_interval, topic_names
 from interpulse.client.config import ClientConfig
 from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.consuming.reader import ReaderConfig
@@ -61,3 +61,21 @@ def test_topics_when_named_once_or_more_then_each_is_there_once() -> None:
     assert topic_names(" a ") == [A]
     assert topic_names(["a", "b", "a"]) == [A, B]
     assert topic_names([]) == []
+
+
+@pytest.mark.parametrize("interval_ms", [0, -1])
+@pytest.mark.parametrize(
+    "accept",
+    [
+        lambda interval_ms: check_interval("auto_update_partitions_interval_ms", interval_ms),
+        lambda interval_ms: ProducerConfig(auto_update_partitions_interval_ms=interval_ms),
+        lambda interval_ms: ConsumerConfig(auto_update_partitions_interval_ms=interval_ms),
+        lambda interval_ms: ReaderConfig(auto_update_partitions_interval_ms=interval_ms),
+    ],
+    ids=["check", "producer", "consumer", "reader"],
+)
+def test_interval_below_one_is_refused_with_what_to_do_instead(
+    accept: Callable[[int], object], interval_ms: int
+) -> None:
+    with pytest.raises(ValueError, match="auto_update_partitions=False"):
+        accept(interval_ms)

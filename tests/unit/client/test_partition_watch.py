@@ -2,15 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.consuming.consumer_config import ConsumerConfig
-from interpulse.client.consuming.reader import ReaderConfig
-from interpulse.client.partition_watch import PartitionWatch, check_interval
-from interpulse.client.producing.partition_producer import ProducerConfig
+from interpulse.client.partition_watch import PartitionWatch
 from interpulse.client.session import Session
 from interpulse.model.errors import MetadataError, PulsarError, TopicNotFound
 
@@ -57,34 +54,16 @@ async def test_watch_goes_on_after_a_missing_topic_and_after_a_failure_and_logs_
 
 
 async def test_watch_when_stopped_then_nothing_of_it_runs_any_more(session: Session) -> None:
-    begun, ended = asyncio.Event(), asyncio.Event()
+    started, ended = asyncio.Event(), asyncio.Event()
 
     async def look() -> None:
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
 
     watch = PartitionWatch(session, look, interval_ms=1, what="topic=t")
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(started.wait(), 5)
     await watch.stop()
     assert ended.is_set()
-
-
-@pytest.mark.parametrize("interval_ms", [0, -1])
-@pytest.mark.parametrize(
-    "accept",
-    [
-        lambda interval_ms: check_interval("auto_update_partitions_interval_ms", interval_ms),
-        lambda interval_ms: ProducerConfig(auto_update_partitions_interval_ms=interval_ms),
-        lambda interval_ms: ConsumerConfig(auto_update_partitions_interval_ms=interval_ms),
-        lambda interval_ms: ReaderConfig(auto_update_partitions_interval_ms=interval_ms),
-    ],
-    ids=["check", "producer", "consumer", "reader"],
-)
-def test_interval_below_one_is_refused_with_what_to_do_instead(
-    accept: Callable[[int], object], interval_ms: int
-) -> None:
-    with pytest.raises(ValueError, match="auto_update_partitions=False"):
-        accept(interval_ms)

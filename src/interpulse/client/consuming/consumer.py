@@ -1,4 +1,4 @@
-"""A consumer as applications see it: over one topic, the partitions of one, several topics, or those of a pattern."""
+"""The consumer of applications: of one topic, its partitions, several topics, or the topics that match a pattern."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from interpulse.client.checks import check_type, topic_names
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.consuming.consumer_config import ConsumerConfig
 from interpulse.client.consuming.dead_letters import DeadLetterProducer
-from interpulse.client.consuming.inbox import Inbox
 from interpulse.client.consuming.partition_consumer import PartitionConsumer
-from interpulse.client.consuming.partition_consumers import Parts, SeekTarget
+from interpulse.client.consuming.partition_consumers import PartitionConsumers, SeekTarget
 from interpulse.client.consuming.topic_discovery import TopicDiscovery
 from interpulse.client.consuming.topics_pattern import TopicsPattern
 from interpulse.client.messages import Message
@@ -43,17 +42,12 @@ class Consumer(AsyncCloses):
         self._pattern = topics if isinstance(topics, TopicsPattern) else None
         self._topics = [] if isinstance(topics, TopicsPattern) else list(topics)
         if self._pattern is not None and config.retry_enabled:
-            raise InvalidRequest("retry_enabled needs topics by name: retry letters have one topic, not one per match")
-        self._inbox = Inbox()
+            raise InvalidRequest(
+                "retry_enabled needs topics by name: a retry letter topic serves all topics of a consumer"
+            )
         self._dead_letter_producer = self._new_dead_letter_producer()
-        watch_interval_ms = config.auto_update_partitions_interval_ms if config.auto_update_partitions else None
-        self._parts = Parts(
-            session,
-            self._part_of,
-            create=config.force_topic_creation,
-            watch_interval_ms=watch_interval_ms,
-            what=f"subscription={subscription}",
-        )
+        self._consumers = PartitionConsumers(session, self._new_consumer, config, what=f"subscription={subscription}")
+        self._inbox = self._consumers.inbox
         self._discovery: TopicDiscovery | None = None
         self._closed = False
 
@@ -75,15 +69,15 @@ class Consumer(AsyncCloses):
                 self._discovery = TopicDiscovery(
                     self._session,
                     self._pattern,
-                    self._parts,
+                    self._consumers,
                     mode=config.topics_mode,
                     interval_ms=config.pattern_discovery_interval_ms,
                 )
                 await self._discovery.open()
             else:
-                await self._parts.add([*self._topics, *self._retry_topics()])
+                await self._consumers.add([*self._topics, *self._retry_topics()])
         except BaseException:
-            await self._parts.close()
+            await self._consumers.close()
             raise
 
     def _retry_topics(self) -> list[TopicName]:
@@ -91,9 +85,9 @@ class Consumer(AsyncCloses):
             return []
         return [self._dead_letter_producer.retry_letter_topic(self._topics[0])]
 
-    def _part_of(self, topic: TopicName, late: bool) -> PartitionConsumer:
+    def _new_consumer(self, topic: TopicName, late: bool) -> PartitionConsumer:
         config = self._config
-        if late:  # what came before we knew of it counts too
+        if late:  # messages from before it was found count too
             config = replace(config, initial_position="earliest")
         if self._pattern is not None:
             config = replace(config, force_topic_creation=False)
@@ -108,32 +102,30 @@ class Consumer(AsyncCloses):
         )
 
     def _on_failed(self, topic: str, failure: PulsarError) -> None:
-        if isinstance(failure, AlreadyClosed):
-            return
         if self._pattern is not None and isinstance(failure, TopicNotFound):
-            self._parts.drop(topic)
+            self._consumers.drop(topic)
         else:
-            self._inbox.fail(failure)
+            self._consumers.on_failed(failure)
 
     async def update_partitions(self) -> None:
         """Look for new partitions of all topics now; nothing is created by it. They are taken from their beginning.
 
         Raises the first failure after every topic was tried; TopicNotFound for a topic that is gone.
         """
-        await self._parts.update_partitions()
+        await self._consumers.update_partitions()
 
     async def add_topics(self, topics: Sequence[str]) -> None:
         """Subscribe to more topics, to all of them or to none. Raises what a broker refuses."""
         self._check_by_name()
         names = topic_names(topics)
-        await self._parts.add(names)
+        await self._consumers.add(names)
         self._topics += [name for name in names if name not in self._topics]
 
     async def remove_topics(self, topics: Sequence[str]) -> None:
         """Consume these topics no more; their subscriptions stay. What was received of them comes again."""
         self._check_by_name()
         names = topic_names(topics)
-        await self._parts.remove(names)
+        await self._consumers.remove(names)
         self._topics = [topic for topic in self._topics if topic not in names]
 
     def _check_by_name(self) -> None:
@@ -145,12 +137,12 @@ class Consumer(AsyncCloses):
     @property
     def topics(self) -> list[str]:
         """The topics as they were asked for; of a pattern, the topics and partitions that match."""
-        return [str(topic) for topic in self._topics] if self._pattern is None else sorted(self._parts.names)
+        return [str(topic) for topic in self._topics] if self._pattern is None else sorted(self._consumers.names)
 
     @property
     def parts(self) -> list[PartitionConsumer]:
         """The consumers behind it: one per topic or partition."""
-        return list(self._parts)
+        return list(self._consumers)
 
     @property
     def is_closed(self) -> bool:
@@ -158,7 +150,7 @@ class Consumer(AsyncCloses):
 
     @property
     def is_connected(self) -> bool:
-        return not self._closed and all(part.is_connected for part in self._parts)
+        return self._consumers.is_connected
 
     async def receive(self, timeout_ms: int | None = None) -> Message:
         """The next message. Raises OperationTimeout if none comes in time."""
@@ -181,23 +173,23 @@ class Consumer(AsyncCloses):
 
     def acknowledge(self, message: Message) -> None:
         """The application is done with this message. Sent within 100 ms together with others."""
-        part = self._part(message)
-        if part is not None:
-            part.acknowledge(message)
+        consumer = self._consumer_of(message)
+        if consumer is not None:
+            consumer.acknowledge(message)
 
     def acknowledge_cumulative(self, message: Message) -> None:
         """Done with everything up to this message in its partition. Not for shared subscriptions."""
         if self._config.counts_redeliveries:
             raise InvalidRequest("shared subscriptions acknowledge message by message")
-        part = self._part(message)
-        if part is not None:
-            part.acknowledge_cumulative(message)
+        consumer = self._consumer_of(message)
+        if consumer is not None:
+            consumer.acknowledge_cumulative(message)
 
     def negative_acknowledge(self, message: Message) -> None:
         """Give the message back; it comes again after ``nack_delay_ms`` or as ``nack_backoff`` says."""
-        part = self._part(message)
-        if part is not None:
-            part.negative_acknowledge(message)
+        consumer = self._consumer_of(message)
+        if consumer is not None:
+            consumer.negative_acknowledge(message)
 
     async def reconsume_later(
         self, message: Message, delay_ms: int, properties: Mapping[str, str] | None = None
@@ -209,25 +201,25 @@ class Consumer(AsyncCloses):
         """
         if self._dead_letter_producer is None or not self._config.retry_enabled:
             raise InvalidRequest("reconsume_later needs a consumer with retry_enabled=True")
-        part = self._part(message)
-        if part is not None:
+        consumer = self._consumer_of(message)
+        if consumer is not None:
             await self._dead_letter_producer.send_retry_letter(message, delay_ms, properties or {})
-            part.acknowledge(message)
+            consumer.acknowledge(message)
 
     def redeliver_unacknowledged(self) -> None:
         """Have everything sent again that was received and not acknowledged."""
-        for part in self._parts:
-            part.redeliver_unacknowledged()
+        for consumer in self._consumers:
+            consumer.redeliver_unacknowledged()
 
-    def _part(self, message: Message) -> PartitionConsumer | None:
-        """None for a message of a topic that a consumer with a pattern had to leave, because it was deleted."""
+    def _consumer_of(self, message: Message) -> PartitionConsumer | None:
+        """None for a message of a deleted topic that matched the pattern."""
         if self._closed:
             raise AlreadyClosed("the consumer is closed")
         check_type("message", message, Message)
-        part = self._parts.get(message.topic)
-        if part is None and self._pattern is None:
-            raise AlreadyClosed(f"{message.topic} is not subscribed to; its messages come again")
-        return part
+        consumer = self._consumers.get(message.topic)
+        if consumer is None and self._pattern is None:
+            raise AlreadyClosed(f"{message.topic} is not subscribed to; its messages are redelivered")
+        return consumer
 
     async def seek(self, target: SeekTarget, *, included: bool = True) -> None:
         """Move the subscription to a message (which comes next, or with ``included=False`` the one behind it) or to a
@@ -236,12 +228,12 @@ class Consumer(AsyncCloses):
         A message id fits one partition only; over several topics, give a time, EARLIEST or LATEST, or a function
         that gives one of these for the name of each topic or partition.
         """
-        await self._parts.seek(target, included=included)
+        await self._consumers.seek(target, included=included)
 
     async def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription on all topics, and close."""
         await self._stop_discovery()
-        await self._parts.unsubscribe(force=force)
+        await self._consumers.unsubscribe(force=force)
         await self.close()
 
     async def close(self) -> None:
@@ -250,7 +242,7 @@ class Consumer(AsyncCloses):
             return
         self._closed = True
         await self._stop_discovery()
-        await self._parts.close()
+        await self._consumers.close()
         if self._dead_letter_producer is not None:
             await self._dead_letter_producer.close()
         self._inbox.fail(AlreadyClosed("the consumer is closed"))

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from interpulse.client.checks import check_choice, check_least, check_pairs, check_type
+from interpulse.client.checks import check_choice, check_interval, check_least, check_pairs, check_type
 from interpulse.client.lookup.lookup import TopicMode
-from interpulse.client.partition_watch import check_interval
 from interpulse.model.schemas import SchemaInfo
 
 __all__ = [

@@ -8,10 +8,10 @@ from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
+from interpulse.client.checks import check_interval
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.consuming.reader import Reader, ReaderConfig
 from interpulse.client.messages import Message
-from interpulse.client.partition_watch import check_interval
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed
 from interpulse.model.names import TopicName

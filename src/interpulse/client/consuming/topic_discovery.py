@@ -1,4 +1,4 @@
-"""Which topics match a pattern, now and from now on: told by brokers that can, asked of the others."""
+"""The topics that match a pattern, now and later: brokers with topic watchers announce changes, others are polled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
-from interpulse.client.consuming.partition_consumers import Parts
+from interpulse.client.consuming.partition_consumers import PartitionConsumers
 from interpulse.client.consuming.topics_pattern import TopicsPattern
 from interpulse.client.lookup.lookup import TopicMode
 from interpulse.client.session import Session
@@ -23,18 +23,24 @@ _log = logging.getLogger(__name__)
 
 
 class TopicDiscovery:
-    """Keeps the parts of a consumer equal to the topics that match.
+    """Subscribes the consumer to all topics that match, and to no others.
 
-    A broker that announces topic watchers tells what changes. Every ``interval_ms`` the list is asked for all the same;
-    sooner, if a topic could not be opened.
+    A broker with topic watchers announces changes. The list is asked for every ``interval_ms`` all the same, and sooner
+    if a topic could not be opened.
     """
 
     def __init__(
-        self, session: Session, pattern: TopicsPattern, parts: Parts, *, mode: TopicMode, interval_ms: int
+        self,
+        session: Session,
+        pattern: TopicsPattern,
+        consumers: PartitionConsumers,
+        *,
+        mode: TopicMode,
+        interval_ms: int,
     ) -> None:
         self._session = session
         self._pattern = pattern
-        self._parts = parts
+        self._consumers = consumers
         self._mode = mode
         self._interval_s = self._pause_s = interval_ms / 1000
         self._retries = session.backoff()
@@ -44,7 +50,7 @@ class TopicDiscovery:
         self._following: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Open what matches now. Raises what a broker refuses; a topic that has just gone is none of that."""
+        """Open the topics that match now. Raises what a broker refuses, but for topics that are gone by then."""
         self._wanted = await self._listed()
         for failure in (await self._add(late=False)).values():
             if not isinstance(failure, TopicNotFound):
@@ -52,7 +58,7 @@ class TopicDiscovery:
         self._following = self._session.spawn(self._follow())
 
     async def stop(self) -> None:
-        """Follow no more."""
+        """Follow the changes no more."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.wait([self._following])
@@ -69,12 +75,12 @@ class TopicDiscovery:
     async def _follow(self) -> None:
         backoff, loop = self._session.backoff(), asyncio.get_running_loop()
         while True:
-            begun = loop.time()
+            started = loop.time()
             try:
                 connection = await self._watching_connection()
                 if connection is not None:
                     await self._follow_watch(connection)
-                    await asyncio.sleep(backoff.pause_after(loop.time() - begun))
+                    await asyncio.sleep(backoff.pause_after(loop.time() - started))
                 else:
                     await asyncio.sleep(self._pause_s)
                     await self._become(await self._listed())
@@ -86,14 +92,14 @@ class TopicDiscovery:
                 await asyncio.sleep(backoff.next_pause())
 
     async def _watching_connection(self) -> Connection | None:
-        """A connection to a broker that tells of changes, None if there is none. Only persistent topics are watched."""
+        """A connection to a broker with topic watchers, None if there is none. Only persistent topics are watched."""
         if self._watch_refused or self._mode != "PERSISTENT":
             return None
         connection = await self._session.lookup.service_connection()
         return connection if connection is not None and connection.peer_flags.supports_topic_watchers else None
 
     async def _follow_watch(self, connection: Connection) -> None:
-        """Follow what the broker tells until the connection is lost."""
+        """Apply the announced changes until the connection is lost."""
         watch = self._watch = _Watch(self._session.next_id(), connection, self._pattern)
         await self._reconcile(await watch.open(topics_hash(self._wanted)))
         while True:
@@ -106,21 +112,21 @@ class TopicDiscovery:
                 await self._reconcile(await watch.ask_again(topics_hash(self._wanted)))
 
     async def _reconcile(self, listed: pb.CommandWatchTopicListSuccess) -> None:
-        """The broker leaves the list out if ours is the same."""
+        """Apply the list; the broker leaves it out if ours is the same."""
         same = listed.topics_hash == topics_hash(self._wanted)
         await self._become(self._wanted if same else set(listed.topic))
 
     async def _become(self, wanted: Iterable[str]) -> None:
-        """Open what is new and leave what is gone. What came before we knew of it counts too."""
+        """Open new topics from their beginning, and close those that are gone."""
         self._wanted = set(wanted)
-        gone = self._parts.names - self._wanted
-        await self._parts.remove([TopicName.parse(name) for name in gone])
+        gone = self._consumers.names - self._wanted
+        await self._consumers.remove([TopicName.parse(name) for name in gone])
         for name, failure in (await self._add(late=True)).items():
             _log.warning("topic cannot be subscribed to yet topic=%s error=%s", name, failure)
 
     async def _add(self, *, late: bool) -> dict[str, PulsarError]:
-        """Open what is missing; after a failure the next look comes sooner."""
-        failures = await self._parts.add_listed(sorted(self._wanted - self._parts.names), late=late)
+        """Open the missing topics; after a failure the list is asked for sooner."""
+        failures = await self._consumers.add_listed(sorted(self._wanted - self._consumers.names), late=late)
         if failures:
             self._pause_s = min(self._retries.next_pause(), self._interval_s)
         else:
@@ -140,7 +146,7 @@ class _Watch:
         self._updates: asyncio.Queue[pb.CommandWatchTopicUpdate | None] = asyncio.Queue()
 
     async def open(self, known_hash: str) -> pb.CommandWatchTopicListSuccess:
-        """Begin; returns the list, without names if the hash shows that they are known."""
+        """Start watching; returns the list, without names if the hash shows that they are known."""
         answer = await self._connection.topic_watchers.open(self._id, self, self._frame(known_hash))
         return answer.watchTopicListSuccess
 
@@ -155,7 +161,7 @@ class _Watch:
         )
 
     async def next_update(self, timeout_s: float) -> pb.CommandWatchTopicUpdate | None:
-        """What changed; None after that time, or when the connection is lost."""
+        """The next change; None after that time, or when the connection is lost."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._updates.get()

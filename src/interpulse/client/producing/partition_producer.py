@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from interpulse.client.checks import check_choice, check_least, check_names, check_pairs, check_type
+from interpulse.client.checks import check_choice, check_interval, check_least, check_names, check_pairs, check_type
 from interpulse.client.messages import OutgoingMessage
-from interpulse.client.partition_watch import check_interval
 from interpulse.client.producing.batcher import Batcher, BuiltEntry, EntryBuilder
 from interpulse.client.producing.routing import HashingScheme, RoutingMode
 from interpulse.client.producing.send_queue import ProducerRequest, Receipt, SendQueue

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Protocol
 
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.partition_watch import PartitionWatch
+from interpulse.client.partitions import open_all, partition_names
 from interpulse.client.producing.batcher import key_text
 from interpulse.client.producing.partition_producer import PartitionProducer, ProducerConfig
 from interpulse.client.producing.routing import Router
@@ -17,31 +16,7 @@ from interpulse.model.errors import AlreadyClosed
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
 
-__all__ = ["Producer", "open_all", "partition_names"]
-
-
-def partition_names(topic: TopicName, partitions: int, first: int = 0) -> list[TopicName]:
-    """The topics that hold the messages: the partitions from ``first`` on, or the topic itself."""
-    return [topic.partition(index) for index in range(first, partitions)] if partitions else [topic]
-
-
-class _Part(Protocol):
-    """A producer or consumer of one partition."""
-
-    async def open(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-
-async def open_all(parts: Sequence[_Part]) -> None:
-    """Open them side by side. If one cannot be opened, or the caller gives up, all are closed again."""
-    try:
-        for outcome in await asyncio.gather(*(part.open() for part in parts), return_exceptions=True):
-            if outcome is not None:
-                raise outcome
-    except BaseException:
-        await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
-        raise
+__all__ = ["Producer"]
 
 
 class Producer(AsyncCloses):

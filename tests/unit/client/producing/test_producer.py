@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from interpulse.client import Client
-from interpulse.client.producing.producer import partition_names
+from interpulse.client.partitions import partition_names
 from interpulse.model.errors import AlreadyClosed, NotAllowed, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.wire import commands
@@ -32,14 +32,6 @@ def refuse_partition_2(peer: Peer, frame: Frame) -> None:
         peer.say(commands.error(frame.command.producer.request_id, 22, "not this one"))
     else:
         peer.answer(frame)
-
-
-def test_names_of_partitions() -> None:
-    assert partition_names(TOPIC, 0) == [TOPIC]
-    assert [str(name) for name in partition_names(TOPIC, 3, first=1)] == [
-        f"{TOPIC}-partition-1",
-        f"{TOPIC}-partition-2",
-    ]
 
 
 async def test_producer_of_many_partitions_then_finds_their_brokers_with_one_question() -> None:

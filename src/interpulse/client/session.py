@@ -9,7 +9,9 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.lookup.lookup import BinaryLookup, HttpLookup, Lookup
+from interpulse.client.lookup.binary_lookup import BinaryLookup
+from interpulse.client.lookup.http_lookup import HttpLookup
+from interpulse.client.lookup.lookup import Lookup
 from interpulse.client.transport.backoff import Backoff
 from interpulse.client.transport.connection import Connection
 from interpulse.client.transport.connection_pool import ConnectionPool

@@ -17,7 +17,8 @@ from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.consuming import consumer as multi_topic
 from interpulse.client.consuming import reader
 from interpulse.client.consuming.partition_consumers import SeekTarget
-from interpulse.client.lookup.lookup import TopicMode, VersionedSchema
+from interpulse.client.lookup.lookup import TopicMode
+from interpulse.client.lookup.topic_schemas import VersionedSchema
 from interpulse.client.messages import Message, OutgoingMessage
 from interpulse.client.portal import Portal
 from interpulse.client.producing import producer as partitioned

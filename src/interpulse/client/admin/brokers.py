@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from interpulse.client.lookup.http_lookup import lookup_over_http
+from interpulse.client.lookup.http_batch_lookup import lookup_over_http
 from interpulse.client.shapes import each, ignored, names, record, word
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import PulsarError

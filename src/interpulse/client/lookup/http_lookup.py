@@ -1,76 +1,117 @@
-"""Looking up many topics over HTTP: with one question (PIP-35), or one by one where a broker does not offer that."""
+"""Lookups over HTTP."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
+from interpulse.client.config import BrokerAddress, ClientConfig
 from interpulse.client.lookup.batch_lookup import lookup_singly
-from interpulse.client.shapes import made_by
-from interpulse.model.errors import NotAllowed, NotFound, NotImplementedYet, NotSupported, PulsarError, RequestTooLarge
-from interpulse.model.names import TopicName
-from interpulse.model.received_errors import error_for_wire_code
+from interpulse.client.lookup.http_batch_lookup import Addresses, lookup_over_http
+from interpulse.client.lookup.lookup import TopicList, TopicMode
+from interpulse.client.lookup.topic_schemas import VersionedSchema, fetch_schema
+from interpulse.client.shapes import UnexpectedShape, made_by, names, record
+from interpulse.client.transport.backoff import Backoff, retry
+from interpulse.client.transport.connection_pool import ConnectionPool
+from interpulse.model.errors import NotFound, PulsarError, TopicNotFound, UnknownError
+from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.topics import PartitionedTopicMetadata
 
-if TYPE_CHECKING:  # brings an HTTP library along
-    from interpulse.client.transport.http_session import HttpSession
+__all__ = ["HttpLookup"]
 
-__all__ = ["Addresses", "lookup_over_http"]
+Answer = TypeVar("Answer")
 
-Addresses = dict[str, Any]
-"""``brokerUrl``, ``httpUrl`` and their kin of one broker."""
-
-Answers = dict[TopicName, Addresses | PulsarError]
-
-_PATH: Final = "/lookup/v2/topics"
-_TOPICS_AT_ONCE: Final = 500
-_CONCURRENT_MAX: Final = 50
+_METADATA = made_by(PartitionedTopicMetadata.from_json)
 
 
-async def lookup_over_http(
-    http: HttpSession,
-    topics: Sequence[TopicName],
-    single: Callable[[TopicName], Awaitable[Addresses]],
-    *,
-    listener_name: str | None = None,
-    topics_max: int = _TOPICS_AT_ONCE,
-) -> Answers:
-    """Every topic has addresses or its own failure. ``topics_max`` go into one question, ``single`` asks for one topic.
+class HttpLookup:
+    """Lookups through the web service of an ``http://`` service URL."""
 
-    Raises what befalls the question as a whole: NotConnected, OperationTimeout, ServiceNotReady and others.
-    """
-    topics = list(dict.fromkeys(topics))
-    answers: Answers = {}
-    try:
-        for start in range(0, len(topics), topics_max):
-            answers |= await _ask(http, topics[start : start + topics_max], listener_name)
-    except (NotFound, NotSupported, NotAllowed, NotImplementedYet):  # an older broker, whatever it says then
-        pass
-    left = [topic for topic in topics if topic not in answers]
-    answers |= await lookup_singly(left, single, _CONCURRENT_MAX)
-    return {topic: answers[topic] for topic in topics}
+    def __init__(self, config: ClientConfig, pool: ConnectionPool) -> None:
+        from interpulse.client.transport.http_session import (
+            HttpSession,  # only here: binary clients do without an HTTP library
+        )
+
+        self._config = config
+        self._pool = pool
+        self._http = HttpSession(
+            config.service_url, credentials=config.credentials, timeout_ms=config.lookup_timeout_ms, tls=config.tls
+        )
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    async def partitions(self, topic: TopicName, *, create: bool, fallback_on_old_broker: bool = False) -> int:
+        """``create=False`` is understood by every release, so there is nothing to fall back from."""
+        path = f"/admin/v2/{topic.rest_path}/partitions"
+        query = {"checkAllowAutoCreation": create}
+        try:
+            found = await self._retried(lambda: self._http.get(path, kind="topic", read=_METADATA, query=query))
+        except NotFound as error:  # as over the binary protocol: a topic of a missing namespace is not there either
+            raise TopicNotFound(str(error)) from error
+        return found.partitions
+
+    async def broker(self, topic: TopicName) -> BrokerAddress:
+        return self._address(await self._addresses(topic))
+
+    async def brokers(self, topics: Sequence[TopicName]) -> dict[TopicName, BrokerAddress | PulsarError]:
+        async def attempt() -> dict[TopicName, Addresses | PulsarError]:
+            return await lookup_over_http(
+                self._http,
+                topics,
+                self._addresses,
+                listener_name=self._config.listener_name,
+                topics_max=self._config.batch_lookup_topics_max,
+            )
+
+        try:
+            answers = await self._retried(attempt)
+        except PulsarError as failure:
+            return dict.fromkeys(topics, failure)
+        again = [topic for topic, found in answers.items() if isinstance(found, PulsarError) and found.retriable]
+        answers |= await lookup_singly(again, self._addresses, self._config.concurrent_lookups_max)
+        return {topic: self._address_or_failure(found) for topic, found in answers.items()}
+
+    async def _addresses(self, topic: TopicName) -> Addresses:
+        query = {"listenerName": self._config.listener_name}
+        path = f"/lookup/v2/topic/{topic.rest_path}"
+        return await self._retried(lambda: self._http.get(path, kind="topic", read=record, query=query))
+
+    def _address_or_failure(self, found: Addresses | PulsarError) -> BrokerAddress | PulsarError:
+        try:
+            return found if isinstance(found, PulsarError) else self._address(found)
+        except UnknownError as error:
+            return error
+
+    def _address(self, body: Addresses) -> BrokerAddress:
+        url = (body.get("brokerUrlTls") or body.get("brokerUrlSsl")) if self._config.url.tls else body.get("brokerUrl")
+        try:
+            return BrokerAddress.parse(url or "")
+        except ValueError as error:
+            raise UnknownError(f"the broker answered a lookup with {url!r}") from error
+
+    async def topics_of_namespace(
+        self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT", pattern: str | None = None
+    ) -> TopicList:
+        """The web service knows no patterns."""
+        path = f"/admin/v2/namespaces/{namespace}/topics"
+        query = {"mode": mode}
+        found = await self._retried(lambda: self._http.get(path, kind="namespace", read=names, query=query))
+        return TopicList(found)
+
+    async def service_connection(self) -> None:
+        return None
+
+    async def schema(self, topic: TopicName, version: bytes | None = None) -> VersionedSchema | None:
+        connection = await self._pool.get(await self.broker(topic))
+        return await fetch_schema(connection, topic, version)
+
+    async def _retried(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
+        config = self._config
+        backoff = Backoff(config.backoff_initial_ms, config.backoff_max_ms)
+        return await retry(attempt, timeout_ms=config.lookup_timeout_ms, backoff=backoff, retriable=_passes_over_http)
 
 
-async def _ask(http: HttpSession, topics: Sequence[TopicName], listener_name: str | None) -> Answers:
-    """One question, or two halves of it. Topics that another broker has to be asked about are left out."""
-    names = {str(topic): topic for topic in topics}
-    body = {"topics": list(names), "listenerName": listener_name}
-    read = made_by(lambda answer: _answers(answer, names))
-    try:
-        return await http.request("POST", _PATH, kind="topic", read=read, body=body)
-    except RequestTooLarge:
-        if len(topics) < 2:
-            raise
-        half = len(topics) // 2
-        return await _ask(http, topics[:half], listener_name) | await _ask(http, topics[half:], listener_name)
-
-
-def _answers(answer: Mapping[str, Any], names: Mapping[str, TopicName]) -> Answers:
-    """Of an answer to many names, by topic."""
-    found: Answers = {}
-    for group in answer["groups"]:
-        if group["response"] == "Connect":
-            found |= {names[name]: dict(group) for name in group["topics"] if name in names}
-    for failure in answer["failures"]:
-        error = error_for_wire_code(failure["code"], failure["reason"])
-        found |= {names[name]: error for name in failure["topics"] if name in names}
-    return found
+def _passes_over_http(error: PulsarError) -> bool:
+    """A broker that cannot reach its metadata answers 500, which alone does not say why; a wrong shape stays wrong."""
+    return error.retriable or (isinstance(error, UnknownError) and not isinstance(error.__cause__, UnexpectedShape))

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from interpulse.client.connection_handler import ConnectionHandler
-from interpulse.client.lookup.lookup import fetch_schema
+from interpulse.client.lookup.topic_schemas import fetch_schema
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection
 from interpulse.model.errors import (

@@ -19,7 +19,7 @@ from typing import Final
 
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.config import ClientConfig
-from interpulse.client.lookup.lookup import store_schema
+from interpulse.client.lookup.topic_schemas import store_schema
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyExists, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interpulse.client.lookup.lookup import store_schema
+from interpulse.client.lookup.topic_schemas import store_schema
 from interpulse.client.session import Session
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import TopicName

@@ -7,7 +7,7 @@ import pytest
 
 from interpulse.client import Client
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.lookup.lookup import BinaryLookup
+from interpulse.client.lookup.binary_lookup import BinaryLookup
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import (
     InvalidTopicName,

@@ -1,0 +1,76 @@
+"""Looking up many topics over HTTP: with one question (PIP-35), or one by one where a broker does not offer that."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from interpulse.client.lookup.batch_lookup import lookup_singly
+from interpulse.client.shapes import made_by
+from interpulse.model.errors import NotAllowed, NotFound, NotImplementedYet, NotSupported, PulsarError, RequestTooLarge
+from interpulse.model.names import TopicName
+from interpulse.model.received_errors import error_for_wire_code
+
+if TYPE_CHECKING:  # brings an HTTP library along
+    from interpulse.client.transport.http_session import HttpSession
+
+__all__ = ["Addresses", "lookup_over_http"]
+
+Addresses = dict[str, Any]
+"""``brokerUrl``, ``httpUrl`` and their kin of one broker."""
+
+Answers = dict[TopicName, Addresses | PulsarError]
+
+_PATH: Final = "/lookup/v2/topics"
+_TOPICS_AT_ONCE: Final = 500
+_CONCURRENT_MAX: Final = 50
+
+
+async def lookup_over_http(
+    http: HttpSession,
+    topics: Sequence[TopicName],
+    single: Callable[[TopicName], Awaitable[Addresses]],
+    *,
+    listener_name: str | None = None,
+    topics_max: int = _TOPICS_AT_ONCE,
+) -> Answers:
+    """Every topic has addresses or its own failure. ``topics_max`` go into one question, ``single`` asks for one topic.
+
+    Raises what befalls the question as a whole: NotConnected, OperationTimeout, ServiceNotReady and others.
+    """
+    topics = list(dict.fromkeys(topics))
+    answers: Answers = {}
+    try:
+        for start in range(0, len(topics), topics_max):
+            answers |= await _ask(http, topics[start : start + topics_max], listener_name)
+    except (NotFound, NotSupported, NotAllowed, NotImplementedYet):  # an older broker, whatever it says then
+        pass
+    left = [topic for topic in topics if topic not in answers]
+    answers |= await lookup_singly(left, single, _CONCURRENT_MAX)
+    return {topic: answers[topic] for topic in topics}
+
+
+async def _ask(http: HttpSession, topics: Sequence[TopicName], listener_name: str | None) -> Answers:
+    """One question, or two halves of it. Topics that another broker has to be asked about are left out."""
+    names = {str(topic): topic for topic in topics}
+    body = {"topics": list(names), "listenerName": listener_name}
+    read = made_by(lambda answer: _answers(answer, names))
+    try:
+        return await http.request("POST", _PATH, kind="topic", read=read, body=body)
+    except RequestTooLarge:
+        if len(topics) < 2:
+            raise
+        half = len(topics) // 2
+        return await _ask(http, topics[:half], listener_name) | await _ask(http, topics[half:], listener_name)
+
+
+def _answers(answer: Mapping[str, Any], names: Mapping[str, TopicName]) -> Answers:
+    """Of an answer to many names, by topic."""
+    found: Answers = {}
+    for group in answer["groups"]:
+        if group["response"] == "Connect":
+            found |= {names[name]: dict(group) for name in group["topics"] if name in names}
+    for failure in answer["failures"]:
+        error = error_for_wire_code(failure["code"], failure["reason"])
+        found |= {names[name]: error for name in failure["topics"] if name in names}
+    return found

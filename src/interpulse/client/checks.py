@@ -34,10 +34,10 @@ def check_interval(name: str, interval_ms: int) -> None:
 
 
 def check_least(least: int, **settings: object) -> None:
-    """Raises ValueError for a setting that is no whole number, or is too small."""
+    """Raises ValueError for a setting that is no integer, or is too small."""
     for name, value in settings.items():
         if not isinstance(value, int) or value < least:
-            raise ValueError(f"{name}={value!r} must be a whole number, at least {least}")
+            raise ValueError(f"{name}={value!r} must be an integer, at least {least}")
 
 
 def check_type(name: str, value: object, *kinds: type) -> None:
@@ -48,22 +48,22 @@ def check_type(name: str, value: object, *kinds: type) -> None:
 
 
 def check_names(name: str, value: object) -> None:
-    """Raises TypeError unless ``value`` is a list or tuple of texts: a single text is a mistake."""
+    """Raises TypeError unless ``value`` is a list or tuple of strings: a single string is a mistake."""
     check_type(name, value, tuple, list)
     for each in cast("Sequence[object]", value):
         check_type(name, each, str)
 
 
 def check_pairs(name: str, value: object) -> None:
-    """Raises TypeError unless ``value`` maps texts to texts."""
+    """Raises TypeError unless ``value`` maps strings to strings."""
     check_type(name, value, Mapping)
     for pair in cast("Mapping[object, object]", value).items():
-        for text in pair:
-            check_type(name, text, str)
+        for string in pair:
+            check_type(name, string, str)
 
 
 def topic_name(text: object) -> TopicName:
-    """The name as a user typed it. Raises TypeError, or InvalidTopicName."""
+    """The name that a user gave. Raises TypeError, or InvalidTopicName."""
     check_type("topic", text, str)
     return TopicName.parse(str(text).strip())
 

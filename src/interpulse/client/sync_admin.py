@@ -703,7 +703,7 @@ class TopicsAdmin:
         return self._portal.call(lambda: self._area.create_missed_partitions(topic))
 
     def partitioned_metadata(self, topic: TopicName | str, *, create: bool = False) -> PartitionedTopicMetadata:
-        """The shape of a topic; ``partitions == 0`` means it is not partitioned. Raises TopicNotFound.
+        """The partition metadata of a topic; ``partitions == 0`` means it is not partitioned. Raises TopicNotFound.
 
         With ``create`` a missing topic is created where the policies of the cluster allow it (PIP-344).
         """

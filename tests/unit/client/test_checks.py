@@ -21,9 +21,9 @@ A, B = TopicName.parse("a"), TopicName.parse("b")
         (lambda: ConsumerConfig(initial_position="Earliest"), "initial_position='Earliest' must be"),  # type: ignore[arg-type]
         (lambda: ConsumerConfig(topics_mode="x"), "topics_mode='x' must be"),  # type: ignore[arg-type]
         (lambda: ConsumerConfig(crypto_failure_action="FAIL"), "'fail', 'discard', 'consume'"),  # type: ignore[arg-type]
-        (lambda: ConsumerConfig(receiver_queue_size=0), "receiver_queue_size=0 must be a whole number, at least 1"),
-        (lambda: ConsumerConfig(nack_delay_ms=-5), "nack_delay_ms=-5 must be a whole number, at least 0"),
-        (lambda: ConsumerConfig(ack_timeout_ms=0.5), "ack_timeout_ms=0.5 must be a whole number"),  # type: ignore[arg-type]
+        (lambda: ConsumerConfig(receiver_queue_size=0), "receiver_queue_size=0 must be an integer, at least 1"),
+        (lambda: ConsumerConfig(nack_delay_ms=-5), "nack_delay_ms=-5 must be an integer, at least 0"),
+        (lambda: ConsumerConfig(ack_timeout_ms=0.5), "ack_timeout_ms=0.5 must be an integer"),  # type: ignore[arg-type]
         (lambda: ProducerConfig(access_mode="x"), "access_mode='x' must be"),  # type: ignore[arg-type]
         (lambda: ProducerConfig(compression="gzip"), "compression='gzip' must be one of 'none', 'lz4'"),  # type: ignore[arg-type]
         (lambda: ProducerConfig(routing="x"), "routing='x' must be"),  # type: ignore[arg-type]

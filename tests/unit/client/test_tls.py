@@ -14,7 +14,7 @@ import pytest
 
 from interpulse.client.config import ClientConfig
 from interpulse.client.credentials import Credentials
-from interpulse.client.shapes import ignored
+from interpulse.client.json_readers import ignored
 from interpulse.client.tls import TlsOptions
 from interpulse.client.transport.connection import Connection
 from interpulse.client.transport.http_session import HttpSession

@@ -21,7 +21,7 @@ from interpulse.client.admin.topic_policies import TopicPoliciesAdmin
 from interpulse.client.admin.topics import TopicsAdmin
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.credentials import Credentials
-from interpulse.client.shapes import ignored
+from interpulse.client.json_readers import ignored
 from interpulse.client.tls import TlsOptions
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.adjustments import AdminRequest

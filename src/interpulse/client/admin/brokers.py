@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
+from interpulse.client.json_readers import each, ignored, names, record, string
 from interpulse.client.lookup.http_batch_lookup import lookup_over_http
-from interpulse.client.shapes import each, ignored, names, record, word
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
@@ -32,7 +32,7 @@ class BrokersAdmin:
 
     async def version(self) -> str:
         """The line of Pulsar that is served, with our own version behind it where the broker is ours."""
-        return await self._http.get("/admin/v2/brokers/version", kind="broker", read=word)
+        return await self._http.get("/admin/v2/brokers/version", kind="broker", read=string)
 
     async def leader(self) -> dict[str, Any]:
         """``brokerId`` and ``serviceUrl`` of the broker that balances load."""
@@ -49,7 +49,7 @@ class BrokersAdmin:
 
     async def health(self) -> str:
         """``ok``, or an error saying what is wrong."""
-        return await self._http.get("/admin/v2/brokers/health", kind="broker", read=word)
+        return await self._http.get("/admin/v2/brokers/health", kind="broker", read=string)
 
     async def runtime_configuration(self) -> dict[str, str]:
         """Every key with the value in force."""
@@ -94,4 +94,4 @@ class LookupAdmin:
     async def bundle_range(self, topic: TopicName | str) -> str:
         """The hash range of the topic's bundle, such as ``0x40000000_0x80000000``."""
         name = TopicName.parse(str(topic))
-        return await self._http.get(f"/lookup/v2/topic/{name.rest_path}/bundle", kind="topic", read=word)
+        return await self._http.get(f"/lookup/v2/topic/{name.rest_path}/bundle", kind="topic", read=string)

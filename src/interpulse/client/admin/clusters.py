@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from interpulse.client.shapes import each, made_by, names, optional, record
+from interpulse.client.json_readers import each, made_by, names, optional, record
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
 from interpulse.model.errors import InvalidRequest

@@ -10,18 +10,18 @@ from typing import Any, Literal, TypeVar
 
 from interpulse.client.admin.clusters import part_of_path
 from interpulse.client.admin.policy_call import NAMESPACE_POLICIES, QUOTAS, QuotaType
-from interpulse.client.shapes import (
+from interpulse.client.json_readers import (
     Read,
+    boolean,
     each,
     ignored,
+    integer,
     made_by,
     names,
-    number,
     optional,
     record,
     records,
-    truth,
-    word,
+    string,
 )
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import InvalidRequest
@@ -334,7 +334,7 @@ class NamespacesAdmin:
 
     async def max_topics(self, namespace: NamespaceName | str) -> int | None:
         """How many topics the namespace may have; 0 = no limit, None = the broker decides."""
-        return await self._get(namespace, "maxTopicsPerNamespace", optional(number))
+        return await self._get(namespace, "maxTopicsPerNamespace", optional(integer))
 
     async def set_max_topics(self, namespace: NamespaceName | str, count: int) -> None:
         await self._post(namespace, "maxTopicsPerNamespace", count)
@@ -346,7 +346,7 @@ class NamespacesAdmin:
 
     async def auto_update_schema_allowed(self, namespace: NamespaceName | str) -> bool:
         """Whether producers may bring new schemas; the broker's setting if the namespace has none."""
-        return await self._get(namespace, "isAllowAutoUpdateSchema", truth)
+        return await self._get(namespace, "isAllowAutoUpdateSchema", boolean)
 
     async def set_auto_update_schema_allowed(
         self, namespace: NamespaceName | str, allowed: bool, *, with_replicator: bool | None = None
@@ -357,14 +357,14 @@ class NamespacesAdmin:
 
     async def schema_compatibility_strategy(self, namespace: NamespaceName | str) -> str:
         """``UNDEFINED`` if the broker's strategy applies."""
-        return await self._get(namespace, NAMESPACE_POLICIES["schema_compatibility_strategy"].path, word)
+        return await self._get(namespace, NAMESPACE_POLICIES["schema_compatibility_strategy"].path, string)
 
     async def set_schema_compatibility_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
         await self.set_policy(namespace, "schema_compatibility_strategy", strategy)
 
     async def schema_auto_update_strategy(self, namespace: NamespaceName | str) -> str | None:
         """What older clusters know as compatibility, such as ``Full``; None if it was never set."""
-        return await self._get(namespace, "schemaAutoUpdateCompatibilityStrategy", optional(word))
+        return await self._get(namespace, "schemaAutoUpdateCompatibilityStrategy", optional(string))
 
     async def set_schema_auto_update_strategy(self, namespace: NamespaceName | str, strategy: str) -> None:
         """``schema_compatibility_strategy`` goes before it, unless that is UNDEFINED."""
@@ -373,7 +373,7 @@ class NamespacesAdmin:
     async def schema_validation_enforced(self, namespace: NamespaceName | str, *, applied: bool = False) -> bool:
         """Whether producers need a schema on a topic that has one."""
         path, query = _path(namespace, "schemaValidationEnforced"), {"applied": applied}
-        return await self._http.get(path, kind="namespace", read=truth, query=query)
+        return await self._http.get(path, kind="namespace", read=boolean, query=query)
 
     async def set_schema_validation_enforced(self, namespace: NamespaceName | str, enforced: bool) -> None:
         await self.set_policy(namespace, "schema_validation_enforced", enforced)

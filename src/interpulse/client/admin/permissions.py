@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from interpulse.client.admin.topic_requests import encoded_subscription, topic_path
-from interpulse.client.shapes import each, names, optional, word
+from interpulse.client.json_readers import each, names, optional, string
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.names import NamespaceName, TopicName
 
@@ -62,7 +62,7 @@ class PermissionsAdmin:
 
     async def subscription_auth_mode(self, namespace: NamespaceName | str) -> str | None:
         """``Prefix`` if the names of subscriptions have to begin with the role, else ``None``."""
-        return await self._http.get(_mode(namespace), kind="namespace", read=optional(word))
+        return await self._http.get(_mode(namespace), kind="namespace", read=optional(string))
 
     async def set_subscription_auth_mode(self, namespace: NamespaceName | str, mode: str) -> None:
         await self._http.post(_mode(namespace), mode, kind="namespace")

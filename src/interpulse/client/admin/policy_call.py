@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from interpulse.client.shapes import Read, each, made_by, names, number, truth, word
+from interpulse.client.json_readers import Read, boolean, each, integer, made_by, names, string
 from interpulse.model.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
@@ -54,11 +54,11 @@ def _types(path: str) -> PolicyCall:
 
 
 def _count(path: str, **form: Any) -> PolicyCall:
-    return PolicyCall(path, from_json=number, **form)
+    return PolicyCall(path, from_json=integer, **form)
 
 
 def _switch(path: str) -> PolicyCall:
-    return PolicyCall(path, from_json=truth)
+    return PolicyCall(path, from_json=boolean)
 
 
 _RATES: Final = {
@@ -83,7 +83,7 @@ _COMMON: Final = {
         lambda allowed: {_AUTO_SUBSCRIPTION: allowed},
         made_by(lambda body: bool(body[_AUTO_SUBSCRIPTION])),
     ),
-    "schema_compatibility_strategy": PolicyCall("schemaCompatibilityStrategy", from_json=word, method="PUT"),
+    "schema_compatibility_strategy": PolicyCall("schemaCompatibilityStrategy", from_json=string, method="PUT"),
 }
 NAMESPACE_POLICIES: Final[Mapping[str, PolicyCall]] = {
     **_COMMON,

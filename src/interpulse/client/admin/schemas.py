@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from interpulse.client.shapes import made_by, record, records, truth, word
+from interpulse.client.json_readers import boolean, made_by, record, records, string
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
@@ -85,7 +85,7 @@ def _version_number(body: Mapping[str, Any]) -> int:
 
 
 def _compatibility(body: Mapping[str, Any]) -> SchemaCompatibility:
-    return SchemaCompatibility(truth(body["compatibility"]), word(body["schemaCompatibilityStrategy"]))
+    return SchemaCompatibility(boolean(body["compatibility"]), string(body["schemaCompatibilityStrategy"]))
 
 
 def _history(body: Mapping[str, Any]) -> list[SchemaVersion]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from interpulse.client.admin.policy_call import QUOTAS, TOPIC_POLICIES, QuotaType
 from interpulse.client.admin.topic_requests import topic_path
-from interpulse.client.shapes import ignored, optional
+from interpulse.client.json_readers import ignored, optional
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.messaging_policies import BacklogQuota
 from interpulse.model.names import TopicName

@@ -18,8 +18,19 @@ from interpulse.client.admin.topic_requests import (
     subscription_path,
     topic_path,
 )
+from interpulse.client.json_readers import (
+    each,
+    ignored,
+    integer,
+    made_by,
+    names,
+    optional,
+    record,
+    record_with,
+    records,
+    string,
+)
 from interpulse.client.messages import Message
-from interpulse.client.shapes import each, ignored, made_by, names, number, optional, record, record_with, records, word
 from interpulse.client.transport.http_session import HttpSession
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import MessageId
@@ -97,7 +108,7 @@ class TopicsAdmin:
             topics += await self._http.get(path, kind="namespace", read=names, query=query)
         return topics
 
-    # Existence and shape
+    # Existence and partitions
 
     async def create(self, topic: TopicName | str, properties: Mapping[str, str] | None = None) -> None:
         """Create a non-partitioned topic. Raises AlreadyExists."""
@@ -138,7 +149,7 @@ class TopicsAdmin:
         await self._http.post(topic_path(topic, "createMissedPartitions"), kind="topic")
 
     async def partitioned_metadata(self, topic: TopicName | str, *, create: bool = False) -> PartitionedTopicMetadata:
-        """The shape of a topic; ``partitions == 0`` means it is not partitioned. Raises TopicNotFound.
+        """The partition metadata of a topic; ``partitions == 0`` means it is not partitioned. Raises TopicNotFound.
 
         With ``create`` a missing topic is created where the policies of the cluster allow it (PIP-344).
         """
@@ -184,7 +195,7 @@ class TopicsAdmin:
 
     async def properties(self, topic: TopicName | str) -> dict[str, str]:
         """What was given to the topic at its creation or since. Raises TopicNotFound."""
-        return await self._http.get(topic_path(topic, "properties"), kind="topic", read=each(word))
+        return await self._http.get(topic_path(topic, "properties"), kind="topic", read=each(string))
 
     async def update_properties(self, topic: TopicName | str, properties: Mapping[str, str]) -> None:
         """Set these; others stay as they are."""
@@ -372,7 +383,7 @@ class TopicsAdmin:
     async def backlog_size(self, topic: TopicName | str, position: MessageId) -> int:
         """About how many bytes lie behind a message of one topic or partition; before the first one, all of them."""
         path, body = topic_path(topic, "backlogSize"), reset_position(position)
-        return await self._http.request("PUT", path, kind="topic", read=number, body=body)
+        return await self._http.request("PUT", path, kind="topic", read=integer, body=body)
 
     async def analyze_backlog(
         self, topic: TopicName | str, subscription: str, start: MessageId | None = None
@@ -388,7 +399,7 @@ class TopicsAdmin:
 
     async def subscription_properties(self, topic: TopicName | str, subscription: str) -> dict[str, str]:
         path = subscription_path(topic, subscription, "properties")
-        return await self._http.get(path, kind="subscription", read=each(word))
+        return await self._http.get(path, kind="subscription", read=each(string))
 
     async def set_subscription_properties(
         self, topic: TopicName | str, subscription: str, properties: Mapping[str, str]
@@ -432,7 +443,7 @@ class TopicsAdmin:
 
 def _partition_counts(body: Any) -> dict[str, int | None]:
     """Names with counts, or names only."""
-    return each(optional(number))(body) if isinstance(body, dict) else dict.fromkeys(names(body))
+    return each(optional(integer))(body) if isinstance(body, dict) else dict.fromkeys(names(body))
 
 
 def _last_of_partitions(body: Mapping[str, Any]) -> dict[int, MessageId]:

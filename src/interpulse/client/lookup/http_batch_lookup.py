@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from interpulse.client.json_readers import made_by
 from interpulse.client.lookup.batch_lookup import lookup_singly
-from interpulse.client.shapes import made_by
 from interpulse.model.errors import NotAllowed, NotFound, NotImplementedYet, NotSupported, PulsarError, RequestTooLarge
 from interpulse.model.names import TopicName
 from interpulse.model.received_errors import error_for_wire_code

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from interpulse.client.config import BrokerAddress, ClientConfig
+from interpulse.client.json_readers import UnexpectedJson, made_by, names, record
 from interpulse.client.lookup.batch_lookup import lookup_singly
 from interpulse.client.lookup.http_batch_lookup import Addresses, lookup_over_http
 from interpulse.client.lookup.lookup import TopicList, TopicMode
 from interpulse.client.lookup.topic_schemas import VersionedSchema, fetch_schema
-from interpulse.client.shapes import UnexpectedShape, made_by, names, record
 from interpulse.client.transport.backoff import Backoff, retry
 from interpulse.client.transport.connection_pool import ConnectionPool
 from interpulse.model.errors import NotFound, PulsarError, TopicNotFound, UnknownError
@@ -113,5 +113,5 @@ class HttpLookup:
 
 
 def _passes_over_http(error: PulsarError) -> bool:
-    """A broker that cannot reach its metadata answers 500, which alone does not say why; a wrong shape stays wrong."""
-    return error.retriable or (isinstance(error, UnknownError) and not isinstance(error.__cause__, UnexpectedShape))
+    """A broker that cannot reach its metadata answers 500, which may pass; JSON of another form does not."""
+    return error.retriable or (isinstance(error, UnknownError) and not isinstance(error.__cause__, UnexpectedJson))

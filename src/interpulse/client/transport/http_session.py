@@ -22,7 +22,7 @@ from yarl import URL
 
 from interpulse.client.closing import AsyncCloses
 from interpulse.client.credentials import Credentials
-from interpulse.client.shapes import Read, UnexpectedShape, ignored
+from interpulse.client.json_readers import Read, UnexpectedJson, ignored
 from interpulse.client.tls import TlsOptions
 from interpulse.client.transport.http_errors import HttpAnswer, Kind, error_for_response
 from interpulse.model.clusters import shown_address
@@ -147,9 +147,9 @@ class HttpSession(AsyncCloses):
             )
         try:
             return read(_decode(answer.text))
-        except UnexpectedShape as shape:
+        except UnexpectedJson as unexpected:
             root = _root(self._roots[self._preferred])
-            raise UnknownError(f"{root} answered {method} {path} with something else than {shape}") from shape
+            raise UnknownError(f"{root} answered {method} {path} with something else than {unexpected}") from unexpected
 
     async def fetch(
         self, path: str, *, kind: Kind, query: Mapping[str, object] | None = None

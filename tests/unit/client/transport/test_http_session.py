@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from interpulse.client.credentials import Credentials
-from interpulse.client.shapes import ignored, record
+from interpulse.client.json_readers import ignored, record
 from interpulse.client.tls import TlsOptions
 from interpulse.client.transport.http_session import HttpSession, parse_web_urls
 from interpulse.model.errors import AlreadyClosed, NotConnected, OperationTimeout, PulsarError, UnknownError

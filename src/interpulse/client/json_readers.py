@@ -1,7 +1,7 @@
-"""What the JSON of an answer has to be: one reader per shape.
+"""Readers of the JSON in answers of the admin API: one per form that a body may have.
 
-A reader takes the decoded body and returns it, or what is made of it, and raises :class:`UnexpectedShape` for anything
-else; None stands for an empty body. :meth:`HttpSession.get` and its kin call them, and say which call was answered.
+A reader takes the decoded body and returns it, or the value it makes of it, and raises :class:`UnexpectedJson` for any
+other body; None stands for an empty one. :meth:`HttpSession.get` and its kin call them, and name the call in the error.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Any, NoReturn, TypeVar
 
 __all__ = [
     "Read",
-    "UnexpectedShape",
+    "UnexpectedJson",
+    "boolean",
     "each",
     "ignored",
+    "integer",
     "list_of",
     "made_by",
     "names",
-    "number",
     "optional",
     "record",
     "record_with",
     "records",
-    "truth",
-    "word",
+    "string",
 ]
 
 T = TypeVar("T")
@@ -32,38 +32,38 @@ Read = Callable[[Any], T]
 _EXCERPT_MAX = 80
 
 
-class UnexpectedShape(ValueError):
-    """The body is not what was expected; the text says what that is."""
+class UnexpectedJson(ValueError):
+    """The body has another form; the message names the expected form, then the body."""
 
 
 def ignored(body: Any) -> None:
-    """Whatever there is: the status was the answer."""
+    """Any body: the status was the answer."""
 
 
-def word(body: Any) -> str:
+def string(body: Any) -> str:
     """Plain text, quoted or not."""
     if not isinstance(body, str) or body.lstrip()[:1] in ("{", "[", '"'):  # the beginning of JSON that was cut off
-        _refuse(body, "a word")
+        _refuse(body, "a string")
     return body
 
 
-def truth(body: Any) -> bool:
-    """True or false, not a number."""
-    return body if isinstance(body, bool) else _refuse(body, "true or false")
+def boolean(body: Any) -> bool:
+    """A boolean, not a number."""
+    return body if isinstance(body, bool) else _refuse(body, "a boolean")
 
 
-def number(body: Any) -> int:
-    """A whole number."""
-    return body if isinstance(body, int) and not isinstance(body, bool) else _refuse(body, "a whole number")
+def integer(body: Any) -> int:
+    """An integer, not a boolean."""
+    return body if isinstance(body, int) and not isinstance(body, bool) else _refuse(body, "an integer")
 
 
 def names(body: Any) -> list[str]:
-    """A list of texts."""
+    """A list of strings."""
     return list_of(str)(body)
 
 
 def record(body: Any) -> dict[str, Any]:
-    """An object, whatever its fields."""
+    """An object with any fields."""
     return body if isinstance(body, dict) else _refuse(body, "an object")
 
 
@@ -87,19 +87,19 @@ def list_of(kind: type[T]) -> Read[list[T]]:
 
     def read(body: Any) -> list[T]:
         if not isinstance(body, list) or not all(isinstance(item, kind) for item in body):
-            _refuse(body, f"a list of {'names' if kind is str else 'objects'}")
+            _refuse(body, f"a list of {'strings' if kind is str else 'objects'}")
         return body
 
     return read
 
 
 def optional(read: Read[T]) -> Read[T | None]:
-    """The same, or nothing."""
+    """The same, or an empty body."""
     return lambda body: None if body is None else read(body)
 
 
 def each(read: Read[T]) -> Read[dict[str, T]]:
-    """An object of which every field has this shape; none if there is no object."""
+    """An object whose fields are all of that form; empty for an empty body."""
     return lambda body: {} if body is None else {name: read(value) for name, value in record(body).items()}
 
 
@@ -111,15 +111,15 @@ def made_by(from_json: Callable[[Mapping[str, Any]], T]) -> Read[T]:
         try:
             return from_json(fields)
         except KeyError as error:
-            raise UnexpectedShape(f"an object with the field {error}: {_excerpt(body)}") from error
+            raise UnexpectedJson(f"an object with the field {error}: {_excerpt(body)}") from error
         except (AttributeError, TypeError, ValueError) as error:
-            raise UnexpectedShape(f"an object that can be read ({error}): {_excerpt(body)}") from error
+            raise UnexpectedJson(f"an object that can be read ({error}): {_excerpt(body)}") from error
 
     return read
 
 
 def _refuse(body: Any, expected: str) -> NoReturn:
-    raise UnexpectedShape(f"{expected}: {_excerpt(body)}")
+    raise UnexpectedJson(f"{expected}: {_excerpt(body)}")
 
 
 def _excerpt(body: Any) -> str:

@@ -14,8 +14,8 @@ from interpulse.client.consuming.ack_tracker import AckTracker
 from interpulse.client.consuming.consumer_config import ConsumerConfig, KeySharedPolicy
 from interpulse.client.consuming.dead_letters import DeadLetterCandidates, DeadLetterProducer
 from interpulse.client.consuming.inbox import Inbox
-from interpulse.client.consuming.redelivery import RedeliveryTimer
-from interpulse.client.consuming.unpacking import Start, Unpacker, permits_for
+from interpulse.client.consuming.redelivery_timer import RedeliveryTimer
+from interpulse.client.consuming.unpacker import Start, Unpacker, permits_for
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.client.transport.connection import Connection

@@ -11,7 +11,7 @@ from interpulse.client.closing import AsyncCloses
 from interpulse.client.consuming.consumer_config import ConsumerConfig, CryptoFailureAction
 from interpulse.client.consuming.partition_consumer import PartitionConsumer
 from interpulse.client.consuming.partition_consumers import PartitionConsumers, SeekTarget
-from interpulse.client.consuming.unpacking import Start
+from interpulse.client.consuming.unpacker import Start
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, InvalidRequest

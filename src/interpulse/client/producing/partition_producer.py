@@ -11,7 +11,7 @@ from typing import Final, Literal
 from interpulse.client.checks import check_choice, check_interval, check_least, check_names, check_pairs, check_type
 from interpulse.client.messages import OutgoingMessage
 from interpulse.client.producing.batcher import Batcher, BuiltEntry, EntryBuilder
-from interpulse.client.producing.routing import HashingScheme, RoutingMode
+from interpulse.client.producing.router import HashingScheme, RoutingMode
 from interpulse.client.producing.send_queue import ProducerRequest, Receipt, SendQueue
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, PulsarError

@@ -10,7 +10,7 @@ from interpulse.client.partition_watch import PartitionWatch
 from interpulse.client.partitions import open_all, partition_names
 from interpulse.client.producing.batcher import key_text
 from interpulse.client.producing.partition_producer import PartitionProducer, ProducerConfig
-from interpulse.client.producing.routing import Router
+from interpulse.client.producing.router import Router
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed
 from interpulse.model.ids import MessageId

@@ -15,7 +15,7 @@ from interpulse.client.consuming.consumer_config import (
 from interpulse.client.consuming.dead_letters import DeadLetterProducer
 from interpulse.client.consuming.inbox import Inbox
 from interpulse.client.consuming.partition_consumer import PartitionConsumer
-from interpulse.client.consuming.unpacking import Start
+from interpulse.client.consuming.unpacker import Start
 from interpulse.client.messages import Message
 from interpulse.client.session import Session
 from interpulse.model.errors import AlreadyClosed, ConsumerBusy, NotSupported, TopicNotFound

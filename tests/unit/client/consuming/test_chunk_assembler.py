@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.client.consuming.chunks import Assembled, ChunkAssembler
+from interpulse.client.consuming.chunk_assembler import Assembled, ChunkAssembler
 from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import ParsedEntry

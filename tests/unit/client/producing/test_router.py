@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from interpulse.client.producing.routing import Router
+from interpulse.client.producing.router import Router
 
 
 def test_key_when_routed_then_follows_the_hash_of_the_java_client() -> None:

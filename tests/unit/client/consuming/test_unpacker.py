@@ -3,7 +3,7 @@
 import pytest
 
 from interpulse.client.consuming.ack_tracker import AckTracker
-from interpulse.client.consuming.unpacking import Start, Unpacker
+from interpulse.client.consuming.unpacker import Start, Unpacker
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_batch

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from interpulse.client.consuming.redelivery import RedeliveryTimer
+from interpulse.client.consuming.redelivery_timer import RedeliveryTimer
 from interpulse.model.ids import MessageId, Position
 
 

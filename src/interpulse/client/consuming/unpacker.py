@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from interpulse.client.consuming.ack_tracker import AckTracker
-from interpulse.client.consuming.chunks import ChunkAssembler
+from interpulse.client.consuming.chunk_assembler import ChunkAssembler
 from interpulse.client.messages import Message, messages_of
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -136,7 +136,7 @@ async def test_connection_when_the_broker_speaks_garbage_then_is_closed() -> Non
 
 async def test_connection_when_the_broker_falls_silent_then_is_closed_by_keep_alive() -> None:
     async with ScriptedBroker() as broker:
-        connection = await open_connection(broker, keep_alive_interval_ms=20)
+        connection = await open_connection(broker, keep_alive_interval_ms=200)
         broker.peers[0].data_received = lambda data: None  # type: ignore[method-assign]
         async with asyncio.timeout(60):
             await connection.closed()

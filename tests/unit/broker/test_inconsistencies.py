@@ -123,7 +123,7 @@ def test_other_errors_and_refusals_of_other_clusters_are_passed_over(story: Stor
 
 @pytest.mark.parametrize("kind", Inconsistency)
 def test_remedy_names_commands_that_exist_and_the_topic(kind: Inconsistency) -> None:
-    from interpulse.cli.admin.topics import topics
+    from interpulse.cli.admin.topics.topics import topics
 
     advice = remedy(kind, f"{X}-partition-7")
     commands = re.findall(r"topics ([a-z-]+)", advice)

@@ -23,7 +23,7 @@ _COMMANDS = {
     "topicPolicies": LazyCommand(
         "interpulse.cli.policies.topic_policies:topic_policies", "Operations about the policies of topics."
     ),
-    "topics": LazyCommand("interpulse.cli.admin.topics:topics", "Operations about topics."),
+    "topics": LazyCommand("interpulse.cli.admin.topics.topics:topics", "Operations about topics."),
 }
 
 

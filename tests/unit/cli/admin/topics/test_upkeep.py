@@ -67,7 +67,7 @@ def test_compaction_when_it_failed_then_is_an_error_with_its_reason(web: StubWeb
 def test_compaction_when_awaited_then_asks_until_it_has_ended(
     web: StubWeb, run_admin: RunAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.cli.admin.topic_upkeep._ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("interpulse.cli.admin.topics.upkeep._ASK_AGAIN_SECONDS", 0.0)
     for status in ("RUNNING", "RUNNING", "SUCCESS"):
         web.answer("GET", f"{ROOT}/compaction", {"status": status, "lastError": ""})
     result = run_admin("topics", "compaction-status", "t/ns/a", "--wait-complete")

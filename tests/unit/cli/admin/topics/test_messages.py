@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from interpulse.cli.admin.topic_messages import hex_dump
+from interpulse.cli.admin.topics.messages import hex_dump
 from tests.support.stub_web import StubWeb
 from tests.unit.cli.conftest import RunAdmin
 

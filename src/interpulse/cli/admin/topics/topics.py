@@ -1,4 +1,4 @@
-"""``topics``: their existence, shape, properties and statistics; the other ``topic_...`` modules hold the rest."""
+"""``topics``: their existence, partitions, properties and statistics; the modules beside it hold the rest."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from interpulse.cli.admin.doctor import doctor
 from interpulse.cli.admin.permissions import TOPIC_PERMISSION_COMMANDS
 from interpulse.cli.admin.replication_status import show_status, watch_option
-from interpulse.cli.admin.topic_lookup import LOOKUP_COMMANDS
-from interpulse.cli.admin.topic_messages import MESSAGE_COMMANDS
-from interpulse.cli.admin.topic_subscriptions import SUBSCRIPTION_COMMANDS
-from interpulse.cli.admin.topic_upkeep import UPKEEP_COMMANDS
+from interpulse.cli.admin.topics.doctor import doctor
+from interpulse.cli.admin.topics.lookup import LOOKUP_COMMANDS
+from interpulse.cli.admin.topics.messages import MESSAGE_COMMANDS
+from interpulse.cli.admin.topics.subscriptions import SUBSCRIPTION_COMMANDS
+from interpulse.cli.admin.topics.upkeep import UPKEEP_COMMANDS
 from interpulse.cli.policies.policy_forms import CLUSTERS
 from interpulse.cli.policies.topic_policies import POLICY_COMMANDS
 from interpulse.cli.support.command_groups import CommandGroup

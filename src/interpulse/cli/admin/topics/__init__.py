@@ -1,0 +1,1 @@
+"""The commands of the group ``topics``; `topics` puts them together."""

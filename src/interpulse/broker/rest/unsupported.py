@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Handler, Route, answer_json
 from interpulse.model.errors import NotImplementedYet
+from interpulse.model.not_offered import NotOffered
 from interpulse.rules.bundles import boundaries_of, checked_bundle
 
 __all__ = ["ROUTES"]
@@ -20,17 +21,6 @@ _ADMIN: Final = "/admin/v2"
 _NAMESPACE: Final = f"{_ADMIN}/namespaces/{{tenant}}/{{namespace}}"
 _TOPIC: Final = f"{_ADMIN}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}"
 
-_ONE_DISK: Final = "messages lie on the one disk of this broker, not on bookies"
-_NO_TIERS: Final = "messages are not moved to another storage"
-_NO_PAUSE: Final = "what is acknowledged is always stored, so there is nothing to pause for"
-_NO_FILTERS: Final = "entry filters are Java classes"
-_ONE_BROKER: Final = "one broker serves everything"
-_ONE_RATE: Final = "all subscriptions of a topic have the same; set subscriptionDispatchRate"
-_NO_GROUPS: Final = "rates and quotas are set for topics and namespaces, not for groups of them"
-_NO_SHADOWS: Final = "topics do not share what they store"
-_NO_SEGMENTS: Final = "topics have partitions instead of segments that divide by themselves"
-_METRICS: Final = "metrics stand under /metrics, and in the stats of each topic"
-_ONE_STORE: Final = "metadata lies in the broker's own files"
 _OFFLOAD_STATUS: Final = {
     "status": "NOT_RUN",
     "lastError": "",
@@ -49,7 +39,7 @@ class _Policy:
     """One that is never set: ``shown`` when it is read, None = an empty answer; the methods and paths of the rest."""
 
     path: str
-    reason: str
+    reason: NotOffered
     shown: Any = None
     method: str = "POST"
     set_path: str | None = None
@@ -58,56 +48,56 @@ class _Policy:
 
 
 _OF_NAMESPACES: Final = (
-    _Policy("allowedTopicPropertyKeysForMetrics", _METRICS),
-    _Policy("antiAffinity", _ONE_BROKER),
-    _Policy("dispatcherPauseOnAckStatePersistent", _NO_PAUSE, shown=False),
-    _Policy("entryFilters", _NO_FILTERS),
-    _Policy("offloadDeletionLagMs", _NO_TIERS, method="PUT"),
-    _Policy("offloadPolicies", _NO_TIERS, remove_path="removeOffloadPolicies"),
-    _Policy("offloadThreshold", _NO_TIERS, shown=-1, method="PUT", removable=False),
-    _Policy("offloadThresholdInSeconds", _NO_TIERS, shown=-1, method="PUT", removable=False),
-    _Policy("persistence", _ONE_DISK),
-    _Policy("persistence/bookieAffinity", _ONE_DISK),
-    _Policy("resourcegroup", _NO_GROUPS, set_path="resourcegroup/{group}"),
-    _Policy("scalableTopicAutoScalePolicy", _NO_SEGMENTS),
+    _Policy("allowedTopicPropertyKeysForMetrics", NotOffered.BROKER_STATS),
+    _Policy("antiAffinity", NotOffered.SEVERAL_BROKERS),
+    _Policy("dispatcherPauseOnAckStatePersistent", NotOffered.PAUSE_ON_ACK_STATE, shown=False),
+    _Policy("entryFilters", NotOffered.ENTRY_FILTERS),
+    _Policy("offloadDeletionLagMs", NotOffered.OFFLOADING, method="PUT"),
+    _Policy("offloadPolicies", NotOffered.OFFLOADING, remove_path="removeOffloadPolicies"),
+    _Policy("offloadThreshold", NotOffered.OFFLOADING, shown=-1, method="PUT", removable=False),
+    _Policy("offloadThresholdInSeconds", NotOffered.OFFLOADING, shown=-1, method="PUT", removable=False),
+    _Policy("persistence", NotOffered.BOOKIES),
+    _Policy("persistence/bookieAffinity", NotOffered.BOOKIES),
+    _Policy("resourcegroup", NotOffered.RESOURCE_GROUPS, set_path="resourcegroup/{group}"),
+    _Policy("scalableTopicAutoScalePolicy", NotOffered.SCALABLE_TOPICS),
 )
 _OF_TOPICS: Final = (
-    _Policy("dispatcherPauseOnAckStatePersistent", _NO_PAUSE, shown=False),
-    _Policy("entryFilters", _NO_FILTERS),
-    _Policy("offload", _NO_TIERS, shown=_OFFLOAD_STATUS, method="PUT", removable=False),
-    _Policy("offloadPolicies", _NO_TIERS),
-    _Policy("persistence", _ONE_DISK),
-    _Policy("shadowTopics", _NO_SHADOWS, method="PUT"),
-    _Policy("{subscription}/dispatchRate", _ONE_RATE),
+    _Policy("dispatcherPauseOnAckStatePersistent", NotOffered.PAUSE_ON_ACK_STATE, shown=False),
+    _Policy("entryFilters", NotOffered.ENTRY_FILTERS),
+    _Policy("offload", NotOffered.OFFLOADING, shown=_OFFLOAD_STATUS, method="PUT", removable=False),
+    _Policy("offloadPolicies", NotOffered.OFFLOADING),
+    _Policy("persistence", NotOffered.BOOKIES),
+    _Policy("shadowTopics", NotOffered.SHADOW_TOPICS, method="PUT"),
+    _Policy("{subscription}/dispatchRate", NotOffered.SUBSCRIPTION_DISPATCH_RATES),
 )
 _SCALABLE: Final = f"{_ADMIN}/scalable/{{tenant}}/{{namespace}}"
 _QUOTAS: Final = f"{_ADMIN}/resource-quotas"
 _ISOLATION: Final = f"{_ADMIN}/clusters/{{cluster}}/namespaceIsolationPolicies"
-_REFUSED: Final[Mapping[str, tuple[str, ...]]] = {
-    "": (
+_REFUSED: Final[Mapping[NotOffered | None, tuple[str, ...]]] = {
+    NotOffered.CLUSTER_MIGRATION: (
         f"GET POST {_ADMIN}/clusters/{{cluster}}/migrate",
         f"POST {_NAMESPACE}/migration",
+    ),
+    None: (
         f"GET {_TOPIC}/backlog",
         f"GET {_TOPIC}/getMessageIdByIndex",
         f"GET {_NAMESPACE}/{{bundle}}/topicHashPositions",
         f"GET {_ADMIN}/schemas/{{tenant}}/{{namespace}}/{{topic}}/metadata",
     ),
-    "the position of a subscription is not told to other clusters": (
-        f"POST {_TOPIC}/subscription/{{subscription}}/replicatedSubscriptionStatus",
-    ),
-    "publish with a client": (f"POST {_TOPIC}", f"POST {_TOPIC}/partitions/{{partition}}"),
-    "grant and revoke topic by topic": (
+    NotOffered.REPLICATED_SUBSCRIPTIONS: (f"POST {_TOPIC}/subscription/{{subscription}}/replicatedSubscriptionStatus",),
+    NotOffered.PUBLISHING_OVER_HTTP: (f"POST {_TOPIC}", f"POST {_TOPIC}/partitions/{{partition}}"),
+    NotOffered.PERMISSIONS_ON_SEVERAL_TOPICS: (
         f"POST {_ADMIN}/namespaces/grantPermissionsOnTopics",
         f"POST {_ADMIN}/namespaces/revokePermissionsOnTopics",
     ),
-    "ask for the topics of the namespace": (f"GET {_ADMIN}/non-persistent/{{tenant}}/{{namespace}}/{{bundle}}",),
-    "stop the process instead": (f"POST {_ADMIN}/brokers/shutdown",),
-    _ONE_STORE: (
+    NotOffered.BUNDLE_TOPICS: (f"GET {_ADMIN}/non-persistent/{{tenant}}/{{namespace}}/{{bundle}}",),
+    NotOffered.SHUTDOWN: (f"POST {_ADMIN}/brokers/shutdown",),
+    NotOffered.INTERNAL_CONFIGURATION: (
         f"GET {_ADMIN}/brokers/internal-configuration",
         f"POST {_ADMIN}/metadata/migration/start",
         f"GET {_ADMIN}/metadata/migration/status",
     ),
-    _ONE_BROKER: (
+    NotOffered.SEVERAL_BROKERS: (
         f"GET {_ISOLATION}",
         f"GET {_ISOLATION}/brokers",
         f"GET {_ISOLATION}/brokers/{{broker}}",
@@ -116,14 +106,14 @@ _REFUSED: Final[Mapping[str, tuple[str, ...]]] = {
         f"GET POST {_QUOTAS}",
         f"GET POST DELETE {_QUOTAS}/{{tenant}}/{{namespace}}/{{bundle}}",
     ),
-    _ONE_DISK: (
+    NotOffered.BOOKIES: (
         f"GET {_ADMIN}/bookies/all",
         f"GET {_ADMIN}/bookies/racks-info",
         f"GET POST DELETE {_ADMIN}/bookies/racks-info/{{bookie}}",
     ),
-    _NO_TIERS: (f"GET {_NAMESPACE}/scanOffloadedLedgers",),
-    _NO_GROUPS: (f"GET {_ADMIN}/resourcegroups", f"GET PUT DELETE {_ADMIN}/resourcegroups/{{group}}"),
-    _METRICS: (
+    NotOffered.OFFLOADING: (f"GET {_NAMESPACE}/scanOffloadedLedgers",),
+    NotOffered.RESOURCE_GROUPS: (f"GET {_ADMIN}/resourcegroups", f"GET PUT DELETE {_ADMIN}/resourcegroups/{{group}}"),
+    NotOffered.BROKER_STATS: (
         f"GET {_ADMIN}/broker-stats/allocator-stats/{{allocator}}",
         f"GET {_ADMIN}/broker-stats/bookieops",
         f"GET {_ADMIN}/broker-stats/broker-resource-availability/{{tenant}}/{{namespace}}",
@@ -132,7 +122,7 @@ _REFUSED: Final[Mapping[str, tuple[str, ...]]] = {
         f"GET {_ADMIN}/broker-stats/metrics",
         f"GET {_ADMIN}/broker-stats/topics",
     ),
-    _NO_SEGMENTS: (
+    NotOffered.SCALABLE_TOPICS: (
         f"GET {_SCALABLE}",
         f"GET PUT DELETE {_SCALABLE}/{{topic}}",
         f"GET POST DELETE {_SCALABLE}/{{topic}}/autoScalePolicy",
@@ -148,14 +138,12 @@ _REFUSED: Final[Mapping[str, tuple[str, ...]]] = {
 """By reason, the methods and the path."""
 
 
-def _refusal(reason: str) -> NotImplementedYet:
+def _refusal(reason: NotOffered | None) -> NotImplementedYet:
     sentence = "Apache Pulsar has this operation, this broker does not offer it"
-    if reason:
-        return NotImplementedYet(f"{sentence}: {reason}")
-    return NotImplementedYet(sentence)
+    return NotImplementedYet(f"{sentence}: {reason}" if reason else sentence)
 
 
-def _refusing(reason: str) -> Handler:
+def _refusing(reason: NotOffered | None) -> Handler:
     async def refuse(call: Call) -> Answer:
         raise _refusal(reason)
 
@@ -188,7 +176,7 @@ async def _check_existing(call: Call) -> None:
 async def _delete_bundle(call: Call) -> Answer:
     policies = await call.rooms.namespaces.get_policies(call.namespace)
     checked_bundle(call.param("bundle"), boundaries_of(policies))
-    raise _refusal("bundles go with their namespace")
+    raise _refusal(NotOffered.BUNDLE_DELETION)
 
 
 def _policy_routes(root: str, policy: _Policy) -> Iterator[Route]:

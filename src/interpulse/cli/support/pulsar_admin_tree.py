@@ -1,4 +1,4 @@
-"""The commands of pulsar-admin, by name, and why some are not offered here.
+"""The commands of pulsar-admin, by name, and the resource of each group and command that is not offered.
 
 A name in this table that no command of ours has is answered with a sentence and an exit code of its own. The names and
 their aliases are those that pulsar-client-tools 4.0.6 registers, hidden ones included; names that only the sources of
@@ -11,50 +11,47 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from interpulse.model.not_offered import NotOffered
+
 __all__ = ["ABSENT_GROUPS", "TREE", "reason_for", "refusal"]
 
-_NO_FUNCTIONS: Final = "functions and connectors are Java processes; clients and Spark jobs take their place"
-_NO_TRANSACTIONS: Final = "messages are written and acknowledged one by one, without transactions"
-_NO_GROUPS: Final = "rates and quotas are set for topics and namespaces, not for groups of them"
-_ONE_BROKER: Final = "one broker serves everything"
-_ONE_DISK: Final = "messages lie on the one disk of this broker, not on bookies"
-_METRICS: Final = "metrics stand under /metrics, and in the stats of each topic"
-_NO_SEGMENTS: Final = "topics have partitions instead of segments that divide by themselves"
 _OLDER_NAME: Final = "this is an older name; use topics"
 
 ABSENT_GROUPS: Final[Mapping[str, str]] = {
-    "bookies": _ONE_DISK,
-    "broker-stats": _METRICS,
+    "bookies": NotOffered.BOOKIES,
+    "broker-stats": NotOffered.BROKER_STATS,
     "documents": "docs/reference/cli.md is made from the commands themselves",
-    "functions": _NO_FUNCTIONS,
-    "functions-worker": _NO_FUNCTIONS,
+    "functions": NotOffered.FUNCTIONS,
+    "functions-worker": NotOffered.FUNCTIONS,
     "non-persistent": _OLDER_NAME,
-    "ns-isolation-policy": _ONE_BROKER,
-    "packages": "there are no functions and connectors to keep packages for",
+    "ns-isolation-policy": NotOffered.SEVERAL_BROKERS,
+    "packages": NotOffered.PACKAGES,
     "persistent": _OLDER_NAME,
     "properties": "this is an older name; use tenants",
-    "proxy-stats": "there is no proxy in front of the broker",
-    "resource-quotas": _ONE_BROKER,
-    "resourcegroups": _NO_GROUPS,
-    "scalable-topics": _NO_SEGMENTS,
-    "sink": _NO_FUNCTIONS,
-    "sinks": _NO_FUNCTIONS,
-    "source": _NO_FUNCTIONS,
-    "sources": _NO_FUNCTIONS,
-    "transactions": _NO_TRANSACTIONS,
+    "proxy-stats": NotOffered.PROXY,
+    "resource-quotas": NotOffered.SEVERAL_BROKERS,
+    "resourcegroups": NotOffered.RESOURCE_GROUPS,
+    "scalable-topics": NotOffered.SCALABLE_TOPICS,
+    "sink": NotOffered.FUNCTIONS,
+    "sinks": NotOffered.FUNCTIONS,
+    "source": NotOffered.FUNCTIONS,
+    "sources": NotOffered.FUNCTIONS,
+    "transactions": NotOffered.TRANSACTIONS,
 }
 """Groups of which nothing is offered, with the reason."""
 
 _REASONS: Final = (
-    ("offload", "messages are not moved to another storage"),
-    ("persistence|bookie", _ONE_DISK),
-    ("pause-on-ack-state", "what is acknowledged is always stored, so there is nothing to pause for"),
-    ("entry-filters", "entry filters are Java classes"),
-    ("anti-affinity", _ONE_BROKER),
-    ("resource-group", _NO_GROUPS),
-    ("shutdown", "stop the process instead"),
-    ("get-internal-config", "metadata lies in the broker's own files"),
-    ("shadow", "topics do not share what they store"),
+    ("offload", NotOffered.OFFLOADING),
+    ("persistence|bookie", NotOffered.BOOKIES),
+    ("pause-on-ack-state", NotOffered.PAUSE_ON_ACK_STATE),
+    ("entry-filters", NotOffered.ENTRY_FILTERS),
+    ("anti-affinity", NotOffered.SEVERAL_BROKERS),
+    ("resource-group", NotOffered.RESOURCE_GROUPS),
+    ("shutdown", NotOffered.SHUTDOWN),
+    ("get-internal-config", NotOffered.INTERNAL_CONFIGURATION),
+    ("shadow", NotOffered.SHADOW_TOPICS),
+    ("cluster-migration|migration-state", NotOffered.CLUSTER_MIGRATION),
+    ("replicated-subscription", NotOffered.REPLICATED_SUBSCRIPTIONS),
 )
 """Of single commands, by what their names contain."""
 
@@ -167,7 +164,7 @@ def reason_for(group: str, command: str | None = None) -> str:
 
 
 def refusal(group: str, command: str | None = None) -> str:
-    """The sentence for somebody who asks for it."""
+    """The sentence that answers it."""
     reason = reason_for(group, command)
     name = f"{group} {command}" if command else group
     sentence = f"Apache Pulsar has the command {name}, Interpulse does not offer it"

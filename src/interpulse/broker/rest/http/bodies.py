@@ -23,6 +23,7 @@ from interpulse.broker.rest.http.fields import (
     each,
     one,
 )
+from interpulse.model.not_offered import NotOffered
 
 __all__ = [
     "AUTO_SUBSCRIPTION_CREATION",
@@ -46,11 +47,6 @@ __all__ = [
     "TENANT",
 ]
 
-_ONE_DISK: Final = "messages lie on the one disk of this broker, not on bookies"
-_NO_TIERS: Final = "messages are not moved to another storage"
-_ONE_BROKER: Final = "one broker serves everything"
-_NO_FILTERS: Final = "entry filters are Java classes"
-_NO_MIGRATION: Final = "clusters are not migrated"
 _OWN_STATE: Final = "the broker keeps it by itself"
 
 TENANT: Final = Body("a tenant", {"adminRoles": TEXTS, "allowedClusters": TEXTS})
@@ -70,7 +66,10 @@ CLUSTER: Final = Body(
         "brokerClientTlsEnabledWithKeyStore": FLAG,
         "peerClusterNames": TEXTS,
     },
-    {"migrated": Unoffered(_NO_MIGRATION, (False,)), "migratedClusterUrl": Unoffered(_NO_MIGRATION)},
+    {
+        "migrated": Unoffered(NotOffered.CLUSTER_MIGRATION, (False,)),
+        "migratedClusterUrl": Unoffered(NotOffered.CLUSTER_MIGRATION),
+    },
 )
 
 FAILURE_DOMAIN: Final = Body("a failure domain", {"brokers": TEXTS})
@@ -165,17 +164,17 @@ NAMESPACE_POLICIES: Final = Body(
     },
     {
         "deleted": Unoffered(_OWN_STATE, (False,)),
-        "migrated": Unoffered(_NO_MIGRATION, (False,)),
-        "persistence": Unoffered(_ONE_DISK),
-        "offload_policies": Unoffered(_NO_TIERS),
-        "offload_threshold": Unoffered(_NO_TIERS, (-1,)),
-        "offload_threshold_in_seconds": Unoffered(_NO_TIERS, (-1,)),
-        "offload_deletion_lag_ms": Unoffered(_NO_TIERS),
-        "antiAffinityGroup": Unoffered(_ONE_BROKER),
-        "resource_group_name": Unoffered("there are no resource groups"),
-        "entryFilters": Unoffered(_NO_FILTERS),
-        "dispatcherPauseOnAckStatePersistentEnabled": Unoffered("what is acknowledged is always stored", (False,)),
-        "scalableTopicAutoScalePolicy": Unoffered("topics are not scaled by themselves"),
+        "migrated": Unoffered(NotOffered.CLUSTER_MIGRATION, (False,)),
+        "persistence": Unoffered(NotOffered.BOOKIES),
+        "offload_policies": Unoffered(NotOffered.OFFLOADING),
+        "offload_threshold": Unoffered(NotOffered.OFFLOADING, (-1,)),
+        "offload_threshold_in_seconds": Unoffered(NotOffered.OFFLOADING, (-1,)),
+        "offload_deletion_lag_ms": Unoffered(NotOffered.OFFLOADING),
+        "antiAffinityGroup": Unoffered(NotOffered.SEVERAL_BROKERS),
+        "resource_group_name": Unoffered(NotOffered.RESOURCE_GROUPS),
+        "entryFilters": Unoffered(NotOffered.ENTRY_FILTERS),
+        "dispatcherPauseOnAckStatePersistentEnabled": Unoffered(NotOffered.PAUSE_ON_ACK_STATE, (False,)),
+        "scalableTopicAutoScalePolicy": Unoffered(NotOffered.SCALABLE_TOPICS),
         "latency_stats_sample_rate": Unoffered("latencies are not sampled"),
         "allowed_topic_property_keys_for_metrics": Unoffered("metrics have no labels of topic properties"),
         "clusterDispatchRate": Unoffered("it is the older name of topicDispatchRate"),

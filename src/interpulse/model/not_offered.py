@@ -1,0 +1,37 @@
+"""Resources of Apache Pulsar that Interpulse does not offer, each with the reason that users read."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["NotOffered"]
+
+
+class NotOffered(StrEnum):
+    """A resource; its value is the reason, or the remedy where there is one.
+
+    The admin API says it with status 501, and for a field of a request with 400; the command line with exit code 6.
+    """
+
+    BOOKIES = "messages lie on the one disk of this broker, not on bookies"
+    BROKER_STATS = "metrics stand under /metrics, and in the stats of each topic"
+    BUNDLE_DELETION = "bundles go with their namespace"
+    BUNDLE_TOPICS = "ask for the topics of the namespace"
+    CLUSTER_MIGRATION = "clusters are not migrated"
+    ENTRY_FILTERS = "entry filters are Java classes"
+    FUNCTIONS = "functions and connectors are Java processes; clients and Spark jobs take their place"
+    INTERNAL_CONFIGURATION = "metadata lies in the broker's own files"
+    OFFLOADING = "messages are not moved to another storage"
+    PACKAGES = "there are no functions and connectors to keep packages for"
+    PAUSE_ON_ACK_STATE = "what is acknowledged is always stored, so there is nothing to pause for"
+    PERMISSIONS_ON_SEVERAL_TOPICS = "grant and revoke topic by topic"
+    PROXY = "there is no proxy in front of the broker"
+    PUBLISHING_OVER_HTTP = "publish with a client"
+    REPLICATED_SUBSCRIPTIONS = "the position of a subscription is not told to other clusters"
+    RESOURCE_GROUPS = "rates and quotas are set for topics and namespaces, not for groups of them"
+    SCALABLE_TOPICS = "topics have partitions instead of segments that divide by themselves"
+    SEVERAL_BROKERS = "one broker serves everything"
+    SHADOW_TOPICS = "topics do not share what they store"
+    SHUTDOWN = "stop the process instead"
+    SUBSCRIPTION_DISPATCH_RATES = "all subscriptions of a topic have the same; set subscriptionDispatchRate"
+    TRANSACTIONS = "messages are written and acknowledged one by one, without transactions"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeGuard
 
 __all__ = ["FORMATS", "text_width", "to_cell", "to_json", "to_table", "to_yaml"]
 
-_PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./+-]*(://[A-Za-z0-9_./+-]+)?")
-_NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _GAP: Final = "  "
 
 
@@ -21,45 +18,10 @@ def to_json(value: object) -> str:
 
 
 def to_yaml(value: object) -> str:
-    """YAML 1.2, block style; texts are quoted where YAML could take them for something else."""
-    return "\n".join(_yaml_lines(value))
+    """YAML in block style; see `yaml_form`."""
+    from interpulse.cli.support.yaml_form import dump  # only here: PyYAML takes a twentieth of a second to load
 
-
-def _yaml_lines(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping) and value:
-        for key, item in value.items():
-            yield from _hung(f"{_yaml_text(str(key))}:", item, indent="  ")
-    elif isinstance(value, (list, tuple)) and value:
-        for item in value:
-            yield from _hung("-", item, indent="  ", compact=True)
-    else:
-        yield _yaml_scalar(value)
-
-
-def _hung(head: str, item: object, *, indent: str, compact: bool = False) -> Iterator[str]:
-    """An item behind its key or dash: on the same line if it fits there, else indented below."""
-    lines = list(_yaml_lines(item))
-    nested = isinstance(item, (Mapping, list, tuple)) and bool(item)
-    if nested and not compact:
-        yield head
-        yield from (indent + line for line in lines)
-        return
-    yield f"{head} {lines[0]}"
-    yield from (indent + line for line in lines[1:])
-
-
-def _yaml_scalar(value: object) -> str:
-    if isinstance(value, str):
-        return _yaml_text(value)
-    if isinstance(value, Mapping):
-        return "{}"
-    return "[]" if isinstance(value, (list, tuple)) else json.dumps(value)
-
-
-def _yaml_text(text: str) -> str:
-    """JSON texts are YAML texts."""
-    plain = _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return dump(value)
 
 
 def to_table(value: object) -> str:

@@ -4,8 +4,10 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from interpulse.cli.support.formats import FORMATS, to_json, to_table, to_yaml
+from interpulse.model.adjustments import Outcome
 
 STATS = {
     "msgRateIn": 0.5,
@@ -13,6 +15,7 @@ STATS = {
     "subscriptions": {"s": {"msgBacklog": 3, "consumers": [{"consumerName": "c", "type": None}]}},
     "properties": {},
 }
+EMPTY_OBJECT: dict[str, Any] = {}
 
 
 def test_json_when_read_again_then_is_the_value() -> None:
@@ -33,6 +36,10 @@ def test_json_when_read_again_then_is_the_value() -> None:
         ("", '""'),
         ("true", '"true"'),
         ("No", '"No"'),
+        ("1e3", '"1e3"'),
+        (1e20, "1.0e+20"),
+        (Outcome.READY, "READY"),
+        ([*2 * [EMPTY_OBJECT]], "- {}\n- {}"),
         ("1", '"1"'),
         ("0x00", '"0x00"'),
         ("- a", '"- a"'),
@@ -44,6 +51,11 @@ def test_json_when_read_again_then_is_the_value() -> None:
 )
 def test_yaml_when_written_then_means_the_value(value: Any, text: str) -> None:
     assert to_yaml(value) == text
+
+
+@pytest.mark.parametrize("value", [STATS, {"t" * 300: 1}, ["words " * 50, "two\nlines", "\U0001f600", "\x85"]])
+def test_yaml_when_read_again_then_is_the_value(value: Any) -> None:
+    assert yaml.safe_load(to_yaml(value)) == value
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import click
 
 from interpulse.cli.messaging import Pace, messaging_options, run_with_client
 from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
-from interpulse.cli.support.progress import Advance
+from interpulse.cli.support.progress import Progress
 from interpulse.cli.support.standard_input import lines_of_standard_input
 from interpulse.cli.support.unkept import tell_if_unkept
 from interpulse.model.names import TopicName
@@ -69,7 +69,8 @@ class _Receipts:
         self.sent = 0
         self.acknowledged = 0
         self.total = total
-        self._advance = Advance("messages acknowledged", total)
+        of_all = "" if total is None else " of {total}"
+        self._progress = Progress(f"{{done}}{of_all} messages acknowledged", logged=True)
         self._waiting: set[asyncio.Future[MessageId]] = set()
 
     def add(self, receipt: asyncio.Future[MessageId]) -> None:
@@ -81,7 +82,7 @@ class _Receipts:
         if not receipt.cancelled() and receipt.exception() is None:
             self._waiting.discard(receipt)
             self.acknowledged += 1
-            self._advance(self.acknowledged)
+            self._progress(self.acknowledged, self.total)
 
     async def all(self) -> None:
         """Raises the failure of one that will never be acknowledged."""
@@ -89,7 +90,7 @@ class _Receipts:
 
     def tell(self) -> None:
         """Say how many there are, whether that is all of them or not."""
-        self._advance.wipe()
+        self._progress.wipe()
         if self.acknowledged == self.sent == (self.sent if self.total is None else self.total):
             click.echo(f"{self.acknowledged} messages successfully produced", err=True)
             return

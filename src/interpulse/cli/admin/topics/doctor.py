@@ -137,7 +137,7 @@ class _Visit:
         """Raises CommandFailed if nothing can be looked at; one of many namespaces is told and left out."""
         only = {self._target.base} if isinstance(self._target, TopicName) else None
         for namespace in await self._namespaces():
-            with Progress(f"{namespace}: partitioned topics asked about") as progress:
+            with Progress(f"{namespace}: metadata of {{done}} of {{total}} partitioned topics read") as progress:
                 try:
                     self._seen.append(await self._doctor.examine(namespace, only=only, progress=progress))
                 except PulsarError as error:
@@ -162,7 +162,7 @@ class _Visit:
                 )
         for each in self._seen:
             if each.findings:
-                with Progress(f"{each.namespace}: findings treated") as progress:
+                with Progress(f"{each.namespace}: {{done}} of {{total}} findings treated") as progress:
                     treatment = await self._doctor.treat(each, chosen[each.namespace], progress=progress)
                 self._treated[each.namespace] = treatment
 

@@ -172,12 +172,13 @@ def test_form_when_chosen_then_all_is_in_it(web: StubWeb, run_admin: RunAdmin, f
 def test_look_when_it_is_long_and_somebody_watches_then_progress_is_shown_and_wiped(
     web: StubWeb, run_admin: RunAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [f"p{index}" for index in range(100)]
+    names = [f"p{index}" for index in range(3)]
     listed(web, *(f"{name}-partition-0" for name in names), counts=dict.fromkeys(names, 1))
-    monkeypatch.setattr("interpulse.cli.support.progress._watched", lambda: True)
+    monkeypatch.setattr("interpulse.cli.support.progress._on_terminal", lambda: True)
+    monkeypatch.setattr("interpulse.cli.support.progress._RENEWED_S", 0.0)
+    texts = [f"t/ns: metadata of {done} of 3 partitioned topics read" for done in (1, 2, 3)]
     shown = run_admin("topics", "doctor", "t/ns").stderr
-    text = "t/ns: partitioned topics asked about: 100 of 100"
-    assert shown == f"\r{text}\r{' ' * len(text)}\r"
+    assert shown == "".join(f"\r{text}" for text in texts) + f"\r{' ' * len(texts[-1])}\r"
 
 
 def test_repair_when_made_then_calls_are_listed_and_the_rest_is_looked_at_again(

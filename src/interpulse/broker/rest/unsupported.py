@@ -140,7 +140,9 @@ _REFUSED: Final[Mapping[NotOffered | None, tuple[str, ...]]] = {
 
 def _refusal(reason: NotOffered | None) -> NotImplementedYet:
     sentence = "Apache Pulsar has this operation, this broker does not offer it"
-    return NotImplementedYet(f"{sentence}: {reason}" if reason else sentence)
+    if reason:
+        return NotImplementedYet(f"{sentence}: {reason}")
+    return NotImplementedYet(sentence)
 
 
 def _refusing(reason: NotOffered | None) -> Handler:

@@ -51,10 +51,10 @@ in that form. The option may also stand in front: `interpulse-admin -o json topi
 | code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | failed; the reason stands on standard error |
-| 2 | wrong usage: an option, an argument, `client.conf` |
-| 3 | differences were found |
-| 4 | not allowed, or not known who asks |
+| 1 | failed, with the reason on standard error; or a comparison found differences |
+| 2 | wrong usage: an option, an argument, a file that one of them names, `client.conf`; or could not look or start |
+| 3 | conflicts that only an operator can solve, in a plan of `namespaces set-clusters` |
+| 4 | not allowed, or no credentials |
 | 5 | not reachable, or no answer in time |
 | 6 | not offered: Apache Pulsar has it, Interpulse does not; see [which commands](pulsar-admin.md) |
 

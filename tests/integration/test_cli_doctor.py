@@ -257,7 +257,7 @@ def test_everything_when_no_name_is_given_then_is_examined(patient: Patient) -> 
         ("public/doctored/nothing", "There is no topic persistent://public/doctored/nothing"),
         ("a/b/c/d", "Invalid topic name"),
         (f"{NAMESPACE} --delete {X}", "are part of a --repair"),
-        (f"{NAMESPACE} --repair --delete {X}", f"Nothing that was found is ended by deleting {X}; nothing was changed"),
+        (f"{NAMESPACE} --repair --delete {X}", f"Deleting {X} repairs no finding; nothing was changed"),
     ],
 )
 def test_doctor_when_it_cannot_look_then_says_so(patient: Patient, arguments: str, said: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interpulse.cli.messaging import Pace, messaging_options, run_with_client
+from interpulse.cli.support.formats import content_fields
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.names import TopicName
 
@@ -38,14 +38,16 @@ _SUBSCRIPTION = "interpulse-consume"
     show_default=True,
     help="Name of the subscription.",
 )
-@click.option("-n", "--num-messages", "count", type=click.IntRange(min=0), default=1, help="How many; 0 = for ever.")
+@click.option(
+    "-n", "--num-messages", "count", type=click.IntRange(min=0), default=1, help="Number of messages; 0 = unlimited."
+)
 @click.option(
     "-t",
     "--subscription-type",
     type=click.Choice(list(_TYPES), case_sensitive=False),
     default="Exclusive",
     show_default=True,
-    help="How consumers share the subscription.",
+    help="Type of the subscription.",
 )
 @click.option(
     "-p",
@@ -54,15 +56,17 @@ _SUBSCRIPTION = "interpulse-consume"
     type=click.Choice(list(_POSITIONS), case_sensitive=False),
     default="Latest",
     show_default=True,
-    help="Where a new subscription begins.",
+    help="Start of a new subscription.",
 )
 @click.option("-r", "--rate", type=click.FloatRange(min=0), default=0, help="Messages per second; 0 = without pause.")
 @click.option(
-    "--regex", is_flag=True, help="TOPIC is a pattern: tenant/namespace/regex; takes topics that come later, too."
+    "--regex",
+    is_flag=True,
+    help="TOPIC is a pattern: tenant/namespace/regex; it includes topics that are created later.",
 )
 @click.option("-q", "--queue-size", type=click.IntRange(min=1), default=1000, help="Messages fetched ahead.")
 @click.option("--hex", "hexadecimal", is_flag=True, help="Print contents in hexadecimal.")
-@click.option("--hide-content", is_flag=True, help="Print only how many messages came.")
+@click.option("--hide-content", is_flag=True, help="Print the number of messages only.")
 @click.option(
     "-o", "--output", "form", type=click.Choice(["json"]), help="Print one JSON object per message and line instead."
 )
@@ -96,7 +100,7 @@ def consume(
     async def receive(client: Client) -> None:
         consumer = await client.subscribe(wanted, subscription, **options)
         if not consumer.topics:
-            click.echo(f"no topic matches {topic} yet", err=True)
+            click.echo(f"no topic matches {topic} so far", err=True)
         try:
             await _receive(consumer, count, Pace(rate), printer)
         finally:
@@ -131,7 +135,7 @@ def _pattern(text: str) -> re.Pattern[str]:
         pattern = re.compile(text)
         TopicsPattern.of(pattern)
     except re.error as error:
-        raise click.UsageError(f"{text!r} is no regular expression: {error}") from error
+        raise click.UsageError(f"{text!r} is not a regular expression: {error}") from error
     except InvalidTopicName as error:
         raise click.UsageError(str(error)) from error
     return pattern
@@ -175,12 +179,7 @@ def message_as_json(message: Message, *, hidden: bool = False) -> dict[str, Any]
         "redeliveryCount": message.redelivery_count,
         "replicatedFrom": message.replicated_from or None,
     }
-    if hidden:
-        return fields
-    try:
-        return fields | {"content": None if message.content is None else message.content.decode()}
-    except UnicodeDecodeError:
-        return fields | {"contentBase64": base64.b64encode(message.content or b"").decode()}
+    return fields if hidden else fields | content_fields(message.content)
 
 
 def _moment(milliseconds: int) -> str:

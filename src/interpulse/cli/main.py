@@ -21,7 +21,7 @@ _COMMANDS = {
     ),
     "consume": LazyCommand("interpulse.cli.consume:consume", "Receive messages and print them.", _MESSAGES),
     "metadata": LazyCommand(
-        "interpulse.cli.metadata:metadata", "Look into the metadata of a stopped broker.", _ADMINISTRATION
+        "interpulse.cli.metadata:metadata", "Read and repair the metadata of a stopped broker.", _ADMINISTRATION
     ),
     "produce": LazyCommand("interpulse.cli.produce:produce", "Send messages.", _MESSAGES),
     "replicate": LazyCommand("interpulse.cli.replicate:command", "Run the geo-replication job on Spark.", _PROGRAMS),
@@ -48,6 +48,6 @@ def admin_main() -> None:
 
 
 def _show_log() -> None:
-    """Show warnings of the client on standard error, unless whoever runs this in his program shows the log himself."""
+    """Show warnings of the client on standard error, unless the embedding program has configured logging."""
     if not logging.getLogger().handlers:
         configure_logging()

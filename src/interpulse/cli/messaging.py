@@ -1,4 +1,4 @@
-"""What ``produce`` and ``consume`` share: the options of pulsar-client, an open client, and a steady pace."""
+"""Shared by ``produce`` and ``consume``: the options of pulsar-client, an open client, and a steady rate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Pace", "messaging_options", "run_with_client"]
 
 
 def messaging_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the cluster is, how long to wait for it, and who asks."""
+    """The options for the address, the timeout and the credentials."""
     url = click.option("--url", "brokerServiceUrl", help="Service URL, pulsar://localhost:6650 unless configured.")
     timeout = click.option(
         "--timeout",
@@ -30,7 +30,7 @@ def messaging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Seconds to wait for the cluster.",
     )
-    listener = click.option("--listener-name", help="Which of their advertised listeners the brokers are reached by.")
+    listener = click.option("--listener-name", help="Name of the advertised listener of the brokers.")
     return url(listener(timeout(connection_options(command))))
 
 

@@ -1,4 +1,4 @@
-"""``metadata``: look into, and repair, what a stopped broker has stored under Pulsar's metadata paths."""
+"""``metadata``: read and repair the metadata that a stopped broker has stored under Pulsar's paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.output import print_lines
-from interpulse.cli.support.running import CommandFailed
+from interpulse.cli.support.running import UNUSABLE, CommandFailed
 from interpulse.model.errors import PulsarError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _KEY = _Key()
 
 @click.group(cls=CommandGroup)
 def metadata() -> None:
-    """Look into the metadata of a stopped broker.
+    """Read and repair the metadata of a stopped broker.
 
     The keys are Pulsar's own, for example /admin/policies/public/default; the values are Pulsar's JSON.
     """
@@ -82,11 +82,11 @@ async def _open_store(data_dir: Path) -> AsyncIterator[MetadataStore]:
 
     path = data_dir / _STORE_FILE
     if not path.is_file():
-        raise CommandFailed(f"{data_dir} is no data directory of a broker: there is no {_STORE_FILE} in it")
+        raise CommandFailed(f"{data_dir} is not the data directory of a broker: it has no {_STORE_FILE}", UNUSABLE)
     try:
         lock = DirectoryLock.acquire(data_dir)
     except DataDirectoryInUse as error:
-        raise CommandFailed(f"{error}: stop the broker first, or use the admin commands") from error
+        raise CommandFailed(f"{error}: stop the broker first, or use the admin commands", UNUSABLE) from error
     with lock:
         store = await SqliteMetadataStore.open(path)
         try:
@@ -98,7 +98,7 @@ async def _open_store(data_dir: Path) -> AsyncIterator[MetadataStore]:
 @_store_command("list")
 @click.argument("key", type=_KEY, default="/")
 async def list_keys(store: MetadataStore, key: str) -> None:
-    """List what lies directly below KEY."""
+    """List the keys directly below KEY."""
     print_lines(f"{key.rstrip('/')}/{child}" for child in await store.children(key))
 
 
@@ -113,7 +113,7 @@ async def get_key(store: MetadataStore, key: str) -> None:
 @click.argument("key", type=_KEY)
 @click.argument("value")
 async def put_key(store: MetadataStore, key: str, value: str) -> None:
-    """Give KEY a value; - reads it from standard input."""
+    """Set the value of KEY; - reads it from standard input."""
     from interpulse.storage.api import Put
 
     raw = sys.stdin.buffer.read() if value == "-" else value.encode()
@@ -123,7 +123,7 @@ async def put_key(store: MetadataStore, key: str, value: str) -> None:
 @_store_command("delete")
 @click.argument("key", type=_KEY)
 async def delete_key(store: MetadataStore, key: str) -> None:
-    """Delete KEY, not what lies below it."""
+    """Delete KEY; the keys below it stay."""
     from interpulse.storage.api import Delete
 
     await _existing(store, key)

@@ -30,7 +30,7 @@ _LOCAL_ONLY = ("__local__",)
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What is to be sent: ``contents`` over and over, ``repetitions`` times; with None, lines of standard input."""
+    """The messages to send: ``contents``, ``repetitions`` times; None = lines of standard input."""
 
     contents: Sequence[bytes] | None
     repetitions: int
@@ -63,7 +63,7 @@ class _Order:
 
 
 class _Receipts:
-    """Counts what is acknowledged, and keeps what is under way."""
+    """Counts acknowledged messages, and holds the receipts that are pending."""
 
     def __init__(self, total: int | None) -> None:
         self.sent = 0
@@ -85,11 +85,11 @@ class _Receipts:
             self._progress(self.acknowledged, self.total)
 
     async def all(self) -> None:
-        """Raises the failure of one that will never be acknowledged."""
+        """Raises the error of the first message that failed."""
         await asyncio.gather(*self._waiting)
 
     def tell(self) -> None:
-        """Say how many there are, whether that is all of them or not."""
+        """Print the number of acknowledged messages, complete or not."""
         self._progress.wipe()
         if self.acknowledged == self.sent == (self.sent if self.total is None else self.total):
             click.echo(f"{self.acknowledged} messages successfully produced", err=True)
@@ -102,7 +102,7 @@ class _Receipts:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("topic", type=TOPIC)
-@click.option("-m", "--messages", multiple=True, help="Text to send; several messages are separated by commas.")
+@click.option("-m", "--messages", multiple=True, help="Content of a message; commas separate several messages.")
 @click.option(
     "-f",
     "--files",
@@ -111,16 +111,21 @@ class _Receipts:
     help="Files to send, one message each: a,b,...; - sends the lines of standard input.",
 )
 @click.option(
-    "-n", "--num-produce", "repetitions", type=click.IntRange(min=1), default=1, help="Send all of it so often."
+    "-n",
+    "--num-produce",
+    "repetitions",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Number of times everything is sent.",
 )
 @click.option("-r", "--rate", type=click.FloatRange(min=0), default=0, help="Messages per second; 0 = all at once.")
-@click.option("-s", "--separator", default=",", show_default=True, help="What separates messages in a text.")
+@click.option("-s", "--separator", default=",", show_default=True, help="Separator of messages in -m.")
 @click.option("-k", "--key", help="Key of every message.")
 @click.option("-p", "--properties", type=PAIRS, multiple=True, help="Properties of every message: a=b,c=d.")
 @click.option("-db", "--disable-batching", is_flag=True, help="Send every message by itself.")
-@click.option("-c", "--chunking", is_flag=True, help="Send a message that is too large in pieces.")
-@click.option("-dr", "--disable-replication", is_flag=True, help="Keep the messages in this cluster.")
-@click.option("--admin-url", "webServiceUrl", help="Web service URL, where it is asked who keeps the messages.")
+@click.option("-c", "--chunking", is_flag=True, help="Send a message that is too large in chunks.")
+@click.option("-dr", "--disable-replication", is_flag=True, help="Do not replicate the messages.")
+@click.option("--admin-url", "webServiceUrl", help="Web service URL, for the warning about messages that are not kept.")
 @messaging_options
 def produce(
     topic: TopicName,
@@ -138,7 +143,7 @@ def produce(
 ) -> None:
     """Send messages to TOPIC and wait until all of them are stored.
 
-    A topic that has neither a subscription nor retention is told, as far as its web service is known.
+    Warns of a topic that has neither a subscription nor retention, if its web service is known.
     """
     if any("-" in names for names in files):
         if messages or sum(map(len, files)) > 1 or repetitions > 1:

@@ -14,13 +14,13 @@ __all__ = ["command"]
 
 @click.command("replicate")
 @click.option("--config", "config_path", required=True, metavar="FILE", help="TOML file of the pipeline.")
-@click.option("--dry-run", is_flag=True, help="Print what would be done and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
 @click.option("--supervised", is_flag=True, hidden=True, help="End when standard input does.")
 @log_options
 def command(config_path: str, dry_run: bool, supervised: bool, log_level: str, log_format: LogFormat) -> None:
     """Copy topics to other clusters, continuously and exactly once, as a Spark job.
 
-    Prints one JSON object per micro-batch. Ends on Ctrl-C or SIGTERM and goes on where it was when started again.
+    Prints one JSON object per micro-batch. Ends on Ctrl-C or SIGTERM; the next start continues there.
     """
     from interpulse.spark.job.launch import replicate
     from interpulse.spark.worker_logs import pass_to_workers

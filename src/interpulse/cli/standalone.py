@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.support.logs import LogFormat, configure_logging, log_options
+from interpulse.cli.support.running import UNUSABLE
 
 if TYPE_CHECKING:
     from interpulse.broker.app import BrokerApp
@@ -26,32 +27,31 @@ __all__ = ["standalone"]
 
 _logger = logging.getLogger(__name__)
 
-_EXIT_CANNOT_START: Final = 2
 _BROKER_PACKAGES: Final = ("prometheus_client", "structlog")
 
 
 class CannotStart(click.ClickException):
     """One sentence on standard error, exit code 2."""
 
-    exit_code = _EXIT_CANNOT_START
+    exit_code = UNUSABLE
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--cluster-name", help="Name of the cluster this broker is.  [default: standalone]")
+@click.option("--cluster-name", help="Name of the broker's cluster.  [default: standalone]")
 @click.option("--port", type=int, help="Port of the binary protocol, 0 = a free one.  [default: 6650]")
 @click.option("--http-port", type=int, help="Port of the admin API, 0 = a free one.  [default: 8080]")
 @click.option(
     "--bind",
-    help="Address to listen on; 0.0.0.0 = all of this machine. Clients elsewhere then need --advertised-address.  "
+    help="Address to listen on; 0.0.0.0 = all addresses. Clients on other machines then need --advertised-address.  "
     "[default: 127.0.0.1]",
 )
 @click.option(
     "-a",
     "--advertised-address",
     metavar="HOST",
-    help="Host name or address that clients are told to connect to.  [default: that of --bind, localhost for 0.0.0.0]",
+    help="Host name or address that clients connect to.  [default: that of --bind, localhost for 0.0.0.0]",
 )
-@click.option("--data-dir", help="Directory for everything durable; created if missing.  [default: ./data]")
+@click.option("--data-dir", help="Data directory; created if missing.  [default: ./data]")
 @click.option("--config", "config_file", metavar="FILE", help="A broker.conf: key=value lines with Pulsar's keys.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set one key of broker.conf.")
 @log_options
@@ -69,11 +69,11 @@ def standalone(
 ) -> None:
     """Run a broker in this process.
 
-    Flags are stronger than --set, that is stronger than the environment, and that than the configuration file.
-    The line "ready" on standard output says that clients can publish.
+    Flags override --set, which overrides the environment, which overrides the configuration file.
+    Prints the line "ready" when clients can publish.
 
-    As in Apache Pulsar, a topic without subscription goes with its messages after a minute in which nobody is connected
-    to it. --set brokerDeleteInactiveTopicsEnabled=false keeps all topics.
+    As in Apache Pulsar, a topic without subscriptions is deleted with its messages after a minute without clients.
+    --set brokerDeleteInactiveTopicsEnabled=false keeps all topics.
     """
     given = {
         "clusterName": cluster_name,
@@ -122,7 +122,7 @@ def _load(config_file: str | None, settings: tuple[str, ...], options: dict[str,
 
 
 async def _serve(config: BrokerConfig, job_arguments: tuple[str, ...]) -> None:
-    """Start, say where, wait for a signal, stop. The replication job shows its log as the broker does."""
+    """Start, print the addresses, wait for a signal, stop. The replication job logs in the form of the broker."""
     from interpulse.broker.app import BrokerApp, CannotServe
     from interpulse.storage.api import DataDirectoryInUse, DataDirectoryUnusable
 
@@ -143,8 +143,8 @@ async def _serve(config: BrokerConfig, job_arguments: tuple[str, ...]) -> None:
 
 
 def _calm_garbage_collector() -> None:
-    """Look for cycles less often: a publish keeps a handful of objects until its group is durable, and searching those
-    again and again costs a tenth of the time of publishing. What was made to start is never searched again.
+    """Collect garbage less often: a publish keeps a handful of objects until its group is durable, and frequent
+    collections cost a tenth of the time of publishing. Objects of the start are never searched again.
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
@@ -157,7 +157,7 @@ def _announce(app: BrokerApp) -> None:
         f"data directory: {app.data_dir.resolve()}",
         "ready",
     )
-    # Whoever started us may have closed the pipe after reading what it wanted; the broker serves all the same.
+    # The starting process may have closed the pipe after the line "ready"; the broker serves all the same.
     with contextlib.suppress(BrokenPipeError):
         click.echo("\n".join(lines))
     _logger.info("ready binary=%s web=%s data_dir=%s", app.service_url, app.web_url, app.data_dir)

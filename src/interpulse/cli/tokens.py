@@ -15,7 +15,7 @@ import click
 
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.params import TIME
-from interpulse.cli.support.running import CommandFailed
+from interpulse.cli.support.running import UNUSABLE, CommandFailed
 
 if TYPE_CHECKING:
     from interpulse.broker.access.signing_keys import PrivateKey, PublicKey
@@ -34,7 +34,7 @@ _secret_key = click.option("-sk", "--secret-key", help=f"The secret key: {_FORMS
 
 
 def _algorithm(names: Sequence[str], about: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Which algorithm the tokens are signed with; the first one unless told otherwise."""
+    """The algorithm of the signature; the first name is the default."""
     choice = click.Choice(names)
     return click.option(
         "-a", "--signature-algorithm", "algorithm", type=choice, default=names[0], show_default=True, help=about
@@ -51,7 +51,7 @@ def tokens() -> None:
 @click.option("-o", "--output", type=click.Path(), help="Write the key to a file instead of standard output.")
 @click.option("-b", "--base64", "encoded", is_flag=True, help="Write the key as base64.")
 def create_secret_key(algorithm: str, output: str | None, encoded: bool) -> None:
-    """Make a key that signs and verifies tokens. Whoever has it can be anybody."""
+    """Make a key that signs and verifies tokens. Its owner can take every role."""
     key = os.urandom(_SECRET_BYTES[algorithm])
     written = base64.b64encode(key) if encoded else key
     if output is None:
@@ -74,14 +74,14 @@ def create_key_pair(algorithm: str, output_private_key: str, output_public_key: 
 
 
 @tokens.command("create")
-@click.option("-s", "--subject", required=True, help="The role the token stands for.")
+@click.option("-s", "--subject", required=True, help="Role of the token.")
 @click.option(
-    "-e", "--expiry-time", "expires_in", type=TIME, help="How long it is good: 1h, 3d, 10y; for ever by default."
+    "-e", "--expiry-time", "expires_in", type=TIME, help="Lifetime of the token: 1h, 3d, 10y; unlimited by default."
 )
-@_algorithm(_PAIR, "For a private key; a secret key knows its own.")
+@_algorithm(_PAIR, "Algorithm of a private key; a secret key determines its own.")
 @_secret_key
 @click.option("-pk", "--private-key", help=f"The private key: {_FORMS}")
-@click.option("-hs", "--headers", multiple=True, metavar="KEY=VALUE", help="One more header of the token.")
+@click.option("-hs", "--headers", multiple=True, metavar="KEY=VALUE", help="Additional header of the token.")
 def create(
     subject: str,
     expires_in: int | None,
@@ -109,7 +109,7 @@ def create(
 @_token_input
 @_token_file
 def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
-    """Print header and claims of a token; nothing is verified."""
+    """Print header and claims of a token without verifying them."""
     from interpulse.broker.access.tokens import BadToken, show_token
 
     try:
@@ -134,7 +134,7 @@ def validate(
     public_key: str | None,
     algorithm: str,
 ) -> None:
-    """Check signature and time of a token, and print its claims."""
+    """Verify signature and lifetime of a token, and print its claims."""
     from interpulse.broker.access.tokens import BadToken, TokenVerifier, show_token
 
     if (secret_key is None) == (public_key is None):
@@ -154,7 +154,7 @@ def _signing_key(secret: str | None, private: str | None) -> bytes | PrivateKey:
     try:
         return secret_key(read_key(secret)) if secret is not None else private_key(read_key(private or ""))
     except UnusableKey as error:
-        raise CommandFailed(f"the key cannot be used: {error}") from None
+        raise CommandFailed(f"the key cannot be used: {error}", UNUSABLE) from None
 
 
 def _verifying_key(secret: str | None, public: str | None, algorithm: str) -> bytes | PublicKey:
@@ -165,7 +165,7 @@ def _verifying_key(secret: str | None, public: str | None, algorithm: str) -> by
             return secret_key(read_key(secret))
         key = public_key(read_key(public or ""))
     except UnusableKey as error:
-        raise CommandFailed(f"the key cannot be used: {error}") from None
+        raise CommandFailed(f"the key cannot be used: {error}", UNUSABLE) from None
     _fitting(algorithm, key)
     return key
 
@@ -174,12 +174,12 @@ def _fitting(algorithm: str, key: PublicKey) -> str:
     from interpulse.broker.access.signing_keys import signatures
 
     if algorithm not in signatures(key):
-        raise CommandFailed(f"the key is not for {algorithm}; say with -a for which: {', '.join(signatures(key))}")
+        raise CommandFailed(f"the key is not for {algorithm}; -a takes one of: {', '.join(signatures(key))}", UNUSABLE)
     return algorithm
 
 
 def _given(token: str | None, from_stdin: bool, token_file: str | None) -> str:
-    """The token, from where exactly one option says."""
+    """The token from the one place that is given."""
     if sum((token is not None, from_stdin, token_file is not None)) != 1:
         raise click.UsageError("Token needs to be either passed as an argument, or through `--stdin` or `--token-file`")
     if from_stdin:
@@ -188,7 +188,9 @@ def _given(token: str | None, from_stdin: bool, token_file: str | None) -> str:
         try:
             return Path(token_file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise CommandFailed(f"{token_file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+            raise CommandFailed(
+                f"{token_file} cannot be read: {getattr(error, 'strerror', None) or error}", UNUSABLE
+            ) from None
     return str(token)
 
 
@@ -204,7 +206,7 @@ def _compact(value: dict[str, Any]) -> str:
 
 
 def _write(path: str, key: bytes, *, secret: bool = True) -> None:
-    """Write a key; one that signs is readable to nobody else."""
+    """Write a key; a key that signs is readable by its owner only."""
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if secret else 0o644), "wb") as file:
             if secret and S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -54,7 +54,7 @@ def test_content_when_wanted_in_hexadecimal_then_is_dumped() -> None:
         (["t", "-s", "s", "-n", "-1"], "-1 is not in the range x>=0"),
         (["t", "-s", "s", "-t", "Odd"], "'Odd' is not one of"),
         (["t/x", "-s", "s", "--regex"], "tenant/namespace/expression"),
-        (["t/ns/(", "-s", "s", "--regex"], "no regular expression"),
+        (["t/ns/(", "-s", "s", "--regex"], "not a regular expression"),
         (["a/b", "-s", "s"], "Invalid topic name"),
         (["t", "-s", "s", "--url", "nonsense"], "not a service URL: 'nonsense'"),
     ],

@@ -80,12 +80,12 @@ def test_key_when_relative_then_is_wrong_usage(data_dir: Path) -> None:
 def test_store_when_its_broker_runs_then_is_refused(data_dir: Path) -> None:
     with DirectoryLock.acquire(data_dir):
         result = run(data_dir, "put", "/a", "b")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert f"data directory {data_dir} is in use by another process" in result.stderr
     assert "stop the broker first" in result.stderr
 
 
 def test_directory_when_no_broker_used_it_then_is_refused_and_left_empty(tmp_path: Path) -> None:
     result = run(tmp_path, "list")
-    assert (result.exit_code, list(tmp_path.iterdir())) == (1, [])
-    assert "is no data directory of a broker" in result.stderr
+    assert (result.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert "is not the data directory of a broker" in result.stderr

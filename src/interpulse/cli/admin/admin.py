@@ -34,7 +34,7 @@ def _absent_group(name: str) -> click.Command | None:
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say who asks and how the connection is secured; names of Pulsar's tools."""
+    """The options for credentials and TLS, with the names of Pulsar's tools."""
     options = (
         click.option("--auth-plugin", "authPlugin", help="Authentication plug-in, by its Java class name."),
         click.option("--auth-params", "authParams", help="Parameters of the plug-in, such as token:... or file:..."),
@@ -44,7 +44,7 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--tls-enable-hostname-verification/--tls-disable-hostname-verification",
             "tlsEnableHostnameVerification",
             default=None,
-            help="Whether the certificate must carry the server's name; it must unless told otherwise.",
+            help="Whether the certificate must have the server's name; it must by default.",
         ),
     )
     for option in reversed(options):

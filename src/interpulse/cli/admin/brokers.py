@@ -1,4 +1,4 @@
-"""``brokers``: who is there, is it well, and how is it configured."""
+"""``brokers``: active brokers, their health and their configuration."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def leader_broker(admin: AdminClient) -> None:
 
 @brokers.command("namespaces")
 @click.argument("cluster")
-@click.option("-u", "--url", "broker", required=True, help="The broker, as list prints it: host:port.")
+@click.option("-u", "--url", "broker", required=True, help="Address of the broker, as list prints it: host:port.")
 @admin_command
 async def list_owned_namespaces(admin: AdminClient, cluster: str, broker: str) -> None:
     """List the bundles that a broker serves."""
@@ -71,14 +71,14 @@ async def check_backlog_quotas(admin: AdminClient) -> None:
 @brokers.command("healthcheck")
 @admin_command
 async def healthcheck(admin: AdminClient) -> None:
-    """Let the broker send a message to itself; print ok."""
+    """Check the broker with a message to itself; print ok."""
     print_text(await admin.brokers.health())
 
 
 @brokers.command("get-runtime-config")
 @admin_command
 async def get_runtime_config(admin: AdminClient) -> None:
-    """Print every key with the value in force."""
+    """Print every key with its value in force."""
     print_pairs(await admin.brokers.runtime_configuration())
 
 
@@ -109,5 +109,5 @@ async def update_dynamic_config(admin: AdminClient, name: str, value: str) -> No
 @click.option("-c", "--config", "name", required=True, help="Key.")
 @admin_command
 async def delete_dynamic_config(admin: AdminClient, name: str) -> None:
-    """Take a change back: the value of the start-up file counts again."""
+    """Remove the change of a key; the value of the configuration file applies again."""
     await admin.brokers.delete_dynamic_configuration(name)

@@ -1,4 +1,4 @@
-"""``clusters``: the clusters this cluster knows, itself included."""
+"""``clusters``: the registered clusters, the local one included."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.output import print_json, print_lines
 from interpulse.cli.support.params import STRINGS
-from interpulse.cli.support.running import CommandFailed, admin_command
+from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
 from interpulse.model.clusters import ClusterData, FailureDomain
 
 if TYPE_CHECKING:
@@ -34,20 +34,20 @@ def _cluster_fields(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--broker-url", "broker_service_url", help="Broker service URL."),
         click.option("--broker-url-secure", "broker_service_url_tls", help="Broker service URL with TLS."),
         click.option("--proxy-url", "proxy_service_url", help="Proxy service URL."),
-        click.option("--proxy-protocol", help="How the proxy routes, for example SNI."),
+        click.option("--proxy-protocol", help="Routing of the proxy, for example SNI."),
         click.option("--auth-plugin", "authentication_plugin", help="Authentication plug-in for this cluster."),
         click.option("--auth-parameters", "authentication_parameters", help="Parameters of the plug-in."),
         click.option("--tls-enable", "broker_client_tls_enabled", is_flag=True, help="Connect with TLS."),
         click.option("--tls-allow-insecure", "tls_allow_insecure_connection", is_flag=True, help="Trust any server."),
         click.option("--tls-trust-certs-filepath", "broker_client_trust_certs_file_path", help="Trusted certificates."),
-        click.option("--tls-key-filepath", "broker_client_key_file_path", help="Private key to show."),
-        click.option("--tls-certs-filepath", "broker_client_certificate_file_path", help="Certificate to show."),
+        click.option("--tls-key-filepath", "broker_client_key_file_path", help="Private key of the client."),
+        click.option("--tls-certs-filepath", "broker_client_certificate_file_path", help="Certificate of the client."),
         click.option("--listener-name", help="Listener to use for connections to this cluster."),
         click.option(
             "--cluster-config-file",
             "file",
             type=click.Path(dir_okay=False, path_type=Path),
-            help="JSON as get prints it, for what no option says.",
+            help="JSON as get prints it; options override its fields.",
         ),
     )
     for option in reversed(options):
@@ -65,16 +65,18 @@ def _read_cluster_file(file: Path) -> ClusterData:
     try:
         body = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise CommandFailed(f"{file} cannot be read: {error.strerror}") from error
+        raise CommandFailed(f"{file} cannot be read: {error.strerror}", UNUSABLE) from error
     except ValueError as error:
-        raise CommandFailed(f"{file} is no JSON, as clusters get prints it (YAML is not read): {error}") from error
+        raise CommandFailed(
+            f"{file} is not JSON as clusters get prints it (YAML is not read): {error}", UNUSABLE
+        ) from error
     if not isinstance(body, dict):
-        raise CommandFailed(f"{file} holds no cluster: an object is expected, as clusters get prints it")
+        raise CommandFailed(f"{file} is not a cluster: an object is expected, as clusters get prints it", UNUSABLE)
     return ClusterData.from_json(body)
 
 
 @clusters.command("list")
-@click.option("-c", "--current", is_flag=True, help="Mark the cluster that was asked with (*).")
+@click.option("-c", "--current", is_flag=True, help="Mark the cluster of the broker with (*).")
 @admin_command
 async def list_clusters(admin: AdminClient, current: bool) -> None:
     """List the registered clusters."""
@@ -87,7 +89,7 @@ async def list_clusters(admin: AdminClient, current: bool) -> None:
 @click.argument("cluster")
 @admin_command
 async def get_cluster(admin: AdminClient, cluster: str) -> None:
-    """Print how a cluster is reached."""
+    """Print the addresses of a cluster."""
     print_json(await admin.clusters.get_json(cluster))
 
 
@@ -113,7 +115,7 @@ async def update_cluster(admin: AdminClient, /, cluster: str, file: Path | None,
 @click.argument("cluster")
 @admin_command
 async def delete_cluster(admin: AdminClient, cluster: str) -> None:
-    """Forget a cluster."""
+    """Delete the record of a cluster."""
     await admin.clusters.delete(cluster)
 
 
@@ -124,7 +126,7 @@ async def delete_cluster(admin: AdminClient, cluster: str) -> None:
 )
 @admin_command
 async def update_peer_clusters(admin: AdminClient, cluster: str, peers: list[str]) -> None:
-    """Say with which clusters this one may not share a namespace."""
+    """Set the peer clusters of a cluster; peers share no namespace."""
     await admin.clusters.set_peers(cluster, peers)
 
 
@@ -136,30 +138,25 @@ async def get_peer_clusters(admin: AdminClient, cluster: str) -> None:
     print_lines(await admin.clusters.peers(cluster) or ())
 
 
-def _failure_domain_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    command = click.option("--broker-list", "brokers", type=STRINGS, default="", help="Brokers: host:port,...")(command)
-    return _domain_name(command)
-
-
 _domain_name = click.option("--domain-name", "domain", required=True, help="Name of the failure domain.")
 
 
-@clusters.command("create-failure-domain")
-@click.argument("cluster")
-@_failure_domain_options
-@admin_command
-async def create_failure_domain(admin: AdminClient, cluster: str, domain: str, brokers: list[str]) -> None:
-    """Say which brokers of a cluster fail together."""
-    await admin.clusters.set_failure_domain(cluster, domain, FailureDomain(tuple(brokers)))
+def _set_failure_domain_command(name: str, about: str) -> None:
+    @clusters.command(name, help=about)
+    @click.argument("cluster")
+    @_domain_name
+    @click.option("--broker-list", "brokers", type=STRINGS, default="", help="Brokers: host:port,...")
+    @admin_command
+    async def set_failure_domain(admin: AdminClient, cluster: str, domain: str, brokers: list[str]) -> None:
+        await admin.clusters.set_failure_domain(cluster, domain, FailureDomain(tuple(brokers)))
 
 
-@clusters.command("update-failure-domain")
-@click.argument("cluster")
-@_failure_domain_options
-@admin_command
-async def update_failure_domain(admin: AdminClient, cluster: str, domain: str, brokers: list[str]) -> None:
-    """Replace the brokers of a failure domain; it is created if it is missing."""
-    await admin.clusters.set_failure_domain(cluster, domain, FailureDomain(tuple(brokers)))
+_set_failure_domain_command(
+    "create-failure-domain", "Create a failure domain: brokers of a cluster that fail together."
+)
+_set_failure_domain_command(
+    "update-failure-domain", "Replace the brokers of a failure domain; it is created if it is missing."
+)
 
 
 @clusters.command("get-failure-domain")
@@ -185,5 +182,5 @@ async def list_failure_domains(admin: AdminClient, cluster: str) -> None:
 @_domain_name
 @admin_command
 async def delete_failure_domain(admin: AdminClient, cluster: str, domain: str) -> None:
-    """Forget a failure domain."""
+    """Delete a failure domain."""
     await admin.clusters.delete_failure_domain(cluster, domain)

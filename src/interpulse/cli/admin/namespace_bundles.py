@@ -21,22 +21,22 @@ BUNDLE_COMMANDS: list[click.Command] = []
 """Every command of this module."""
 
 _namespace_command = partial(namespace_command, BUNDLE_COMMANDS)
-_bundle = click.option("-b", "--bundle", type=BUNDLE, help="Only this bundle: 0x00000000_0x40000000.")
+_bundle = click.option("-b", "--bundle", type=BUNDLE, help="A single bundle: 0x00000000_0x40000000.")
 
 
 @_namespace_command("bundles")
 async def get_bundles(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print the hash ranges into which a namespace is divided."""
+    """Print the bundles of a namespace: its hash ranges."""
     print_json(await admin.namespaces.bundles(namespace))
 
 
 @_namespace_command("unload")
 @_bundle
-@click.option("-d", "--destinationBroker", "destination", help="Broker that shall take the bundle.")
+@click.option("-d", "--destinationBroker", "destination", help="Broker that takes the bundle.")
 async def unload_namespace(
     admin: AdminClient, namespace: NamespaceName, bundle: str | None, destination: str | None
 ) -> None:
-    """Close the topics of a namespace in their brokers; they are loaded again when they are needed."""
+    """Close the topics of a namespace in their brokers; the next clients load them again."""
     if destination is not None and bundle is None:
         raise click.UsageError("--destinationBroker needs --bundle: a namespace may be spread over brokers")
     await admin.namespaces.unload(namespace, bundle=bundle, destination_broker=destination)
@@ -45,9 +45,9 @@ async def unload_namespace(
 @_namespace_command("split-bundle")
 @click.option("-b", "--bundle", type=BUNDLE, help="The bundle: 0x00000000_0x40000000.")
 @click.option(
-    "-bt", "--bundle-type", type=click.Choice(["LARGEST", "HOT"]), help="Or the one with most topics, or load."
+    "-bt", "--bundle-type", type=click.Choice(["LARGEST", "HOT"]), help="The bundle with most topics, or most load."
 )
-@click.option("-u", "--unload", "unloaded", is_flag=True, help="Close its topics afterwards.")
+@click.option("-u", "--unload", "unloaded", is_flag=True, help="Close the topics of the bundle afterwards.")
 @click.option(
     "-san",
     "--split-algorithm-name",
@@ -55,9 +55,7 @@ async def unload_namespace(
     help="range_equally_divide, topic_count_equally_divide, specified_positions_divide or flow_or_qps_equally_divide; "
     "the broker chooses if not given.",
 )
-@click.option(
-    "-sb", "--split-boundaries", "positions", type=NUMBERS, help="Where to divide, for specified_positions_divide."
-)
+@click.option("-sb", "--split-boundaries", "positions", type=NUMBERS, help="Boundaries for specified_positions_divide.")
 async def split_bundle(
     admin: AdminClient,
     namespace: NamespaceName,
@@ -77,13 +75,13 @@ async def split_bundle(
 
 
 @_namespace_command("clear-backlog")
-@click.option("-s", "--sub", "subscription", help="Only this subscription.")
+@click.option("-s", "--sub", "subscription", help="A single subscription.")
 @_bundle
-@click.option("-force", "--force", "forced", is_flag=True, help="Do not ask whether it is meant.")
+@click.option("-force", "--force", "forced", is_flag=True, help="Do not ask for confirmation.")
 async def clear_backlog(
     admin: AdminClient, namespace: NamespaceName, subscription: str | None, bundle: str | None, forced: bool
 ) -> None:
-    """Acknowledge everything the topics of a namespace hold for subscriptions."""
+    """Acknowledge the backlog of all subscriptions of a namespace."""
     if forced or click.confirm("Are you sure you want to clear the backlog?"):
         await admin.namespaces.clear_backlog(namespace, subscription=subscription, bundle=bundle)
 

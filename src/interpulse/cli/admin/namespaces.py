@@ -83,7 +83,9 @@ async def get_policies(admin: AdminClient, namespace: NamespaceName) -> None:
 
 @namespaces.command("create")
 @_namespace
-@click.option("-c", "--clusters", type=STRINGS, multiple=True, help="Clusters that hold it; the local one by default.")
+@click.option(
+    "-c", "--clusters", type=STRINGS, multiple=True, help="Clusters of the namespace; the local one by default."
+)
 @click.option("-b", "--bundles", type=click.IntRange(min=0), default=0, help="Number of bundles.")
 @admin_command
 async def create_namespace(
@@ -96,7 +98,7 @@ async def create_namespace(
 
 @namespaces.command("delete")
 @_namespace
-@click.option("-f", "--force", is_flag=True, help="Delete its topics too.")
+@click.option("-f", "--force", is_flag=True, help="Delete the topics of the namespace too.")
 @admin_command
 async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: bool) -> None:
     """Delete a namespace."""
@@ -111,15 +113,15 @@ async def delete_namespace(admin: AdminClient, namespace: NamespaceName, force: 
     "--skip-compare-topic-partitions",
     "comparison_skipped",
     is_flag=True,
-    help="Do not compare topics and policies with the clusters that are new in the list.",
+    help="Do not compare topics and policies with clusters that are new in the list.",
 )
 @click.option(
     "--adjust-namespace-level-policies-automatically",
     "adjusted",
     is_flag=True,
-    help="First change what differs on those clusters: auto-creation, schema policies, partition counts.",
+    help="First change the differences on those clusters: auto-creation, schema policies, partition counts.",
 )
-@click.option("--preview", "previewed", is_flag=True, help="Print what that would change, and change nothing.")
+@click.option("--preview", "previewed", is_flag=True, help="Print these changes, and change nothing.")
 @admin_command
 async def set_clusters(
     admin: AdminClient,
@@ -131,11 +133,13 @@ async def set_clusters(
 ) -> None:
     """Replicate a namespace to clusters.
 
-    With --preview or --adjust-namespace-level-policies-automatically a plan is printed (PIP-433). Exit codes then: 0
-    ready or applied, 1 something has to be adjusted or could not be, 3 conflicts that only an operator can solve.
+    With --preview or --adjust-namespace-level-policies-automatically a plan is printed (PIP-433). Its exit codes: 0
+    ready or applied, 1 changes are needed or failed, 3 conflicts that only an operator can solve.
     """
     if comparison_skipped and (adjusted or previewed):
-        raise click.UsageError("--skipCompareTopicPartitions leaves nothing to preview or to adjust")
+        raise click.UsageError(
+            "--skipCompareTopicPartitions excludes --preview and --adjust-namespace-level-policies-automatically"
+        )
     if adjusted or previewed:
         await set_clusters_by_plan(admin, namespace, clusters, previewed=previewed)
         return
@@ -143,7 +147,7 @@ async def set_clusters(
         await admin.namespaces.set_replication_clusters(namespace, clusters, partitions_compared=not comparison_skipped)
     except Conflict as error:
         if not comparison_skipped:
-            error.add_note("if the clusters differ, --preview shows what would make them equal")
+            error.add_note("if the clusters differ, --preview shows the changes that make them equal")
         raise
 
 
@@ -151,7 +155,7 @@ async def set_clusters(
 @_namespace
 @admin_command
 async def get_clusters(admin: AdminClient, namespace: NamespaceName) -> None:
-    """List the clusters a namespace is replicated to."""
+    """List the clusters that a namespace is replicated to."""
     print_lines(await admin.namespaces.replication_clusters(namespace))
 
 
@@ -160,7 +164,7 @@ async def get_clusters(admin: AdminClient, namespace: NamespaceName) -> None:
 @CLUSTERS.add
 @admin_command
 async def set_allowed_clusters(admin: AdminClient, namespace: NamespaceName, clusters: list[str]) -> None:
-    """Say which clusters a namespace may be replicated to."""
+    """Set the clusters that a namespace may be replicated to."""
     await admin.namespaces.set_allowed_clusters(namespace, clusters)
 
 
@@ -168,7 +172,7 @@ async def set_allowed_clusters(admin: AdminClient, namespace: NamespaceName, clu
 @_namespace
 @admin_command
 async def get_allowed_clusters(admin: AdminClient, namespace: NamespaceName) -> None:
-    """List the clusters a namespace may be replicated to."""
+    """List the clusters that a namespace may be replicated to."""
     print_lines(await admin.namespaces.allowed_clusters(namespace))
 
 
@@ -177,5 +181,5 @@ async def get_allowed_clusters(admin: AdminClient, namespace: NamespaceName) -> 
 @watch_option
 @admin_command
 async def replication_status(admin: AdminClient, namespace: NamespaceName, watched: bool) -> None:
-    """Say how far each topic is on each remote cluster, what stands in the way, and what would end it."""
+    """Print the progress of each topic on each remote cluster, with obstacles and remedies."""
     await show_status(lambda: admin.namespaces.replication_status(namespace), watched=watched)

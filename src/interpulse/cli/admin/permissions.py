@@ -28,7 +28,7 @@ _namespace_command = partial(namespace_command, NAMESPACE_PERMISSION_COMMANDS)
 _topic_command = partial(topic_command, TOPIC_PERMISSION_COMMANDS)
 _role = click.option("-r", "--role", required=True, help="The role.")
 _actions = click.option(
-    "-a", "--actions", type=STRINGS, required=True, help=f"What it may do, separated by commas: {', '.join(Action)}."
+    "-a", "--actions", type=STRINGS, required=True, help=f"Permissions, separated by commas: {', '.join(Action)}."
 )
 _subscription = click.option("-s", "--subscription", required=True, help="Name of the subscription.")
 
@@ -39,7 +39,7 @@ def _print(grants: dict[str, list[str]]) -> None:
 
 @_namespace_command("permissions")
 async def namespace_permissions(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print what roles may do in a namespace."""
+    """Print the permissions of roles on a namespace."""
     _print(await admin.permissions.of_namespace(namespace))
 
 
@@ -47,20 +47,20 @@ async def namespace_permissions(admin: AdminClient, namespace: NamespaceName) ->
 @_role
 @_actions
 async def grant_on_namespace(admin: AdminClient, namespace: NamespaceName, role: str, actions: list[str]) -> None:
-    """Let a role do something in a namespace; replaces what it was allowed there."""
+    """Grant a role permissions on a namespace; they replace those it had."""
     await admin.permissions.grant(namespace, role, actions)
 
 
 @_namespace_command("revoke-permission")
 @_role
 async def revoke_on_namespace(admin: AdminClient, namespace: NamespaceName, role: str) -> None:
-    """Take away what a role may do in a namespace."""
+    """Revoke the permissions of a role on a namespace."""
     await admin.permissions.revoke(namespace, role)
 
 
 @_namespace_command("subscription-permission")
 async def subscription_permissions(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print the subscriptions that only some roles may use."""
+    """Print the subscriptions that are granted to single roles."""
     _print(await admin.permissions.of_subscriptions(namespace))
 
 
@@ -70,7 +70,7 @@ async def subscription_permissions(admin: AdminClient, namespace: NamespaceName)
 async def grant_on_subscription(
     admin: AdminClient, namespace: NamespaceName, subscription: str, roles: list[str]
 ) -> None:
-    """Let only these roles use a subscription; it replaces the roles it had."""
+    """Grant a subscription to roles; they replace the roles it had."""
     await admin.permissions.grant_on_subscription(namespace, subscription, roles)
 
 
@@ -78,13 +78,13 @@ async def grant_on_subscription(
 @_subscription
 @_role
 async def revoke_on_subscription(admin: AdminClient, namespace: NamespaceName, subscription: str, role: str) -> None:
-    """Let a role no longer use a subscription; when none is left, all may that may consume."""
+    """Revoke a subscription from a role; without roles it is open to all consumers of the namespace."""
     await admin.permissions.revoke_on_subscription(namespace, subscription, role)
 
 
 @_namespace_command("get-subscription-auth-mode")
 async def get_auth_mode(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print whether the names of subscriptions have to begin with the role."""
+    """Print whether names of subscriptions must begin with the role."""
     print_text(str(await admin.permissions.subscription_auth_mode(namespace)))
 
 
@@ -95,16 +95,16 @@ async def get_auth_mode(admin: AdminClient, namespace: NamespaceName) -> None:
     "mode",
     type=click.Choice(SUBSCRIPTION_AUTH_MODES),
     required=True,
-    help="Prefix: the names of subscriptions have to begin with the role; None: they need not.",
+    help="Prefix: names of subscriptions must begin with the role; None: any name.",
 )
 async def set_auth_mode(admin: AdminClient, namespace: NamespaceName, mode: str) -> None:
-    """Say whether the names of subscriptions have to begin with the role."""
+    """Set whether names of subscriptions must begin with the role."""
     await admin.permissions.set_subscription_auth_mode(namespace, mode)
 
 
 @_topic_command("permissions")
 async def topic_permissions(admin: AdminClient, topic: TopicName) -> None:
-    """Print what roles may do with a topic, also by what they are granted on its namespace."""
+    """Print the permissions of roles on a topic, those on its namespace included."""
     _print(await admin.permissions.of_topic(topic))
 
 
@@ -112,12 +112,12 @@ async def topic_permissions(admin: AdminClient, topic: TopicName) -> None:
 @_role
 @_actions
 async def grant_on_topic(admin: AdminClient, topic: TopicName, role: str, actions: list[str]) -> None:
-    """Let a role do something with a topic and its partitions; replaces what it was allowed there."""
+    """Grant a role permissions on a topic and its partitions; they replace those it had."""
     await admin.permissions.grant_on_topic(topic, role, actions)
 
 
 @_topic_command("revoke-permission")
 @_role
 async def revoke_on_topic(admin: AdminClient, topic: TopicName, role: str) -> None:
-    """Take away what a role was granted on a topic; what it may do in the whole namespace stays."""
+    """Revoke the permissions of a role on a topic; those on its namespace stay."""
     await admin.permissions.revoke_on_topic(topic, role)

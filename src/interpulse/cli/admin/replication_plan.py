@@ -1,4 +1,4 @@
-"""What enabling replication would change: asked of the broker, or found out cluster by cluster, and printed as a plan.
+"""The plan of enabling replication: read from the broker, or made here cluster by cluster, and printed.
 
 A real broker ignores query parameters it does not know, and stores the clusters. So the parameters of PIP-433 go only
 to a broker that offers them; with any other one the plan is made here, through the admin API of all clusters.
@@ -16,7 +16,7 @@ import click
 
 from interpulse.cli.support.formats import text_width, to_cell, to_table
 from interpulse.cli.support.output import print_value
-from interpulse.cli.support.running import DIFFERENT, FAILED, CommandFailed, open_admin
+from interpulse.cli.support.running import CONFLICT, FAILED, CommandFailed, open_admin
 from interpulse.model.adjustments import Outcome
 from interpulse.model.errors import AuthenticationError, AuthorizationError, NotSupported
 from interpulse.model.names import NamespaceName
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["plan_as_text", "set_clusters_by_plan"]
 
-_EXIT_CODES: Final = {Outcome.READY: 0, Outcome.NEEDS_ADJUSTMENT: FAILED, Outcome.CONFLICT: DIFFERENT}
+_EXIT_CODES: Final = {Outcome.READY: 0, Outcome.NEEDS_ADJUSTMENT: FAILED, Outcome.CONFLICT: CONFLICT}
 _NAMED_MAX: Final = 10
-"""So many topics that are nobody's trouble are named; more would push what matters off the screen."""
+"""Topics without problems that are named; more would push the plan off the screen."""
 
 
 async def set_clusters_by_plan(
@@ -67,7 +67,7 @@ def _exit_code(plan: Mapping[str, Any]) -> int:
 
 
 def _screen_width() -> int | None:
-    """Columns; None where nobody looks at a screen."""
+    """Columns of the terminal; None without one."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -103,7 +103,7 @@ async def _plan_from_here(
 async def _enabling(
     admin: AdminClient, namespace: NamespaceName, clusters: Sequence[str], local_cluster: str
 ) -> Enabling:
-    """Refuses what the broker would refuse, before anything is changed elsewhere."""
+    """Raises the broker's refusals before other clusters are changed."""
     from interpulse.replication.adjust import Enabling
     from interpulse.rules.replication import check_replication_clusters
 
@@ -119,7 +119,7 @@ async def _enabling(
 
 
 def plan_as_text(plan: Mapping[str, Any], width: int | None = None) -> str:
-    """The plan for people: what came of it, the changes, the conflicts with what would end them.
+    """The plan for people: the outcome, the changes, the conflicts with their remedies.
 
     Changes are a table where no line of it is longer than ``width``, else paragraphs as the conflicts are.
     """
@@ -192,7 +192,7 @@ def _notes(plan: Mapping[str, Any]) -> Iterator[str]:
     if local not in requested:
         yield f"Nothing was compared, as {local} is not in the list: {plan['namespace']} would not be served there."
     elif requested != [local] and not plan["clusters"]:
-        yield "Nothing was compared, as no cluster is new in the list; namespaces replication-status says how it goes."
+        yield "Nothing was compared, as no cluster is new in the list; see namespaces replication-status."
     for cluster in plan["clusters"]:
         yield from _cluster_notes(cluster)
 

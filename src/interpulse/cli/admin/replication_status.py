@@ -1,4 +1,4 @@
-"""Why does this topic not replicate? The status records of replication as sentences."""
+"""The status records of replication as sentences: progress, obstacles and remedies."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _PAUSE_S: Final = 2.0
 _TIMES: Final = ("since", "nextRetryAt")
 
 watch_option = click.option(
-    "-w", "--watch", "watched", is_flag=True, help="Show it again every two seconds, until Ctrl-C."
+    "-w", "--watch", "watched", is_flag=True, help="Print the status again every two seconds, until Ctrl-C."
 )
 
 
 async def show_status(ask: Callable[[], Awaitable[Records]], *, watched: bool, pause_s: float = _PAUSE_S) -> None:
     """Print the records for people, unless another form was chosen.
 
-    ``watched``: again and again; on a terminal in place of the last ones, elsewhere whenever they changed. Once there
-    was a first answer, a cluster that gives none for a while is told and asked on.
+    ``watched``: print them again and again; on a terminal in place of the last ones, elsewhere whenever they changed.
+    After the first answer, errors are printed and the question is repeated.
     """
     import asyncio  # only here: help starts without it
 

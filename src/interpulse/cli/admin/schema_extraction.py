@@ -37,7 +37,7 @@ _ABSENT: Final = object()
 
 
 class NotExtractable(ValueError):
-    """There is no such class, or Avro has no form for it; the sentence says what and where."""
+    """The class is missing, or Avro has no form for it; ``str()`` names the place."""
 
 
 class _Field(NamedTuple):
@@ -50,7 +50,7 @@ def load_class(path: str) -> type:
     """The class that ``module:Class`` names; modules are found in the working directory too."""
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
-        raise NotExtractable(f"{path!r} names no class; the form is module:Class")
+        raise NotExtractable(f"{path!r} does not name a class; the form is module:Class")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -60,7 +60,7 @@ def load_class(path: str) -> type:
     except (ImportError, AttributeError) as error:
         raise NotExtractable(f"{path} cannot be loaded: {error}") from error
     if not isinstance(found, type):
-        raise NotExtractable(f"{path} is no class")
+        raise NotExtractable(f"{path} is not a class")
     return found
 
 
@@ -128,7 +128,7 @@ class _Extraction:
             return self.record(annotation)
         raise NotExtractable(
             f"Avro has no form for {annotation!r}; known are bool, int, float, str, bytes, datetime, date, time, UUID, "
-            "lists, dicts with texts as keys, enums, dataclasses, pydantic models and unions of them"
+            "lists, dicts with strings as keys, enums, dataclasses, pydantic models and unions of them"
         )
 
 

@@ -13,7 +13,7 @@ from interpulse.cli.admin.schema_extraction import NotExtractable, avro_definiti
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.output import print_documents, print_json, print_value
 from interpulse.cli.support.params import TOPIC
-from interpulse.cli.support.running import CommandFailed, admin_command
+from interpulse.cli.support.running import UNUSABLE, CommandFailed, admin_command
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["schemas"]
 
+_schema_file = click.option(
+    "-f", "--filename", required=True, type=click.Path(dir_okay=False), help="JSON with type, schema, properties."
+)
+
 
 @click.group(cls=CommandGroup)
 def schemas() -> None:
@@ -31,7 +35,7 @@ def schemas() -> None:
 
 @schemas.command("get")
 @click.argument("topic", type=TOPIC)
-@click.option("-v", "--version", type=click.IntRange(min=0), help="This version; the newest by default.")
+@click.option("-v", "--version", type=click.IntRange(min=0), help="Version of the schema; the newest by default.")
 @click.option("-a", "--all-version", "history", is_flag=True, help="All versions.")
 @admin_command
 async def get_schema(admin: AdminClient, topic: TopicName, version: int | None, history: bool) -> None:
@@ -48,7 +52,7 @@ async def get_schema(admin: AdminClient, topic: TopicName, version: int | None, 
 
 
 def _schema_json(name: str, schema: SchemaInfo, created_ms: int) -> dict[str, Any]:
-    """A schema as people read it: its definition is shown as JSON where it is JSON."""
+    """A schema for people: a definition in JSON is shown as JSON."""
     return {
         "name": name,
         "schema": _key_value_json(schema) if schema.type is SchemaType.KEY_VALUE else _readable(schema),
@@ -79,7 +83,7 @@ def _part_json(side: str, definition: Any, properties: Any) -> dict[str, Any]:
 
 
 def _flat_json(topic: TopicName, entry: SchemaVersion) -> dict[str, Any]:
-    """The form of a list of versions: the definition once as bytes and once as text."""
+    """The form of a list of versions: the definition as bytes and as a string."""
     return {
         "name": topic.base.local_name,
         "schema": base64.b64encode(entry.schema.definition).decode(),
@@ -92,9 +96,7 @@ def _flat_json(topic: TopicName, entry: SchemaVersion) -> dict[str, Any]:
 
 @schemas.command("upload")
 @click.argument("topic", type=TOPIC)
-@click.option(
-    "-f", "--filename", required=True, type=click.Path(dir_okay=False), help="JSON with type, schema, properties."
-)
+@_schema_file
 @admin_command
 async def upload_schema(admin: AdminClient, topic: TopicName, filename: str) -> None:
     """Register a schema read from a file."""
@@ -103,12 +105,10 @@ async def upload_schema(admin: AdminClient, topic: TopicName, filename: str) -> 
 
 @schemas.command("compatibility")
 @click.argument("topic", type=TOPIC)
-@click.option(
-    "-f", "--filename", required=True, type=click.Path(dir_okay=False), help="JSON with type, schema, properties."
-)
+@_schema_file
 @admin_command
 async def test_compatibility(admin: AdminClient, topic: TopicName, filename: str) -> None:
-    """Test whether a schema read from a file could be registered; fails if it could not."""
+    """Test whether a schema read from a file is compatible; exit code 1 if it is not."""
     answer = await admin.schemas.test_compatibility(topic, read_schema_file(filename))
     print_json({"schemaCompatibilityStrategy": answer.strategy, "compatibility": answer.compatible})
     if not answer.compatible:
@@ -121,8 +121,8 @@ async def test_compatibility(admin: AdminClient, topic: TopicName, filename: str
 @click.option(
     "-t", "--type", "kind", type=click.Choice(["avro", "json"], case_sensitive=False), default="avro", show_default=True
 )
-@click.option("-a", "--always-allow-null", is_flag=True, help="Every field may be null, whatever its annotation says.")
-@click.option("-n", "--dry-run", is_flag=True, help="Print what would be registered.")
+@click.option("-a", "--always-allow-null", is_flag=True, help="Let every field be null, against its annotation.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print the schema and register nothing.")
 @admin_command
 async def extract_schema(
     admin: AdminClient, class_path: str, topic: TopicName | None, kind: str, always_allow_null: bool, dry_run: bool
@@ -140,7 +140,11 @@ async def extract_schema(
 
 def _extracted(class_path: str, schema_type: SchemaType, always_allow_null: bool) -> SchemaInfo:
     try:
-        definition = avro_definition(load_class(class_path), always_allow_null=always_allow_null)
+        described = load_class(class_path)
+    except NotExtractable as error:
+        raise CommandFailed(str(error), UNUSABLE) from error
+    try:
+        definition = avro_definition(described, always_allow_null=always_allow_null)
     except NotExtractable as error:
         raise CommandFailed(str(error)) from error
     properties = {"__alwaysAllowNull": str(always_allow_null).lower(), "__jsr310ConversionEnabled": "false"}
@@ -155,14 +159,14 @@ def read_schema_file(filename: str) -> SchemaInfo:
         definition = definition_from_text(schema_type, body.get("schema") or "")
         return SchemaInfo(schema_type, definition, dict(body.get("properties") or {}))
     except OSError as error:
-        raise CommandFailed(f"{filename} cannot be read: {error.strerror}") from error
+        raise CommandFailed(f"{filename} cannot be read: {error.strerror}", UNUSABLE) from error
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise CommandFailed(f"{filename} holds no schema: {error!r}") from error
+        raise CommandFailed(f"{filename} is not a schema: {error!r}", UNUSABLE) from error
 
 
 @schemas.command("delete")
 @click.argument("topic", type=TOPIC)
-@click.option("-f", "--force", is_flag=True, help="Erase the history.")
+@click.option("-f", "--force", is_flag=True, help="Erase the history of the schema.")
 @admin_command
 async def delete_schema(admin: AdminClient, topic: TopicName, force: bool) -> None:
     """Delete the schema of a topic."""

@@ -1,4 +1,4 @@
-"""``tenants``: who administers a tenant, and on which clusters it may have namespaces."""
+"""``tenants``: the administrators of a tenant, and the clusters of its namespaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["tenants"]
 
 _admin_roles = click.option("-r", "--admin-roles", type=STRINGS, help="Roles that may administer the tenant.")
-_allowed_clusters = click.option("-c", "--allowed-clusters", type=STRINGS, help="Clusters it may use.")
+_allowed_clusters = click.option("-c", "--allowed-clusters", type=STRINGS, help="Clusters of the tenant.")
 
 
 @click.group(cls=CommandGroup)
@@ -49,7 +49,7 @@ async def get_tenant(admin: AdminClient, tenant: str) -> None:
 async def create_tenant(
     admin: AdminClient, tenant: str, admin_roles: list[str] | None, allowed_clusters: list[str] | None
 ) -> None:
-    """Create a tenant, on all clusters unless told otherwise."""
+    """Create a tenant, on all clusters by default."""
     clusters = allowed_clusters or await admin.clusters.list()
     await admin.tenants.create(tenant, TenantInfo(tuple(admin_roles or ()), tuple(clusters)))
 
@@ -62,7 +62,7 @@ async def create_tenant(
 async def update_tenant(
     admin: AdminClient, tenant: str, admin_roles: list[str] | None, allowed_clusters: list[str] | None
 ) -> None:
-    """Change roles or clusters of a tenant; what is not given stays."""
+    """Change the roles or the clusters of a tenant; an option that is missing changes nothing."""
     current = await admin.tenants.get(tenant)
     roles = current.admin_roles if admin_roles is None else tuple(admin_roles)
     clusters = current.allowed_clusters if allowed_clusters is None else tuple(allowed_clusters)
@@ -71,7 +71,7 @@ async def update_tenant(
 
 @tenants.command("delete")
 @click.argument("tenant")
-@click.option("-f", "--force", is_flag=True, help="Delete its namespaces too.")
+@click.option("-f", "--force", is_flag=True, help="Delete the namespaces of the tenant too.")
 @admin_command
 async def delete_tenant(admin: AdminClient, tenant: str, force: bool) -> None:
     """Delete a tenant."""

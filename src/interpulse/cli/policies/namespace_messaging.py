@@ -1,4 +1,4 @@
-"""What a namespace lets its topics do: rates, limits, quotas, and how messages are kept."""
+"""Policies of a namespace about messages: rates, limits, quotas, retention."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["MESSAGING_COMMANDS"]
 
 _ROWS: Final = (
     *shared_rows("a topic", "a subscription"),
-    PolicyRow("inactive-topic-policies", "inactive_topics", INACTIVE_TOPICS, "what becomes of topics nobody needs"),
+    PolicyRow("inactive-topic-policies", "inactive_topics", INACTIVE_TOPICS, "when inactive topics are deleted"),
     PolicyRow(
         "message-ttl", "message_ttl_seconds", message_ttl("-ttl", "--messageTTL"), "when unacknowledged messages expire"
     ),
@@ -62,8 +62,8 @@ _ROWS: Final = (
     PolicyRow(
         "encryption-required",
         "encryption_required",
-        switch("the demand that producers encrypt"),
-        "whether producers have to encrypt",
+        switch("the requirement that producers encrypt"),
+        "whether producers must encrypt",
         removable=False,
     ),
 )

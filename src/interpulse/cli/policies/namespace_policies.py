@@ -35,14 +35,14 @@ _policy_command = partial(namespace_command, POLICY_COMMANDS)
 
 
 @_policy_command("set-auto-topic-creation")
-@switch("creation of topics by asking for them")
+@switch("automatic creation of topics")
 @click.option(
     "-t",
     "--type",
     "topic_type",
     type=click.Choice([PARTITIONED, NON_PARTITIONED], case_sensitive=False),
     default=NON_PARTITIONED,
-    help="Shape of a created topic; non-partitioned by default.",
+    help="Type of a created topic; non-partitioned by default.",
 )
 @click.option("-n", "--num-partitions", "partitions", type=int, help="Number of partitions of a created topic.")
 @click.option(
@@ -52,8 +52,7 @@ _policy_command = partial(namespace_command, POLICY_COMMANDS)
     is_flag=False,
     flag_value="true",
     default=None,
-    help="Whether the replicators of other clusters may create a topic although it is disabled; they may unless false "
-    "is given.",
+    help="Whether replicators of other clusters may create topics although it is disabled; true by default.",
 )
 async def set_auto_topic_creation(
     admin: AdminClient,
@@ -64,18 +63,18 @@ async def set_auto_topic_creation(
     partitions: int | None,
     for_replicator: bool | None,
 ) -> None:
-    """Say whether asking for a missing topic creates it, instead of the broker's settings."""
+    """Set whether missing topics are created automatically, in place of the broker's settings."""
     allowed = one_of(enable, disable)
     if allowed and topic_type == PARTITIONED and (partitions is None or partitions <= 0):
         raise click.UsageError("Must specify num-partitions > 0 for partitioned topic type.")
     policy = AutoTopicCreation(allowed, topic_type, partitions, for_replicator)
     await admin.namespaces.set_auto_topic_creation(namespace, policy)
     if for_replicator is not None and await admin.namespaces.auto_topic_creation(namespace) != policy:
-        raise CommandFailed("the override is stored without alwaysAllowForReplicator: this broker does not know it")
+        raise CommandFailed("the override is stored without alwaysAllowForReplicator: this broker does not support it")
 
 
 @_policy_command("get-auto-topic-creation")
-@click.option("-ap", "--applied", is_flag=True, help="What is in force, the broker's settings included.")
+@click.option("-ap", "--applied", is_flag=True, help="Print the value in force, the broker's settings included.")
 async def get_auto_topic_creation(admin: AdminClient, namespace: NamespaceName, applied: bool) -> None:
     """Print the override of the namespace, null if there is none."""
     from interpulse.replication.snapshot import broker_auto_creation
@@ -88,16 +87,16 @@ async def get_auto_topic_creation(admin: AdminClient, namespace: NamespaceName, 
 
 @_policy_command("remove-auto-topic-creation")
 async def remove_auto_topic_creation(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Let the broker's settings apply again."""
+    """Remove the override; the broker's settings apply again."""
     await admin.namespaces.remove_auto_topic_creation(namespace)
 
 
 @_policy_command("set-auto-subscription-creation")
-@switch("creation of subscriptions by subscribing")
+@switch("automatic creation of subscriptions")
 async def set_auto_subscription_creation(
     admin: AdminClient, namespace: NamespaceName, enable: bool, disable: bool
 ) -> None:
-    """Say whether subscribing creates a missing subscription; not, unless --enable is given."""
+    """Set whether subscribing creates a missing subscription; it does not without --enable."""
     await admin.namespaces.set_auto_subscription_creation(namespace, enabled(enable, disable))
 
 
@@ -110,7 +109,7 @@ async def get_auto_subscription_creation(admin: AdminClient, namespace: Namespac
 
 @_policy_command("remove-auto-subscription-creation")
 async def remove_auto_subscription_creation(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Let the broker's settings apply again."""
+    """Remove the override; the broker's settings apply again."""
     await admin.namespaces.remove_auto_subscription_creation(namespace)
 
 
@@ -118,9 +117,11 @@ async def remove_auto_subscription_creation(admin: AdminClient, namespace: Names
 
 
 @_policy_command("set-max-topics-per-namespace")
-@click.option("-t", "--max-topics-per-namespace", "count", type=int, required=True, help="How many; 0 = no limit.")
+@click.option(
+    "-t", "--max-topics-per-namespace", "count", type=int, required=True, help="Number of topics; 0 = no limit."
+)
 async def set_max_topics(admin: AdminClient, namespace: NamespaceName, count: int) -> None:
-    """Limit the number of topics."""
+    """Limit the number of topics of a namespace."""
     await admin.namespaces.set_max_topics(namespace, count)
 
 
@@ -132,5 +133,5 @@ async def get_max_topics(admin: AdminClient, namespace: NamespaceName) -> None:
 
 @_policy_command("remove-max-topics-per-namespace")
 async def remove_max_topics(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Let the broker's limit apply again."""
+    """Remove the limit; the broker's limit applies again."""
     await admin.namespaces.remove_max_topics(namespace)

@@ -32,33 +32,35 @@ _enable_for_replicator = click.option(
     is_flag=False,
     flag_value="true",
     default=None,
-    help="Whether replicators may bring schemas although it is disabled; unchanged if not given.",
+    help="Whether replicators may register schemas although it is disabled; unchanged if not given.",
 )
 
 
 @_policy_command("set-is-allow-auto-update-schema")
-@switch("new schemas brought by producers")
+@switch("new schemas of producers")
 @_enable_for_replicator
 async def set_auto_update_schema(
     admin: AdminClient, namespace: NamespaceName, enable: bool, disable: bool, enable_for_replicator: bool | None
 ) -> None:
-    """Say whether producers may bring new schemas."""
+    """Set whether producers may register new schemas."""
     allowed = one_of(enable, disable)
     if allowed and enable_for_replicator is False:
-        raise click.UsageError("--enable-for-replicator=false needs --disable: replicators may do what producers may")
+        raise click.UsageError(
+            "--enable-for-replicator=false needs --disable: replicators may do all that producers may do"
+        )
     await admin.namespaces.set_auto_update_schema_allowed(namespace, allowed, with_replicator=enable_for_replicator)
 
 
 @_policy_command("get-is-allow-auto-update-schema")
 async def get_auto_update_schema(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print whether producers may bring new schemas."""
+    """Print whether producers may register new schemas."""
     print_json(await admin.namespaces.auto_update_schema_allowed(namespace))
 
 
 @_policy_command("set-schema-compatibility-strategy")
-@click.option("-c", "--compatibility", "strategy", type=click.Choice(_STRATEGIES), required=True, help="Strategy.")
+@click.option("-c", "--compatibility", "strategy", type=click.Choice(_STRATEGIES), required=True, help="The strategy.")
 async def set_schema_compatibility_strategy(admin: AdminClient, namespace: NamespaceName, strategy: str) -> None:
-    """Say how a new schema must fit the ones before it."""
+    """Set how a new schema must be compatible with those before it."""
     await admin.namespaces.set_schema_compatibility_strategy(namespace, strategy)
 
 
@@ -69,30 +71,29 @@ async def get_schema_compatibility_strategy(admin: AdminClient, namespace: Names
 
 
 @_policy_command("set-schema-validation-enforce")
-@switch("the demand that producers bring a schema")
+@switch("the requirement that producers have a schema")
 async def set_schema_validation(admin: AdminClient, namespace: NamespaceName, enable: bool, disable: bool) -> None:
-    """Say whether producers need a schema on a topic that has one."""
+    """Set whether producers need a schema on a topic that has one."""
     await admin.namespaces.set_schema_validation_enforced(namespace, one_of(enable, disable))
 
 
 @_policy_command("get-schema-validation-enforce")
-@click.option("-ap", "--applied", is_flag=True, help="What is in force, the broker's setting included.")
+@click.option("-ap", "--applied", is_flag=True, help="Print the value in force, the broker's setting included.")
 async def get_schema_validation(admin: AdminClient, namespace: NamespaceName, applied: bool) -> None:
     """Print whether producers need a schema."""
     print_json(await admin.namespaces.schema_validation_enforced(namespace, applied=applied))
 
 
 @_policy_command("set-schema-autoupdate-strategy")
-@click.option("-c", "--compatibility", "level", help="How a new schema must fit: Full, Backward, Forward or None.")
-@click.option("-d", "--disabled", is_flag=True, help="New schemas are refused unless the topic has none.")
+@click.option("-c", "--compatibility", "level", help="Compatibility of a new schema: Full, Backward, Forward or None.")
+@click.option("-d", "--disabled", is_flag=True, help="Refuse new schemas unless the topic has none.")
 @_enable_for_replicator
 async def set_schema_auto_update_strategy(
     admin: AdminClient, namespace: NamespaceName, level: str | None, disabled: bool, enable_for_replicator: bool | None
 ) -> None:
-    """Say how a new schema must fit, as older clusters know it; the compatibility strategy goes before it.
+    """Set the schema compatibility that older clusters know; the compatibility strategy overrides it.
 
-    --enable-for-replicator is a call of its own, that of set-is-allow-auto-update-schema; what is in force for other
-    producers becomes the word of the namespace with it.
+    --enable-for-replicator calls set-is-allow-auto-update-schema, with the value in force for other producers.
     """
     strategy = "AutoUpdateDisabled" if disabled else _OLD_STRATEGIES.get((level or "").upper())
     if strategy is None:
@@ -106,6 +107,6 @@ async def set_schema_auto_update_strategy(
 
 @_policy_command("get-schema-autoupdate-strategy")
 async def get_schema_auto_update_strategy(admin: AdminClient, namespace: NamespaceName) -> None:
-    """Print that strategy in capitals, null if it was never set."""
+    """Print the strategy that older clusters know, in capitals; null if it is not set."""
     strategy = await admin.namespaces.schema_auto_update_strategy(namespace)
     print_text("null" if strategy is None else strategy.upper())

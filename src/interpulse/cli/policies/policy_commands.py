@@ -23,7 +23,7 @@ Callback = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """One policy: what its commands end in, its name in the admin client, how it is typed, and what it says."""
+    """One policy: the end of its commands, its name in the admin client, its options, and its description."""
 
     noun: str
     name: str
@@ -31,12 +31,12 @@ class PolicyRow:
     about: str
     removable: bool = True
     shown: Callable[[Any], Any] = lambda value: value
-    """What is printed of a value that is set."""
+    """The printed form of a value that is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What the commands of a level ask the admin client, and the options they all take.
+    """The calls of a level to the admin client, and the options of all its commands.
 
     ``get`` and ``remove`` are called with the client, the target and the name of the policy, ``set`` with the value
     behind them; all with the values of the ``options``. Only ``get`` has those of ``get_options`` in addition.
@@ -75,7 +75,7 @@ def quota_commands(get_name: str, calls: Calls) -> Iterator[click.Command]:
 
     yield command(
         "set-backlog-quota",
-        "Say how much may be unacknowledged, and what happens beyond.",
+        "Set the limit of the backlog, and the action of the broker beyond it.",
         BACKLOG_QUOTA.joined("quota", set_quota),
         calls.target,
         BACKLOG_QUOTA.add,
@@ -83,7 +83,7 @@ def quota_commands(get_name: str, calls: Calls) -> Iterator[click.Command]:
     )
     yield command(
         get_name,
-        "Print how much may be unacknowledged, by type.",
+        "Print the backlog quotas by type.",
         print_quotas,
         calls.target,
         *calls.get_options,
@@ -91,7 +91,7 @@ def quota_commands(get_name: str, calls: Calls) -> Iterator[click.Command]:
     )
     yield command(
         "remove-backlog-quota",
-        "No longer say how much, for a type; what is set above applies again.",
+        "Remove the backlog quota of a type; the level above decides again.",
         remove_quota,
         calls.target,
         QUOTA_TYPE,
@@ -108,7 +108,7 @@ def command(name: str, about: str, run: Callback, *decorators: Callable[[Callbac
 
 
 def print_policy(value: Any) -> None:
-    """As pulsar-admin prints it: a text as it is, everything else as JSON."""
+    """As pulsar-admin prints it: strings as they are, everything else as JSON."""
     if isinstance(value, str):
         print_text(value)
     elif isinstance(value, frozenset):
@@ -144,7 +144,7 @@ def _remove_command(row: PolicyRow, calls: Calls) -> click.Command:
     async def run(admin: Any, target: Any, **given: Any) -> None:
         await calls.remove(admin, target, row.name, **given)
 
-    about = f"No longer say {row.about}; what is set above applies again."
+    about = f"Let the level above decide again {row.about}."
     return command(f"remove-{row.noun}", about, run, calls.target, *calls.options)
 
 

@@ -1,4 +1,4 @@
-"""How the value of a policy is typed: its options, and what they are joined to; the same for namespaces and topics."""
+"""The options of a policy and the value they make; the same for namespaces and topics."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def switch(subject: str) -> Form:
     return Form((enable_or_disable(subject),), one_of)
 
 
-AUTO_SUBSCRIPTION: Final = Form((enable_or_disable("creation of subscriptions by subscribing"),), enabled)
+AUTO_SUBSCRIPTION: Final = Form((enable_or_disable("automatic creation of subscriptions"),), enabled)
 """Not allowed unless it is enabled."""
 
 
@@ -108,7 +108,7 @@ EXPIRATION: Final = Form(
     (click.option("-t", "--time", "value", type=int, required=True, help="Minutes without a consumer; 0 = never."),),
     lambda value: value,
 )
-EXPIRATION_ABOUT: Final = "when subscriptions that nobody uses are deleted"
+EXPIRATION_ABOUT: Final = "when unused subscriptions are deleted"
 
 
 def _rate(short: str, long: str, name: str, about: str) -> Option:
@@ -129,7 +129,7 @@ DISPATCH_RATE: Final = Form(
         _rate("-bd", "--byte-dispatch-rate", "size", "Bytes per period"),
         click.option("-dt", "--dispatch-rate-period", "period", type=int, default=1, help="Seconds of a period; 1."),
         click.option(
-            "-rp", "--relative-to-publish-rate", "relative", is_flag=True, help="So much more than is published."
+            "-rp", "--relative-to-publish-rate", "relative", is_flag=True, help="Add the rate to the publish rate."
         ),
     ),
     lambda messages, size, period, relative: DispatchRate(messages, size, relative, period),
@@ -137,7 +137,7 @@ DISPATCH_RATE: Final = Form(
 
 SUBSCRIBE_RATE: Final = Form(
     (
-        _rate("-sr", "--subscribe-rate", "subscribes", "How often a consumer may subscribe in a period"),
+        _rate("-sr", "--subscribe-rate", "subscribes", "Subscribes of a consumer in a period"),
         click.option("-st", "--subscribe-rate-period", "period", type=int, default=30, help="Seconds of a period; 30."),
     ),
     lambda subscribes, period: SubscribeRate(subscribes, period),
@@ -151,7 +151,7 @@ def _delayed_delivery(enable: bool, disable: bool, tick: int, longest: int) -> D
 DELAYED_DELIVERY: Final = Form(
     (
         enable_or_disable("delayed delivery"),
-        click.option("-t", "--time", "tick", type=MILLIS, default="1s", help="How exactly times are kept; 1s."),
+        click.option("-t", "--time", "tick", type=MILLIS, default="1s", help="Precision of delivery times; 1s."),
         click.option("-md", "--maxDelay", "longest", type=MILLIS, default="0", help="Longest delay: 10s, 3h; 0 = any."),
     ),
     _delayed_delivery,
@@ -224,7 +224,7 @@ INACTIVE_TOPICS: Final = Form(
             "seconds",
             type=TIME,
             required=True,
-            help="How long a topic stays when nobody needs it: 1s, 10s, 1m, 5h, 3d.",
+            help="Time for which an inactive topic is kept: 1s, 10s, 1m, 5h, 3d.",
         ),
         click.option(
             "-m",
@@ -232,7 +232,7 @@ INACTIVE_TOPICS: Final = Form(
             "mode",
             type=click.Choice([DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP]),
             required=True,
-            help="What keeps a topic: any subscription, or only one that has messages to come.",
+            help="Which topics are inactive: those without subscriptions, or those whose subscriptions are caught up.",
         ),
     ),
     _inactive_topics,
@@ -252,7 +252,7 @@ QUOTA_TYPE: Final = click.option(
     "kind",
     type=click.Choice(QUOTA_TYPES),
     default=DESTINATION_STORAGE,
-    help="Of the size, which is the default, or of the age of the oldest message.",
+    help="Quota of the size, which is the default, or of the age of the oldest message.",
 )
 
 BACKLOG_QUOTA: Final = Form(
@@ -260,7 +260,11 @@ BACKLOG_QUOTA: Final = Form(
         click.option("-l", "--limit", "size", type=SIZE, help="Size: 10M, 16G; -1 = no limit."),
         click.option("-lt", "--limitTime", "seconds", type=TIME, help="Age: seconds, 100m, 3h, 2d, 5w; -1 = no limit."),
         click.option(
-            "-p", "--policy", type=click.Choice(QUOTA_POLICIES), required=True, help="What happens beyond the limit."
+            "-p",
+            "--policy",
+            type=click.Choice(QUOTA_POLICIES),
+            required=True,
+            help="Action of the broker beyond the limit.",
         ),
         QUOTA_TYPE,
     ),

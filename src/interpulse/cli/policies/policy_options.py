@@ -21,14 +21,14 @@ def switch(subject: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def one_of(enable: bool, disable: bool) -> bool:
-    """What the pair says; raises UsageError unless exactly one is given."""
+    """The value of the pair; raises UsageError unless exactly one is given."""
     if enable == disable:
         raise click.UsageError("Need to specify either --enable or --disable")
     return enable
 
 
 def enabled(enable: bool, disable: bool) -> bool:
-    """What the pair says where not enabled means disabled; raises UsageError if both are given."""
+    """The value of the pair, False without either; raises UsageError if both are given."""
     if enable and disable:
         raise click.UsageError("Specify either --enable or --disable")
     return enable

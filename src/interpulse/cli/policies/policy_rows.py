@@ -21,12 +21,14 @@ __all__ = ["shared_rows"]
 def shared_rows(topic: str, subscription: str) -> tuple[PolicyRow, ...]:
     """A row for each; the two arguments are what a topic and a subscription are called in the help."""
     return (
-        PolicyRow("deduplication", "deduplication_enabled", switch("deduplication"), "whether repeated messages go"),
+        PolicyRow(
+            "deduplication", "deduplication_enabled", switch("deduplication"), "whether repeated messages are dropped"
+        ),
         PolicyRow(
             "deduplication-snapshot-interval",
             "deduplication_snapshot_seconds",
             SNAPSHOT_INTERVAL,
-            "after which time the state of deduplication is stored",
+            "how often the state of deduplication is stored",
         ),
         PolicyRow("retention", "retention", RETENTION, "how long acknowledged messages are kept"),
         PolicyRow("publish-rate", "publish_rate", PUBLISH_RATE, f"the rate at which {topic} takes messages"),

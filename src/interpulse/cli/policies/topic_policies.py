@@ -1,4 +1,4 @@
-"""What a topic says for itself: the group ``topicPolicies``, and the same commands as ``topics`` still has them."""
+"""Policies of topics: the group ``topicPolicies``, and the older commands of ``topics``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ _SUBSCRIPTIONS: Final = "how many subscriptions the topic may have"
 
 _COMMON: Final = (
     *shared_rows("the topic", "each subscription"),
-    PolicyRow("inactive-topic-policies", "inactive_topics", INACTIVE_TOPICS, "what becomes of it when nobody needs it"),
+    PolicyRow(
+        "inactive-topic-policies", "inactive_topics", INACTIVE_TOPICS, "when the topic is deleted for inactivity"
+    ),
     PolicyRow("message-ttl", "message_ttl_seconds", message_ttl("-t", "--ttl"), "when unacknowledged messages expire"),
     PolicyRow(
         "max-producers",
@@ -69,7 +71,9 @@ _COMMON: Final = (
         "whether subscribing creates a missing subscription",
         shown=lambda allowed: {"allowAutoSubscriptionCreation": allowed},
     ),
-    PolicyRow("schema-compatibility-strategy", "schema_compatibility_strategy", STRATEGY, "how schemas have to fit"),
+    PolicyRow(
+        "schema-compatibility-strategy", "schema_compatibility_strategy", STRATEGY, "how new schemas must be compatible"
+    ),
 )
 _OF_TOPICS: Final = (  # older names of pulsar-admin, and what it has only here
     PolicyRow("max-unacked-messages-on-consumer", "max_unacked_per_consumer", _UNACKED, _UNACKED_OF_CONSUMER),
@@ -85,14 +89,14 @@ _OF_TOPICS: Final = (  # older names of pulsar-admin, and what it has only here
     PolicyRow(
         "schema-validation-enforce",
         "schema_validation_enforced",
-        switch("the demand that producers bring a schema"),
-        "whether producers have to bring a schema",
+        switch("the requirement that producers have a schema"),
+        "whether producers need a schema",
         removable=False,
     ),
 )
 _OF_THE_GROUP: Final = (
     PolicyRow("subscription-expiration-time", "subscription_expiration_minutes", EXPIRATION, EXPIRATION_ABOUT),
-    PolicyRow("replication-clusters", "replication_clusters", CLUSTERS, "to which clusters it is replicated"),
+    PolicyRow("replication-clusters", "replication_clusters", CLUSTERS, "the clusters that the topic is replicated to"),
     PolicyRow(
         "max-subscriptions-per-topic",
         "max_subscriptions",
@@ -102,8 +106,10 @@ _OF_THE_GROUP: Final = (
 )
 
 _topic = click.argument("target", metavar="TOPIC", type=TOPIC)
-_applied = click.option("-ap", "--applied", is_flag=True, help="What is in force, namespace and broker included.")
-_everywhere = click.option("-g", "--global", "everywhere", is_flag=True, help="For all clusters of the topic at once.")
+_applied = click.option(
+    "-ap", "--applied", is_flag=True, help="Print the value in force, namespace and broker included."
+)
+_everywhere = click.option("-g", "--global", "everywhere", is_flag=True, help="Set it for all clusters of the topic.")
 
 
 def _calls(*options: Any) -> Calls:
@@ -156,4 +162,4 @@ for each in policy_commands((*_COMMON, *_OF_THE_GROUP), _calls(_everywhere)):
     topic_policies.add_command(each)
 for each in quota_commands("get-backlog-quota", _calls(_everywhere)):
     topic_policies.add_command(each)
-topic_policies.add_command(command("delete", "Take away whatever is set for the topic.", _delete, _topic))
+topic_policies.add_command(command("delete", "Remove all policies of the topic.", _delete, _topic))

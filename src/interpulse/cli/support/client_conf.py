@@ -1,4 +1,4 @@
-"""``client.conf``: the file that tells Pulsar's client tools where a cluster is and how to identify oneself.
+"""``client.conf``: the file of Pulsar's client tools with the address of a cluster and the credentials.
 
 Pulsar's own file is read as it is. A key that only a Java process can obey is named in one warning, and a key that
 Pulsar does not know is refused: a misspelt ``webServiceUrl`` would send the user to the default address.
@@ -79,7 +79,7 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
     except OSError as error:
         raise click.UsageError(f"{VARIABLE}={path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"{VARIABLE}={path} cannot be read: it is no text in UTF-8") from error
+        raise click.UsageError(f"{VARIABLE}={path} cannot be read: it is not UTF-8 text") from error
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         if text and not text.startswith(("#", "!")):

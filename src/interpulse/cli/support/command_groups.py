@@ -1,4 +1,4 @@
-"""Groups of commands: how their help reads, and what is said about names that are not there."""
+"""Groups of commands: their help, and the answers to unknown names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SENTENCE_MAX: Final = 400
 
 
 def _unoffered(group: str, command: str | None = None) -> click.Command:
-    """A command that says, whatever its arguments, that pulsar-admin has it and we do not."""
+    """A command that pulsar-admin has and we do not: any arguments get the refusal."""
 
     def refuse(arguments: tuple[str, ...]) -> None:
         raise CommandFailed(refusal(group, command), NOT_OFFERED)
@@ -84,5 +84,5 @@ def _write(formatter: click.HelpFormatter, heading: str, rows: Iterator[tuple[st
 
 
 def absent_group(name: str) -> click.Command | None:
-    """The command that stands for a whole group of pulsar-admin; None if there is no such group."""
+    """The command in place of a whole group of pulsar-admin; None if pulsar-admin has no such group."""
     return _unoffered(name) if name in ABSENT_GROUPS else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeGuard
 
-__all__ = ["FORMATS", "text_width", "to_cell", "to_json", "to_table", "to_yaml"]
+__all__ = ["FORMATS", "content_fields", "text_width", "to_cell", "to_json", "to_table", "to_yaml"]
 
 _GAP: Final = "  "
 
@@ -22,6 +23,14 @@ def to_yaml(value: object) -> str:
     from interpulse.cli.support.yaml_form import dump  # only here: PyYAML takes a twentieth of a second to load
 
     return dump(value)
+
+
+def content_fields(content: bytes | None) -> dict[str, str | None]:
+    """The content of a message as a field of JSON: ``content``, or ``contentBase64`` if it is not UTF-8."""
+    try:
+        return {"content": None if content is None else content.decode()}
+    except UnicodeDecodeError:
+        return {"contentBase64": base64.b64encode(content or b"").decode()}
 
 
 def to_table(value: object) -> str:

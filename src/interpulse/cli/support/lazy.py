@@ -12,7 +12,7 @@ __all__ = ["LazyCommand", "LazyGroup", "check_name", "nearest_name"]
 
 
 class LazyCommand(NamedTuple):
-    """Where a command is found (``module:attribute``) and what the list of commands says about it."""
+    """The place of a command (``module:attribute``) and its line in the list of commands."""
 
     target: str
     summary: str
@@ -23,7 +23,7 @@ class LazyCommand(NamedTuple):
 class LazyGroup(click.Group):
     """A group with a table of commands that are not imported yet.
 
-    ``otherwise`` may know a command by a name that is in no help.
+    ``otherwise`` finds commands that the help does not list.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ def check_name(group: click.Group, ctx: click.Context, name: str, known: Iterabl
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that somebody may have meant, whatever the case of its letters."""
+    """The known name nearest to a misspelt one; upper and lower case are equal."""
     import difflib  # only here: most names are right
 
     by_folded = {each.lower(): each for each in known}

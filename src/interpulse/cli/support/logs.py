@@ -1,4 +1,4 @@
-"""How a program of ours shows its log: lines for people, or JSON for collectors, on standard error.
+"""The log of our programs on standard error: lines for people, or JSON for collectors.
 
 Both come from the one form of our log calls: the event first, then ``key=%s`` for each field. The line for people is
 that text filled in; the JSON object has the event and the fields apart, because the form tells them, not the values.
@@ -35,13 +35,13 @@ _FIELD: Final = re.compile(r" (\w+)=(%\S+)")
 def log_options(command: Command) -> Command:
     """The options ``--log-level`` and ``--log-format``, for `configure_logging`."""
     level = click.Choice(_LEVELS, case_sensitive=False)
-    lowest = click.option("--log-level", type=level, default="INFO", show_default=True, help="Least level to show.")
+    lowest = click.option("--log-level", type=level, default="INFO", show_default=True, help="Lowest level to show.")
     shape = click.option(
         "--log-format",
         type=click.Choice(("console", "json")),
         default="console",
         show_default=True,
-        help="Lines for people, or one JSON object per line with a field for each value.",
+        help="Plain lines, or one JSON object per line with a field for each value.",
     )
     return lowest(shape(command))
 
@@ -59,13 +59,13 @@ def configure_logging(level: str = "WARNING", log_format: LogFormat = "console")
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.captureWarnings(True)
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # not shown, so not to be found out
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # not shown, so not looked up
 
 
 def event_and_fields(text: str, values: tuple[Any, ...]) -> tuple[str, dict[str, Any]] | None:
-    """What a log call says happened, and its values by name; None if the call has another form, as libraries' have.
+    """Event and fields of a log call; None if the call has another form, as those of libraries have.
 
-    Numbers, booleans and None stay what they are; everything else is the text that people see.
+    Numbers, booleans and None stay what they are; everything else is its string.
     """
     form = _form(text)
     if form is None or len(form[1]) != len(values):
@@ -102,7 +102,7 @@ class _PlainFormatter(logging.Formatter):
 
 
 class _LateFormatter(logging.Formatter):
-    """Loads structlog with the first record: a program that has nothing to say starts 0.1 s earlier."""
+    """Loads structlog with the first record: a program that logs nothing starts 0.1 s earlier."""
 
     def __init__(self, log_format: LogFormat, *, colors: bool) -> None:
         super().__init__()

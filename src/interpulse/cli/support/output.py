@@ -1,7 +1,7 @@
 """How results are printed: lines for lists, indented JSON for objects, character for character as pulsar-admin does.
 
-Scripts read this output, so its form is part of the interface. Whoever gives ``--output`` gets the same values as
-JSON, YAML or a table instead.
+Scripts read this output, so its form is part of the interface. ``--output`` prints the same values as JSON, YAML or a
+table instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHOSEN: Final = "interpulse.cli.support.output"  # in the dictionary that neste
 
 
 def format_option(*, hidden: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``-o``/``--output``; the function it decorates is not told, whatever it prints takes that form."""
+    """``-o``/``--output``: the functions below print in that form; the decorated function has no argument for it."""
     return click.option(
         "-o",
         "--output",
@@ -38,7 +38,7 @@ def format_option(*, hidden: bool = False) -> Callable[[Callable[..., Any]], Cal
         expose_value=False,
         callback=_choose,
         hidden=hidden,
-        help="Print results in this form instead of pulsar-admin's; also taken behind a command.",
+        help="Print results in this form instead of pulsar-admin's; commands accept it too.",
     )
 
 
@@ -68,7 +68,7 @@ def print_lines(items: Iterable[str]) -> None:
 
 
 def print_text(text: str) -> None:
-    """A single word or sentence."""
+    """One string."""
     print_value(text, text)
 
 
@@ -78,7 +78,7 @@ def print_pairs(pairs: Mapping[str, object]) -> None:
 
 
 def print_json(value: object) -> None:
-    """An object, number or truth value; a policy that is not set is ``null``."""
+    """An object, number or boolean; a policy that is not set is ``null``."""
     print_value(value, to_pretty_json(value))
 
 

@@ -9,10 +9,11 @@ import click
 
 from interpulse.model.errors import InvalidTopicName
 from interpulse.model.ids import EARLIEST, LATEST, MessageId, Position
-from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 
 __all__ = [
     "BUNDLE",
+    "DOMAIN",
     "MESSAGE_ID",
     "MILLIS",
     "NAMESPACE",
@@ -22,9 +23,15 @@ __all__ = [
     "STRINGS",
     "TIME",
     "TOPIC",
+    "domains_of",
     "joined_pairs",
 ]
 
+_DOMAINS: Final[dict[str, Domain]] = {
+    "persistent": PERSISTENT,
+    "non-persistent": NON_PERSISTENT,
+    "non_persistent": NON_PERSISTENT,
+}
 _SIZE_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _TIME_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
 
@@ -52,7 +59,7 @@ class _Namespace(click.ParamType[NamespaceName]):
 
 
 class _Quantity(click.ParamType[int]):
-    """A whole number with a unit letter behind it; -1 stands for "no limit"."""
+    """An integer with a unit letter behind it; -1 means "no limit"."""
 
     def __init__(self, name: str, units: dict[str, int], examples: str) -> None:
         self.name = name
@@ -64,7 +71,7 @@ class _Quantity(click.ParamType[int]):
             return value
         match = re.fullmatch(r"(-?[0-9]+)([a-z]?)", value.strip().lower(), re.ASCII)
         if match is None or match.group(2) not in self._units:
-            self.fail(f"{value!r} is no {self.name}; valid forms are {self._examples}", param, ctx)
+            self.fail(f"{value!r} is not a {self.name}; valid forms are {self._examples}", param, ctx)
         number = int(match.group(1))
         return -1 if number == -1 else number * self._units[match.group(2)]
 
@@ -90,7 +97,7 @@ class _Bundle(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,8}_0[xX][0-9a-fA-F]{1,8}", value, re.ASCII):
-            self.fail(f"{value!r} is no bundle; it looks like 0x00000000_0x40000000", param, ctx)
+            self.fail(f"{value!r} is not a bundle; a bundle looks like 0x00000000_0x40000000", param, ctx)
         return value
 
 
@@ -111,7 +118,7 @@ class _Numbers(click.ParamType[list[int]]):
             return value
         parts = [part.strip() for part in value.split(",")]
         if not all(part.isascii() and part.isdigit() for part in parts):
-            self.fail(f"{value!r} is no list of whole numbers, such as 1073741824,2147483648", param, ctx)
+            self.fail(f"{value!r} is not a list of integers, such as 1073741824,2147483648", param, ctx)
         return [int(part) for part in parts]
 
 
@@ -137,6 +144,12 @@ def joined_pairs(parts: tuple[dict[str, str], ...]) -> dict[str, str]:
     return {key: value for part in parts for key, value in part.items()}
 
 
+def domains_of(name: str | None) -> tuple[Domain, ...]:
+    """The domain that `DOMAIN` names; both for None."""
+    return (PERSISTENT, NON_PERSISTENT) if name is None else (_DOMAINS[name],)
+
+
+DOMAIN: Final = click.Choice(list(_DOMAINS))
 TOPIC: Final = _Topic()
 NAMESPACE: Final = _Namespace()
 BUNDLE: Final = _Bundle()

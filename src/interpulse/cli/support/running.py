@@ -1,6 +1,8 @@
 """Running a command: open the client, wait for the answer, turn failures into one line and an exit code.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 differences found, 4 not allowed, 5 not reachable, 6 not offered.
+Exit codes, the same everywhere: 0 done; 1 failed, or what was compared differs; 2 wrong usage, which includes a file
+or a setting that cannot be used, or could not look; 3 conflicts that only an operator can solve; 4 not allowed; 5 not
+reachable; 6 not offered.
 """
 
 from __future__ import annotations
@@ -27,11 +29,12 @@ if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
 __all__ = [
-    "DIFFERENT",
+    "CONFLICT",
     "FAILED",
     "NOT_ALLOWED",
     "NOT_OFFERED",
     "UNREACHABLE",
+    "UNUSABLE",
     "CommandFailed",
     "admin_command",
     "failure",
@@ -39,7 +42,8 @@ __all__ = [
 ]
 
 FAILED = 1
-DIFFERENT = 3
+UNUSABLE = 2
+CONFLICT = 3
 NOT_ALLOWED = 4
 UNREACHABLE = 5
 NOT_OFFERED = 6
@@ -56,7 +60,7 @@ class CommandFailed(click.ClickException):
 
 
 def failure(error: PulsarError) -> CommandFailed:
-    """What the user is told about an error, with the status line of REST behind it."""
+    """The message of an error, with the status line of REST behind it."""
     sentence = " ".join(str(error).split()) or type(error).__name__
     notes = "; ".join(getattr(error, "__notes__", ()))
     return CommandFailed(f"{sentence} ({notes})" if notes else sentence, _exit_code(error))

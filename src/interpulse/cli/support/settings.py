@@ -1,4 +1,4 @@
-"""Where a cluster is and how to identify oneself: from flags, the environment and ``client.conf``.
+"""Address and credentials of a cluster: from flags, the environment and ``client.conf``.
 
 A flag wins over an environment variable, that over the file named by ``PULSAR_CLIENT_CONF``, that over the default.
 """
@@ -99,7 +99,7 @@ class ConnectionSettings:
         return None
 
     def _default(self, key: str, flag: str, url: str) -> str:
-        """A user who names a file means the cluster in it, not the one of this machine."""
+        """A configuration file without the address does not mean the cluster of this machine."""
         if self.conf_path is not None:
             raise click.UsageError(f"{VARIABLE}={self.conf_path} has no {key}: add it there, or give {flag}")
         return url
@@ -127,5 +127,5 @@ class ConnectionSettings:
 
 def _seconds(text: str | None) -> int:
     if text is None or not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise click.UsageError(f"requestTimeoutSeconds must be a whole number above 0, not {text!r}")
+        raise click.UsageError(f"requestTimeoutSeconds must be a positive integer, not {text!r}")
     return int(text)

@@ -1,4 +1,4 @@
-"""Lines of standard input, read while other things go on."""
+"""Lines of standard input, read beside other work."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LINE_MAX: Final = 64 * 1024 * 1024
 
 
 async def lines_of_standard_input() -> AsyncIterator[bytes]:
-    """Line after line without its end, as soon as it is there. Raises CommandFailed for one above 64 MiB."""
+    """Lines without their ends, as they come. Raises CommandFailed for a line above 64 MiB."""
     source = sys.stdin.buffer
     reader = asyncio.StreamReader(limit=_LINE_MAX)
     loop = asyncio.get_running_loop()
     try:
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
-    except (ValueError, io.UnsupportedOperation):  # a file, which never lets anybody wait
+    except (ValueError, io.UnsupportedOperation):  # a file, whose reads never wait
         for line in source:
             yield _without_end(line)
         return

@@ -1,4 +1,4 @@
-"""A word of warning to whoever produces to a topic that keeps nothing."""
+"""The warning about messages for a topic that keeps none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WAITED_S: Final = 2.0
 
 
 def tell_if_unkept(settings: ConnectionSettings, topic: TopicName) -> None:
-    """Warn if the topic has neither a subscription nor retention, as far as its web service says so in time."""
+    """Warn if the topic has neither a subscription nor retention, if its web service answers in time."""
     web_url = settings.paired_admin_url
     if web_url is None or not topic.is_persistent:
         return
@@ -29,8 +29,8 @@ def tell_if_unkept(settings: ConnectionSettings, topic: TopicName) -> None:
         if asyncio.run(asyncio.wait_for(_is_unkept(settings, web_url, topic), _WAITED_S)):
             click.echo(
                 f"Warning: {topic} has neither a subscription nor retention: its messages can be deleted at any "
-                "moment, and the topic with them a minute after the last client has gone. Create a subscription first "
-                f"(interpulse-admin topics create-subscription {topic} -s NAME), or set retention.",
+                "moment, and the topic with them a minute after the last client has disconnected. Create a "
+                f"subscription first (interpulse-admin topics create-subscription {topic} -s NAME), or set retention.",
                 err=True,
             )
 

@@ -66,7 +66,7 @@ def test_cluster_when_described_by_a_file_then_options_are_stronger(
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("serviceUrl: x", "YAML is not read"), ("[]", "holds no cluster"), (None, "cannot be read")]
+    ("text", "words"), [("serviceUrl: x", "YAML is not read"), ("[]", "is not a cluster"), (None, "cannot be read")]
 )
 def test_cluster_when_the_file_describes_none_then_nothing_is_sent(
     web: StubWeb, run_admin: RunAdmin, tmp_path: Path, text: str | None, words: str
@@ -75,7 +75,7 @@ def test_cluster_when_the_file_describes_none_then_nothing_is_sent(
     if text is not None:
         file.write_text(text)
     result = run_admin("clusters", "create", "west", "--cluster-config-file", str(file))
-    assert (result.exit_code, words in result.stderr, web.asked) == (1, True, [])
+    assert (result.exit_code, words in result.stderr, web.asked) == (2, True, [])
 
 
 @pytest.mark.parametrize(

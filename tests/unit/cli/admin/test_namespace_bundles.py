@@ -29,7 +29,7 @@ def test_namespace_when_unloaded_then_whole_or_by_bundle(
     assert web.last.target == f"/admin/v2/namespaces/t/ns{target}"
 
 
-@pytest.mark.parametrize(("options", "words"), [("-b half", "is no bundle"), ("-d b:1", "needs --bundle")])
+@pytest.mark.parametrize(("options", "words"), [("-b half", "is not a bundle"), ("-d b:1", "needs --bundle")])
 def test_unload_when_arguments_do_not_fit_then_nothing_is_asked(
     web: StubWeb, run_admin: RunAdmin, options: str, words: str
 ) -> None:
@@ -66,7 +66,7 @@ def test_bundle_when_split_then_is_asked_for(sent_by: SentBy, options: str, targ
         ("", "either --bundle or --bundle-type"),
         (f"-b {BUNDLE} -bt HOT", "either --bundle or --bundle-type"),
         ("-bt SMALLEST", "SMALLEST"),
-        (f"-b {BUNDLE} -sb 1,x", "no list of whole numbers"),
+        (f"-b {BUNDLE} -sb 1,x", "not a list of integers"),
     ],
 )
 def test_split_when_arguments_do_not_fit_then_nothing_is_asked(

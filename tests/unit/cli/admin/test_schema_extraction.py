@@ -123,10 +123,10 @@ def test_class_when_avro_has_no_form_then_says_where(of: type, sentence: str) ->
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("json", "'json' names no class; the form is module:Class"),
+        ("json", "'json' does not name a class; the form is module:Class"),
         ("no_such_module:A", "no_such_module:A cannot be loaded: No module named"),
         ("json:Nope", "json:Nope cannot be loaded: module 'json' has no attribute 'Nope'"),
-        ("json:dumps", "json:dumps is no class"),
+        ("json:dumps", "json:dumps is not a class"),
     ],
 )
 def test_class_when_it_cannot_be_loaded_then_says_why(path: str, sentence: str) -> None:
@@ -167,5 +167,5 @@ def test_extract_when_topic_is_given_then_registers(web: StubWeb, run_admin: Run
 
 def test_extract_when_class_is_missing_then_says_so(run_admin: RunAdmin, shop: str) -> None:
     result = run_admin("schemas", "extract", "shop_for_test:Nope")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "shop_for_test:Nope cannot be loaded" in result.stderr

@@ -103,13 +103,13 @@ def test_upload_when_file_holds_no_schema_then_says_so(
     file = tmp_path / "schema.json"
     file.write_text(content)
     result = run_admin("schemas", "upload", "t/ns/a", "-f", str(file))
-    assert (result.exit_code, web.asked) == (1, [])
-    assert f"{file} holds no schema" in result.stderr
+    assert (result.exit_code, web.asked) == (2, [])
+    assert f"{file} is not a schema" in result.stderr
 
 
 def test_upload_when_file_is_missing_then_says_so(run_admin: RunAdmin) -> None:
     result = run_admin("schemas", "upload", "t/ns/a", "-f", "/nowhere.json")
-    assert (result.exit_code, result.stderr) == (1, "Error: /nowhere.json cannot be read: No such file or directory\n")
+    assert (result.exit_code, result.stderr) == (2, "Error: /nowhere.json cannot be read: No such file or directory\n")
 
 
 @pytest.mark.parametrize(("options", "force"), [((), "false"), (("-f",), "true")])

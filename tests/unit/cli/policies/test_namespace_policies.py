@@ -239,4 +239,4 @@ def test_word_about_replicators_when_the_broker_ignores_it_then_the_command_fail
     web.answer("GET", f"{ROOT}/autoTopicCreation", auto(False))
     result = run_admin("namespaces", "set-auto-topic-creation", "t/ns", "-d", "--always-allow-for-replicator=false")
     assert result.exit_code == 1
-    assert "this broker does not know it" in result.stderr
+    assert "this broker does not support it" in result.stderr

@@ -65,7 +65,7 @@ def test_file_when_missing_then_is_wrong_usage() -> None:
 def test_file_when_it_is_no_text_then_is_wrong_usage(tmp_path: Path) -> None:
     file = tmp_path / "client.conf"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(click.UsageError, match="is no text in UTF-8"):
+    with pytest.raises(click.UsageError, match="is not UTF-8 text"):
         read_client_conf(str(file))
 
 

@@ -72,9 +72,7 @@ def test_settings_when_truth_value_is_none_then_is_wrong_usage() -> None:
 
 @pytest.mark.parametrize("seconds", ["soon", "0", "-1", "1.5"])
 def test_settings_when_timeout_is_no_number_of_seconds_then_is_wrong_usage(seconds: str) -> None:
-    with pytest.raises(
-        click.UsageError, match=f"requestTimeoutSeconds must be a whole number above 0, not '{seconds}'"
-    ):
+    with pytest.raises(click.UsageError, match=f"requestTimeoutSeconds must be a positive integer, not '{seconds}'"):
         ConnectionSettings.resolve({}, {"requestTimeoutSeconds": seconds})
 
 

@@ -1,6 +1,6 @@
-"""``topics doctor``: topics whose records disagree, what that means for clients, and the calls that repair them.
+"""``topics doctor``: topics whose records disagree, the effect on clients, and the calls that repair them.
 
-It has exit codes of its own: 0 nothing is wrong (any more), 1 something is, 2 could not look.
+Exit codes: 0 no findings are left, 1 findings are left, 2 could not look.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.support.output import print_value
-from interpulse.cli.support.params import TOPIC
+from interpulse.cli.support.params import DOMAIN, TOPIC, domains_of
 from interpulse.cli.support.progress import Progress
-from interpulse.cli.support.running import FAILED, NOT_ALLOWED, CommandFailed, admin_command, failure
+from interpulse.cli.support.running import FAILED, NOT_ALLOWED, UNUSABLE, CommandFailed, admin_command, failure
 from interpulse.model.changes import (
     CreatePartitionedMetadata,
     CreateTopicRecord,
@@ -24,7 +24,7 @@ from interpulse.model.changes import (
     SetPartitionCount,
 )
 from interpulse.model.errors import AuthorizationError, InvalidTopicName, PulsarError
-from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+from interpulse.model.names import NamespaceName, TopicName
 from interpulse.rules.consistency import CreateMissedPartitions, Deletion, Disagreement, Finding, Repair
 
 if TYPE_CHECKING:
@@ -33,18 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor"]
 
-COULD_NOT_LOOK: Final = 2
-_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
-    "persistent": (PERSISTENT,),
-    "non-persistent": (NON_PERSISTENT,),
-    "non_persistent": (NON_PERSISTENT,),
-}
-_BOTH_DOMAINS: Final[tuple[Domain, ...]] = (PERSISTENT, NON_PERSISTENT)
 _KINDS: Final = [kind.value for kind in Disagreement]
 _SHOWN_MAX: Final = 5
 """Of many deletions, or topics that a deletion would lose, so many are shown."""
 _CONTENTS_ASKED_MAX: Final = 100
-"""Topics are asked one by one what is in them; in a namespace full of findings the first ones have to do."""
+"""Contents are read topic by topic, so of many findings only the first ones have them."""
 
 
 class _Target(click.ParamType["NamespaceName | TopicName"]):
@@ -68,10 +61,8 @@ def _is_namespace(text: str) -> bool:
 
 @click.command("doctor")
 @click.argument("target", metavar="[NAMESPACE|TOPIC]", type=_Target(), required=False)
-@click.option(
-    "-td", "--topic-domain", "--domain", type=click.Choice(list(_DOMAINS)), help="Only topics of this domain."
-)
-@click.option("--ignore", type=click.Choice(_KINDS), multiple=True, help="Do not look for this; can be repeated.")
+@click.option("-td", "--topic-domain", "--domain", type=DOMAIN, help="Only topics of this domain.")
+@click.option("--ignore", type=click.Choice(_KINDS), multiple=True, help="Do not report this kind; can be repeated.")
 @click.option("--repair", is_flag=True, help="Apply the repairs that lose nothing.")
 @click.option(
     "--delete", "deleted", type=TOPIC, multiple=True, help="With --repair: also delete this plain topic or partition."
@@ -91,21 +82,21 @@ async def doctor(
 ) -> None:
     """Find topics whose records disagree, and repair them.
 
-    Looks at one topic, at one namespace, or at every namespace the caller may see: for lost partition metadata,
-    partitions beyond the count, names that are a plain and a partitioned topic at once, missing partitions, and
-    deletions and expansions that were broken off. Each is explained, with the calls that repair it; they work with
-    pulsar-admin too, and so does this command with Apache Pulsar.
+    Examines one topic, one namespace, or every namespace that the caller may list: for lost partition metadata,
+    partitions beyond the count, names of both a plain and a partitioned topic, missing partitions, and interrupted
+    deletions and expansions. Each finding has an explanation and the commands that repair it. They work with
+    pulsar-admin too, and this command works with Apache Pulsar.
 
-    --repair applies what loses nothing. What would lose messages is applied only to the topics that --delete and
-    --delete-partitioned name; both can be given several times, for topics that were found.
+    --repair applies the repairs that lose nothing. Repairs that lose messages need the topics by name, in --delete and
+    --delete-partitioned; both can be repeated.
 
-    Exit codes: 0 nothing is wrong (any more), 1 something is, 2 could not look.
+    Exit codes: 0 no findings are left, 1 findings are left, 2 could not look.
     """
     if (deleted or delete_partitioned) and not repair:
         raise click.UsageError("--delete and --delete-partitioned are part of a --repair")
     from interpulse.client.admin.topic_doctor import TopicDoctor
 
-    domains = _DOMAINS[topic_domain] if topic_domain else _BOTH_DOMAINS
+    domains = domains_of(topic_domain)
     if isinstance(target, TopicName):
         if target.domain not in domains:
             raise click.UsageError(f"{target} is not of the domain {topic_domain}")
@@ -118,12 +109,12 @@ async def doctor(
             await visit.repair(deleted, delete_partitioned)
         await visit.report()
     except PulsarError as error:
-        raise CommandFailed(failure(error).message, COULD_NOT_LOOK) from error
+        raise CommandFailed(failure(error).message, UNUSABLE) from error
     visit.exit()
 
 
 class _Visit:
-    """One run of the command: what was seen and done so far."""
+    """One run of the command: its examinations and repairs so far."""
 
     def __init__(self, admin: AdminClient, doctor: TopicDoctor, target: NamespaceName | TopicName | None) -> None:
         self._admin = admin
@@ -134,7 +125,7 @@ class _Visit:
         self._not_seen = False
 
     async def examine(self) -> None:
-        """Raises CommandFailed if nothing can be looked at; one of many namespaces is told and left out."""
+        """Raises CommandFailed if nothing can be examined; unreadable ones of many namespaces are left out."""
         only = {self._target.base} if isinstance(self._target, TopicName) else None
         for namespace in await self._namespaces():
             with Progress(f"{namespace}: metadata of {{done}} of {{total}} partitioned topics read") as progress:
@@ -143,10 +134,10 @@ class _Visit:
                 except PulsarError as error:
                     self._could_not_look(error, f"{namespace}: ")
         if isinstance(self._target, TopicName) and not any(each.topics.known for each in self._seen):
-            raise CommandFailed(f"There is no topic {self._target}", COULD_NOT_LOOK)
+            raise CommandFailed(f"There is no topic {self._target}", UNUSABLE)
         for each in self._seen:
             for text in each.unreadable:
-                click.echo(f"Left out: {text!r} is listed but is not a name of a topic", err=True)
+                click.echo(f"Left out: {text!r} is listed but is not the name of a topic", err=True)
             for topic, unknown in each.unanswered.items():
                 click.echo(f"Could not look: {topic}: {failure(unknown).message}", err=True)
                 self._not_seen = True
@@ -157,9 +148,7 @@ class _Visit:
         found = {call.topic for calls in chosen.values() for call in calls}
         for name in (*deleted, *delete_partitioned):
             if name not in found:
-                raise CommandFailed(
-                    f"Nothing that was found is ended by deleting {name}; nothing was changed", COULD_NOT_LOOK
-                )
+                raise CommandFailed(f"Deleting {name} repairs no finding; nothing was changed", UNUSABLE)
         for each in self._seen:
             if each.findings:
                 with Progress(f"{each.namespace}: {{done}} of {{total}} findings treated") as progress:
@@ -183,7 +172,7 @@ class _Visit:
     def exit(self) -> None:
         """End with the exit code that says how it went."""
         if self._not_seen:
-            sys.exit(COULD_NOT_LOOK)
+            sys.exit(UNUSABLE)
         if any(self._left(each) for each in self._seen):
             sys.exit(FAILED)
 
@@ -197,7 +186,7 @@ class _Visit:
         except PulsarError as error:
             told = failure(error)
             remedy = ": name a namespace to look at" if told.exit_code == NOT_ALLOWED else ""
-            raise CommandFailed(f"{told.message}{remedy}", COULD_NOT_LOOK) from error
+            raise CommandFailed(f"{told.message}{remedy}", UNUSABLE) from error
         namespaces: list[NamespaceName] = []
         for tenant in tenants:
             try:
@@ -210,7 +199,7 @@ class _Visit:
 
     def _could_not_look(self, error: PulsarError, where: str) -> None:
         if self._target is not None:
-            raise CommandFailed(failure(error).message, COULD_NOT_LOOK) from error
+            raise CommandFailed(failure(error).message, UNUSABLE) from error
         click.echo(f"Could not look: {where}{failure(error).message}", err=True)
         self._not_seen = True
 
@@ -322,14 +311,16 @@ def _loss_lines(deletion: Deletion, contents: Mapping[TopicName, Contents]) -> I
 
 def _contents_words(contents: Contents | None) -> str:
     if contents is None:
-        return "not asked what is in it, there are many; look at this topic alone"
+        return "its contents were not read, as there are many topics; examine this topic alone"
     if contents.entries is None:
-        return "the cluster does not tell what is in it"
+        return "the cluster does not show its contents"
     entries = "entry" if contents.entries == 1 else "entries"
     if contents.exact:
         backlogs = [f"{name} has not consumed {count}" for name, count in contents.backlogs.items() if count]
         return "; ".join([f"{contents.entries} {entries}, {contents.bytes} bytes", *backlogs])
-    known = f"at least {contents.entries} {entries}, {contents.bytes} bytes; it cannot be loaded to tell more"
+    known = (
+        f"at least {contents.entries} {entries}, {contents.bytes} bytes; the topic cannot be loaded to count the rest"
+    )
     return f"{known}; subscriptions {', '.join(contents.backlogs)}" if contents.backlogs else known
 
 

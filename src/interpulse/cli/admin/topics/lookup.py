@@ -51,7 +51,7 @@ async def lookup_partitioned_topic(admin: AdminClient, topic: TopicName, sort_by
 @_sort_by_broker
 @admin_command
 async def lookup_topics(admin: AdminClient, topics: Sequence[TopicName], sort_by_broker: bool) -> None:
-    """Print the address of the broker that serves each topic; what has none is told on standard error."""
+    """Print the address of the broker that serves each topic; topics without one are named on standard error."""
     answers = await admin.lookup.topics(topics)
     _print_brokers(_brokers(admin, answers), sort_by_broker)
     failures = {topic: answer for topic, answer in answers.items() if isinstance(answer, PulsarError)}

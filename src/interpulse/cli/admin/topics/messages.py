@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interpulse.cli.support.command_lists import topic_command
+from interpulse.cli.support.formats import content_fields
 from interpulse.cli.support.output import print_json, print_value
 from interpulse.cli.support.params import MESSAGE_ID
 from interpulse.model.ids import MessageId
@@ -45,25 +45,25 @@ class _Moment(click.ParamType[int]):
                 return int(datetime.fromisoformat(value).timestamp() * 1000)
         except ValueError:
             pass
-        self.fail(f"{value!r} is no time such as 2021-06-28T16:53:08Z or 2021-06-28T16:53:08.123+08:00", param, ctx)
+        self.fail(f"{value!r} is not a time such as 2021-06-28T16:53:08Z or 2021-06-28T16:53:08.123+08:00", param, ctx)
 
 
 @_topic_command("peek-messages")
 @click.option("-s", "--subscription", required=True, help="Name of the subscription.")
 @click.option("-n", "--count", type=click.IntRange(min=1), default=1, help="How many messages; 1 by default.")
-@click.option("-ssm", "--show-server-marker", "markers_shown", is_flag=True, help="Print what brokers wrote too.")
+@click.option("-ssm", "--show-server-marker", "markers_shown", is_flag=True, help="Print the markers of brokers too.")
 @click.option(
     "-til",
     "--transaction-isolation-level",
     "isolation",
     type=click.Choice(["READ_COMMITTED", "READ_UNCOMMITTED"]),
     default="READ_COMMITTED",
-    help="Whether messages of open and aborted transactions are printed; not by default.",
+    help="READ_UNCOMMITTED prints messages of open and aborted transactions too.",
 )
 async def peek_messages(
     admin: AdminClient, topic: TopicName, subscription: str, count: int, markers_shown: bool, isolation: str
 ) -> None:
-    """Print the next messages of a subscription; it does not move."""
+    """Print the next messages of a subscription without acknowledging them."""
     uncommitted_shown = isolation == "READ_UNCOMMITTED"
     messages = await admin.topics.peek(
         topic, subscription, count, markers_shown=markers_shown, uncommitted_shown=uncommitted_shown
@@ -78,10 +78,15 @@ async def peek_messages(
     "initial_position",
     type=click.Choice(["earliest", "latest"]),
     default="latest",
-    help="Where counting begins; latest by default.",
+    help="Start of the count; latest by default.",
 )
 @click.option(
-    "-m", "--messagePosition", "number", type=click.IntRange(min=1), default=1, help="Which one from there; 1 = next."
+    "-m",
+    "--messagePosition",
+    "number",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Number of the message from there; 1 = the first.",
 )
 async def examine_messages(
     admin: AdminClient, topic: TopicName, initial_position: ExaminePosition, number: int
@@ -116,10 +121,10 @@ async def last_message_id(admin: AdminClient, topic: TopicName) -> None:
 
 @_topic_command("get-backlog-size")
 @click.option(
-    "-m", "--messageId", "message_id", type=MESSAGE_ID, default="-1:-1", help="ledgerId:entryId; -1:-1 = of everything."
+    "-m", "--messageId", "message_id", type=MESSAGE_ID, default="-1:-1", help="ledgerId:entryId; -1:-1 = all messages."
 )
 async def get_backlog_size(admin: AdminClient, topic: TopicName, message_id: MessageId) -> None:
-    """Print about how many bytes lie behind a message."""
+    """Print the approximate size of the messages behind a position, in bytes."""
     print_json(await admin.topics.backlog_size(topic, message_id))
 
 
@@ -156,18 +161,13 @@ def _position(message: Message) -> str:
 
 
 def _message_json(message: Message) -> dict[str, Any]:
-    content = message.content or b""
-    try:
-        shown = {"content": None if message.content is None else content.decode()}
-    except UnicodeDecodeError:
-        shown = {"contentBase64": base64.b64encode(content).decode()}
     return {
         "messageId": str(message.id),
         "publishTime": message.publish_time_ms,
         "eventTime": message.event_time_ms,
         "key": message.key,
         "properties": dict(message.properties),
-        **shown,
+        **content_fields(message.content),
     }
 
 

@@ -38,7 +38,7 @@ async def list_subscriptions(admin: AdminClient, topic: TopicName) -> None:
 @click.option(
     "-m", "--messageId", "message_id", type=MESSAGE_ID, default="latest", help="latest, earliest or ledgerId:entryId."
 )
-@click.option("-r", "--replicated", is_flag=True, help="Let other clusters know how far it is.")
+@click.option("-r", "--replicated", is_flag=True, help="Replicate the position of the subscription.")
 @click.option("-p", "--property", "properties", type=PAIRS, multiple=True, help="Properties: a=b.")
 async def create_subscription(
     admin: AdminClient,
@@ -48,7 +48,7 @@ async def create_subscription(
     replicated: bool,
     properties: tuple[dict[str, str], ...],
 ) -> None:
-    """Create a subscription, after the last message unless told otherwise."""
+    """Create a subscription, after the last message by default."""
     await admin.topics.create_subscription(
         topic, subscription, message_id, replicated=replicated, properties=joined_pairs(properties)
     )
@@ -66,7 +66,7 @@ async def delete_subscription(admin: AdminClient, topic: TopicName, subscription
 @_subscription
 @click.option("-t", "--time", "ago_seconds", type=TIME, help="Go back by this time: 30s, 100m, 3h, 2d, 5w.")
 @click.option("-m", "--messageId", "message_id", type=MESSAGE_ID, help="Go to latest, earliest or ledgerId:entryId.")
-@click.option("-e", "--exclude-reset-position", "excluded", is_flag=True, help="Continue after that message.")
+@click.option("-e", "--exclude-reset-position", "excluded", is_flag=True, help="Continue after the message.")
 async def reset_cursor(
     admin: AdminClient,
     topic: TopicName,
@@ -95,14 +95,16 @@ async def skip(admin: AdminClient, topic: TopicName, subscription: str, count: i
 
 @_topic_command("expire-messages")
 @_subscription
-@click.option("-t", "--expireTime", "--expire-time", "seconds", type=TIME, help="Older than this: seconds, or 3m, 2d.")
-@click.option("-p", "--position", "position", type=MESSAGE_ID, help="Up to this message: ledgerId:entryId.")
+@click.option(
+    "-t", "--expireTime", "--expire-time", "seconds", type=TIME, help="Age of the messages: seconds, or 3m, 2d."
+)
+@click.option("-p", "--position", "position", type=MESSAGE_ID, help="Position of the last message: ledgerId:entryId.")
 @click.option(
     "-e",
     "--exclude-reset-position",
     "excluded",
     is_flag=True,
-    help="Up to the message behind it: so Pulsar reads this word.",
+    help="Include the message behind the position, as Pulsar does.",
 )
 async def expire_messages(
     admin: AdminClient,
@@ -127,7 +129,7 @@ async def expire_messages(
 
 @_topic_command("expire-messages-all-subscriptions")
 @click.option(
-    "-t", "--expireTime", "--expire-time", "seconds", type=TIME, required=True, help="Older than this: 90, 3m, 2d."
+    "-t", "--expireTime", "--expire-time", "seconds", type=TIME, required=True, help="Age of the messages: 90, 3m, 2d."
 )
 async def expire_messages_everywhere(admin: AdminClient, topic: TopicName, seconds: int) -> None:
     """Acknowledge the old messages of all subscriptions."""
@@ -142,9 +144,9 @@ def _not_negative(seconds: int) -> int:
 
 @_topic_command("analyze-backlog")
 @_subscription
-@click.option("-p", "--position", type=MESSAGE_ID, help="Begin with this message: ledgerId:entryId.")
+@click.option("-p", "--position", type=MESSAGE_ID, help="Position of the first message: ledgerId:entryId.")
 async def analyze_backlog(admin: AdminClient, topic: TopicName, subscription: str, position: MessageId | None) -> None:
-    """Let the broker read and count what a subscription waits for, and print the counts."""
+    """Print counts of the backlog of a subscription; the broker reads all of it."""
     print_json(await admin.topics.analyze_backlog(topic, subscription, position))
 
 
@@ -158,7 +160,9 @@ async def get_subscription_properties(admin: AdminClient, topic: TopicName, subs
 
 @_topic_command("update-subscription-properties")
 @_subscription
-@click.option("-p", "--property", "properties", type=PAIRS, multiple=True, help="Properties: a=b. They replace all.")
+@click.option(
+    "-p", "--property", "properties", type=PAIRS, multiple=True, help="Properties: a=b. They replace all others."
+)
 @click.option("-c", "--clear", "cleared", is_flag=True, help="Remove all properties.")
 async def update_subscription_properties(
     admin: AdminClient, topic: TopicName, subscription: str, properties: tuple[dict[str, str], ...], cleared: bool

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,25 +18,23 @@ from interpulse.cli.policies.policy_forms import CLUSTERS
 from interpulse.cli.policies.topic_policies import POLICY_COMMANDS
 from interpulse.cli.support.command_groups import CommandGroup
 from interpulse.cli.support.output import print_json, print_lines, print_pairs
-from interpulse.cli.support.params import NAMESPACE, PAIRS, TOPIC, joined_pairs
+from interpulse.cli.support.params import DOMAIN, NAMESPACE, PAIRS, TOPIC, domains_of, joined_pairs
 from interpulse.cli.support.running import admin_command
-from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
+from interpulse.model.names import NamespaceName, TopicName
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient
 
 __all__ = ["topics"]
 
-_DOMAINS: dict[str, tuple[Domain, ...]] = {
-    "persistent": (PERSISTENT,),
-    "non-persistent": (NON_PERSISTENT,),
-    "non_persistent": (NON_PERSISTENT,),
-}
-_BOTH_DOMAINS: tuple[Domain, ...] = (PERSISTENT, NON_PERSISTENT)
 _topic = click.argument("topic", type=TOPIC)
 _force = click.option("-f", "--force", is_flag=True, help="Close producers and consumers first.")
 _schema_too = click.option(
-    "-d", "--deleteSchema", is_flag=True, expose_value=False, help="Taken for older scripts: schemas always go too."
+    "-d",
+    "--deleteSchema",
+    is_flag=True,
+    expose_value=False,
+    help="Accepted for older scripts: schemas are always deleted too.",
 )
 _metadata = click.option("-m", "--metadata", type=PAIRS, multiple=True, help="Properties of the topic: a=b,c=d.")
 _system = click.option(
@@ -55,15 +54,14 @@ for command in (*_ELSEWHERE, *TOPIC_PERMISSION_COMMANDS):
 
 @topics.command("list")
 @click.argument("namespace", type=NAMESPACE)
-@click.option("-td", "--topic-domain", type=click.Choice(list(_DOMAINS)), help="Only topics of this domain.")
+@click.option("-td", "--topic-domain", type=DOMAIN, help="Only topics of this domain.")
 @_system
 @admin_command
 async def list_topics(
     admin: AdminClient, namespace: NamespaceName, topic_domain: str | None, system_included: bool
 ) -> None:
     """List the topics of a namespace, partitions one by one."""
-    domains = _DOMAINS[topic_domain] if topic_domain else _BOTH_DOMAINS
-    print_lines(await admin.topics.list(namespace, domains=domains, system_included=system_included))
+    print_lines(await admin.topics.list(namespace, domains=domains_of(topic_domain), system_included=system_included))
 
 
 @topics.command("list-partitioned-topics")
@@ -99,13 +97,13 @@ async def create_partitioned_topic(
 @topics.command("update-partitioned-topic")
 @_topic
 @click.option("-p", "--partitions", type=int, required=True, help="New number of partitions.")
-@click.option("-ulo", "--update-local-only", "local_only", is_flag=True, help="Leave other clusters as they are.")
-@click.option("-f", "--force", is_flag=True, help="Do not look for stray partitions first.")
+@click.option("-ulo", "--update-local-only", "local_only", is_flag=True, help="Leave the other clusters unchanged.")
+@click.option("-f", "--force", is_flag=True, help="Do not check for partitions beyond the count first.")
 @admin_command
 async def update_partitioned_topic(
     admin: AdminClient, topic: TopicName, partitions: int, local_only: bool, force: bool
 ) -> None:
-    """Let a partitioned topic grow."""
+    """Increase the number of partitions of a topic."""
     await admin.topics.expand(topic, partitions, local_only=local_only, force=force)
 
 
@@ -113,7 +111,7 @@ async def update_partitioned_topic(
 @_topic
 @admin_command
 async def create_missed_partitions(admin: AdminClient, topic: TopicName) -> None:
-    """Create the partitions that are counted but not there."""
+    """Create the missing partitions of a partitioned topic."""
     await admin.topics.create_missed_partitions(topic)
 
 
@@ -121,7 +119,7 @@ async def create_missed_partitions(admin: AdminClient, topic: TopicName) -> None
 @_topic
 @admin_command
 async def get_partitioned_topic_metadata(admin: AdminClient, topic: TopicName) -> None:
-    """Print the number of partitions, 0 for a non-partitioned topic. Never creates one."""
+    """Print the number of partitions, 0 for a non-partitioned topic. No topic is created."""
     print_json((await admin.topics.partitioned_metadata(topic)).to_json())
 
 
@@ -145,81 +143,53 @@ async def delete_partitioned_topic(admin: AdminClient, topic: TopicName, force: 
     await admin.topics.delete_partitioned(topic, force=force)
 
 
-_precise = click.option("-gpb", "--get-precise-backlog", "precise", is_flag=True, help="Count the backlog exactly.")
-_sized = click.option(
-    "-sbs",
-    "--get-subscription-backlog-size",
-    is_flag=True,
-    expose_value=False,
-    help="Taken for older scripts: the size of each backlog is always asked for.",
-)
-_earliest = click.option(
-    "-etb", "--get-earliest-time-in-backlog", "earliest", is_flag=True, help="Find the oldest message of each backlog."
-)
-
-_without_publishers = click.option("--exclude-publishers", is_flag=True, help="Leave out the list of producers.")
-_without_consumers = click.option(
-    "--exclude-consumers", is_flag=True, help="Leave out the lists of consumers of the subscriptions."
-)
+def _stats_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What the broker counts for statistics, by the names of the admin client's arguments."""
+    options = (
+        click.option(
+            "-gpb", "--get-precise-backlog", "precise_backlog", is_flag=True, help="Count the backlog exactly."
+        ),
+        click.option(
+            "-sbs",
+            "--get-subscription-backlog-size",
+            is_flag=True,
+            expose_value=False,
+            help="Accepted for older scripts: the size of each backlog is always printed.",
+        ),
+        click.option(
+            "-etb",
+            "--get-earliest-time-in-backlog",
+            "earliest_time_in_backlog",
+            is_flag=True,
+            help="Find the oldest message of each backlog.",
+        ),
+        click.option("--exclude-publishers", is_flag=True, help="Leave out the list of producers."),
+        click.option(
+            "--exclude-consumers", is_flag=True, help="Leave out the lists of consumers of the subscriptions."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @topics.command("stats")
 @_topic
-@_precise
-@_sized
-@_earliest
-@_without_publishers
-@_without_consumers
+@_stats_options
 @admin_command
-async def topic_stats(
-    admin: AdminClient,
-    topic: TopicName,
-    precise: bool,
-    earliest: bool,
-    exclude_publishers: bool,
-    exclude_consumers: bool,
-) -> None:
+async def topic_stats(admin: AdminClient, /, topic: TopicName, **counted: bool) -> None:
     """Print rates, producers, subscriptions and backlogs."""
-    print_json(
-        await admin.topics.stats(
-            topic,
-            precise_backlog=precise,
-            earliest_time_in_backlog=earliest,
-            exclude_publishers=exclude_publishers,
-            exclude_consumers=exclude_consumers,
-        )
-    )
+    print_json(await admin.topics.stats(topic, **counted))
 
 
 @topics.command("partitioned-stats")
 @_topic
 @click.option("--per-partition", is_flag=True, help="Print each partition too.")
-@_precise
-@_sized
-@_earliest
-@_without_publishers
-@_without_consumers
+@_stats_options
 @admin_command
-async def partitioned_stats(
-    admin: AdminClient,
-    topic: TopicName,
-    per_partition: bool,
-    precise: bool,
-    earliest: bool,
-    exclude_publishers: bool,
-    exclude_consumers: bool,
-) -> None:
+async def partitioned_stats(admin: AdminClient, /, topic: TopicName, per_partition: bool, **counted: bool) -> None:
     """Print the sums over all partitions."""
-    print_json(
-        await admin.topics.partitioned_stats(
-            topic,
-            per_partition=per_partition,
-            precise_backlog=precise,
-            earliest_time_in_backlog=earliest,
-            exclude_publishers=exclude_publishers,
-            exclude_consumers=exclude_consumers,
-        )
-    )
+    print_json(await admin.topics.partitioned_stats(topic, per_partition=per_partition, **counted))
 
 
 @topics.command("stats-internal")
@@ -252,7 +222,7 @@ async def get_properties(admin: AdminClient, topic: TopicName) -> None:
 @click.option("-p", "--property", "properties", type=PAIRS, multiple=True, required=True, help="Properties: a=b,c=d.")
 @admin_command
 async def update_properties(admin: AdminClient, topic: TopicName, properties: tuple[dict[str, str], ...]) -> None:
-    """Set properties of a topic; others stay as they are."""
+    """Set properties of a topic; the others stay."""
     await admin.topics.update_properties(topic, joined_pairs(properties))
 
 
@@ -270,16 +240,16 @@ async def remove_properties(admin: AdminClient, topic: TopicName, key: str) -> N
 @CLUSTERS.add
 @admin_command
 async def set_replication_clusters(admin: AdminClient, topic: TopicName, clusters: list[str]) -> None:
-    """Replicate one topic to clusters, whatever its namespace says."""
+    """Replicate one topic to clusters, in place of those of its namespace."""
     await admin.topics.set_replication_clusters(topic, clusters)
 
 
 @topics.command("get-replication-clusters")
 @_topic
-@click.option("-ap", "--applied", is_flag=True, help="What is in force, the namespace's policy included.")
+@click.option("-ap", "--applied", is_flag=True, help="Print the clusters in force, the namespace's policy included.")
 @admin_command
 async def get_replication_clusters(admin: AdminClient, topic: TopicName, applied: bool) -> None:
-    """Print the clusters of one topic, null if the namespace decides."""
+    """Print the clusters of one topic; null if it follows its namespace."""
     print_json(await admin.topics.replication_clusters(topic, applied=applied))
 
 
@@ -287,7 +257,7 @@ async def get_replication_clusters(admin: AdminClient, topic: TopicName, applied
 @_topic
 @admin_command
 async def remove_replication_clusters(admin: AdminClient, topic: TopicName) -> None:
-    """Let the namespace decide again."""
+    """Remove the clusters of one topic; it follows its namespace again."""
     await admin.topics.remove_replication_clusters(topic)
 
 
@@ -296,5 +266,5 @@ async def remove_replication_clusters(admin: AdminClient, topic: TopicName) -> N
 @watch_option
 @admin_command
 async def replication_status(admin: AdminClient, topic: TopicName, watched: bool) -> None:
-    """Say how far each remote cluster is, what stands in the way, and what would end it."""
+    """Print the progress of each remote cluster, with obstacles and remedies."""
     await show_status(lambda: admin.topics.replication_status(topic), watched=watched)

@@ -1,4 +1,4 @@
-"""The commands of ``topics`` that operators keep topics in shape with: unload, trim, truncate, terminate, compact."""
+"""The commands of ``topics`` for maintenance: unload, trim, truncate, terminate, compact."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ _topic_command = partial(topic_command, UPKEEP_COMMANDS)
 
 @_topic_command("unload")
 async def unload_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Close a topic in its broker; it is loaded again when it is needed."""
+    """Close a topic in its broker; the next client loads it again."""
     await admin.topics.unload(topic)
 
 
 @_topic_command("trim-topic")
 async def trim_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Forget the messages that no subscription and no policy needs any more, without waiting for the next round."""
+    """Delete the messages that no subscription and no policy needs, at once."""
     await admin.topics.trim(topic)
 
 
 @_topic_command("truncate")
 async def truncate_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Move every subscription to the end and forget the messages."""
+    """Move every subscription to the end and delete the messages."""
     await admin.topics.truncate(topic)
 
 
 @_topic_command("terminate")
 async def terminate_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Let a topic take no more messages."""
+    """Terminate a topic: it takes no more messages."""
     last = await admin.topics.terminate(topic)
     print_value({"lastMessageId": str(last)}, f"Topic successfully terminated at {last}")
 
 
 @_topic_command("partitioned-terminate")
 async def terminate_partitioned_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Let all partitions of a topic take no more messages."""
+    """Terminate all partitions of a topic: they take no more messages."""
     ends = {topic.partition(index): last for index, last in (await admin.topics.terminate_partitioned(topic)).items()}
     lines = [f"Topic {partition} successfully terminated at {last}" for partition, last in ends.items()]
     print_value({str(partition): str(last) for partition, last in ends.items()}, "\n".join(lines))
@@ -65,15 +65,15 @@ async def terminate_partitioned_topic(admin: AdminClient, topic: TopicName) -> N
 
 @_topic_command("compact")
 async def compact_topic(admin: AdminClient, topic: TopicName) -> None:
-    """Begin to compact a topic: of every key only the newest message stays for those who read compacted."""
+    """Start the compaction of a topic: readers of the compacted topic see the newest message of each key."""
     await admin.topics.compact(topic)
     print_text(f"Topic compaction requested for {topic}")
 
 
 @_topic_command("compaction-status")
-@click.option("-w", "--wait-complete", "awaited", is_flag=True, help="Wait until it has ended.")
+@click.option("-w", "--wait-complete", "awaited", is_flag=True, help="Wait until the compaction has ended.")
 async def compaction_status(admin: AdminClient, topic: TopicName, awaited: bool) -> None:
-    """Print how the compaction of a topic goes."""
+    """Print the state of the compaction of a topic."""
     import asyncio
 
     found = await admin.topics.compaction_status(topic)
@@ -81,5 +81,5 @@ async def compaction_status(admin: AdminClient, topic: TopicName, awaited: bool)
         await asyncio.sleep(_ASK_AGAIN_SECONDS)
         found = await admin.topics.compaction_status(topic)
     if found["status"] == "ERROR":
-        raise CommandFailed(f"Error compacting {topic}: {found.get('lastError') or 'the broker does not say why'}")
+        raise CommandFailed(f"Error compacting {topic}: {found.get('lastError') or 'the broker gives no reason'}")
     print_value(found, _COMPACTION.get(found["status"], str(found["status"])).format(topic=topic))

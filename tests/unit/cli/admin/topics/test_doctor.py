@@ -46,8 +46,8 @@ def test_finding_when_printed_then_lines_can_be_typed_as_they_are(web: StubWeb, 
         f"    repair: interpulse-admin topics create-partitioned-topic {quoted}' -p 2",
         f"    or delete: interpulse-admin topics delete {quoted}-partition-1'",
         f"        by --repair --delete {quoted}-partition-1'; then the other partitions stay",
-        "        loses persistent://t/ns/it's-partition-1: at least 2 entries, 30 bytes; it cannot be loaded to tell "
-        "more; subscriptions a, b",
+        "        loses persistent://t/ns/it's-partition-1: at least 2 entries, 30 bytes; the topic cannot be "
+        "loaded to count the rest; subscriptions a, b",
         "1 topic in 1 namespace examined, 1 disagreement found, 1 of them repaired by --repair",
     ]
 
@@ -141,7 +141,7 @@ def test_name_when_listed_and_no_name_then_is_told(web: StubWeb, run_admin: RunA
     listed(web, "-partition-3")
     result = run_admin("topics", "doctor", "t/ns")
     assert result.exit_code == 0
-    assert result.stderr == "Left out: 'persistent://t/ns/-partition-3' is listed but is not a name of a topic\n"
+    assert result.stderr == "Left out: 'persistent://t/ns/-partition-3' is listed but is not the name of a topic\n"
 
 
 def test_topic_when_the_cluster_cannot_tell_its_metadata_then_the_others_are_looked_at_and_it_ends_with_2(

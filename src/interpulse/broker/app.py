@@ -222,7 +222,7 @@ class BrokerApp:
             quota_check_seconds=config.backlog_quota_check_interval_in_seconds
             if config.backlog_quota_check_enabled
             else None,
-            stamping=BrokerEntryFields.named(config.broker_entry_metadata_interceptors),
+            broker_entry_fields=BrokerEntryFields.named(config.broker_entry_metadata_interceptors),
             read_bytes_max=config.managed_ledger_cache_size_mb * 1024 * 1024,
             check_room=self.stores.check_room,
         )

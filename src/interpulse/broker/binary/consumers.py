@@ -164,7 +164,7 @@ async def _open(connection: ClientConnection, request: pb.CommandSubscribe) -> N
     schema = requested_schema(request.schema) if request.HasField("schema") else None
     if schema is not None:
         await context.schemas.admit_consumer(topic, schema, topic_active=_is_active(live, context.replicator_prefix))
-    bare = live.stamps_possible and not connection.receives_broker_entry_metadata
+    bare = live.broker_entry_metadata_possible and not connection.receives_broker_entry_metadata
     sink = BinaryConsumerSink(connection, request, topic.partition_index, bare=bare)
     consumer = await live.subscribe(_live_request(connection, request), sink)
     sink.consumer = consumer

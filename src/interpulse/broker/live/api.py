@@ -195,7 +195,7 @@ class LiveTopic(Protocol):
     name: TopicName
 
     @property
-    def stamps_possible(self) -> bool:
+    def broker_entry_metadata_possible(self) -> bool:
         """Some entries may begin with what the broker has to say of them, which not every client shall see."""
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> LiveProducer:

@@ -1,4 +1,4 @@
-"""What the broker puts in front of every entry of a persistent topic: when it came, and its index.
+"""Broker entry metadata: the time and the index that the broker puts in front of the entries of a persistent topic.
 
 The index counts the messages of a topic from 0; an entry carries that of its last message. It never goes back: a topic
 that is loaded goes on behind its newest entry. What that entry cannot tell, because it was trimmed or has no index,
@@ -17,35 +17,35 @@ from interpulse.storage.api import Log
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import with_broker_metadata
 
-__all__ = ["Stamper", "TopicStamps"]
+__all__ = ["BrokerEntryInterceptor", "TopicBrokerEntryMetadata"]
 
 
-class Stamper:
-    """Stamps the entries of one topic, in the order in which they are appended."""
+class BrokerEntryInterceptor:
+    """Adds broker entry metadata to the entries of one topic, in the order in which they are appended."""
 
-    def __init__(self, stamping: BrokerEntryFields, now_ms: Callable[[], int], last_index: int) -> None:
+    def __init__(self, fields: BrokerEntryFields, now_ms: Callable[[], int], last_index: int) -> None:
         """``last_index`` was given to the newest message there is; -1 = none was."""
-        self._stamping = stamping
+        self._fields = fields
         self._now_ms = now_ms
         self._last_index = last_index
 
-    def stamp(self, entry: bytes, metadata: EntryMetadata | None) -> bytes:
+    def intercept(self, entry: bytes, metadata: EntryMetadata | None) -> bytes:
         """The entry to store; append it at once. One that is refused then leaves a gap in the count."""
         added = pb.BrokerEntryMetadata()
-        if self._stamping.timed:
+        if self._fields.timed:
             added.broker_timestamp = self._now_ms()
-        if self._stamping.indexed:
+        if self._fields.indexed:
             self._last_index += 1 if metadata is None else max(metadata.message_count, 1)
             added.index = self._last_index
         return with_broker_metadata(added, entry)
 
 
-class TopicStamps:
-    """The stamps of one topic, made when it is loaded."""
+class TopicBrokerEntryMetadata:
+    """The broker entry metadata of one topic, made when it is loaded."""
 
     def __init__(self, log: Log, state: TopicStateStore, remembered: int | None) -> None:
-        """``remembered`` is the index in the topic's record; None = entries of this topic were never stamped."""
-        self.stamper: Stamper | None = None
+        """``remembered`` is the index in the topic's record; None = entries of this topic never had any."""
+        self.interceptor: BrokerEntryInterceptor | None = None
         """None while entries are stored as they come."""
         self._log = log
         self._state = state
@@ -53,30 +53,30 @@ class TopicStamps:
 
     @property
     def possible(self) -> bool:
-        """Some entries of the topic may be stamped."""
+        """Some entries of the topic may have broker entry metadata."""
         return self._remembered is not None
 
-    async def begin(self, stamping: BrokerEntryFields | None, now_ms: Callable[[], int]) -> None:
-        """Stamp what comes from now on, or stamp nothing. Called once, before anything is appended."""
-        if stamping is None and self._remembered is None:
+    async def begin(self, fields: BrokerEntryFields | None, now_ms: Callable[[], int]) -> None:
+        """Add these fields to every entry from now on; None = add nothing. Called once, before anything is appended."""
+        if fields is None and self._remembered is None:
             return
         last = await self._last_index()
-        if self._remembered is None or stamping is None or not stamping.indexed:
+        if self._remembered is None or fields is None or not fields.indexed:
             await self._remember(last)
-        if stamping is not None:
-            self.stamper = Stamper(stamping, now_ms, last)
+        if fields is not None:
+            self.interceptor = BrokerEntryInterceptor(fields, now_ms, last)
 
     async def before_trim(self) -> None:
         """Durable entries are about to be removed, perhaps also the newest."""
-        if self.stamper is not None:
+        if self.interceptor is not None:
             await self._remember(await self._last_index())
 
     async def _last_index(self) -> int:
         """The index of the newest durable message; -1 if there is none."""
         remembered = -1 if self._remembered is None else self._remembered
         newest = await self._log.read(self._log.last_position, entries_max=1, bytes_max=1)
-        stamp = broker_entry_metadata_of(newest[0].payload) if newest else pb.BrokerEntryMetadata()
-        return max(stamp.index, remembered) if stamp.HasField("index") else remembered
+        newest_metadata = broker_entry_metadata_of(newest[0].payload) if newest else pb.BrokerEntryMetadata()
+        return max(newest_metadata.index, remembered) if newest_metadata.HasField("index") else remembered
 
     async def _remember(self, index: int) -> None:
         if index != self._remembered:

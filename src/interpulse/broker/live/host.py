@@ -46,7 +46,7 @@ class TopicHost(Protocol):
     def read_room(self) -> ReadRoom: ...
 
     @property
-    def stamping(self) -> BrokerEntryFields | None:
+    def broker_entry_fields(self) -> BrokerEntryFields | None:
         """What is put in front of the entries of persistent topics."""
 
     def generate_producer_name(self) -> str: ...

@@ -43,9 +43,9 @@ def nth_position(ledgers: Sequence[LedgerRecord], number: int, *, from_end: bool
 
 def publish_time_of(entry: bytes) -> int:
     """Milliseconds: by the broker's clock if it noted that, else by the producer's; 0 if it cannot be understood."""
-    stamp = broker_entry_metadata_of(entry)
-    if stamp.HasField("broker_timestamp"):
-        return stamp.broker_timestamp
+    added = broker_entry_metadata_of(entry)
+    if added.HasField("broker_timestamp"):
+        return added.broker_timestamp
     try:
         return message_metadata_of(entry).publish_time
     except PersistenceError:

@@ -147,7 +147,7 @@ class FakeTopic:
         self.gate: asyncio.Event | None = None
         self.ready = True
         self.early_active: bool | None = None
-        self.stamps_possible = False
+        self.broker_entry_metadata_possible = False
 
     async def add_producer(self, request: ProducerRequest, sink: Any) -> FakeProducer:
         if self.gate is not None:

@@ -116,7 +116,7 @@ async def test_delivery_when_the_broker_put_something_in_front_then_only_for_cli
 ) -> None:
     client = dial(broker_entry_metadata_exposed=exposed)
     await client.greet(supports_broker_entry_metadata=supported)
-    client.context.topic.stamps_possible = possible
+    client.context.topic.broker_entry_metadata_possible = possible
     consumer = await client.subscribe()
     consumer.sink.deliver(1, [Delivery(Position(5, 6), STAMPED), Delivery(Position(5, 7), STAMPED, 1)])
     assert [bytes(each.entry) for each in await client.answers()] == [expected, expected]

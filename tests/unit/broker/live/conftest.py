@@ -133,7 +133,7 @@ class Bench:
         self.metadata = MemoryMetadataStore()
         self.journal = MemoryJournal()
         self.settings = TopicSettings()
-        self.stamping: BrokerEntryFields | None = None
+        self.broker_entry_fields: BrokerEntryFields | None = None
         """What the next start puts in front of entries."""
         self.log_config = LogConfig(ledger_age_min_ms=0)
         self.read_bytes_max = 1_000_000
@@ -149,7 +149,7 @@ class Bench:
             clock=self.clock,
             open_rule=self._open_rule,
             settings=self._settings,
-            stamping=self.stamping,
+            broker_entry_fields=self.broker_entry_fields,
             read_bytes_max=self.read_bytes_max,
         )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.live.broker_entry_metadata import Stamper
+from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
 from interpulse.broker.live.compaction.compaction_entries import Treatment, view_of
 from interpulse.broker.live.dispatch.delayed_entries import deliver_at_of
 from interpulse.broker.live.entry_metadata import (
@@ -42,9 +42,9 @@ async def stamped(bench: Any) -> Any:
     return bench
 
 
-async def begin(bench: Any, stamping: BrokerEntryFields | None, *, crash: bool = False) -> Any:
-    """Start again with this stamping; the topic."""
-    bench.stamping = stamping
+async def begin(bench: Any, fields: BrokerEntryFields | None, *, crash: bool = False) -> Any:
+    """Start again with these fields; the topic."""
+    bench.broker_entry_fields = fields
     await (bench.crash() if crash else bench.restart())
     return await bench.topic()
 
@@ -55,8 +55,8 @@ async def stored(topic: Any) -> list[bytes]:
 
 async def indexes(topic: Any) -> list[int | None]:
     """Of all stored entries; None = without."""
-    stamps = map(broker_entry_metadata_of, await stored(topic))
-    return [each.index if each.HasField("index") else None for each in stamps]
+    added = map(broker_entry_metadata_of, await stored(topic))
+    return [each.index if each.HasField("index") else None for each in added]
 
 
 async def record_of(bench: Any) -> str:
@@ -73,23 +73,23 @@ def test_stamping_by_the_names_of_classes(classes: str, expected: BrokerEntryFie
 
 
 @pytest.mark.parametrize(
-    ("stamping", "expected"),
+    ("fields", "expected"),
     [
         (TIMED, pb.BrokerEntryMetadata(broker_timestamp=77)),
         (INDEXED, pb.BrokerEntryMetadata(index=8)),
         (BOTH, pb.BrokerEntryMetadata(broker_timestamp=77, index=8)),
     ],
 )
-def test_stamper_puts_only_what_is_asked_for(bench: Any, stamping: BrokerEntryFields, expected: Any) -> None:
+def test_interceptor_adds_only_what_is_asked_for(bench: Any, fields: BrokerEntryFields, expected: Any) -> None:
     entry = bench.entry(1, num_messages_in_batch=3)
-    stamp = Stamper(stamping, lambda: 77, 5).stamp(entry, EntryMetadata(3))
-    assert stamp == with_broker_metadata(expected, entry)
+    intercepted = BrokerEntryInterceptor(fields, lambda: 77, 5).intercept(entry, EntryMetadata(3))
+    assert intercepted == with_broker_metadata(expected, entry)
 
 
-def test_stamper_when_a_client_says_there_is_nothing_in_an_entry_then_counts_one(bench: Any) -> None:
-    stamper = Stamper(INDEXED, lambda: 77, -1)
+def test_interceptor_when_a_client_says_there_is_nothing_in_an_entry_then_counts_one(bench: Any) -> None:
+    interceptor = BrokerEntryInterceptor(INDEXED, lambda: 77, -1)
     for count in (None, EntryMetadata(0), EntryMetadata(-5), EntryMetadata(4)):
-        last = broker_entry_metadata_of(stamper.stamp(bench.entry(1), count)).index
+        last = broker_entry_metadata_of(interceptor.intercept(bench.entry(1), count)).index
     assert last == 6
 
 
@@ -99,7 +99,7 @@ async def test_topic_when_not_configured_then_entries_and_record_are_as_ever(ben
     producer.publish(0, -1, 1, bench.entry(0))
     await bench.settle()
     assert await stored(topic) == [bench.entry(0)]
-    assert (topic.stamper, topic.stamps_possible) == (None, False)
+    assert (topic.broker_entry_interceptor, topic.broker_entry_metadata_possible) == (None, False)
     await bench.restart()
     assert "lastIndex" not in await record_of(bench)
 
@@ -175,11 +175,11 @@ async def test_index_when_a_write_failed_then_goes_on_behind_what_is_durable(sta
 async def test_index_when_not_counted_for_a_while_then_goes_on(
     stamped: Any, crash: bool, between: BrokerEntryFields | None
 ) -> None:
-    """The log is mixed then: with stamps, without or with others, with stamps."""
+    """The log is mixed then: with broker entry metadata, without or with other fields, with it."""
     topic = await stamped.topic()
     await stamped.publish(topic, 0, 1)
     topic = await begin(stamped, between, crash=crash)
-    assert topic.stamps_possible
+    assert topic.broker_entry_metadata_possible
     await stamped.publish(topic, 2, 3)
     topic = await begin(stamped, between, crash=crash)
     topic = await begin(stamped, BOTH, crash=crash)
@@ -246,10 +246,10 @@ async def test_index_when_deleted_and_created_again_then_begins_at_zero(stamped:
 async def test_trim_when_nothing_new_was_counted_then_the_record_is_not_written_again(stamped: Any) -> None:
     topic = await stamped.topic()
     await stamped.publish(topic, 0)
-    await topic.stamps.before_trim()
+    await topic.broker_entry_metadata.before_trim()
     before = await stamped.metadata.get("/managed-ledgers/public/default/persistent/t")
     assert '"lastIndex": 0' in before.value.decode()
-    await topic.stamps.before_trim()
+    await topic.broker_entry_metadata.before_trim()
     assert await stamped.metadata.get("/managed-ledgers/public/default/persistent/t") == before
 
 
@@ -271,11 +271,11 @@ async def test_time_when_the_broker_noted_its_own_then_that_counts(bench: Any) -
 
 def test_metadata_of_stamped_entries_is_that_of_the_entry(bench: Any) -> None:
     entry = bench.entry(5, num_messages_in_batch=7, partition_key="k", deliver_at_time=99)
-    stamp = with_broker_metadata(pb.BrokerEntryMetadata(broker_timestamp=1, index=2), entry)
-    assert entry_metadata_of(stamp) == EntryMetadata(7)
-    assert message_metadata_of(stamp) == message_metadata_of(entry)
-    assert sticky_slot_of(stamp) == sticky_slot_of(entry)
-    assert deliver_at_of(stamp) == 99
+    intercepted = with_broker_metadata(pb.BrokerEntryMetadata(broker_timestamp=1, index=2), entry)
+    assert entry_metadata_of(intercepted) == EntryMetadata(7)
+    assert message_metadata_of(intercepted) == message_metadata_of(entry)
+    assert sticky_slot_of(intercepted) == sticky_slot_of(entry)
+    assert deliver_at_of(intercepted) == 99
     single = with_broker_metadata(pb.BrokerEntryMetadata(index=2), bench.entry(5, partition_key="k"))
     assert view_of(single).treatment is Treatment.SINGLE
     assert view_of(single) == view_of(without_broker_metadata(single))

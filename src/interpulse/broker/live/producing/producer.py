@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.api import ProducerSink
-from interpulse.broker.live.broker_entry_metadata import Stamper
+from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor
 from interpulse.broker.live.entry_metadata import (
     MARKER,
     EntryMetadata,
@@ -62,7 +62,7 @@ class ProducerOwner(Protocol):
         """None if the policies of the topic demand nothing of single entries."""
 
     @property
-    def stamper(self) -> Stamper | None:
+    def broker_entry_interceptor(self) -> BrokerEntryInterceptor | None:
         """None if entries are stored as they come; the same as long as the topic is loaded."""
 
     def append(self, entry: bytes, metadata: EntryMetadata | None) -> Position:
@@ -90,7 +90,7 @@ class Producer:
         self.pending_count = 0
         self.published = TrafficMeter()
         self._owner = owner
-        self._stamper = owner.stamper
+        self._interceptor = owner.broker_entry_interceptor
         self._connected_ms = owner.now_ms()
         self._sequence: SequenceState | None = None
         self._deduplication: Deduplication | None = None
@@ -117,7 +117,7 @@ class Producer:
         is_chunk: bool = False,
         marker: bool = False,
     ) -> None:
-        owner, stamper = self._owner, self._stamper
+        owner, interceptor = self._owner, self._interceptor
         stored = entry = bytes(entry)  # copied here only if it is a view
         sequence, last = None, -1
         metadata = None
@@ -133,8 +133,8 @@ class Producer:
                 sequence, last = self._sequence_of(entry, sequence_id, highest_sequence_id, num_messages)
                 if not self._is_new(sequence, last):
                     return self._answer(sequence_id, highest_sequence_id, None)
-            if stamper is not None:
-                stored = stamper.stamp(entry, metadata)
+            if interceptor is not None:
+                stored = interceptor.intercept(entry, metadata)
             position = owner.append(stored, metadata)
         except PulsarError as error:
             if self.leaving:

@@ -148,7 +148,7 @@ async def truncate(topic: Topic) -> None:
     end = topic.places.durable if topic.log.terminated else Position(topic.log.ledgers[-1].ledger_id, -1)
     topic.sequences.snapshot_due = topic.deduplication is not None
     await topic.flush()
-    await topic.stamps.before_trim()
+    await topic.broker_entry_metadata.before_trim()
     await topic.log.trim(LATEST if topic.log.terminated else end)
     await topic.compaction.forget()  # one that began meanwhile
     for subscription in topic.subscriptions.values():

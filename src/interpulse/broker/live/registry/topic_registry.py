@@ -62,7 +62,7 @@ class TopicRegistry:
         compaction_seconds: float = 60.0,
         subscription_expiry_seconds: float = 300.0,
         quota_check_seconds: float | None = 60.0,
-        stamping: BrokerEntryFields | None = None,
+        broker_entry_fields: BrokerEntryFields | None = None,
         read_bytes_max: int = 64 * 1024 * 1024,
         check_room: Callable[[], None] = lambda: None,
     ) -> None:
@@ -77,7 +77,7 @@ class TopicRegistry:
         """Topics that the rules let be loaded."""
         self.replicator_prefix = replicator_prefix
         self.now_ms = clock.now_ms
-        self.stamping = stamping
+        self.broker_entry_fields = broker_entry_fields
         self.read_room = ReadRoom(read_bytes_max)
         self._cluster = cluster
         self._logs = logs

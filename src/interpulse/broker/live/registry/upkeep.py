@@ -58,7 +58,7 @@ async def trim(topic: Topic) -> None:
         topic.sequences.request_snapshot()
     before = trim_before(topic.log.ledgers, _needed_from(topic), topic.settings.retention, topic.now_ms())
     if before is not None:
-        await topic.stamps.before_trim()
+        await topic.broker_entry_metadata.before_trim()
         await topic.log.trim(before)
         log.info("log trimmed topic=%s before=%s", topic.name, before)
 

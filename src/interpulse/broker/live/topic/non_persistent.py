@@ -197,8 +197,8 @@ class NonPersistentTopic:
         self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
         self.limits = TopicLimits(name, host.now_ms, host.call_later)
         self.publish_limits: PublishLimits | None = None
-        self.stamper = None
-        self.stamps_possible = False
+        self.broker_entry_interceptor = None
+        self.broker_entry_metadata_possible = False
         self._refusal: PulsarError | None = None
         self._use_limits()
 

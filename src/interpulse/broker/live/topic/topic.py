@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, ProducerSink
-from interpulse.broker.live.broker_entry_metadata import Stamper, TopicStamps
+from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor, TopicBrokerEntryMetadata
 from interpulse.broker.live.compaction import compacted_reads
 from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR, Compaction
 from interpulse.broker.live.compaction.log_positions import LogPlaces
@@ -66,7 +66,7 @@ class Topic:
     reads: SharedReads
     producers: ProducerSet
     sequences: SequenceKeeper
-    stamps: TopicStamps
+    broker_entry_metadata: TopicBrokerEntryMetadata
 
     def __init__(self, name: TopicName, host: TopicHost, settings: TopicSettings) -> None:
         self.name = name
@@ -126,8 +126,8 @@ class Topic:
             self._host.spawn,
         )
         self._use_limits()
-        self.stamps = TopicStamps(self.log, self._state, counters.last_index)
-        await self.stamps.begin(self._host.stamping, self.now_ms)
+        self.broker_entry_metadata = TopicBrokerEntryMetadata(self.log, self._state, counters.last_index)
+        await self.broker_entry_metadata.begin(self._host.broker_entry_fields, self.now_ms)
         self.sequences = SequenceKeeper(self.log, self._state, lambda: self._host.cursors_changed(self))
         stored = await self._state.read_cursors()
         snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
@@ -247,12 +247,12 @@ class Topic:
         return self.producers.epoch
 
     @property
-    def stamper(self) -> Stamper | None:
-        return self.stamps.stamper
+    def broker_entry_interceptor(self) -> BrokerEntryInterceptor | None:
+        return self.broker_entry_metadata.interceptor
 
     @property
-    def stamps_possible(self) -> bool:
-        return self.stamps.possible
+    def broker_entry_metadata_possible(self) -> bool:
+        return self.broker_entry_metadata.possible
 
     def last_appended(self) -> Position:
         return self.log.last_appended

@@ -48,21 +48,21 @@ async def examine(call: Call) -> Answer:
     position = nth_position(topic.log.ledgers, number, from_end=start == "latest")
     if position is None:
         raise NotFound(f"Message not found: {topic.name} has fewer than {number} entries")
-    return _answer(await topic.places.read_entry(position))
+    return _answer(await topic.positions.read_entry(position))
 
 
 async def get_message(call: Call) -> Answer:
     """The entry at a position."""
     position = Position(call.number("ledger"), call.number("entry"))
     topic = await open_single(call, "GetMessageById")
-    return _answer(await topic.places.read_entry(position))
+    return _answer(await topic.positions.read_entry(position))
 
 
 async def get_message_id_at(call: Call) -> Answer:
     """The position of the first entry published at or after a time; if there is none, that of the next one to come."""
     time_ms = call.number("time")
     topic = await open_single(call, "Get message ID by timestamp")
-    before = await topic.places.before_time(time_ms)
+    before = await topic.positions.before_time(time_ms)
     position = topic.log.next_position(before) or Position(before.ledger, before.entry + 1)
     place = {"ledgerId": position.ledger, "entryId": position.entry, "partitionIndex": topic.name.partition_index}
     return answer_json(place | {"batchIndex": -1, "batchSize": 0})

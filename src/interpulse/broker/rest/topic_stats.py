@@ -79,7 +79,7 @@ async def get_last_message_id(call: Call) -> Answer:
     """Of a topic without messages: its ledger, and -1 as the entry."""
     topic = await open_persistent(call, call.topic)
     last = await topic.last_message()
-    position = last.position if last.position.entry >= 0 else Position(topic.places.durable.ledger, -1)
+    position = last.position if last.position.entry >= 0 else Position(topic.positions.durable.ledger, -1)
     return answer_json(_message_id(topic.name, position.ledger, position.entry, last.batch_index))
 
 

@@ -165,7 +165,7 @@ def _last_active_ms(topic: AnyTopic) -> int:
 def _activity(topic: AnyTopic) -> TopicActivity:
     if isinstance(topic, NonPersistentTopic):
         return TopicActivity(in_use=topic.in_use)
-    last = topic.places.durable
+    last = topic.positions.durable
     waiting = {name for name, each in topic.subscriptions.items() if each.cursor.backlog(last) > 0}
     replications = {name for name in topic.subscriptions if topic.remote_of(name) is not None}
     return TopicActivity(

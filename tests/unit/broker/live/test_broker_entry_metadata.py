@@ -262,7 +262,7 @@ async def test_time_when_the_broker_noted_its_own_then_that_counts(bench: Any) -
     await bench.publish(topic, 1)
     now = bench.clock.time_ms
     assert [publish_time_of(each) for each in await stored(topic)] == [1000, now]
-    assert await first_published_since(topic.log, 1001) == topic.places.durable
+    assert await first_published_since(topic.log, 1001) == topic.positions.durable
     assert await first_published_since(topic.log, now + 1) is None
     assert await upkeep.expire(topic, "s", 0) == 1, "only what its producer called old"
     bench.clock.time_ms = now + 5001

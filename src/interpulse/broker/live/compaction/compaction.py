@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from interpulse.broker.live.compaction.choice import Choice, Look, survivors
 from interpulse.broker.live.compaction.compaction_entries import view_of
-from interpulse.broker.live.compaction.log_positions import LogPlaces
+from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.measures import CompactionMeasure
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.stats import TrafficMeter
@@ -64,7 +64,7 @@ class CompactionOwner(Protocol):
     def now_ms(self) -> Callable[[], int]: ...
 
     @property
-    def places(self) -> LogPlaces: ...
+    def positions(self) -> LogPositions: ...
 
     async def keep_for_compaction(self) -> None:
         """Make sure that the cursor is there."""
@@ -158,7 +158,7 @@ class Compaction:
     async def _run(self) -> None:
         async with self._permits:
             await self._topic.keep_for_compaction()
-            horizon = self._topic.places.durable
+            horizon = self._topic.positions.durable
             if self._topic.log.next_position(self._compacted_upto) is not None:
                 started = time.monotonic()
                 self.removed = await self._compact(horizon)

@@ -1,4 +1,4 @@
-"""Places in the log of one topic: what is durable, what can be read, and where cursors stand for it.
+"""Positions in the log of one topic: the last durable one, the first readable one, and those of cursors.
 
 A cursor stands on the last entry that it has passed, so what comes next lies behind it.
 """
@@ -12,10 +12,10 @@ from interpulse.model.errors import NotFound, PersistenceError
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.storage.api import Log, LogEntry
 
-__all__ = ["LogPlaces"]
+__all__ = ["LogPositions"]
 
 
-class LogPlaces:
+class LogPositions:
     """See the module."""
 
     def __init__(self, log: Log) -> None:

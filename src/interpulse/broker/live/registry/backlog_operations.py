@@ -74,7 +74,7 @@ def skip(topic: Topic, subscription: str, entry_count: int) -> int:
 
 def clear(topic: Topic, subscription: str) -> int:
     """Acknowledge everything; how many entries that were. Raises SubscriptionNotFound."""
-    return topic.subscription(subscription).skip_to(topic.places.durable)
+    return topic.subscription(subscription).skip_to(topic.positions.durable)
 
 
 def bytes_behind(topic: Topic, position: Position) -> int:
@@ -93,10 +93,10 @@ async def analyze(topic: Topic, subscription: str, start: Position | None, limit
     cursor = topic.subscription(subscription).cursor
     begun_ms, analysis = topic.now_ms(), BacklogAnalysis()
     after = cursor.mark_delete if start is None else Position(start.ledger, start.entry - 1)
-    while (following := topic.log.next_position(after)) is not None and following <= topic.places.durable:
+    while (following := topic.log.next_position(after)) is not None and following <= topic.positions.durable:
         for entry in await topic.log.read(following, entries_max=_SCANNED_AT_ONCE, bytes_max=_SCANNED_BYTES):
             after = entry.position
-            if after > topic.places.durable or (after > cursor.mark_delete and cursor.is_acknowledged(after)):
+            if after > topic.positions.durable or (after > cursor.mark_delete and cursor.is_acknowledged(after)):
                 continue
             if analysis.entries >= limits.entries_max or topic.now_ms() - begun_ms > limits.time_ms_max:
                 analysis.aborted = True
@@ -112,7 +112,7 @@ async def reset(topic: Topic, subscription: str, target: MessageId, *, excluded:
     """
     found = topic.subscription(subscription)
     begin = await behind(topic, target) if excluded else target
-    size = await topic.places.batch_size(begin.position) if begin.batch_index > 0 else 0
+    size = await topic.positions.batch_size(begin.position) if begin.batch_index > 0 else 0
     waiting = (1 << size) - (1 << begin.batch_index) if 0 < begin.batch_index < size else 0
     await found.seek(begin, words_of(waiting) if waiting else ())
 
@@ -121,7 +121,7 @@ async def behind(topic: Topic, target: MessageId) -> MessageId:
     """The message after ``target``: the next of its batch, else the next entry. Latest and earliest stay."""
     if not 0 <= target.entry < LATEST.entry:
         return target
-    if 0 <= target.batch_index < await topic.places.batch_size(target.position) - 1:
+    if 0 <= target.batch_index < await topic.positions.batch_size(target.position) - 1:
         return target._replace(batch_index=target.batch_index + 1)
     return target._replace(entry=target.entry + 1, batch_index=-1)
 
@@ -131,7 +131,7 @@ async def peek(topic: Topic, subscription: str, number: int) -> LogEntry:
     position = nth_waiting(topic.log, topic.subscription(subscription).cursor, number)
     if position is None:
         raise NotFound("Message not found")
-    return await topic.places.read_entry(position)
+    return await topic.positions.read_entry(position)
 
 
 async def truncate(topic: Topic) -> None:
@@ -145,7 +145,7 @@ async def truncate(topic: Topic) -> None:
     await topic.compaction.forget()
     if not topic.log.terminated:
         await topic.log.roll()
-    end = topic.places.durable if topic.log.terminated else Position(topic.log.ledgers[-1].ledger_id, -1)
+    end = topic.positions.durable if topic.log.terminated else Position(topic.log.ledgers[-1].ledger_id, -1)
     topic.sequences.snapshot_due = topic.deduplication is not None
     await topic.flush()
     await topic.broker_entry_metadata.before_trim()

@@ -19,7 +19,7 @@ async def expire_older(topic: Topic, subscription: str, seconds: int) -> None:
 
     Raises Conflict for an empty backlog, as Pulsar does: there is nothing that could expire.
     """
-    if topic.subscription(subscription).cursor.backlog(topic.places.durable) == 0:
+    if topic.subscription(subscription).cursor.backlog(topic.positions.durable) == 0:
         raise Conflict(
             f"Expire message by timestamp not issued on topic {topic.name} for subscription {subscription}: "
             "it has no backlog. On a partitioned topic other partitions may have been expired"
@@ -30,10 +30,10 @@ async def expire_older(topic: Topic, subscription: str, seconds: int) -> None:
 def expire_upto(topic: Topic, subscription: str, position: Position) -> None:
     """Acknowledge everything up to this entry; raises SubscriptionNotFound, Conflict if the topic is not so long."""
     found = topic.subscription(subscription)
-    if position > topic.places.durable:
+    if position > topic.positions.durable:
         raise Conflict(
             f"Expire message by position not issued on topic {topic.name} for subscription {subscription}: "
-            f"{position} is behind the last message, {topic.places.durable}"
+            f"{position} is behind the last message, {topic.positions.durable}"
         )
     found.expire_upto(position)
 

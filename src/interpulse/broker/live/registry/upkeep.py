@@ -29,7 +29,7 @@ async def maintain(topic: Topic) -> None:
 async def expire(topic: Topic, subscription: str, older_than_seconds: int) -> int:
     """Acknowledge entries published longer ago than that; how many. Raises SubscriptionNotFound."""
     found = topic.subscription(subscription)
-    position = await topic.places.before_time(topic.now_ms() - older_than_seconds * 1000)
+    position = await topic.positions.before_time(topic.now_ms() - older_than_seconds * 1000)
     return found.expire_upto(position)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR
-from interpulse.broker.live.compaction.log_positions import LogPlaces
+from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.timeline import bytes_after, position_leaving, publish_time_of
 from interpulse.broker.live.topic.subscription import Subscription
@@ -57,7 +57,7 @@ class BacklogOwner(Protocol):
     def now_ms(self) -> Callable[[], int]: ...
 
     @property
-    def places(self) -> LogPlaces: ...
+    def positions(self) -> LogPositions: ...
 
     def remote_of(self, subscription: str) -> str | None:
         """The remote cluster if this is a replication cursor."""
@@ -95,7 +95,7 @@ class BacklogKeeper:
                 self._evict(quota_type, quota, self._too_much(quota))
             else:
                 since = self._owner.now_ms() - age_kept_ms(quota)
-                position = await self._owner.places.before_time(since)
+                position = await self._owner.positions.before_time(since)
                 self._evict(quota_type, quota, ((each, position) for each in self._evictable()))
 
     def stats(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class BacklogKeeper:
 
     def _behind(self) -> Iterator[Subscription]:
         """Durable subscriptions with a backlog; compaction is not one."""
-        last = self._owner.places.durable
+        last = self._owner.positions.durable
         for name, each in self._owner.subscriptions.items():
             if each.durable and name != COMPACTION_CURSOR and each.cursor.backlog(last):
                 yield each
@@ -136,7 +136,7 @@ class BacklogKeeper:
         if slowest is None or (position := self._owner.log.next_position(slowest.cursor.mark_delete)) is None:
             return
         try:
-            entry = await self._owner.places.read_entry(position)
+            entry = await self._owner.positions.read_entry(position)
         except NotFound:
             return  # it was acknowledged and trimmed meanwhile
         self._oldest = _Oldest(position, publish_time_of(entry.payload), slowest.name)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from interpulse.broker.live.api import ConsumerSink, Delivery
-from interpulse.broker.live.compaction.log_positions import LogPlaces
+from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.cursor import Cursor, CursorRecord
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.dispatch_choice import (
@@ -43,7 +43,7 @@ class SubscriptionOwner(DispatchOwner, Protocol):
     def limits(self) -> TopicLimits: ...
 
     @property
-    def places(self) -> LogPlaces: ...
+    def positions(self) -> LogPositions: ...
 
     @property
     def consumer_count(self) -> int:
@@ -208,7 +208,7 @@ class Subscription:
         if self.dispatch is None:
             return
         self.dispatch.pump()
-        if self._owner.places.end_reached(self.dispatch.read_position) and self.dispatch.drained:
+        if self._owner.positions.end_reached(self.dispatch.read_position) and self.dispatch.drained:
             for consumer in self.consumers:
                 if not consumer.end_told:
                     consumer.end_told = True
@@ -227,7 +227,7 @@ class Subscription:
 
     def acknowledge(self, consumer: Consumer, position: Position, ack_set: Sequence[int]) -> None:
         """One entry, or some messages of it. Positions that do not exist are ignored."""
-        if position > self._owner.places.durable:
+        if position > self._owner.positions.durable:
             return
         if ack_set:
             left = 0 if self.cursor.acknowledge_part(position, mask_of(ack_set)) else self._waiting(position)
@@ -247,7 +247,7 @@ class Subscription:
         """Everything up to this entry; of this entry itself only what ``ack_set`` says."""
         if self.sub_type in (SubType.SHARED, SubType.KEY_SHARED):
             raise NotAllowed(f"Cumulative acknowledgement is not allowed on a {self.sub_type.label} subscription")
-        if position > self._owner.places.durable:
+        if position > self._owner.positions.durable:
             return
         if ack_set:
             self.cursor.acknowledge_upto(Position(position.ledger, position.entry - 1))
@@ -268,7 +268,7 @@ class Subscription:
         async with self.changing:
             compacted = self._reads_compacted
             self.close_consumers()
-            await self._reset(self._owner.places.before(position, compacted=compacted))
+            await self._reset(self._owner.positions.before(position, compacted=compacted))
             if ack_set and position.ledger >= 0:
                 self.cursor.acknowledge_part(position.position, mask_of(ack_set))
 
@@ -277,7 +277,7 @@ class Subscription:
         async with self.changing:
             compacted = self._reads_compacted
             self.close_consumers()
-            await self._reset(await self._owner.places.before_time(publish_time_ms, compacted=compacted))
+            await self._reset(await self._owner.positions.before_time(publish_time_ms, compacted=compacted))
 
     @property
     def _reads_compacted(self) -> bool:
@@ -291,7 +291,7 @@ class Subscription:
 
     def skip_to(self, position: Position) -> int:
         """Count everything up to here as acknowledged; how many entries that were. Consumers stay."""
-        last = self._owner.places.durable
+        last = self._owner.positions.durable
         before = self.cursor.backlog(last)
         if not self.cursor.acknowledge_upto(min(position, last)):
             return 0

@@ -103,7 +103,7 @@ class SubscriptionSet:
                 if request.start_rollback_seconds and not subscription.consumers:
                     since = self._owner.now_ms() - request.start_rollback_seconds * 1000
                     compacted = request.read_compacted
-                    subscription.cursor.reset(await self._owner.places.before_time(since, compacted=compacted))
+                    subscription.cursor.reset(await self._owner.positions.before_time(since, compacted=compacted))
                 return self._still_open(await subscription.add(request, sink))
 
     def _still_open(self, consumer: Consumer) -> Consumer:
@@ -192,10 +192,10 @@ class SubscriptionSet:
 
     def _start(self, position: MessageId | None, initial: InitialPosition, *, compacted: bool = False) -> Position:
         """Where a new cursor stands."""
-        last = self._owner.places.durable
+        last = self._owner.positions.durable
         if position is not None and position.position <= last:
-            return self._owner.places.before(position, compacted=compacted)
-        return last if initial is InitialPosition.LATEST else self._owner.places.before_first(compacted=compacted)
+            return self._owner.positions.before(position, compacted=compacted)
+        return last if initial is InitialPosition.LATEST else self._owner.positions.before_first(compacted=compacted)
 
     def _begin(
         self,
@@ -275,7 +275,7 @@ class SubscriptionSet:
             wanted = settings.remote_clusters
             for name in [self._prefix + remote for remote in wanted]:
                 if settings.replication_cursors_opened or name in self.by_name:
-                    await self.ensure(name, self._owner.places.durable, by_policy=True)
+                    await self.ensure(name, self._owner.positions.durable, by_policy=True)
             for each in list(self.by_name.values()):
                 remote = self.remote_of(each.name)
                 left = each.by_policy or remote in self._listed

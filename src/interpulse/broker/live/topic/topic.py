@@ -18,7 +18,7 @@ from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, Prod
 from interpulse.broker.live.broker_entry_metadata import BrokerEntryInterceptor, TopicBrokerEntryMetadata
 from interpulse.broker.live.compaction import compacted_reads
 from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR, Compaction
-from interpulse.broker.live.compaction.log_positions import LogPlaces
+from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
 from interpulse.broker.live.host import TopicHost
@@ -61,7 +61,7 @@ class Topic:
     """See `interpulse.broker.live.api.LiveTopic`. Made by `load` only."""
 
     log: Log
-    places: LogPlaces
+    positions: LogPositions
     entry_metadata: EntryMetadataCache
     reads: SharedReads
     producers: ProducerSet
@@ -114,7 +114,7 @@ class Topic:
         return topic
 
     async def _restore(self, counters: TopicCounters) -> None:
-        self.places = LogPlaces(self.log)
+        self.positions = LogPositions(self.log)
         appended = self.log.last_appended
         self.entry_metadata = EntryMetadataCache(Position(appended.ledger, appended.entry + 1))
         self.reads = SharedReads(self.log, lambda: len(self.subscriptions) > 1, self._host.read_room)
@@ -153,8 +153,8 @@ class Topic:
     # --- what the log says
 
     def on_durable(self, last: Position) -> None:
-        places = self.places
-        previous, places.durable = places.durable, last
+        positions = self.positions
+        previous, positions.durable = positions.durable, last
         self.last_publish_ms = self.now_ms()
         pending = self._pending
         listening = [each for each in self.subscriptions.values() if each.consumers]
@@ -266,7 +266,7 @@ class Topic:
             self.deduplication.touch(producer.name, self.now_ms())
 
     async def last_message(self, *, read_compacted: bool = False) -> LastMessage:
-        return await self.places.last_message(read_compacted=read_compacted)
+        return await self.positions.last_message(read_compacted=read_compacted)
 
     # --- subscribing
 
@@ -341,7 +341,7 @@ class Topic:
     async def keep_for_compaction(self) -> None:
         """From now on nothing is trimmed that was not compacted."""
         self.check_open()
-        await self.subscription_set.ensure(COMPACTION_CURSOR, self.places.before_first())
+        await self.subscription_set.ensure(COMPACTION_CURSOR, self.positions.before_first())
 
     def compacted_upto(self, horizon: Position) -> None:
         """Everything up to here may be trimmed as far as compaction is concerned."""
@@ -353,7 +353,7 @@ class Topic:
 
     async def flush(self) -> None:
         """Store every cursor that changed, and the sequence ids when it is time; one commit."""
-        position = self.places.durable
+        position = self.positions.durable
         if not self.sequences.snapshot_due:
             await self.subscription_set.flush({})
             return

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from interpulse.broker.live.compaction.compaction import COMPACTION_CURSOR, Compaction
-from interpulse.broker.live.compaction.log_positions import LogPlaces
+from interpulse.broker.live.compaction.log_positions import LogPositions
 from interpulse.broker.live.measures import (
     LimitMeasure,
     Measured,
@@ -85,7 +85,7 @@ class ShownTopic(Protocol):
     last_publish_ms: int
     limits: TopicLimits
     log: Log
-    places: LogPlaces
+    positions: LogPositions
     producers: ProducerSet
     published: TrafficMeter
     """By producers that are gone."""
@@ -123,7 +123,7 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
     backlogs = [
         bytes_after(ledgers, each.cursor.mark_delete)
         for each in subscriptions.values()
-        if each.durable and each.cursor.backlog(topic.places.durable)
+        if each.durable and each.cursor.backlog(topic.positions.durable)
     ]
     return {
         "msgRateIn": published.message_rate,
@@ -164,7 +164,7 @@ def measure(topic: ShownTopic) -> Measured:
     """What metrics show."""
     own: dict[str, SubscriptionMeasure] = {}
     replication: dict[str, ReplicationMeasure] = {}
-    last = topic.places.durable
+    last = topic.positions.durable
     for name, subscription in topic.subscriptions.items():
         found, remote = subscription_stats.measure(subscription, last), topic.remote_of(name)
         if remote is None:
@@ -202,7 +202,7 @@ def _limits(topic: ShownTopic) -> LimitMeasure:
 
 
 def _subscription(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
-    body = subscription_stats.stats(subscription, topic.places.durable)
+    body = subscription_stats.stats(subscription, topic.positions.durable)
     behind = bytes_after(topic.log.ledgers, subscription.cursor.mark_delete) if body["msgBacklog"] else 0
     return body | _NEVER_IN_SUBSCRIPTIONS | {"backlogSize": behind}
 
@@ -217,11 +217,11 @@ async def add_earliest_times(topic: ShownTopic, body: dict[str, Any]) -> None:
 
 async def _earliest_time(topic: ShownTopic, subscription: str) -> int:
     cursor = topic.subscriptions[subscription].cursor if subscription in topic.subscriptions else None
-    if cursor is None or not cursor.backlog(topic.places.durable):
+    if cursor is None or not cursor.backlog(topic.positions.durable):
         return -1
     position = topic.log.next_position(cursor.mark_delete)
     try:
-        return -1 if position is None else publish_time_of((await topic.places.read_entry(position)).payload)
+        return -1 if position is None else publish_time_of((await topic.positions.read_entry(position)).payload)
     except NotFound:
         return -1  # it was acknowledged and trimmed meanwhile
 
@@ -251,7 +251,7 @@ def _outbound(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
         "msgThroughputOut": out.byte_rate,
         "msgOutCount": out.messages,
         "bytesOutCount": out.bytes,
-        "replicationBacklog": subscription.cursor.backlog(topic.places.durable),
+        "replicationBacklog": subscription.cursor.backlog(topic.positions.durable),
         "connected": bool(consumers),
         "outboundConnection": consumers[0].request.address if consumers else None,
     }
@@ -289,7 +289,7 @@ def internal_stats(topic: ShownTopic) -> dict[str, Any]:
         "lastLedgerCreatedTimestamp": iso_time(ledgers[-1].created_ms if ledgers else 0),
         "waitingCursorsCount": sum(1 for each in topic.subscriptions.values() if each.consumers),
         "pendingAddEntriesCount": topic.pending_count,
-        "lastConfirmedEntry": str(topic.places.durable),
+        "lastConfirmedEntry": str(topic.positions.durable),
         "state": "Terminated" if topic.log.terminated else "LedgerOpened",
         "ledgers": [
             {
@@ -309,7 +309,7 @@ def internal_stats(topic: ShownTopic) -> dict[str, Any]:
 
 def _cursor(topic: ShownTopic, subscription: Subscription) -> dict[str, Any]:
     """``messagesConsumedCounter`` counts as Pulsar's does: below zero while entries wait from before the loading."""
-    consumed = topic.entries_added - subscription.cursor.backlog(topic.places.durable)
+    consumed = topic.entries_added - subscription.cursor.backlog(topic.positions.durable)
     return subscription_stats.internal_stats(subscription) | {"messagesConsumedCounter": consumed}
 
 

@@ -242,7 +242,7 @@ async def test_entries_that_go_meanwhile_fail_the_compaction(bench: Any, monkeyp
     replace_ = topic.log.compacted.replace
 
     async def after_trimming(*arguments: Any) -> Any:
-        topic.compacted_upto(topic.places.durable)
+        topic.compacted_upto(topic.positions.durable)
         await forget_log(bench, topic)
         return await replace_(*arguments)
 
@@ -345,8 +345,8 @@ async def test_time_to_live_leaves_alone_what_was_not_compacted(bench: Any) -> N
     await topic.create_subscription("s")
     await send(bench, topic, ("a", "1"))
     await upkeep.maintain(topic)
-    assert topic.subscription("s").cursor.backlog(topic.places.durable) == 0
-    assert topic.subscription(COMPACTION_CURSOR).cursor.backlog(topic.places.durable) == 1
+    assert topic.subscription("s").cursor.backlog(topic.positions.durable) == 0
+    assert topic.subscription(COMPACTION_CURSOR).cursor.backlog(topic.positions.durable) == 1
 
 
 async def test_threshold_begins_a_compaction_when_enough_has_come(bench: Any) -> None:
@@ -406,7 +406,7 @@ async def test_durable_consumers_acknowledge_across_the_horizon(bench: Any) -> N
     assert await delivered(bench, sink, 2) == [(second, "4"), (third, "5")]
     consumer.acknowledge_cumulative(third)
     consumer.close()
-    assert topic.subscription("f").cursor.backlog(topic.places.durable) == 0
+    assert topic.subscription("f").cursor.backlog(topic.positions.durable) == 0
     _, sink = await bench.consumer(topic, "f", **request)
     await delivered(bench, sink, 0)
 
@@ -453,7 +453,7 @@ async def test_what_only_compaction_has_comes_again_though_the_log_behind_it_is_
     assert "5" not in {text for _, text in again}
     for position, _ in again:
         consumer.acknowledge(position)
-    assert topic.subscription("s").cursor.mark_delete == found[-1][0] == topic.places.durable
+    assert topic.subscription("s").cursor.mark_delete == found[-1][0] == topic.positions.durable
 
 
 async def test_log_is_all_that_counts_once_somebody_reads_it_instead_of_what_was_compacted(bench: Any) -> None:
@@ -511,9 +511,9 @@ async def test_seek_to_a_time_looks_into_the_compacted_ledger(bench: Any) -> Non
     sent += await send_entries(bench, topic, entries[5])
     for time_ms, number in ((1, 0), (1_003, 3), (1_005, 5)):
         before = Position(sent[number].ledger, sent[number].entry - 1)
-        assert await topic.places.before_time(time_ms, compacted=True) == before, time_ms
-    assert await topic.places.before_time(1, compacted=False) == topic.places.before_first()
-    assert await topic.places.before_time(2_000, compacted=True) == topic.places.durable
+        assert await topic.positions.before_time(time_ms, compacted=True) == before, time_ms
+    assert await topic.positions.before_time(1, compacted=False) == topic.positions.before_first()
+    assert await topic.positions.before_time(2_000, compacted=True) == topic.positions.durable
 
 
 @pytest.mark.parametrize("trimmed", [False, True])
@@ -539,7 +539,7 @@ async def test_last_message_when_everything_was_removed(bench: Any) -> None:
     await send(bench, topic, ("a", "1"), ("a", ""))
     await compact(topic)
     assert await topic.last_message(read_compacted=True) == LastMessage(EARLIEST, -1)
-    assert (await topic.last_message()).position == topic.places.durable
+    assert (await topic.last_message()).position == topic.positions.durable
     _, sink = await bench.consumer(topic, "r", durable=False, start_message_id=FIRST, read_compacted=True)
     await delivered(bench, sink, 0)
     await send(bench, topic, ("b", "1"))

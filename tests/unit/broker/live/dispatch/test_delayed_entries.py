@@ -241,7 +241,7 @@ async def test_redelivery_of_what_was_due_does_not_wait_again(bench: Any, join: 
 async def test_acknowledged_while_it_waits_then_not_delivered(bench: Any, join: Any, topic: Any) -> None:
     consumer, sink = await join(topic)
     await publish(bench, topic, 3000, 3000)
-    consumer.acknowledge(Position(topic.places.durable.ledger, 0))
+    consumer.acknowledge(Position(topic.positions.durable.ledger, 0))
     await wait(bench, topic, 3000)
     assert sink.numbers() == [1]
 
@@ -402,7 +402,7 @@ async def test_skipping_what_waits_makes_room_for_what_is_behind_it(
     for number in range(5):
         producer.publish(number, -1, 1, bench.entry(number, deliver_at_time=bench.clock.time_ms + 5000))
     await bench.settle()
-    full_upto = topic.places.durable
+    full_upto = topic.positions.durable
     await bench.publish(topic, 5, 6)
     assert sink.numbers() == []
     topic.subscription("s").skip_to(full_upto)

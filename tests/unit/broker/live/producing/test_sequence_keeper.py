@@ -64,7 +64,7 @@ async def test_resume_counts_what_it_replayed_towards_the_next_snapshot(bench: A
     assert topic.deduplication.last_sequence_id("filler") == 1
     await bench.publish(topic, 2)
     await bench.registry.flush()
-    assert topic.sequences.needed_from == topic.places.durable
+    assert topic.sequences.needed_from == topic.positions.durable
 
 
 async def test_damaged_snapshot_then_the_topic_cannot_be_loaded(bench: Any, topic: Any) -> None:

@@ -56,7 +56,7 @@ async def test_analysis_counts_what_waits_from_the_next_message_on_or_from_a_giv
     await publish(producer, 4, num_messages_in_batch=3)
     await publish(producer, 5, marker_type=10)
     cursor = topic.subscription("s").cursor
-    ledger = topic.places.durable.ledger
+    ledger = topic.positions.durable.ledger
     cursor.acknowledge(Position(ledger, 0))
     cursor.acknowledge(Position(ledger, 2))
     cursor.acknowledge_part(Position(ledger, 4), 0b110)
@@ -207,7 +207,7 @@ async def test_truncate_of_a_terminated_topic_leaves_its_end(bench: Any) -> None
     consumer.close()
     await bench.restart()
     topic = await bench.topic()
-    assert (topic.log.terminated, topic.places.durable) == (True, end)
+    assert (topic.log.terminated, topic.positions.durable) == (True, end)
     assert topic.stats()["subscriptions"]["s"]["msgBacklog"] == 0
     _, sink = await bench.consumer(topic)
     assert (sink.numbers(), sink.ended) == ([], 1)

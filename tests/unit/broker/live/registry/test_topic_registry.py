@@ -128,7 +128,7 @@ async def test_delete_when_it_fails_then_nothing_that_was_acknowledged_comes_aga
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 2)
     await bench.settle()
-    upto = topic.places.durable
+    upto = topic.positions.durable
     consumer.acknowledge_cumulative(upto)
     with pytest.raises(CommitConflict):
         await bench.registry.delete(topic.name, force=True, expect={"/somewhere": 7})
@@ -139,7 +139,7 @@ async def test_delete_when_cursors_wait_to_be_stored_then_none_comes_back(bench:
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
-    consumer.acknowledge_cumulative(topic.places.durable)
+    consumer.acknowledge_cumulative(topic.positions.durable)
     consumer.close()
     await bench.registry.delete(topic.name)
     await bench.registry.flush()
@@ -263,7 +263,7 @@ async def test_flush_stores_only_what_changed(bench: Any) -> None:
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
-    consumer.acknowledge_cumulative(topic.places.durable)
+    consumer.acknowledge_cumulative(topic.positions.durable)
     seen: list[str] = []
     bench.metadata.watch("/managed-ledgers", seen.append)
     await bench.registry.flush()
@@ -277,7 +277,7 @@ async def test_flush_when_it_fails_in_an_unforeseen_way_then_the_next_one_stores
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
-    consumer.acknowledge_cumulative(topic.places.durable)
+    consumer.acknowledge_cumulative(topic.positions.durable)
 
     async def fail(*_: Any) -> None:
         raise ZeroDivisionError
@@ -319,7 +319,7 @@ async def test_unload_when_cursors_cannot_be_stored_then_the_old_topic_never_wri
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
-    consumer.acknowledge_cumulative(topic.places.durable)
+    consumer.acknowledge_cumulative(topic.positions.durable)
 
     async def refuse(*_: Any) -> None:
         raise MetadataError("disk full")
@@ -374,11 +374,11 @@ async def test_seek_when_the_topic_is_unloaded_meanwhile_then_it_is_refused(
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
     found = asyncio.get_running_loop().create_future()
-    monkeypatch.setattr(topic.places, "before_time", lambda _, **__: asyncio.shield(found))
+    monkeypatch.setattr(topic.positions, "before_time", lambda _, **__: asyncio.shield(found))
     seeking = asyncio.create_task(consumer.seek_to_time(1))
     await bench.settle()
     await bench.registry.unload(topic.name)
-    found.set_result(topic.places.before_first())
+    found.set_result(topic.positions.before_first())
     with pytest.raises(ServiceNotReady):
         await seeking
 
@@ -389,7 +389,7 @@ async def test_cursors_that_cannot_be_stored_are_told_once_and_once_more_when_th
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)
     await bench.publish(topic, 1)
-    consumer.acknowledge_cumulative(topic.places.durable)
+    consumer.acknowledge_cumulative(topic.positions.durable)
 
     async def fail(*_: Any) -> None:
         raise MetadataFull("database or disk is full")

@@ -40,7 +40,7 @@ async def topic_with(bench: Any, count: int, *subscriptions: str) -> tuple[Topic
 
 
 def backlogs(topic: Topic) -> dict[str, int]:
-    last = topic.places.durable
+    last = topic.positions.durable
     return {name: each.cursor.backlog(last) for name, each in topic.subscriptions.items()}
 
 
@@ -87,7 +87,7 @@ async def test_producers_are_held_back_while_a_message_is_too_old(bench: Any, po
 
 async def test_eviction_by_size_leaves_nine_tenths_of_the_limit(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
     topic, size = await topic_with(bench, 10, "slow", "quick")
-    topic.subscription("quick").skip_to(topic.places.durable)
+    topic.subscription("quick").skip_to(topic.positions.durable)
     await topic.apply(sized(5 * size, EVICT))
     _, sink = await bench.producer(topic, "p")
     with caplog.at_level(logging.WARNING):
@@ -188,6 +188,6 @@ async def test_statistics_show_the_quotas_and_the_oldest_message_while_it_waits(
 
 async def test_topic_without_quotas_is_not_read(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     topic, _ = await topic_with(bench, 2, "s")
-    monkeypatch.setattr(topic.places, "read_entry", None)
+    monkeypatch.setattr(topic.positions, "read_entry", None)
     await bench.registry.rounds.check_backlogs()
     await bench.producer(topic, "p")

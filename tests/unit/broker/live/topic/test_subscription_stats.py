@@ -24,8 +24,8 @@ async def test_statistics_count_also_what_consumers_did_that_are_gone(bench: Any
         consumer.close()
     topic.tick(1)
     subscription = topic.subscription("s")
-    shown = subscription_stats.stats(subscription, topic.places.durable)
-    measured = subscription_stats.measure(subscription, topic.places.durable)
+    shown = subscription_stats.stats(subscription, topic.positions.durable)
+    measured = subscription_stats.measure(subscription, topic.positions.durable)
     assert (shown["msgOutCounter"], shown["msgBacklog"], shown["unackedMessages"], shown["consumers"]) == (4, 0, 0, [])
     assert (measured.messages_out, measured.bytes_out) == (shown["msgOutCounter"], shown["bytesOutCounter"])
     assert shown["type"] == sub_type.label

@@ -58,7 +58,7 @@ async def test_last_message(bench: Any) -> None:
     await bench.settle()
     assert await topic.last_message() == LastMessage(Position(1, 1), 2)
     with pytest.raises(NotFound):
-        await topic.places.read_entry(Position(1, 9))
+        await topic.positions.read_entry(Position(1, 9))
 
 
 async def test_marker_that_is_published_while_a_group_is_on_its_way_is_never_delivered(bench: Any) -> None:

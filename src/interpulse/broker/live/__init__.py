@@ -8,7 +8,11 @@ Sub-rooms, from the whole to the parts; each imports only those below it and the
 * `dispatch`: consumers, and who gets which entry
 * `compaction`: the newest message of every key, and how it is read
 
-What they stand on: what is stored of a topic: `topic_state`, `broker_entry_metadata`; its log: `entry_metadata`,
-`timeline`, `shared_reads`, `read_buffer`; acknowledgements: `cursor`, `backlog`; what the front ends say to all this,
-and hear from it: `api`, `requests`, `settings`, `host`; rates and figures: `rate_limits`, `measures`, `stats`.
+Their ground, in this room:
+
+* what is stored of a topic: `topic_state`, `broker_entry_metadata`
+* its log: `entry_metadata`, `timeline`, `shared_reads`, `read_buffer_limiter`
+* acknowledgements: `cursor`, `backlog`
+* what the front ends say to all this, and hear from it: `api`, `requests`, `settings`, `host`
+* rates and figures: `rate_limits`, `measures`, `stats`
 """

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from interpulse.broker.live.read_buffer import ReadRoom
+from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.names import TopicName
 from interpulse.storage.api import MetadataStore
@@ -43,7 +43,7 @@ class TopicHost(Protocol):
         """Of which every compaction under way holds one."""
 
     @property
-    def read_room(self) -> ReadRoom: ...
+    def read_buffer_limiter(self) -> ReadBufferLimiter: ...
 
     @property
     def broker_entry_fields(self) -> BrokerEntryFields | None:

@@ -1,7 +1,7 @@
 """Reads of a topic's log, shared by its subscriptions.
 
-Subscriptions that are close together read a backlog from disk once: who asks for entries that are just being read waits
-for that read, and the last pieces are kept for those that are a little behind, as long as the broker has room for them.
+Subscriptions that are close together read a backlog from disk once: a subscription that asks for entries under way waits
+for that read, and the last pieces are kept for those a little behind, as long as the read buffer limiter lets them.
 A topic with one subscription keeps nothing.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import NamedTuple
 
-from interpulse.broker.live.read_buffer import ReadRoom
+from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.model.ids import Position
 from interpulse.storage.api import Log, LogEntry
 
@@ -36,13 +36,13 @@ class _Piece(NamedTuple):
 class SharedReads:
     """See the module."""
 
-    def __init__(self, log: Log, shared: Callable[[], bool], room: ReadRoom) -> None:
+    def __init__(self, log: Log, shared: Callable[[], bool], limiter: ReadBufferLimiter) -> None:
         """``shared`` tells whether anybody else may want what was read."""
-        self.room = room
+        self.limiter = limiter
         self._log = log
         self._shared = shared
         self._pieces: dict[int, _Piece] = {}
-        """By their number in the room, oldest first."""
+        """By their number in the limiter, oldest first."""
         self._under_way: dict[Position, asyncio.Event] = {}
         self._used = False
 
@@ -82,14 +82,14 @@ class SharedReads:
 
     def _keep(self, piece: _Piece) -> None:
         self._used = True
-        self._pieces[self.room.hold(piece.size, self._let_go)] = piece
+        self._pieces[self.limiter.hold(piece.size, self._let_go)] = piece
         kept = self.kept_bytes
         while kept > KEPT_BYTES_MAX and len(self._pieces) > 1:
             kept -= self._drop(next(iter(self._pieces)))
 
     def _drop(self, number: int) -> int:
         """The bytes that are kept no more."""
-        self.room.free(number)
+        self.limiter.free(number)
         return self._pieces.pop(number).size
 
     def _let_go(self, number: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interpulse.broker.live import shared_reads as shared_reads_module
-from interpulse.broker.live.read_buffer import ReadRoom
+from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.shared_reads import SharedReads
 from interpulse.model.errors import PersistenceError
@@ -45,7 +45,7 @@ def entries(found: list[LogEntry]) -> list[int]:
 
 
 async def test_reads_of_one_place_at_once_are_one(log: Any) -> None:
-    reads = SharedReads(log, lambda: True, ReadRoom(1000))
+    reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
     found = await asyncio.gather(*(reads.read(Position(1, 0), **LIMITS) for _ in range(5)))
     assert log.reads == [0]
     assert [entries(each) for each in found] == [[0, 1, 2, 3]] * 5
@@ -54,7 +54,7 @@ async def test_reads_of_one_place_at_once_are_one(log: Any) -> None:
 
 
 async def test_reads_a_little_behind_find_what_was_read(log: Any) -> None:
-    reads = SharedReads(log, lambda: True, ReadRoom(1000))
+    reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
     await reads.read(Position(1, 0), **LIMITS)
     await reads.read(Position(1, 4), **LIMITS)
     assert entries(await reads.read(Position(1, 2), **LIMITS)) == [2, 3]
@@ -66,7 +66,7 @@ async def test_what_is_kept_has_a_bound_and_goes_when_nobody_wants_it(
     log: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared_reads_module, "KEPT_BYTES_MAX", 80)
-    reads = SharedReads(log, lambda: True, ReadRoom(1000))
+    reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
     for start in (0, 4, 8):
         await reads.read(Position(1, start), **LIMITS)
     assert reads.kept_bytes == 60
@@ -77,33 +77,33 @@ async def test_what_is_kept_has_a_bound_and_goes_when_nobody_wants_it(
 
 
 async def test_what_all_topics_keep_has_a_bound_and_the_oldest_goes_first(log: Any) -> None:
-    room = ReadRoom(100)
-    topics = [SharedReads(log, lambda: True, room) for _ in range(3)]
+    limiter = ReadBufferLimiter(100)
+    topics = [SharedReads(log, lambda: True, limiter) for _ in range(3)]
     for each in topics:
         await each.read(Position(1, 0), **LIMITS)
-    assert ([each.kept_bytes for each in topics], room.bytes_held) == ([0, 40, 40], 80)
+    assert ([each.kept_bytes for each in topics], limiter.bytes_held) == ([0, 40, 40], 80)
     await topics[1].read(Position(1, 0), **LIMITS)
     assert len(log.reads) == 3
     await topics[0].read(Position(1, 0), **LIMITS)
     assert ([each.kept_bytes for each in topics], len(log.reads)) == ([40, 0, 40], 4)
 
 
-async def test_a_piece_that_is_larger_than_the_room_is_kept_alone(log: Any) -> None:
-    room = ReadRoom(10)
-    first, second = SharedReads(log, lambda: True, room), SharedReads(log, lambda: True, room)
+async def test_a_piece_that_is_larger_than_the_bound_is_kept_alone(log: Any) -> None:
+    limiter = ReadBufferLimiter(10)
+    first, second = SharedReads(log, lambda: True, limiter), SharedReads(log, lambda: True, limiter)
     await first.read(Position(1, 0), **LIMITS)
     await second.read(Position(1, 0), **LIMITS)
-    assert (first.kept_bytes, second.kept_bytes, room.bytes_held) == (0, 40, 40)
+    assert (first.kept_bytes, second.kept_bytes, limiter.bytes_held) == (0, 40, 40)
 
 
-async def test_subscriptions_that_are_gone_free_their_room(log: Any) -> None:
-    room = ReadRoom(50)
-    gone = SharedReads(log, lambda: True, room)
+async def test_subscriptions_that_are_gone_free_their_bytes(log: Any) -> None:
+    limiter = ReadBufferLimiter(50)
+    gone = SharedReads(log, lambda: True, limiter)
     await gone.read(Position(1, 0), **LIMITS)
     del gone
-    stays = SharedReads(log, lambda: True, room)
+    stays = SharedReads(log, lambda: True, limiter)
     await stays.read(Position(1, 0), **LIMITS)
-    assert (stays.kept_bytes, room.bytes_held) == (40, 40)
+    assert (stays.kept_bytes, limiter.bytes_held) == (40, 40)
 
 
 async def test_many_slow_subscriptions_hold_no_more_than_the_broker_has_room_for(bench: Any, join: Any) -> None:
@@ -126,31 +126,31 @@ async def test_many_slow_subscriptions_hold_no_more_than_the_broker_has_room_for
     log.read = counted
     held = []
     for _ in range(100):
-        held.append(bench.registry.read_room.bytes_held)
+        held.append(bench.registry.read_buffer_limiter.bytes_held)
         for consumer, _ in members:
             consumer.flow(1)
         await bench.settle()
     assert [sink.numbers() for _, sink in members] == [list(range(100))] * 20
     assert 10_000 < max(held) <= 20_000 < 20 * 100 * len(bench.entry(0))
-    assert bench.registry.read_room.bytes_held == 0
+    assert bench.registry.read_buffer_limiter.bytes_held == 0
     assert wanted == [1] * 99  # not a hundred entries again and again, to be let go again
 
 
 async def test_alone_nothing_is_kept(log: Any) -> None:
-    reads = SharedReads(log, lambda: False, ReadRoom(1000))
+    reads = SharedReads(log, lambda: False, ReadBufferLimiter(1000))
     await reads.read(Position(1, 0), **LIMITS)
     assert reads.kept_bytes == 0
 
 
 async def test_when_a_read_fails_then_whoever_waited_reads_and_everybody_is_told(log: Any) -> None:
     log.failing = True
-    reads = SharedReads(log, lambda: True, ReadRoom(1000))
+    reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
     found = await asyncio.gather(*(reads.read(Position(1, 0), **LIMITS) for _ in range(3)), return_exceptions=True)
     assert [type(each) for each in found] == [PersistenceError] * 3
 
 
 async def test_when_a_reader_is_cancelled_then_whoever_waited_reads(log: Any) -> None:
-    reads = SharedReads(log, lambda: True, ReadRoom(1000))
+    reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
     first = asyncio.create_task(reads.read(Position(1, 0), **LIMITS))
     second = asyncio.create_task(reads.read(Position(1, 0), **LIMITS))
     await asyncio.sleep(0)

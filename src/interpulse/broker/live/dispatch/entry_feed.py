@@ -70,9 +70,9 @@ class EntryFeed:
         """Pass over entries whose keys are in none of these; () = all are wanted."""
         self._ahead: list[LogEntry] = []
         self._held = -1
-        """The number of what is ahead in the broker's room for it."""
+        """The number of what is ahead in the read buffer limiter."""
         self._reads_ahead = True
-        """False once there was no room for what is ahead: from then on only what is wanted is read."""
+        """False once the limiter took back what is ahead: from then on only what is wanted is read."""
         self._reading = False
         self._round = 0
         """Grows with every rewind, so that a read begun before it is recognised."""
@@ -121,13 +121,13 @@ class EntryFeed:
                 self._look_ahead([])
 
     def _look_ahead(self, found: list[LogEntry]) -> None:
-        room = self._source.reads.room
-        room.free(self._held)
+        limiter = self._source.reads.limiter
+        limiter.free(self._held)
         self._ahead = found
-        self._held = room.hold(sum(map(len, map(_payload, found))), self._let_go) if found else -1
+        self._held = limiter.hold(sum(map(len, map(_payload, found))), self._let_go) if found else -1
 
     def _let_go(self, number: int) -> None:
-        """There is no room any more: what is ahead will be read again."""
+        """The read buffer limiter wants its bytes back: what is ahead will be read again."""
         if number == self._held:
             self._look_ahead([])
             self._reads_ahead = False

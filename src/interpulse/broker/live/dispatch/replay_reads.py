@@ -44,9 +44,9 @@ class ReplayReads:
         self._entries: dict[Position, bytes] = {}
         """In the order in which they came."""
         self._bytes = 0
-        self._room = source.reads.room
+        self._limiter = source.reads.limiter
         self._held = -1
-        """The number of all that is kept in the broker's room for it."""
+        """The number of all that is kept in the read buffer limiter."""
         self._reading = False
         self._round = 0
         """Grows whenever everything is forgotten, so that a read begun before it is recognised."""
@@ -71,13 +71,13 @@ class ReplayReads:
         """These are no replays any more. Nothing happens if they are not kept."""
         for position in positions:
             self._bytes -= len(self._entries.pop(position, b""))
-        self._room.shrink(self._held, self._bytes)
+        self._limiter.shrink(self._held, self._bytes)
 
     def forget_upto(self, position: Position) -> None:
         self.forget([each for each in self._entries if each <= position])
 
     def forget_all(self) -> None:
-        self._room.free(self._held)
+        self._limiter.free(self._held)
         self._let_go(self._held)
         self._round += 1
 
@@ -106,7 +106,7 @@ class ReplayReads:
     async def _read(self, runs: Sequence[Sequence[Position]], round_: int) -> None:
         """Read as much of these runs as one read may hold, at least one entry.
 
-        All of it is taken in at once, right before it is wanted, so that nobody else's read can take its room.
+        All of it is taken in at once, right before it is wanted, so that no other read takes its bytes.
         """
         found: list[tuple[Sequence[Position], list[LogEntry]]] = []
         bytes_left = READ_BYTES_MAX
@@ -141,12 +141,12 @@ class ReplayReads:
         return gone
 
     def _hold(self) -> None:
-        """Something came to what is kept: all of it takes room as what was read last."""
-        self._room.free(self._held)
-        self._held = self._room.hold(self._bytes, self._let_go) if self._entries else -1
+        """Something came to what is kept: all of it counts as read last."""
+        self._limiter.free(self._held)
+        self._held = self._limiter.hold(self._bytes, self._let_go) if self._entries else -1
 
     def _let_go(self, number: int) -> None:
-        """There is no room any more: what was kept will be read again."""
+        """The read buffer limiter wants its bytes back: what was kept will be read again."""
         if number == self._held:
             self._entries.clear()
             self._bytes, self._held = 0, -1

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from interpulse.broker.clock import Clock
 from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.live.host import HostedTopic
-from interpulse.broker.live.read_buffer import ReadRoom
+from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.broker.live.registry.keyed_executor import NameWork
 from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic, TopicRounds, in_turns
 from interpulse.broker.live.settings import TopicSettings
@@ -78,7 +78,7 @@ class TopicRegistry:
         self.replicator_prefix = replicator_prefix
         self.now_ms = clock.now_ms
         self.broker_entry_fields = broker_entry_fields
-        self.read_room = ReadRoom(read_bytes_max)
+        self.read_buffer_limiter = ReadBufferLimiter(read_bytes_max)
         self._cluster = cluster
         self._logs = logs
         self._open_rule = open_rule

@@ -117,7 +117,7 @@ class Topic:
         self.positions = LogPositions(self.log)
         appended = self.log.last_appended
         self.entry_metadata = EntryMetadataCache(Position(appended.ledger, appended.entry + 1))
-        self.reads = SharedReads(self.log, lambda: len(self.subscriptions) > 1, self._host.read_room)
+        self.reads = SharedReads(self.log, lambda: len(self.subscriptions) > 1, self._host.read_buffer_limiter)
         self.producers = ProducerSet(
             str(self.name),
             counters.epoch,

@@ -1,4 +1,4 @@
-"""Replays are read again only if they were not kept; little is kept, and all of it counts in the broker's room."""
+"""Replays are read again only if they were not kept; little is kept, and all of it counts in the limiter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch import replay_reads
 from interpulse.broker.live.dispatch.replay_reads import ReplayReads
-from interpulse.broker.live.read_buffer import ReadRoom
+from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
 from interpulse.broker.live.requests import SubType
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.model.names import TopicName
@@ -32,7 +32,7 @@ class FakeLog:
 
     def __init__(self) -> None:
         self.log = self.reads = self
-        self.room = ReadRoom(1000)
+        self.limiter = ReadBufferLimiter(1000)
         self.first = 0
         self.asked: list[tuple[int, int]] = []
         self.gone: set[Position] = set()
@@ -116,16 +116,16 @@ def test_what_is_kept_takes_room_until_it_is_forgotten(reads: ReplayReads, log: 
     taken = []
     for step in steps:
         step()
-        taken.append(log.room.bytes_held)
+        taken.append(log.limiter.bytes_held)
     assert taken == [30, 40, 30, 10, 20, 20, 0, 10, 0]
 
 
 def test_when_others_need_the_room_then_all_is_read_again(reads: ReplayReads, log: FakeLog) -> None:
     others = ReplayReads(log, Cursor(log, EARLIEST), log.on_gone, lambda: None)  # type: ignore[arg-type]
-    log.room = others._room = reads._room = ReadRoom(30)
+    log.limiter = others._limiter = reads._limiter = ReadBufferLimiter(30)
     reads.keep(held(0, 1))
     others.keep(held(5, 6))
-    assert log.room.bytes_held == 20
+    assert log.limiter.bytes_held == 20
     assert fetched(reads, 0, 1) == [0, 1]
     assert log.asked == [(0, 2)]
     assert fetched(others, 5, 6) == [5, 6]
@@ -163,14 +163,14 @@ async def test_replays_of_many_subscriptions_hold_no_more_than_the_broker_has_ro
         consumer.flow(100)
         sink.writable = False
     await bench.settle()
-    largest, size = sum(map(len, entries_of(bench))), bench.registry.read_room.bytes_held
+    largest, size = sum(map(len, entries_of(bench))), bench.registry.read_buffer_limiter.bytes_held
     assert room - largest < size <= max(room, largest)
     for consumer, sink in members:
         sink.writable = True
         consumer.resume()
     await bench.settle()
     assert [sink.numbers() for _, sink in members] == [list(range(100))] * 20
-    assert bench.registry.read_room.bytes_held == 0
+    assert bench.registry.read_buffer_limiter.bytes_held == 0
 
 
 def in_turns(log_read: Any) -> Any:
@@ -213,9 +213,9 @@ async def test_what_is_held_back_takes_room_as_what_was_read(bench: Any, join: A
         await bench.settle()
     waiting = [topic.stats()["subscriptions"]["s"]["msgInReplay"] for topic in bench.registry.topics()]
     assert min(waiting) > 10
-    assert 0 < bench.registry.read_room.bytes_held <= 1000
+    assert 0 < bench.registry.read_buffer_limiter.bytes_held <= 1000
     for consumer, _ in slow:
         consumer.flow(100)
     await bench.settle()
     assert [len(sink.numbers()) for _, sink in slow] == waiting
-    assert bench.registry.read_room.bytes_held == 0
+    assert bench.registry.read_buffer_limiter.bytes_held == 0

@@ -1,8 +1,8 @@
-"""Memory for what was read from the logs of all topics and is not handed out yet: one bound for the whole broker.
+"""The read buffer limiter: one bound, for the whole broker, on entries read from logs and not yet delivered.
 
-Whoever keeps entries says how many bytes they are and how it lets go of them. When all together keep too much, those
-that were read first go first, and are read again when somebody asks for them. What was read last stays, however large,
-so everybody gets on.
+Each owner of such entries says how many bytes they are and how it lets them go. Above the bound the entries that were
+read first go first, and are read again when they are wanted. The entries that were read last stay, however large, so
+every subscription moves on.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable
 from itertools import count
 from weakref import WeakMethod
 
-__all__ = ["ReadRoom"]
+__all__ = ["ReadBufferLimiter"]
 
 
-class ReadRoom:
+class ReadBufferLimiter:
     """See the module."""
 
     def __init__(self, bytes_max: int) -> None:

@@ -1,7 +1,7 @@
 """Reads of a topic's log, shared by its subscriptions.
 
-Subscriptions that are close together read a backlog from disk once: a subscription that asks for entries under way waits
-for that read, and the last pieces are kept for those a little behind, as long as the read buffer limiter lets them.
+Subscriptions that are close together read a backlog from disk once: one that asks for entries under way waits for that
+read, and the last pieces are kept for those a little behind, as long as the read buffer limiter lets them.
 A topic with one subscription keeps nothing.
 """
 

@@ -53,7 +53,7 @@ async def get_owned(call: Call) -> Answer:
 
 async def check_backlog_quotas(call: Call) -> Answer:
     """Do now what is done every backlogQuotaCheckIntervalInSeconds."""
-    await call.rooms.registry.rounds.check_backlogs()
+    await call.rooms.registry.topic_tasks.check_backlogs()
     return DONE
 
 

@@ -9,7 +9,7 @@ import pytest
 from interpulse.broker.binary.eager_start import start_eagerly
 
 
-async def test_begun_when_nothing_is_waited_for_then_done_at_once() -> None:
+async def test_eager_start_when_nothing_is_waited_for_then_done_at_once() -> None:
     seen: list[str] = []
 
     async def work() -> None:
@@ -19,7 +19,7 @@ async def test_begun_when_nothing_is_waited_for_then_done_at_once() -> None:
     assert seen == ["done"]
 
 
-async def test_begun_when_it_waits_then_a_task_runs_the_rest_in_order() -> None:
+async def test_eager_start_when_it_waits_then_a_task_runs_the_rest_in_order() -> None:
     seen: list[object] = []
     first: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -44,7 +44,7 @@ async def test_begun_when_it_waits_then_a_task_runs_the_rest_in_order() -> None:
     assert seen == ["started", "value", task]
 
 
-async def test_begun_when_the_task_is_cancelled_then_the_work_is() -> None:
+async def test_eager_start_when_the_task_is_cancelled_then_the_work_is() -> None:
     seen: list[str] = []
 
     async def work() -> None:
@@ -63,7 +63,7 @@ async def test_begun_when_the_task_is_cancelled_then_the_work_is() -> None:
     assert seen == ["cleaned up"]
 
 
-async def test_begun_when_it_fails_then_the_failure_comes_from_where_it_is_run() -> None:
+async def test_eager_start_when_it_fails_then_the_failure_comes_from_where_it_is_run() -> None:
     async def at_once() -> None:
         raise ZeroDivisionError
 

@@ -1,6 +1,6 @@
-"""Work on topics that follows what is under way for the same name.
+"""Runs work on topics one after the other per name.
 
-Each piece of work runs in a task of its own, so that a client that goes away does not leave half of it behind.
+Each piece of work has a task of its own, so that a client that goes away does not leave half of it behind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from interpulse.model.errors import PulsarError, ServiceNotReady
 from interpulse.model.names import TopicName
 from interpulse.storage.api import CommitConflict
 
-__all__ = ["NameWork"]
+__all__ = ["KeyedExecutor"]
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 _SETTLE_SECONDS = 0.5  # at the end; what takes longer waits for somebody else, such as another cluster
 
 
-class NameWork:
+class KeyedExecutor:
     """See the module."""
 
     def __init__(self) -> None:
@@ -35,14 +35,14 @@ class NameWork:
         """For which something is under way, a live view."""
         return self._last.keys()
 
-    async def settled(self, name: TopicName) -> None:
+    async def idle(self, name: TopicName) -> None:
         """Nothing is under way for this name."""
         while name in self._last:
             await asyncio.wait([self._last[name]])
 
-    async def do(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> R:
+    async def run(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> R:
         """Do this when it is its turn; it is done also if the caller goes away. Raises ServiceNotReady at the end."""
-        task = self.begin(names, work)
+        task = self.submit(names, work)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -50,7 +50,7 @@ class NameWork:
                 raise ServiceNotReady("The broker is shutting down") from None
             raise
 
-    def begin(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> asyncio.Task[R]:
+    def submit(self, names: Sequence[TopicName], work: Callable[[], Awaitable[R]]) -> asyncio.Task[R]:
         """Begin when what is under way for these names is over; what comes for them later waits for this."""
         before = {self._last[name] for name in names if name in self._last}
         task = asyncio.get_running_loop().create_task(_after(before, work))
@@ -58,7 +58,7 @@ class NameWork:
         task.add_done_callback(lambda done: self._ended(names, done))
         return task
 
-    async def end(self) -> None:
+    async def close(self) -> None:
         """Wait until nothing is under way; what takes long is cancelled."""
         while self._last:
             _, late = await asyncio.wait(list(self._last.values()), timeout=_SETTLE_SECONDS)

@@ -15,8 +15,8 @@ from interpulse.broker.clock import Clock
 from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.live.host import HostedTopic
 from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
-from interpulse.broker.live.registry.keyed_executor import NameWork
-from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic, TopicRounds, in_turns
+from interpulse.broker.live.registry.keyed_executor import KeyedExecutor
+from interpulse.broker.live.registry.topic_tasks import TOPICS_AT_ONCE, AnyTopic, TopicTasks, in_turns
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.topic import Topic
@@ -84,7 +84,7 @@ class TopicRegistry:
         self._open_rule = open_rule
         self._settings = settings
         self._topics: dict[TopicName, AnyTopic] = {}
-        self.rounds = TopicRounds(
+        self.topic_tasks = TopicTasks(
             self._topics,
             rates_seconds=rates_seconds,
             upkeep_seconds=upkeep_seconds,
@@ -93,7 +93,7 @@ class TopicRegistry:
             quota_check_seconds=quota_check_seconds,
             check_room=check_room,
         )
-        self._working = NameWork()
+        self._executor = KeyedExecutor()
         self._changed: set[HostedTopic] = set()
         self._unstored: set[HostedTopic] = set()
         """Whose cursors could not be stored when that was tried last; the log says it once."""
@@ -119,12 +119,12 @@ class TopicRegistry:
                 continue
             break
         self.spawn(run_periodically("cursors", lambda: _FLUSH_SECONDS, self.flush))
-        self.rounds.begin(self.spawn)
+        self.topic_tasks.begin(self.spawn)
 
     async def close(self) -> None:
         """Unload everything: answer what is pending, store all cursors. No topic can be opened any more."""
         self._closing = True
-        await self._working.end()
+        await self._executor.close()
         await asyncio.gather(*(self._unload_at_end(topic) for topic in self.topics()))
         for task in list(self._tasks):
             task.cancel()
@@ -148,20 +148,20 @@ class TopicRegistry:
 
     async def open(self, name: TopicName, *, by: Requester = Requester.CLIENT, create: bool = True) -> AnyTopic:
         """The loaded topic, after the rules agreed. Raises TopicNotFound, NotAllowed, ServiceNotReady, LogDamaged."""
-        await self._working.settled(name)
+        await self._executor.idle(name)
         topic = self._topics.get(name)
         if topic is not None:
             return topic
         if self._closing:
             raise ServiceNotReady("The broker is shutting down")
-        return await self._working.do([name], lambda: self._load(name, by, create))
+        return await self._executor.run([name], lambda: self._load(name, by, create))
 
     async def unload(self, name: TopicName) -> None:
         """Close the topic if it is loaded; clients come back and load it again."""
-        await self._working.settled(name)
+        await self._executor.idle(name)
         topic = self._topics.get(name)
         if topic is not None:
-            await self._working.do([name], lambda: self._unload(topic))
+            await self._executor.run([name], lambda: self._unload(topic))
 
     async def delete(
         self,
@@ -177,11 +177,11 @@ class TopicRegistry:
         not hold; then none is removed. ``check`` is asked in the moment of the deletion; what it lets pass nobody can
         use any more.
         """
-        await self._working.do(names, lambda: self._delete(names, force, check, also, expect))
+        await self._executor.run(names, lambda: self._delete(names, force, check, also, expect))
 
     def names_in(self, namespace: NamespaceName) -> list[TopicName]:
         """The topics of a namespace that are loaded, or on their way in or out."""
-        return [name for name in {*self._topics, *self._working.names} if name.namespace_name == namespace]
+        return [name for name in {*self._topics, *self._executor.names} if name.namespace_name == namespace]
 
     async def policies_changed(self, namespace: NamespaceName | None = None, base: TopicName | None = None) -> None:
         """Apply the new settings to the loaded topics of a namespace, of one base name, or to all.
@@ -256,7 +256,7 @@ class TopicRegistry:
         self._unstored.discard(topic)
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]
-            self._working.begin([topic.name], lambda: self._close_failed(topic))
+            self._executor.submit([topic.name], lambda: self._close_failed(topic))
 
     # --- loading and unloading
 

@@ -1,4 +1,4 @@
-"""What is done with all loaded topics again and again while the broker runs, besides storing their cursors."""
+"""The periodic tasks of all loaded topics: rates, upkeep, compaction, expiry and backlog quotas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interpulse.broker.periodic import run_periodically
 from interpulse.model.errors import NoRoomLeft, PulsarError
 from interpulse.model.names import TopicName
 
-__all__ = ["TOPICS_AT_ONCE", "AnyTopic", "TopicRounds", "in_turns"]
+__all__ = ["TOPICS_AT_ONCE", "AnyTopic", "TopicTasks", "in_turns"]
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ async def in_turns(topics: Mapping[TopicName, AnyTopic]) -> AsyncIterator[AnyTop
             await asyncio.sleep(0)
 
 
-class TopicRounds:
+class TopicTasks:
     """See the module."""
 
     def __init__(
@@ -100,7 +100,7 @@ class TopicRounds:
                 topic.producers.close_by_broker()
                 try:
                     await upkeep.make_room(topic)
-                except PulsarError as error:  # it was said that the disk is full, and the next round comes soon
+                except PulsarError as error:  # it was said that the disk is full, and the next run comes soon
                     log.debug("no room made topic=%s error=%s", topic.name, error)
 
     async def _tick(self) -> None:
@@ -114,6 +114,6 @@ class TopicRounds:
                 if isinstance(topic, Topic):
                     await work(topic)
             except PulsarError as error:
-                log.warning("round failed for a topic what=%s topic=%s error=%s", what, topic.name, error)
+                log.warning("periodic task failed for a topic task=%s topic=%s error=%s", what, topic.name, error)
             except Exception:  # a fault of ours
-                log.exception("round failed for a topic what=%s topic=%s", what, topic.name)
+                log.exception("periodic task failed for a topic task=%s topic=%s", what, topic.name)

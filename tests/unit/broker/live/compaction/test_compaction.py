@@ -352,19 +352,19 @@ async def test_time_to_live_leaves_alone_what_was_not_compacted(bench: Any) -> N
 async def test_threshold_begins_a_compaction_when_enough_has_come(bench: Any) -> None:
     topic = await bench.topic()
     await send(bench, topic, ("a", "1" * 200))
-    await bench.registry.rounds.compact_due()
+    await bench.registry.topic_tasks.compact_due()
     assert topic.compaction.status is CompactionStatus.NOT_RUN, "no threshold"
     bench.settings = replace(bench.settings, compaction_threshold_bytes=400)
     await bench.registry.policies_changed()
     assert topic.subscription_names() == [COMPACTION_CURSOR]
-    await bench.registry.rounds.compact_due()
+    await bench.registry.topic_tasks.compact_due()
     assert topic.compaction.status is CompactionStatus.NOT_RUN, "too little"
     await send(bench, topic, ("a", "2" * 200))
-    await bench.registry.rounds.compact_due()
-    await bench.registry.rounds.compact_due()
+    await bench.registry.topic_tasks.compact_due()
+    await bench.registry.topic_tasks.compact_due()
     await ended(topic)
     assert await texts_read(bench, topic, 1) == ["2" * 200]
-    await bench.registry.rounds.compact_due()
+    await bench.registry.topic_tasks.compact_due()
     assert topic.compaction.status is CompactionStatus.SUCCESS, "nothing has come since"
 
 

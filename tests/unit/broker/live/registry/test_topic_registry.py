@@ -201,7 +201,7 @@ async def test_work_on_all_topics_when_there_are_many_then_others_get_their_turn
     names = [TopicName.parse(f"t{number}") for number in range(50)]
     for name in names:
         bench.registry.cursors_changed(await bench.topic(name))
-    owner = bench.registry.rounds if work == "maintain" else bench.registry
+    owner = bench.registry.topic_tasks if work == "maintain" else bench.registry
     working = asyncio.create_task(getattr(owner, work)())
     turns = 0
     while not working.done():
@@ -307,9 +307,9 @@ async def test_round_when_one_topic_fails_in_an_unforeseen_way_then_the_others_a
     for topic in topics:
         owner, method = part.split(".")
         monkeypatch.setattr(getattr(topic, owner), method, lambda: 1 / 0)
-    await getattr(bench.registry.rounds, round_)()
+    await getattr(bench.registry.topic_tasks, round_)()
     assert [record.getMessage() for record in caplog.records if record.exc_info] == [
-        f"round failed for a topic what={what} topic={topic.name}" for topic in topics
+        f"periodic task failed for a topic task={what} topic={topic.name}" for topic in topics
     ]
 
 
@@ -342,7 +342,7 @@ async def test_non_persistent_topics_are_loaded_by_the_same_rules(bench: Any) ->
     topic = await bench.registry.open(name)
     assert isinstance(topic, NonPersistentTopic)
     assert bench.opened == [name]
-    await bench.registry.rounds.maintain()
+    await bench.registry.topic_tasks.maintain()
     await bench.registry.unload(name)
     assert bench.registry.topics() == []
 

@@ -23,7 +23,7 @@ def expiring(bench: Any) -> None:
 async def names_after(bench: Any, topic: Any, minutes: float) -> set[str]:
     """The subscriptions there are when so much time has gone and a round was made."""
     bench.clock.time_ms += int(minutes * MINUTE_MS)
-    await bench.registry.rounds.expire_subscriptions()
+    await bench.registry.topic_tasks.expire_subscriptions()
     return set(topic.subscriptions)
 
 
@@ -108,14 +108,14 @@ async def test_room_when_it_is_short_then_producers_go_and_the_current_ledger_wh
     await topic.create_subscription("slow", initial=InitialPosition.EARLIEST)
     await bench.publish(topic, 0)
     backlog_operations.clear(topic, "s")
-    await bench.registry.rounds.make_room()
+    await bench.registry.topic_tasks.make_room()
     assert not topic.producers.by_name
     assert sum(ledger.entries for ledger in topic.log.ledgers) == 1
     backlog_operations.clear(topic, "slow")
-    await bench.registry.rounds.make_room()
+    await bench.registry.topic_tasks.make_room()
     assert [ledger.entries for ledger in topic.log.ledgers] == [0]
     ledgers = list(topic.log.ledgers)
-    await bench.registry.rounds.make_room()
+    await bench.registry.topic_tasks.make_room()
     assert list(topic.log.ledgers) == ledgers
 
 
@@ -131,5 +131,5 @@ async def test_room_when_it_is_short_then_what_retention_keeps_or_nobody_subscri
     await bench.publish(topic, 0)
     if retained:
         backlog_operations.clear(topic, "s")
-    await bench.registry.rounds.make_room()
+    await bench.registry.topic_tasks.make_room()
     assert [ledger.entries for ledger in topic.log.ledgers] == [1]

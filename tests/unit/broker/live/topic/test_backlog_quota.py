@@ -1,4 +1,4 @@
-"""Topics are kept within their backlog quotas; the clock and the rounds are the test's."""
+"""Topics are kept within their backlog quotas; the clock and the periodic tasks are the test's."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ async def test_producers_are_sent_away_and_refused_at_the_limit_and_come_back_be
     topic, size = await topic_with(bench, 10, "s")
     _, sink = await bench.producer(topic, "p")
     await topic.apply(sized(10 * size + 1, policy))
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     assert sink.closed == []
     await topic.apply(sized(10 * size, policy))
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     assert sink.closed == [1]
     with pytest.raises(ERRORS[policy], match=f"destination_storage: {10 * size} bytes, {policy}"):
         await bench.producer(topic, "p")
@@ -73,11 +73,11 @@ async def test_producers_are_held_back_while_a_message_is_too_old(bench: Any, po
     await topic.apply(aged(10, policy))
     _, sink = await bench.producer(topic, "p")
     bench.clock.time_ms += 10_000
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     assert sink.closed == []
     assert topic.stats()["oldestBacklogMessageAgeSeconds"] == 10
     bench.clock.time_ms += 1
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     assert sink.closed == [1]
     with pytest.raises(ERRORS[policy], match=f"message_age: 10 seconds, {policy}"):
         await bench.producer(topic, "p")
@@ -91,20 +91,20 @@ async def test_eviction_by_size_leaves_nine_tenths_of_the_limit(bench: Any, capl
     await topic.apply(sized(5 * size, EVICT))
     _, sink = await bench.producer(topic, "p")
     with caplog.at_level(logging.WARNING):
-        await bench.registry.rounds.check_backlogs()
+        await bench.registry.topic_tasks.check_backlogs()
     assert backlogs(topic) == {"slow": 4, "quick": 0}
     assert sink.closed == []
     [line] = [each.getMessage() for each in caplog.records]
     assert "topic=persistent://public/default/t subscription=slow entries=6" in line
     assert f"quota=backlogQuota destination_storage: {5 * size} bytes, consumer_backlog_eviction" in line
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     assert topic.backlog_keeper.evictions == {"destination_storage": 1}
 
 
 async def test_eviction_by_size_below_the_limit_does_nothing(bench: Any) -> None:
     topic, size = await topic_with(bench, 10, "s")
     await topic.apply(sized(10 * size + 1, EVICT))
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     assert backlogs(topic) == {"s": 10}
 
 
@@ -116,10 +116,10 @@ async def test_eviction_by_age_leaves_what_is_younger_than_nine_tenths(bench: An
         producer.publish(number, -1, 1, bench.entry(1, publish_time=bench.clock.time_ms))
     await bench.settle()
     await topic.apply(aged(10, EVICT))
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     assert backlogs(topic) == {"s": 11, "t": 11}
     bench.clock.time_ms += 1
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     assert backlogs(topic) == {"s": 9, "t": 9}
     assert topic.backlog_keeper.evictions == {"message_age": 1}
 
@@ -128,7 +128,7 @@ async def test_evicted_consumer_goes_on_with_what_is_left(bench: Any) -> None:
     topic, size = await topic_with(bench, 10, "s")
     consumer, sink = await bench.consumer(topic, "s", permits=0)
     await topic.apply(sized(5 * size, EVICT))
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     consumer.flow(100)
     assert len(sink.take()) == 4
 
@@ -138,7 +138,7 @@ async def test_reader_does_not_count(bench: Any) -> None:
     await bench.consumer(topic, "reader", durable=False, permits=0)
     _, size = await topic_with(bench, 10)
     await topic.apply(sized(size, REFUSE))
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     await bench.producer(topic, "p")
 
 
@@ -149,10 +149,10 @@ async def test_what_waits_for_another_cluster_holds_producers_back_but_is_not_ev
     await topic.create_subscription("pulsar.repl.west")
     _, size = await topic_with(bench, 10, "s")
     await topic.apply(sized(5 * size, EVICT))
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     assert backlogs(topic) == {"pulsar.repl.west": 10, "s": 4}
     with caplog.at_level(logging.WARNING):
-        await bench.registry.rounds.check_backlogs()
+        await bench.registry.topic_tasks.check_backlogs()
     assert "backlog quota exceeded, nothing to evict" in caplog.text
     await topic.apply(sized(5 * size, HOLD))
     with pytest.raises(QuotaExceededError):
@@ -164,7 +164,7 @@ async def test_topic_of_the_system_is_exempt(bench: Any) -> None:
     topic = await bench.topic(TopicName.parse("persistent://pulsar/system/t"))
     await topic.create_subscription("s")
     await bench.publish(topic, 1, 2)
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     await bench.producer(topic, "p")
 
 
@@ -177,7 +177,7 @@ async def test_statistics_show_the_quotas_and_the_oldest_message_while_it_waits(
     await topic.apply(
         TopicSettings(backlog_quotas={"destination_storage": BacklogQuota(10**6), "message_age": BacklogQuota(-1, 60)})
     )
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     bench.clock.time_ms += 7_900
     stats = topic.stats()
     assert [stats[each] for each in shown] == [10**6, 60, 7]
@@ -189,5 +189,5 @@ async def test_statistics_show_the_quotas_and_the_oldest_message_while_it_waits(
 async def test_topic_without_quotas_is_not_read(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     topic, _ = await topic_with(bench, 2, "s")
     monkeypatch.setattr(topic.positions, "read_entry", None)
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     await bench.producer(topic, "p")

@@ -196,7 +196,7 @@ async def test_metrics_show_what_is_limited_and_nothing_of_topics_without_limits
     )
     await bench.consumer(topic, "s", sub_type=SubType.SHARED, permits=10)
     await bench.publish(topic, 0, 1)
-    await bench.registry.rounds.check_backlogs()
+    await bench.registry.topic_tasks.check_backlogs()
     shown = topic.measure().limits
     assert shown[:3] == (2, 1, -1)
     assert shown.evictions == {"destination_storage": 1}

@@ -71,7 +71,7 @@ _logger = logging.getLogger(__name__)
 
 # SIGTERM has to end within 5 s; what is not closed by then is closed by the end of the process.
 _STOP_SECONDS_MAX: Final = 4.5
-_ROOM_CHECK_SECONDS: Final = 1.0
+_DISK_SPACE_CHECK_SECONDS: Final = 1.0
 
 
 class CannotServe(Exception):

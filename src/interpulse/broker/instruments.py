@@ -114,4 +114,4 @@ class Instruments:
     """What became durable in the last full period, by ``tenant/namespace``."""
     journal: JournalStatistics = field(default_factory=JournalStatistics)
     access: AccessMeter | None = None
-    disk_room: DiskRoom | None = None
+    disk_space: DiskSpace | None = None

@@ -61,9 +61,9 @@ async def check_health(call: Call) -> Answer:
     """``ok`` only if clients can publish, there is room for what they do, and the metadata store answers."""
     if not call.rooms.ready():
         raise ServiceNotReady("The broker is starting or stopping")
-    room = call.rooms.instruments.disk_room
-    if room is not None:
-        room.check()
+    disk_space = call.rooms.instruments.disk_space
+    if disk_space is not None:
+        disk_space.check()
     await call.rooms.clusters.get(call.rooms.namespaces.local_cluster)
     return answer_text("ok")
 

@@ -17,9 +17,9 @@ async def compact(call: Call) -> Answer:
     What it writes has to have room besides what it replaces, so it is refused while the disk is full.
     """
     _check_stored(call)
-    room = call.rooms.instruments.disk_room
-    if room is not None:
-        room.check()
+    disk_space = call.rooms.instruments.disk_space
+    if disk_space is not None:
+        disk_space.check()
     conflicts: list[Conflict] = []
     async for each in open_each(call):
         topic = await open_persistent(call, each.name)

@@ -185,7 +185,7 @@ class FakeContext:
     local_cluster = "standalone"
     access: Access | None = None
 
-    def check_room(self) -> None:
+    def check_disk_space(self) -> None:
         if self.no_room is not None:
             raise self.no_room
 

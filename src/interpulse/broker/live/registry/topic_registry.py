@@ -64,13 +64,13 @@ class TopicRegistry:
         quota_check_seconds: float | None = 60.0,
         broker_entry_fields: BrokerEntryFields | None = None,
         read_bytes_max: int = 64 * 1024 * 1024,
-        check_room: Callable[[], None] = lambda: None,
+        check_disk_space: Callable[[], None] = lambda: None,
     ) -> None:
         """``settings`` gives the effective policies of a topic; ``rates_seconds`` is the period of rates.
 
         Backlogs are looked at every ``quota_check_seconds``; None = never, then only opening a producer is checked. Of
-        what was read from logs up to ``read_bytes_max`` waits for consumers. ``check_room`` raises NoRoomLeft while
-        messages cannot be stored.
+        what was read from logs up to ``read_bytes_max`` waits for consumers. ``check_disk_space`` raises NoRoomLeft
+        while messages cannot be stored.
         """
         self.metadata = metadata
         self.loads = LatencyMeter()
@@ -91,7 +91,7 @@ class TopicRegistry:
             compaction_seconds=compaction_seconds,
             subscription_expiry_seconds=subscription_expiry_seconds,
             quota_check_seconds=quota_check_seconds,
-            check_room=check_room,
+            check_disk_space=check_disk_space,
         )
         self._executor = KeyedExecutor()
         self._changed: set[HostedTopic] = set()

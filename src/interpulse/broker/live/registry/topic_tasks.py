@@ -45,16 +45,16 @@ class TopicTasks:
         compaction_seconds: float,
         subscription_expiry_seconds: float,
         quota_check_seconds: float | None,
-        check_room: Callable[[], None] = lambda: None,
+        check_disk_space: Callable[[], None] = lambda: None,
     ) -> None:
-        """``topics`` are those that are loaded, a live view; ``check_room`` raises NoRoomLeft on a full disk."""
+        """``topics`` are those that are loaded, a live view; ``check_disk_space`` raises NoRoomLeft on a full disk."""
         self._topics = topics
         self._rates_seconds = rates_seconds
         self._upkeep_seconds = upkeep_seconds
         self._compaction_seconds = compaction_seconds
         self._subscription_expiry_seconds = subscription_expiry_seconds
         self._quota_check_seconds = quota_check_seconds
-        self._check_room = check_room
+        self._check_room = check_disk_space
 
     def begin(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
         """Do everything at its time, in tasks that ``spawn`` owns."""
@@ -93,13 +93,13 @@ class TopicTasks:
         """Keep every topic within its backlog quotas."""
         await self._look_after("backlog check", lambda topic: topic.backlog_keeper.check())
 
-    async def make_room(self) -> None:
+    async def free_disk_space(self) -> None:
         """While the disk is full: send producers away, and give back the room of what is acknowledged."""
         async for topic in in_turns(self._topics):
             if isinstance(topic, Topic):
                 topic.producers.close_by_broker()
                 try:
-                    await upkeep.make_room(topic)
+                    await upkeep.free_disk_space(topic)
                 except PulsarError as error:  # it was said that the disk is full, and the next run comes soon
                     log.debug("no room made topic=%s error=%s", topic.name, error)
 

@@ -9,7 +9,7 @@ from interpulse.broker.live.topic.topic import Topic
 from interpulse.model.ids import LATEST, Position
 from interpulse.storage.api import LedgerRecord
 
-__all__ = ["expire", "expire_subscriptions", "maintain", "make_room", "trim"]
+__all__ = ["expire", "expire_subscriptions", "free_disk_space", "maintain", "trim"]
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ async def trim(topic: Topic) -> None:
         log.info("log trimmed topic=%s before=%s", topic.name, before)
 
 
-async def make_room(topic: Topic) -> None:
+async def free_disk_space(topic: Topic) -> None:
     """Trim, the current ledger too: no entry comes to fill it, so it ends early once all of it is acknowledged.
 
     Of topics without a durable subscription nothing was acknowledged, so theirs does not end before its time.

@@ -11,7 +11,7 @@ from typing import Final
 from interpulse import __version__
 from interpulse.broker.instruments import AccessMeter, Instruments, LatencyMeter
 from interpulse.broker.rest.metrics.exposition import Exposition, labelled
-from interpulse.storage.disk_room import DiskRoom
+from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.write_meter import Histogram, WrittenEntries
 
 __all__ = ["write_broker"]
@@ -34,8 +34,8 @@ def write_broker(page: Exposition, instruments: Instruments, cluster: str) -> No
         _write_access(page, instruments.access, labels)
     _write_writes(page, instruments.written(), cluster)
     _write_journal(page, instruments, labels)
-    if instruments.disk_room is not None:
-        _write_room(page, instruments.disk_room, labels)
+    if instruments.disk_space is not None:
+        _write_disk_space(page, instruments.disk_space, labels)
 
 
 def _write_lookups(page: Exposition, instruments: Instruments, labels: str) -> None:
@@ -122,10 +122,14 @@ def _write_journal(page: Exposition, instruments: Instruments, labels: str) -> N
         page.add(f"interpulse_log_{name}_total", "counter", text, labels, value)
 
 
-def _write_room(page: Exposition, room: DiskRoom, labels: str) -> None:
+def _write_disk_space(page: Exposition, disk_space: DiskSpace, labels: str) -> None:
     for name, text, value in (
-        ("free_bytes", "Room left on the file system of the data directory.", room.free_bytes),
-        ("size_bytes", "Size of the file system of the data directory.", room.size_bytes),
-        ("full", "1 while the broker is out of room and refuses producers, else 0.", int(room.problem is not None)),
+        ("free_bytes", "Room left on the file system of the data directory.", disk_space.free_bytes),
+        ("size_bytes", "Size of the file system of the data directory.", disk_space.size_bytes),
+        (
+            "full",
+            "1 while the broker is out of room and refuses producers, else 0.",
+            int(disk_space.problem is not None),
+        ),
     ):
         page.add(f"interpulse_data_directory_{name}", "gauge", text, labels, value)

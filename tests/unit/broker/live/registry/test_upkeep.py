@@ -108,14 +108,14 @@ async def test_room_when_it_is_short_then_producers_go_and_the_current_ledger_wh
     await topic.create_subscription("slow", initial=InitialPosition.EARLIEST)
     await bench.publish(topic, 0)
     backlog_operations.clear(topic, "s")
-    await bench.registry.topic_tasks.make_room()
+    await bench.registry.topic_tasks.free_disk_space()
     assert not topic.producers.by_name
     assert sum(ledger.entries for ledger in topic.log.ledgers) == 1
     backlog_operations.clear(topic, "slow")
-    await bench.registry.topic_tasks.make_room()
+    await bench.registry.topic_tasks.free_disk_space()
     assert [ledger.entries for ledger in topic.log.ledgers] == [0]
     ledgers = list(topic.log.ledgers)
-    await bench.registry.topic_tasks.make_room()
+    await bench.registry.topic_tasks.free_disk_space()
     assert list(topic.log.ledgers) == ledgers
 
 
@@ -131,5 +131,5 @@ async def test_room_when_it_is_short_then_what_retention_keeps_or_nobody_subscri
     await bench.publish(topic, 0)
     if retained:
         backlog_operations.clear(topic, "s")
-    await bench.registry.topic_tasks.make_room()
+    await bench.registry.topic_tasks.free_disk_space()
     assert [ledger.entries for ledger in topic.log.ledgers] == [1]

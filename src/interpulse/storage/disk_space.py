@@ -22,7 +22,7 @@ from typing import Final
 from interpulse.model.errors import NoRoomLeft
 from interpulse.storage.segments.files import Files
 
-__all__ = ["DiskRoom"]
+__all__ = ["DiskSpace"]
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _SHARE_MAX: Final = 10
 """The reserve is at most this part of the file system: small ones are for messages as well."""
 
 
-class DiskRoom:
+class DiskSpace:
     """See the module. All of it is called in the event loop."""
 
     def __init__(self, directory: Path, files: Files, reserve_bytes: int = 0) -> None:

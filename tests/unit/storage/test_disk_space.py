@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import pytest
 
 from interpulse.model.errors import NoRoomLeft
-from interpulse.storage.disk_room import DiskRoom
+from interpulse.storage.disk_space import DiskSpace
 from tests.durability.simulated_disk import SimulatedDisk
 
 
 async def test_room_when_nothing_failed_then_nothing_is_probed() -> None:
     disk = SimulatedDisk()
-    room = DiskRoom(Path("/data"), disk)
-    await room.look_again()
-    room.check()
+    disk_space = DiskSpace(Path("/data"), disk)
+    await disk_space.look_again()
+    disk_space.check()
     assert disk.steps == []
 
 
@@ -26,33 +26,33 @@ async def test_room_when_it_ran_out_then_refused_with_the_reason_until_a_probe_s
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     disk = SimulatedDisk(room=100_000)
-    room = DiskRoom(Path("/data"), disk)
-    room.ran_out("no room left in /data/log")
-    room.ran_out("no room left in /data/log")
+    disk_space = DiskSpace(Path("/data"), disk)
+    disk_space.ran_out("no room left in /data/log")
+    disk_space.ran_out("no room left in /data/log")
     assert [record.levelno for record in caplog.records] == [logging.ERROR], "once, not with each entry"
     for _ in range(2):
-        await room.look_again()
+        await disk_space.look_again()
         with pytest.raises(NoRoomLeft, match=r"out of room .* no room left in /data/log"):
-            room.check()
+            disk_space.check()
         assert disk.used == 0, "a probe that failed takes no room either"
     disk.room = None
-    await room.look_again()
-    room.check()
-    assert (room.problem, disk.used) == (None, 0)
+    await disk_space.look_again()
+    disk_space.check()
+    assert (disk_space.problem, disk.used) == (None, 0)
 
 
 async def test_room_when_a_process_died_while_it_probed_then_its_file_is_removed() -> None:
     disk = SimulatedDisk()
     disk.create(Path("/data/probe")).write(b"left")
-    room = DiskRoom(Path("/data"), disk)
-    room.ran_out("full")
-    await room.look_again()
-    assert (room.problem, disk.names_now) == (None, {})
+    disk_space = DiskSpace(Path("/data"), disk)
+    disk_space.ran_out("full")
+    await disk_space.look_again()
+    assert (disk_space.problem, disk.names_now) == (None, {})
 
 
 def test_room_when_measured_then_what_the_file_system_says(tmp_path: Path) -> None:
-    room = DiskRoom(tmp_path, SimulatedDisk())
-    assert 0 < room.free_bytes < room.size_bytes
+    disk_space = DiskSpace(tmp_path, SimulatedDisk())
+    assert 0 < disk_space.free_bytes < disk_space.size_bytes
 
 
 MIB = 1024 * 1024
@@ -84,8 +84,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
     return found
 
 
-def room_with(reserve_mib: int) -> DiskRoom:
-    return DiskRoom(Path("/data"), SimulatedDisk(), reserve_mib * MIB)
+def disk_space_with(reserve_mib: int) -> DiskSpace:
+    return DiskSpace(Path("/data"), SimulatedDisk(), reserve_mib * MIB)
 
 
 @pytest.mark.parametrize(
@@ -102,37 +102,37 @@ def test_room_when_less_than_the_reserve_is_left_then_full_and_small_file_system
     measured: Measured, total_mib: int, free_mib: int, reserve_mib: int, full: bool
 ) -> None:
     measured.total, measured.free = total_mib * MIB, free_mib * MIB
-    room = room_with(reserve_mib)
-    room.measure()
-    assert (room.problem is not None) == full
+    disk_space = disk_space_with(reserve_mib)
+    disk_space.measure()
+    assert (disk_space.problem is not None) == full
 
 
 def test_room_when_messages_take_it_then_measured_only_where_what_was_above_the_reserve_is_taken(
     measured: Measured,
 ) -> None:
-    room = room_with(64)
+    disk_space = disk_space_with(64)
     told: list[str | None] = []
-    room.on_full = lambda: told.append(room.problem)
-    room.takes(1)
+    disk_space.on_full = lambda: told.append(disk_space.problem)
+    disk_space.takes(1)
     first = measured.count
     for _ in range(100_000):
-        room.takes(9_000)
-    assert (measured.count, room.problem) == (first, None)
+        disk_space.takes(9_000)
+    assert (measured.count, disk_space.problem) == (first, None)
     measured.free = 70 * MIB
     for _ in range(10):
-        room.takes(10 * MIB)
-    assert room.problem is not None, "the reserve would be broken into"
-    assert "diskReserveInMB=64" in room.problem
-    assert told == [room.problem]
+        disk_space.takes(10 * MIB)
+    assert disk_space.problem is not None, "the reserve would be broken into"
+    assert "diskReserveInMB=64" in disk_space.problem
+    assert told == [disk_space.problem]
 
 
 async def test_room_when_there_is_more_than_the_reserve_again_then_a_quarter_more_lets_producers_in(
     measured: Measured,
 ) -> None:
-    room = room_with(64)
+    disk_space = disk_space_with(64)
     measured.free = 63 * MIB
-    await room.look_again()
+    await disk_space.look_again()
     for free_mib, full in ((64, True), (79, True), (80, False), (64, False), (63, True)):
         measured.free = free_mib * MIB
-        await room.look_again()
-        assert (room.problem is not None) == full, free_mib
+        await disk_space.look_again()
+        assert (disk_space.problem is not None) == full, free_mib

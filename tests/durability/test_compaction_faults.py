@@ -92,13 +92,13 @@ class Life:
     async def _open(self) -> TopicLogStore:
         return await open_log_store(DIRECTORY, self.metadata, files=self.files, segment_bytes_max=SEGMENT_BYTES)
 
-    async def _kept(self, log: TopicLog, payloads: list[bytes] | None) -> AsyncIterator[list[LogEntry]]:
-        assert payloads is not None
+    async def _kept(self, log: TopicLog, entries: list[bytes] | None) -> AsyncIterator[list[LogEntry]]:
+        assert entries is not None
         there = await log.compacted.read(EARLIEST, entries_max=99, bytes_max=10**6)
         there += await log.read(EARLIEST, entries_max=99, bytes_max=10**6)
-        for entry in there:
-            if entry.payload in payloads:
-                yield [entry]
+        for each in there:
+            if each.entry in entries:
+                yield [each]
 
     async def check(self, files: Files, context: object) -> None:
         """What the next process finds: a whole state, no older than what was answered, and nothing beside it."""
@@ -109,7 +109,7 @@ class Life:
         ledger = log.compacted.current
         found = await log.compacted.read(EARLIEST, entries_max=99, bytes_max=10**6)
         possible = [STATES[state] for state in range(self.reached, self.begun + 1)]
-        assert (None if ledger is None else [each.payload for each in found]) in possible, context
+        assert (None if ledger is None else [each.entry for each in found]) in possible, context
         assert [each.position for each in found] == sorted(each.position for each in found), context
         if ledger is not None:
             assert ledger.horizon >= max((each.position for each in found), default=EARLIEST), context

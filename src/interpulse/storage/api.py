@@ -220,10 +220,10 @@ class LedgerRecord(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """An entry and where it lies."""
+    """An entry, as its producer sent it and the broker stored it, and its position."""
 
     position: Position
-    payload: bytes
+    entry: bytes
 
 
 class CompactedLedger(NamedTuple):

@@ -218,8 +218,8 @@ class CompactedLog:
             await asyncio.wait([self._committing])
 
 
-def _packed(entry: LogEntry) -> bytes:
-    return _POSITION.pack(*entry.position) + entry.payload
+def _packed(found: LogEntry) -> bytes:
+    return _POSITION.pack(*found.position) + found.entry
 
 
 def _unpacked(stored: bytes) -> LogEntry:

@@ -44,6 +44,6 @@ async def read_all(log: Log, *, entries_max: int = 3, bytes_max: int = 1 << 20) 
         entries = await log.read(position, entries_max=entries_max, bytes_max=bytes_max)
         if not entries:
             break
-        found += [entry.payload for entry in entries]
+        found += [each.entry for each in entries]
         position = log.next_position(entries[-1].position)
     return found

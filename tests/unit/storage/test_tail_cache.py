@@ -9,11 +9,11 @@ from interpulse.storage.tail_cache import LogTail, TailCache, as_log_entries, wi
 
 
 def test_as_log_entries_when_built_then_real_positions_and_entries() -> None:
-    (entry,) = as_log_entries(7, 3, [b"x"])
-    assert entry.position == Position(7, 3)
-    assert type(entry.position) is Position
-    assert entry.position.ledger == 7
-    assert entry.payload == b"x"
+    (found,) = as_log_entries(7, 3, [b"x"])
+    assert found.position == Position(7, 3)
+    assert type(found.position) is Position
+    assert found.position.ledger == 7
+    assert found.entry == b"x"
 
 
 @given(st.lists(st.binary(max_size=5)), st.integers(0, 20), st.booleans())
@@ -46,7 +46,7 @@ def test_cache_when_filled_then_bounded_and_tails_have_no_gap(runs: list[tuple[i
             first = tail.runs[0].first
             found = tail.read(Position(1, first), 1000, 10_000)
             assert found is not None
-            assert [entry.payload for entry in found] == all_entries[first:]
+            assert [each.entry for each in found] == all_entries[first:]
             assert first == 0 or tail.read(Position(1, first - 1), 1, 1) is None
     for tail in tails:
         cache.remove(tail)

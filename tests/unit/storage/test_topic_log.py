@@ -142,7 +142,7 @@ async def test_roll_when_not_empty_then_next_ledger_and_reads_cross(room: Room) 
     assert log.last_position == Position(second, 0)
     assert [row.entries for row in log.ledgers] == [3, 1]
     entries = await log.read(Position(first, 1), entries_max=9, bytes_max=99)
-    assert [entry.payload for entry in entries] == [b"b", b"c", b"d"]
+    assert [each.entry for each in entries] == [b"b", b"c", b"d"]
     assert log.read_cached(Position(first, 1), entries_max=9, bytes_max=99) == entries
     assert log.next_position(Position(first, 2)) == Position(second, 0)
     assert log.next_position(Position(second, 0)) is None
@@ -459,7 +459,7 @@ async def test_cache_when_bound_is_reached_then_oldest_go_and_reads_still_work(r
     ledger = log.last_position.ledger
     tail = log.read_cached(Position(ledger, 18), entries_max=9, bytes_max=9999)
     assert tail is not None
-    assert [entry.payload[:2] for entry in tail] == [b"18", b"19"]
+    assert [each.entry[:2] for each in tail] == [b"18", b"19"]
     assert [payload[:2] for payload in await read_all(log)] == [b"%02d" % number for number in range(20)]
     await log.close()
     assert room.store.cache.bytes_held == 0

@@ -75,7 +75,7 @@ class TopicBrokerEntryMetadata:
         """The index of the newest durable message; -1 if there is none."""
         remembered = -1 if self._remembered is None else self._remembered
         newest = await self._log.read(self._log.last_position, entries_max=1, bytes_max=1)
-        newest_metadata = broker_entry_metadata_of(newest[0].payload) if newest else pb.BrokerEntryMetadata()
+        newest_metadata = broker_entry_metadata_of(newest[0].entry) if newest else pb.BrokerEntryMetadata()
         return max(newest_metadata.index, remembered) if newest_metadata.HasField("index") else remembered
 
     async def _remember(self, index: int) -> None:

@@ -77,7 +77,7 @@ class SharedReads:
             del self._under_way[start]
             done.set()
         if found and self._shared():
-            self._keep(_Piece(start, found, sum(len(each.payload) for each in found)))
+            self._keep(_Piece(start, found, sum(len(each.entry) for each in found)))
         return list(found)
 
     def _keep(self, piece: _Piece) -> None:

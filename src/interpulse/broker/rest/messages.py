@@ -77,13 +77,13 @@ def _counted(name: str, text: str) -> int:
 
 def _answer(found: LogEntry) -> Answer:
     try:
-        entry = parse_entry(found.payload)
+        entry = parse_entry(found.entry)
         encrypted = len(entry.metadata.encryption_keys) > 0
         codec = pb.NONE if encrypted else entry.metadata.compression
         body = decompress(codec, entry.payload, entry.metadata.uncompressed_size)
     except RemoteProtocolError as error:
         raise PersistenceError(f"The entry {found.position} cannot be shown: {error}") from error
-    headers = entry_headers(found.position, entry, entry_bytes=len(found.payload))
+    headers = entry_headers(found.position, entry, entry_bytes=len(found.entry))
     return Answer(200, body, "application/octet-stream", headers)
 
 

@@ -3,7 +3,7 @@
 A record holds consecutive entries of one ledger that were written by one group commit. Its header has a checksum of its
 own, so that a reader who lost the way can find the next record, and one for the body. ``group_offset`` tells how far
 the record lies behind the begin of its group: everything before that begin was synced before this record was written.
-The header's checksum begins with the place of the record, so a copy of a record inside a payload is not taken for one.
+The header's checksum begins with the place of the record, so a copy of a record inside an entry is not taken for one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 VERSION = 1
 _SEGMENT_MAGIC = b"IPSEG"
-_RECORD_MAGIC = b"\xd1IPr"  # not text, so that it is rare in payloads
+_RECORD_MAGIC = b"\xd1IPr"  # not text, so that it is rare in entries
 _SEGMENT = Struct("<5sBHQI")  # magic, version, zero, number, checksum of the 16 bytes before it
 _HEAD = Struct("<4sQQIIII")  # magic, ledger, first entry, entries, body length, group offset, body checksum
 _CHECKSUM = Struct("<I")

@@ -50,7 +50,7 @@ async def begin(bench: Any, fields: BrokerEntryFields | None, *, crash: bool = F
 
 
 async def stored(topic: Any) -> list[bytes]:
-    return [each.payload for each in await topic.log.read(EARLIEST, entries_max=999, bytes_max=10**7)]
+    return [each.entry for each in await topic.log.read(EARLIEST, entries_max=999, bytes_max=10**7)]
 
 
 async def indexes(topic: Any) -> list[int | None]:

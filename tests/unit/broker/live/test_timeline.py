@@ -25,7 +25,7 @@ async def test_first_published_since_finds_what_a_walk_would_find(bench: Any, si
         await bench.publish(topic, *(next(numbers) for _ in range(size)))
     await topic.log.trim(Position(2, 0))
     kept = await topic.log.read(EARLIEST, entries_max=99, bytes_max=10**6)
-    expected = next((each.position for each in kept if publish_time_of(each.payload) >= since), None)
+    expected = next((each.position for each in kept if publish_time_of(each.entry) >= since), None)
     assert await first_published_since(topic.log, since) == expected
 
 

@@ -138,7 +138,7 @@ async def test_read_when_the_log_is_trimmed_meanwhile_then_goes_on_behind() -> N
 
     journal.read = trimmed_first  # type: ignore[method-assign, assignment]
     entries = await log.read(EARLIEST, entries_max=10, bytes_max=10_000)
-    assert [entry.payload for entry in entries] == [b"y"]
+    assert [each.entry for each in entries] == [b"y"]
     await store.close()
 
 

@@ -142,13 +142,13 @@ class Look:
 def survivors(entries: Sequence[LogEntry], choice: Choice, number: int) -> tuple[list[LogEntry], int]:
     """What is kept of these entries, the first message of which has this number; and the number behind the last."""
     kept: list[LogEntry] = []
-    for entry in entries:
-        view = view_of(entry.payload)
+    for each in entries:
+        view = view_of(each.entry)
         if view.treatment is Treatment.BATCH:
-            left = survivor_of(entry.payload, [choice.keeps(number + index) for index in range(len(view.messages))])
+            left = survivor_of(each.entry, [choice.keeps(number + index) for index in range(len(view.messages))])
             if left is not None:
-                kept.append(LogEntry(entry.position, left))
+                kept.append(LogEntry(each.position, left))
         elif choice.keeps(number):
-            kept.append(entry)
+            kept.append(each)
         number += len(view.messages)
     return kept, number

@@ -49,13 +49,13 @@ async def read_on(
 async def last_kept(log: Log) -> LastMessage:
     """The last message that compaction kept."""
     last = await log.compacted.last()
-    return LastMessage(EARLIEST, -1) if last is None else LastMessage(last.position, last_index_left(last.payload))
+    return LastMessage(EARLIEST, -1) if last is None else LastMessage(last.position, last_index_left(last.entry))
 
 
 async def first_since(log: Log, publish_time_ms: int, *, compacted: bool) -> Position | None:
     """The first entry published at or after this time, None if there is none."""
     if compacted:
-        kept = await log.compacted.first(lambda each: publish_time_of(each.payload) >= publish_time_ms)
+        kept = await log.compacted.first(lambda each: publish_time_of(each.entry) >= publish_time_ms)
         first = log.first_position
         if kept is not None and (first is None or kept.position < first):
             return kept.position

@@ -247,7 +247,7 @@ def _check_same(before: int, now: int) -> None:
 
 
 def _size_of(entries: Sequence[LogEntry]) -> int:
-    return sum(len(each.payload) for each in entries)
+    return sum(len(each.entry) for each in entries)
 
 
 def _behind(position: Position) -> Position:
@@ -255,4 +255,4 @@ def _behind(position: Position) -> Position:
 
 
 def _look_at(look: Look, part: Sequence[LogEntry]) -> None:
-    look.see(map(view_of, [each.payload for each in part]))
+    look.see(map(view_of, [each.entry for each in part]))

@@ -51,11 +51,11 @@ class LogPositions:
             if read_compacted and compacted_reads.horizon_ahead(self._log, position) is not None:
                 break
             try:
-                entry = await self.read_entry(position)
+                found = await self.read_entry(position)
             except NotFound:
                 break  # it was trimmed, and everything before it
-            if not entry_metadata_of(entry.payload).is_marker:
-                return LastMessage(position, _batch_size(entry.payload) - 1)
+            if not entry_metadata_of(found.entry).is_marker:
+                return LastMessage(position, _batch_size(found.entry) - 1)
             position = Position(position.ledger, position.entry - 1)
         return await compacted_reads.last_kept(self._log) if read_compacted else LastMessage(EARLIEST, -1)
 
@@ -69,7 +69,7 @@ class LogPositions:
     async def batch_size(self, position: Position) -> int:
         """Messages of the batch at a position; 0 if there is none."""
         try:
-            return _batch_size((await self.read_entry(position)).payload)
+            return _batch_size((await self.read_entry(position)).entry)
         except NotFound:
             return 0
 

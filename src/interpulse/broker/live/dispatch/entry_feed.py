@@ -34,7 +34,7 @@ READ_BYTES_MAX = 5 * 1024 * 1024
 """Bytes of one look into the log (dispatcherMaxReadSizeBytes)."""
 
 _new = tuple.__new__
-_position, _payload = itemgetter(0), itemgetter(1)
+_position, _entry = itemgetter(0), itemgetter(1)
 
 
 class FeedSource(Protocol):
@@ -124,7 +124,7 @@ class EntryFeed:
         limiter = self._source.reads.limiter
         limiter.free(self._held)
         self._ahead = found
-        self._held = limiter.hold(sum(map(len, map(_payload, found))), self._let_go) if found else -1
+        self._held = limiter.hold(sum(map(len, map(_entry, found))), self._let_go) if found else -1
 
     def _let_go(self, number: int) -> None:
         """The read buffer limiter wants its bytes back: what is ahead will be read again."""
@@ -177,26 +177,26 @@ class EntryFeed:
     def _deliveries(self, raw: Sequence[LogEntry]) -> list[Delivery]:
         first = raw[0].position
         if self.key_ranges:
-            raw = [found for found in raw if within(self.key_ranges, sticky_slot_of(found.payload))]
+            raw = [found for found in raw if within(self.key_ranges, sticky_slot_of(found.entry))]
         untouched = self._cursor.untouched_from(first)
         if untouched and self._source.entry_metadata.all_ordinary_since(first):
-            rows = zip(map(_position, raw), map(_payload, raw), repeat(0), repeat(()), repeat(1), strict=False)
+            rows = zip(map(_position, raw), map(_entry, raw), repeat(0), repeat(()), repeat(1), strict=False)
             return list(map(_new, repeat(Delivery), rows))
         return [each for found in raw if (each := self._delivery(found, untouched=untouched)) is not None]
 
     def _delivery(self, found: LogEntry, *, untouched: bool) -> Delivery | None:
-        position, payload = found
+        position, entry = found
         cursor = self._cursor
-        metadata = self._source.entry_metadata.get(position, payload)
+        metadata = self._source.entry_metadata.get(position, entry)
         if metadata.is_marker:
             cursor.acknowledge(position)
             return None
         if untouched:
-            return Delivery(position, payload, 0, (), metadata.message_count)
+            return Delivery(position, entry, 0, (), metadata.message_count)
         if cursor.is_acknowledged(position):
             return None
         mask = cursor.waiting_mask(position)
         if not mask:
-            return Delivery(position, payload, 0, (), metadata.message_count)
+            return Delivery(position, entry, 0, (), metadata.message_count)
         waiting = of_batch(mask, metadata.message_count)
-        return Delivery(position, payload, 0, words_of(waiting), waiting.bit_count())
+        return Delivery(position, entry, 0, words_of(waiting), waiting.bit_count())

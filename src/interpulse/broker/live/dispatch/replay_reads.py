@@ -114,7 +114,7 @@ class ReplayReads:
             for run in runs:
                 entries = await self._source.log.read(run[0], entries_max=_length(run), bytes_max=bytes_left)
                 found.append((run, entries))
-                bytes_left -= sum(len(each.payload) for each in entries)
+                bytes_left -= sum(len(each.entry) for each in entries)
                 if bytes_left <= 0:
                     break
         except PulsarError as error:
@@ -133,8 +133,8 @@ class ReplayReads:
         expected = set(run)
         for found in entries:
             if found.position in expected and not self._cursor.is_acknowledged(found.position):
-                self._bytes += len(found.payload) - len(self._entries.pop(found.position, b""))
-                self._entries[found.position] = found.payload
+                self._bytes += len(found.entry) - len(self._entries.pop(found.position, b""))
+                self._entries[found.position] = found.entry
         first = entries[0].position if entries else None
         gone = {each for each in run if first is None or each < first}
         self._on_gone(gone)

@@ -115,9 +115,9 @@ class SequenceKeeper:
         return self.deduplication.snapshot_position if self.deduplication is not None else None
 
 
-def _replay(deduplication: Deduplication, entry: LogEntry, now_ms: int) -> None:
+def _replay(deduplication: Deduplication, found: LogEntry, now_ms: int) -> None:
     try:
-        metadata = message_metadata_of(entry.payload)
+        metadata = message_metadata_of(found.entry)
     except PersistenceError:
         return  # bytes that are no message have no producer either
     if entry_metadata_in(metadata).ends_message:

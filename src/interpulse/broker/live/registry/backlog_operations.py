@@ -41,13 +41,13 @@ class BacklogAnalysis:
     last: Position | None = None
     aborted: bool = False
 
-    def count(self, entry: LogEntry) -> None:
+    def count(self, found: LogEntry) -> None:
         """One more entry that waits; all messages of a batch count, also where some are acknowledged."""
-        metadata = message_metadata_of(entry.payload)
+        metadata = message_metadata_of(found.entry)
         self.entries += 1
         self.messages += metadata.num_messages_in_batch
         self.markers += metadata.HasField("marker_type")
-        self.first, self.last = self.first or entry.position, entry.position
+        self.first, self.last = self.first or found.position, found.position
 
     def to_json(self) -> dict[str, Any]:
         """Pulsar's form; there are no entry filters here, so all of it counts as accepted by them."""

@@ -136,10 +136,10 @@ class BacklogKeeper:
         if slowest is None or (position := self._owner.log.next_position(slowest.cursor.mark_delete)) is None:
             return
         try:
-            entry = await self._owner.positions.read_entry(position)
+            found = await self._owner.positions.read_entry(position)
         except NotFound:
             return  # it was acknowledged and trimmed meanwhile
-        self._oldest = _Oldest(position, publish_time_of(entry.payload), slowest.name)
+        self._oldest = _Oldest(position, publish_time_of(found.entry), slowest.name)
 
     def _still_oldest(self) -> _Oldest | None:
         """What was the oldest message, if it still waits for its subscription."""

@@ -221,7 +221,7 @@ async def _earliest_time(topic: ShownTopic, subscription: str) -> int:
         return -1
     position = topic.log.next_position(cursor.mark_delete)
     try:
-        return -1 if position is None else publish_time_of((await topic.positions.read_entry(position)).payload)
+        return -1 if position is None else publish_time_of((await topic.positions.read_entry(position)).entry)
     except NotFound:
         return -1  # it was acknowledged and trimmed meanwhile
 

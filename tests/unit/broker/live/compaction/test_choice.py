@@ -146,5 +146,5 @@ def test_survivors_keep_their_positions() -> None:
     found, number = survivors(entries, choice, 0)
     assert number == 5
     assert [each.position for each in found] == [Position(7, 1), Position(8, 0)]
-    assert messages_of(found[0].payload) == [("", b"", True), ("b", b"2", False), ("", b"", True)]
+    assert messages_of(found[0].entry) == [("", b"", True), ("b", b"2", False), ("", b"", True)]
     assert found[1] is entries[2]

@@ -62,7 +62,7 @@ def held(*entries: int) -> list[Delivery]:
 
 def fetched(reads: ReplayReads, *entries: int) -> list[int]:
     found = reads.fetch([at(each) for each in entries])
-    assert all(each.payload == payload(each.position.entry) for each in found)
+    assert all(each.entry == payload(each.position.entry) for each in found)
     return [each.position.entry for each in found]
 
 

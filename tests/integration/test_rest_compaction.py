@@ -69,7 +69,7 @@ async def test_backlogs_when_all_are_cleared_or_expired_then_what_is_not_compact
         (f"{BASE}/all_subscription/expireMessages/0", 409),  # nothing is left to expire
     ):
         assert (await call(broker.web_url, "POST", path)).status == status
-        backlog = {name: each.cursor.backlog(topic.places.durable) for name, each in topic.subscriptions.items()}
+        backlog = {name: each.cursor.backlog(topic.positions.durable) for name, each in topic.subscriptions.items()}
         assert backlog == {"s": 0, "__compaction": 1}, path
 
 

@@ -63,7 +63,7 @@ from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed
 from interpulse.model.names import TopicName
-from interpulse.storage.disk_room import DiskRoom
+from interpulse.storage.disk_space import DiskSpace
 
 __all__ = ["BrokerApp", "CannotServe"]
 
@@ -224,7 +224,7 @@ class BrokerApp:
             else None,
             broker_entry_fields=BrokerEntryFields.named(config.broker_entry_metadata_interceptors),
             read_bytes_max=config.managed_ledger_cache_size_mb * 1024 * 1024,
-            check_room=self.stores.check_room,
+            check_disk_space=self.stores.check_disk_space,
         )
 
     def _build_binary_server(self) -> BinaryServer:
@@ -240,7 +240,7 @@ class BrokerApp:
             topic_watches=TopicWatches(self.stores.metadata, self.lifecycle, self.registry.spawn),
             replicator_prefix=config.replicator_prefix,
             access=self.access,
-            check_room=self.stores.check_room,
+            check_disk_space=self.stores.check_disk_space,
         )
         limits = ConnectionLimits(
             keep_alive_seconds=config.keep_alive_interval_seconds,
@@ -344,16 +344,16 @@ class BrokerApp:
             written=lambda: {group.rpartition("/")[0]: entries for group, entries in logs.written().items()},
             journal=logs.journal.statistics,
             access=self.access.authentication.meter if self.access else None,
-            disk_room=self.stores.disk_room,
+            disk_space=self.stores.disk_space,
         )
 
     async def _start_registry(self, opened: AsyncExitStack) -> None:
-        room = self.stores.disk_room
+        disk_space = self.stores.disk_space
         await self.registry.start()
-        if room is not None:
-            room.on_full = lambda: self.registry.spawn(self.registry.rounds.make_room())
-            look = partial(self._look_for_room, room)
-            self.registry.spawn(run_periodically("room on the disk", lambda: _ROOM_CHECK_SECONDS, look))
+        if disk_space is not None:
+            disk_space.on_full = lambda: self.registry.spawn(self.registry.topic_tasks.free_disk_space())
+            look = partial(self._look_at_disk_space, disk_space)
+            self.registry.spawn(run_periodically("disk space", lambda: _DISK_SPACE_CHECK_SECONDS, look))
         opened.push_async_callback(self.registry.close)
         opened.callback(self.stores.metadata.watch(keys.POLICIES, self._on_policies_changed))
         self.dynamic.watch(lambda _: self.registry.begin_applying())
@@ -369,10 +369,10 @@ class BrokerApp:
         self.inactive_topics.start()
         opened.push_async_callback(self.inactive_topics.stop)
 
-    async def _look_for_room(self, room: DiskRoom) -> None:
-        await room.look_again()
-        if room.problem is not None:
-            await self.registry.rounds.make_room()
+    async def _look_at_disk_space(self, disk_space: DiskSpace) -> None:
+        await disk_space.look_again()
+        if disk_space.problem is not None:
+            await self.registry.topic_tasks.free_disk_space()
 
     def _current(self) -> BrokerConfig:
         """The settings in force."""

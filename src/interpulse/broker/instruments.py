@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from interpulse.broker.clock import SystemClock
 from interpulse.broker.inconsistencies import InconsistencyCounters
-from interpulse.storage.disk_room import DiskRoom
+from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.journals import JournalStatistics
 from interpulse.storage.write_meter import WrittenEntries
 

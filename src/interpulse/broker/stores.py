@@ -10,7 +10,7 @@ from pathlib import Path
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.storage.api import MetadataStore
-from interpulse.storage.disk_room import DiskRoom
+from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.lock import DirectoryLock
 from interpulse.storage.segments.files import DiskFiles, Files
 from interpulse.storage.segments.open import open_log_store
@@ -27,13 +27,13 @@ class Stores:
 
     metadata: MetadataStore
     logs: TopicLogStore
-    disk_room: DiskRoom | None = None
+    disk_space: DiskSpace | None = None
     """None: the stores need no room on a disk."""
 
-    def check_room(self) -> None:
+    def check_disk_space(self) -> None:
         """Raises NoRoomLeft while messages cannot be stored."""
-        if self.disk_room is not None:
-            self.disk_room.check()
+        if self.disk_space is not None:
+            self.disk_space.check()
 
 
 OpenStores = Callable[[BrokerConfig, AsyncExitStack], Awaitable[Stores]]
@@ -49,20 +49,20 @@ async def _open(files: Files, config: BrokerConfig, opened: AsyncExitStack) -> S
     directory = Path(config.data_dir)
     lock = DirectoryLock.acquire(directory)
     opened.callback(lock.release)
-    disk_room = DiskRoom(directory, files, config.disk_reserve_in_mb * 1024 * 1024)
-    disk_room.measure()
-    metadata = await SqliteMetadataStore.open(directory / "metadata.sqlite", on_full=disk_room.ran_out)
+    disk_space = DiskSpace(directory, files, config.disk_reserve_in_mb * 1024 * 1024)
+    disk_space.measure()
+    metadata = await SqliteMetadataStore.open(directory / "metadata.sqlite", on_full=disk_space.ran_out)
     opened.push_async_callback(metadata.close)
     logs = await open_log_store(
         directory / "log",
         metadata,
         config=_log_config(config),
         files=files,
-        on_full=disk_room.ran_out,
-        on_write=disk_room.takes,
+        on_full=disk_space.ran_out,
+        on_write=disk_space.takes,
     )
     opened.push_async_callback(logs.close)
-    return Stores(metadata, logs, disk_room)
+    return Stores(metadata, logs, disk_space)
 
 
 def _log_config(config: BrokerConfig) -> LogConfig:

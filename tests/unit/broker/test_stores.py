@@ -30,13 +30,13 @@ async def test_stores_when_opened_again_then_hold_what_was_stored(tmp_path: Path
 async def test_stores_when_the_disk_is_full_then_refuse_messages(tmp_path: Path) -> None:
     async with AsyncExitStack() as opened:
         stores = await in_data_directory()(BrokerConfig(data_dir=str(tmp_path)), opened)
-        stores.check_room()
-        assert stores.disk_room is not None
-        stores.disk_room.ran_out("nothing is left")
+        stores.check_disk_space()
+        assert stores.disk_space is not None
+        stores.disk_space.ran_out("nothing is left")
         with pytest.raises(NoRoomLeft, match="nothing is left"):
-            stores.check_room()
+            stores.check_disk_space()
 
 
 async def test_stores_when_they_need_no_disk_then_always_have_room() -> None:
     metadata = MemoryMetadataStore()
-    Stores(metadata, memory_log_store(metadata)).check_room()
+    Stores(metadata, memory_log_store(metadata)).check_disk_space()

@@ -58,5 +58,5 @@ class BinaryContext:
     replicator_prefix: str = "pulsar.repl"
     access: Access | None = None
     """None: authentication is off, and every client may do everything."""
-    check_room: Callable[[], None] = lambda: None
+    check_disk_space: Callable[[], None] = lambda: None
     """Raises NoRoomLeft while messages cannot be stored."""

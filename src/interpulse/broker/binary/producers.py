@@ -83,7 +83,7 @@ async def _open(connection: ClientConnection, request: pb.CommandProducer) -> Op
     topic = TopicName.parse(request.topic)
     context = connection.context
     if topic.is_persistent:
-        context.check_room()
+        context.check_disk_space()
     replicator = connection.calls_itself_replicator(request.producer_name)
     requester = Requester.REPLICATOR if replicator else Requester.CLIENT
     live = await context.registry.open(topic, by=requester, create=True)
@@ -95,7 +95,7 @@ async def _open(connection: ClientConnection, request: pb.CommandProducer) -> Op
     producer = await live.add_producer(_live_request(connection, request, replicator), sink)
     schema_version = b"" if version is None else version_to_bytes(version)
     if topic.is_persistent:
-        _check_room_again(context, producer)
+        _check_disk_space_again(context, producer)
     opened = OpenProducer(producer, live, sink, schema_version, producer.publish)
     if connection.lost:
         producer.close()
@@ -104,10 +104,10 @@ async def _open(connection: ClientConnection, request: pb.CommandProducer) -> Op
     return opened
 
 
-def _check_room_again(context: BinaryContext, producer: LiveProducer) -> None:
+def _check_disk_space_again(context: BinaryContext, producer: LiveProducer) -> None:
     """The room may have run out while the producer was being opened, after the others were sent away."""
     try:
-        context.check_room()
+        context.check_disk_space()
     except NoRoomLeft:
         producer.close()
         raise

@@ -70,7 +70,7 @@ class World:
             # The ordering key goes before the partition key, which says something else here.
             metadata |= {"ordering_key": key.encode(), "partition_key": str(self.chance.random())}
             self.producer.publish(1, -1, count, self.bench.entry(1, **metadata))
-            self.key_of[self.topic.last_appended()] = key
+            self.key_of[self.topic.log.last_appended] = key
 
     async def enter(self) -> None:
         taken = {each.part for each in self.members}

@@ -22,7 +22,7 @@ from interpulse.model.errors import PersistenceError, ProducerFenced, PulsarErro
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.wire.ids import signed
 
-__all__ = ["PendingPublish", "Producer", "ProducerOwner"]
+__all__ = ["PendingPublish", "Producer", "ProducerOwner", "Publish"]
 
 _REPEAT = EARLIEST
 """The position that tells a producer its entry was stored before."""
@@ -31,10 +31,9 @@ _new = tuple.__new__
 _MODE_LABELS = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
 
 
-class PendingPublish(NamedTuple):
-    """An answer that waits for the log. ``entry`` None = nothing was appended, only the answer must keep its turn."""
+class Publish(NamedTuple):
+    """What a producer published, and what its answer needs. ``entry`` None = there is only an answer to give."""
 
-    position: Position
     producer: Producer
     sequence_id: int
     highest_sequence_id: int
@@ -43,6 +42,13 @@ class PendingPublish(NamedTuple):
     sequence: SequenceState | None = None
     sequence_last: int = -1
     error: PulsarError | None = None
+
+
+class PendingPublish(NamedTuple):
+    """A publish that is answered once everything up to its position is durable."""
+
+    position: Position
+    publish: Publish
 
 
 class ProducerOwner(Protocol):
@@ -65,13 +71,14 @@ class ProducerOwner(Protocol):
     def broker_entry_interceptor(self) -> BrokerEntryInterceptor | None:
         """None if entries are stored as they come; the same as long as the topic is loaded."""
 
-    def append(self, entry: bytes, metadata: EntryMetadata | None) -> Position:
-        """Raises TopicTerminated, PersistenceError."""
+    def append(self, publish: Publish, metadata: EntryMetadata | None) -> None:
+        """Append an entry, and answer when it is durable; ``metadata`` None = it is ordinary.
 
-    def await_durable(self, publish: PendingPublish) -> None:
-        """Answer when everything up to the position is durable."""
+        Raises TopicTerminated, PersistenceError; then there is no answer.
+        """
 
-    def last_appended(self) -> Position: ...
+    def answer_in_turn(self, publish: Publish) -> None:
+        """Answer when everything that was appended so far is durable."""
 
     def remove_producer(self, producer: Producer) -> None: ...
 
@@ -122,6 +129,7 @@ class Producer:
         sequence, last = None, -1
         metadata = None
         limits = owner.publish_limits
+        self.pending_count += 1
         try:
             if self.closed or not self.ready:
                 raise ProducerFenced(f"Producer {self.name} is closed, or waits for exclusivity")
@@ -135,17 +143,16 @@ class Producer:
                     return self._answer(sequence_id, highest_sequence_id, None)
             if interceptor is not None:
                 stored = interceptor.intercept(entry, metadata)
-            position = owner.append(stored, metadata)
+            row = (self, sequence_id, highest_sequence_id, stored, num_messages, sequence, last, None)
+            owner.append(_new(Publish, row), metadata)
         except PulsarError as error:
             if self.leaving:
+                self.pending_count -= 1
                 return None
             return self._answer(sequence_id, highest_sequence_id, error)
-        self.pending_count += 1
         published = self.published
         published.messages += num_messages
         published.bytes += len(entry)
-        row = (position, self, sequence_id, highest_sequence_id, stored, num_messages, sequence, last, None)
-        owner.await_durable(_new(PendingPublish, row))
         if limits is not None and (wait_ms := limits.charge(num_messages, len(entry), owner.now_ms())):
             self.sink.throttle(wait_ms)
         return None
@@ -153,7 +160,7 @@ class Producer:
     def answered(self, publishes: Iterable[PendingPublish]) -> None:
         """The log came to the positions of these publishes."""
         receipts: list[tuple[int, int, int, int]] = []
-        for position, _, sequence_id, highest_sequence_id, entry, _, sequence, last, error in publishes:
+        for position, (_, sequence_id, highest_sequence_id, entry, _, sequence, last, error) in publishes:
             self.pending_count -= 1
             if sequence is not None:
                 sequence.confirm(last)
@@ -168,7 +175,7 @@ class Producer:
         if receipts and not self.closed:
             self.sink.receipts(self.producer_id, receipts)
 
-    def failed(self, publish: PendingPublish, error: PulsarError) -> None:
+    def failed(self, publish: Publish, error: PulsarError) -> None:
         """The entry will not become durable."""
         self.pending_count -= 1
         if not self.closed:
@@ -193,13 +200,11 @@ class Producer:
 
     def _answer(self, sequence_id: int, highest_sequence_id: int, error: PulsarError | None) -> None:
         """Answer without having appended, but not before the answers of earlier publishes."""
-        position = self._owner.last_appended()
-        publish = PendingPublish(position, self, sequence_id, highest_sequence_id, None, 0, error=error)
-        self.pending_count += 1
+        publish = Publish(self, sequence_id, highest_sequence_id, None, 0, error=error)
         if self.pending_count == 1:
-            self.answered((publish,))
+            self.answered((PendingPublish(_REPEAT, publish),))
         else:
-            self._owner.await_durable(publish)
+            self._owner.answer_in_turn(publish)
 
     def _sequence_of(
         self, entry: bytes, sequence_id: int, highest_sequence_id: int, num_messages: int

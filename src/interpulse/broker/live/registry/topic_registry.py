@@ -25,7 +25,7 @@ from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
-from interpulse.storage.api import Change, CommitConflict, Log, LogNotFound, LogStore, MetadataStore, Put
+from interpulse.storage.api import Change, CommitConflict, Log, LogListener, LogNotFound, LogStore, MetadataStore, Put
 
 __all__ = ["AnyTopic", "DeleteCheck", "OpenRule", "TopicRegistry"]
 
@@ -291,8 +291,8 @@ class TopicRegistry:
             raise PersistenceError(f"Topic {name} failed while it was loaded")
         return topic
 
-    async def _open_log(self, topic: Topic) -> Log:
-        return await self._logs.open(topic.name.log_name, topic, create=False)
+    async def _open_log(self, name: TopicName, listener: LogListener) -> Log:
+        return await self._logs.open(name.log_name, listener, create=False)
 
     async def _unload(self, topic: AnyTopic) -> None:
         try:

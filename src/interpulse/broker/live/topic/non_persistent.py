@@ -19,7 +19,7 @@ from interpulse.broker.live.entry_metadata import EntryMetadata, sticky_slot_of
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import LimitMeasure, Measured, SubscriptionMeasure, TopicMeasure, summed
 from interpulse.broker.live.producing.deduplication import Deduplication
-from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.producing.producer import PendingPublish, Producer, Publish
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest, SubType
@@ -217,22 +217,19 @@ class NonPersistentTopic:
     def topic_epoch(self) -> int | None:
         return self.producers.epoch
 
-    def append(self, entry: bytes, metadata: EntryMetadata | None) -> Position:
-        """Nothing is kept; `await_durable` follows at once and sends."""
+    def append(self, publish: Publish, metadata: EntryMetadata | None) -> None:
+        """Nothing is kept: the answer and the entry are sent at once."""
         if self._refusal is not None:
             raise self._refusal
         self.entries_added += 1
-        return _NOWHERE
+        self.answer_in_turn(publish)
+        assert publish.entry is not None
+        delivery = Delivery(_NOWHERE, publish.entry, 0, (), publish.message_count)
+        for subscription in list(self.subscriptions.values()):
+            subscription.send(delivery)
 
-    def await_durable(self, publish: PendingPublish) -> None:
-        publish.producer.answered((publish,))
-        if publish.entry is not None:
-            delivery = Delivery(_NOWHERE, publish.entry, 0, (), publish.message_count)
-            for subscription in list(self.subscriptions.values()):
-                subscription.send(delivery)
-
-    def last_appended(self) -> Position:
-        return _NOWHERE
+    def answer_in_turn(self, publish: Publish) -> None:
+        publish.producer.answered((PendingPublish(_NOWHERE, publish),))
 
     def remove_producer(self, producer: Producer) -> None:
         self.producers.remove(producer)

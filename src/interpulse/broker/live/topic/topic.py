@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -24,7 +24,7 @@ from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCa
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import Measured
 from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication
-from interpulse.broker.live.producing.producer import PendingPublish, Producer
+from interpulse.broker.live.producing.producer import PendingPublish, Producer, Publish
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
@@ -47,30 +47,54 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.storage.api import Log, LogFenced, LogTerminated, MetadataFull, StorageFull
+from interpulse.storage.api import Log, LogFenced, LogListener, LogTerminated, MetadataFull, StorageFull
 
 __all__ = ["Topic"]
 
 log = logging.getLogger(__name__)
 
 _new = tuple.__new__
-_producer_of = attrgetter("producer")
+_producer_of = attrgetter("publish.producer")
+
+
+class _LogListener:
+    """Listens to a log from its opening on; its topic, which needs the log, comes a little later."""
+
+    def __init__(self) -> None:
+        self._topic: Topic | None = None
+        self._failure: Exception | None = None
+
+    def pass_on_to(self, topic: Topic) -> None:
+        self._topic = topic
+        if self._failure is not None:
+            topic.on_log_failed(self._failure)
+
+    def on_durable(self, last: Position) -> None:
+        if self._topic is not None:
+            self._topic.on_durable(last)
+
+    def on_log_failed(self, error: Exception) -> None:
+        self._failure = error
+        if self._topic is not None:
+            self._topic.on_log_failed(error)
 
 
 class Topic:
     """See `interpulse.broker.live.api.LiveTopic`. Made by `load` only."""
 
-    log: Log
-    positions: LogPositions
-    entry_metadata: EntryMetadataCache
-    reads: SharedReads
-    producers: ProducerSet
-    sequences: SequenceKeeper
-    broker_entry_metadata: TopicBrokerEntryMetadata
-
-    def __init__(self, name: TopicName, host: TopicHost, settings: TopicSettings) -> None:
+    def __init__(
+        self,
+        name: TopicName,
+        host: TopicHost,
+        settings: TopicSettings,
+        topic_log: Log,
+        state: TopicStateStore,
+        counters: TopicCounters,
+    ) -> None:
+        """``counters`` are those of ``state``; cursors and sequence ids are restored by `load`."""
         self.name = name
         self.settings = settings
+        self.log = topic_log
         self.now_ms = host.now_ms
         self.published = TrafficMeter()
         """What producers published that are gone."""
@@ -79,18 +103,27 @@ class Topic:
         self.entries_added = 0
         self.chunk_published = False
         self.failed = False
+        self.subscription_set = SubscriptionSet(self, state, host.replicator_prefix, self.check_open)
+        self.subscriptions = self.subscription_set.by_name
+        self.positions = LogPositions(topic_log)
+        self.entry_metadata = EntryMetadataCache(_behind(topic_log.last_appended))
+        self.reads = SharedReads(topic_log, lambda: len(self.subscriptions) > 1, host.read_buffer_limiter)
+        self.producers = ProducerSet(
+            str(name), counters.epoch, host.generate_producer_name, state.write_epoch, host.spawn
+        )
         self.limits = TopicLimits(name, host.now_ms, host.call_later)
         self.publish_limits: PublishLimits | None = None
         self.backlog_keeper = BacklogKeeper(self)
+        self.broker_entry_metadata = TopicBrokerEntryMetadata(topic_log, state, counters.last_index)
+        self.sequences = SequenceKeeper(topic_log, state, lambda: host.cursors_changed(self))
         self._host = host
-        self._state = TopicStateStore(host.metadata, name)
+        self._state = state
         self._pending: deque[PendingPublish] = deque()
         self._refusal: PulsarError | None = None
         self._terminating = 0  # calls under way
         self._last_marker = EARLIEST
         self.compaction = Compaction(self, host.compaction_permits)
-        self.subscription_set = SubscriptionSet(self, self._state, host.replicator_prefix, self.check_open)
-        self.subscriptions = self.subscription_set.by_name
+        self._use_limits()
 
     # --- loading
 
@@ -100,35 +133,24 @@ class Topic:
         name: TopicName,
         host: TopicHost,
         settings: TopicSettings,
-        open_log: Callable[[Topic], Coroutine[Any, Any, Log]],
+        open_log: Callable[[TopicName, LogListener], Awaitable[Log]],
     ) -> Topic:
         """Open the log, restore cursors and sequence ids. Raises LogNotFound, LogDamaged, MetadataError."""
-        topic = cls(name, host, settings)
-        counters = await topic._state.read_counters()  # opening the log changes the record, now it is still in memory
-        topic.log = await open_log(topic)
+        state = TopicStateStore(host.metadata, name)
+        counters = await state.read_counters()  # opening the log changes the record, now it is still in memory
+        listener = _LogListener()
+        topic_log = await open_log(name, listener)
         try:
-            await topic._restore(counters)
+            topic = cls(name, host, settings, topic_log, state, counters)
+            listener.pass_on_to(topic)
+            await topic._restore()
         except BaseException:
-            await topic.log.close()
+            await topic_log.close()
             raise
         return topic
 
-    async def _restore(self, counters: TopicCounters) -> None:
-        self.positions = LogPositions(self.log)
-        appended = self.log.last_appended
-        self.entry_metadata = EntryMetadataCache(Position(appended.ledger, appended.entry + 1))
-        self.reads = SharedReads(self.log, lambda: len(self.subscriptions) > 1, self._host.read_buffer_limiter)
-        self.producers = ProducerSet(
-            str(self.name),
-            counters.epoch,
-            self._host.generate_producer_name,
-            self._state.write_epoch,
-            self._host.spawn,
-        )
-        self._use_limits()
-        self.broker_entry_metadata = TopicBrokerEntryMetadata(self.log, self._state, counters.last_index)
+    async def _restore(self) -> None:
         await self.broker_entry_metadata.begin(self._host.broker_entry_fields, self.now_ms)
-        self.sequences = SequenceKeeper(self.log, self._state, lambda: self._host.cursors_changed(self))
         stored = await self._state.read_cursors()
         snapshot = stored.pop(DEDUPLICATION_CURSOR, None)
         for subscription_name, record in stored.items():
@@ -159,11 +181,17 @@ class Topic:
         pending = self._pending
         listening = [each for each in self.subscriptions.values() if each.consumers]
         done: list[PendingPublish] = []
-        while pending and pending[0][0] <= last:
+        while pending and pending[0].position <= last:
             done.append(pending.popleft())
         for producer, publishes in groupby(done, _producer_of):
             producer.answered(publishes)
-        fresh = [_new(Delivery, (each[0], each[4], 0, (), each[5])) for each in done if each[4]] if listening else []
+        fresh: list[Delivery] = []
+        if listening:
+            fresh = [
+                _new(Delivery, (position, publish.entry, 0, (), publish.message_count))
+                for position, publish in done
+                if publish.entry
+            ]
         self.sequences.count(last.entry - previous.entry if last.ledger == previous.ledger else last.entry + 1)
         if self._last_marker > previous:
             for subscription in listening:
@@ -191,7 +219,7 @@ class Topic:
         refusal = kind(f"The topic {self.name} is fenced: {error}")
         self._refusal = refusal
         pending, self._pending = list(self._pending), deque()
-        for publish in pending:
+        for _, publish in pending:
             publish.producer.failed(publish, refusal)
         self.disconnect()
         self._host.topic_failed(self)
@@ -212,30 +240,34 @@ class Topic:
             raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
         return producer
 
-    def append(self, entry: bytes, metadata: EntryMetadata | None) -> Position:
-        """Give an entry to the log; ``metadata`` None = it is ordinary. Raises TopicTerminated, PersistenceError."""
+    def append(self, publish: Publish, metadata: EntryMetadata | None) -> None:
+        """Give an entry to the log, which fixes its place in the order, and answer when it is durable.
+
+        ``metadata`` None = the entry is ordinary. Raises TopicTerminated, PersistenceError.
+        """
         if self._refusal is not None:
             raise self._refusal
+        assert publish.entry is not None
         try:
-            position = self.log.append(entry)
-            self.entries_added += 1
+            position = self.log.append(publish.entry)
         except LogTerminated as error:
             raise TopicTerminated(f"Topic {self.name} was already terminated") from error
+        self.entries_added += 1
         if metadata is not None:
             self.entry_metadata.remember(position, metadata)
             if metadata.is_marker:
                 self._last_marker = position
             self.chunk_published = self.chunk_published or bool(metadata.chunk_uuid)
-        return position
+        self._pending.append(_new(PendingPublish, (position, publish)))
+
+    def answer_in_turn(self, publish: Publish) -> None:
+        """Answer when everything that was appended so far is durable."""
+        self._pending.append(PendingPublish(self.log.last_appended, publish))
 
     @property
     def pending_count(self) -> int:
         """Publishes that wait for the log."""
         return len(self._pending)
-
-    def await_durable(self, publish: PendingPublish) -> None:
-        """Answer this publish in its turn."""
-        self._pending.append(publish)
 
     @property
     def deduplication(self) -> Deduplication | None:
@@ -253,9 +285,6 @@ class Topic:
     @property
     def broker_entry_metadata_possible(self) -> bool:
         return self.broker_entry_metadata.possible
-
-    def last_appended(self) -> Position:
-        return self.log.last_appended
 
     def remove_producer(self, producer: Producer) -> None:
         """The producer is closed."""
@@ -489,3 +518,7 @@ class Topic:
     def measure(self) -> Measured:
         """What metrics show."""
         return topic_stats.measure(self)
+
+
+def _behind(position: Position) -> Position:
+    return Position(position.ledger, position.entry + 1)

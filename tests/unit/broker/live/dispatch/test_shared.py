@@ -244,7 +244,7 @@ class Walk:
         for _ in range(self.chance.randint(1, 30)):
             key = f"k{self.chance.randint(0, 9)}"
             self.producer.publish(1, -1, 1, self.bench.entry(1, partition_key=key))
-            self.keys[self.topic.last_appended()] = key
+            self.keys[self.topic.log.last_appended] = key
 
     async def enter(self) -> None:
         if len(self.members) < 4:

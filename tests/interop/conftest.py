@@ -8,6 +8,7 @@ from typing import Protocol
 import pytest
 
 from tests.interop import go_program
+from tests.interop.pulsar_with_tokens import PulsarWithTokens, start_pulsar_with_tokens
 from tests.interop.real_pulsar import Address, RealPulsar, address_from_environment, run_java
 
 CHECKS = Path(__file__).with_name("checks")
@@ -30,6 +31,13 @@ def real_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
         return
     with RealPulsar(tmp_path_factory.mktemp("real-pulsar")) as pulsar:
         yield pulsar.address
+
+
+@pytest.fixture(scope="session")
+def pulsar_with_tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarWithTokens]:
+    """Shared by the session like `real_pulsar`."""
+    with start_pulsar_with_tokens(tmp_path_factory.mktemp("pulsar-with-tokens")) as cluster:
+        yield cluster
 
 
 @pytest.fixture

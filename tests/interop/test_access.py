@@ -5,18 +5,17 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pulsar
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.front_ends.access import GONE, SECRET, TOPIC, Player, differing, settings, token
+from tests.front_ends.access import GONE, SECRET, TOPIC, Player, differing, token
 from tests.front_ends.brokers import guarded_broker
-from tests.interop.conftest import JavaCheck, RealPulsarFactory
+from tests.interop.conftest import JavaCheck
+from tests.interop.pulsar_with_tokens import PulsarWithTokens
 from tests.support.official_client import RECEIVE_MS
 
-FOUNDED_SECONDS_MAX = 60
 RENEWED_SECONDS_MAX = 20
 
 pytestmark = [pytest.mark.interop]
@@ -103,19 +102,9 @@ def test_java_clients_with_tokens(broker: InProcessBroker, java_check: JavaCheck
     assert java_check("Access.java", broker.service_url, broker.web_url, secret) == "ok"
 
 
-def wait_until_founded(player: Player) -> None:
-    """A real broker refuses strangers already while it founds its first namespace."""
-    deadline = time.monotonic() + FOUNDED_SECONDS_MAX
-    while player.call("admin", "GET", "/admin/v2/namespaces/public/default")[0] != 200:
-        assert time.monotonic() < deadline, "the default namespace is still not there"
-        time.sleep(0.1)
-
-
 @pytest.mark.slow
-def test_real_pulsar_answers_every_role_as_the_table_says(start_real_pulsar: RealPulsarFactory, tmp_path: Path) -> None:
-    real = start_real_pulsar(settings=settings(tmp_path))
-    player = Player(real.service_url, real.web_url)
-    wait_until_founded(player)
+def test_real_pulsar_answers_every_role_as_the_table_says(pulsar_with_tokens: PulsarWithTokens) -> None:
+    player = Player(pulsar_with_tokens.service_url, pulsar_with_tokens.web_url)
     player.prepare()
     wrong = list(differing(player, of_real=True))
     assert not wrong, "\n".join(wrong)

@@ -55,7 +55,7 @@ def test_java_check_when_the_program_fails_then_shows_its_output(java_check: Jav
         java_check("RoundTrip.java")
 
 
-def test_kept_data_when_killed_and_restarted_then_is_served_at_the_same_address(
+def test_cluster_when_killed_altered_and_restarted_then_keeps_its_address_and_its_data(
     start_real_pulsar: RealPulsarFactory,
 ) -> None:
     cluster = start_real_pulsar("kept")
@@ -63,34 +63,27 @@ def test_kept_data_when_killed_and_restarted_then_is_served_at_the_same_address(
     publish(cluster.service_url, "public/default/kept", [b"1", b"2", b"3"])
     cluster.kill()
     assert not cluster.running
+
+    orphan = "/admin/partitioned-topics/public/default/persistent/orphan"
+    partitions = f"{cluster.web_url}/admin/v2/persistent/public/default/orphan/partitions"
+    assert cluster.metadata_children("/admin/policies") == ["public", "pulsar"]
+    assert cluster.get_metadata(orphan) is None
+    cluster.put_metadata(orphan, b'{"partitions":3}')
+    assert cluster.get_metadata(orphan) == b'{"partitions":3}'
     cluster.start()
     assert cluster.address == before
     assert read(cluster.service_url, "public/default/kept", 3) == [b"1", b"2", b"3"]
+    with urllib.request.urlopen(partitions, timeout=60) as answer:
+        assert b'"partitions":3' in answer.read()
+
+    cluster.stop()
+    cluster.delete_metadata(orphan)
     cluster.restart(settings={"allowAutoTopicCreation": "false"})
     assert read(cluster.service_url, "public/default/kept", 3) == [b"1", b"2", b"3"]
     with pytest.raises(pulsar.TopicNotFound):
         publish(cluster.service_url, "public/default/new", [b"1"])
-
-
-def test_metadata_of_a_stopped_cluster_when_altered_then_the_broker_sees_it(
-    start_real_pulsar: RealPulsarFactory,
-) -> None:
-    cluster = start_real_pulsar("altered", settings={"allowAutoTopicCreation": "false"})
-    partitioned = "/admin/partitioned-topics/public/default/persistent"
-    cluster.stop()
-    assert cluster.metadata_children("/admin/policies") == ["public", "pulsar"]
-    assert cluster.get_metadata(f"{partitioned}/orphan") is None
-    cluster.put_metadata(f"{partitioned}/orphan", b'{"partitions":3}')
-    assert cluster.get_metadata(f"{partitioned}/orphan") == b'{"partitions":3}'
-    cluster.start()
-    url = f"{cluster.web_url}/admin/v2/persistent/public/default/orphan/partitions"
-    with urllib.request.urlopen(url, timeout=60) as answer:
-        assert b'"partitions":3' in answer.read()
-    cluster.stop()
-    cluster.delete_metadata(f"{partitioned}/orphan")
-    cluster.start()
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(url, timeout=60)
+        urllib.request.urlopen(partitions, timeout=60)
 
 
 def test_metadata_of_many_keys_when_set_at_once_then_is_read_back(tmp_path: Path) -> None:

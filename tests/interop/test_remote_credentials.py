@@ -2,97 +2,33 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
+import asyncio
 import json
-import socket
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pulsar
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
+from interpulse.model.errors import SchemaNotFound
 from interpulse.spark.job.pipeline_config import ClusterAddress
 from interpulse.testing import InProcessBroker
 from tests.front_ends import access
-from tests.interop.conftest import RealPulsarFactory
+from tests.interop.pulsar_with_tokens import TOKEN_PLUGIN, PulsarWithTokens
 from tests.interop.replicated_pairs import Cluster, Pair, provision_as_job, until
+from tests.support.pipeline_turns import TOPIC, Job, schemas_come_while_they_are_wanted
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
-PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
-
-
-@dataclass(frozen=True)
-class Guarded(Cluster):
-    """A cluster whose operators show a token themselves."""
-
-    token: str = ""
-
-    def attempt(self, line: str) -> tuple[int, str, str]:
-        """See `CliCluster`."""
-        return super().attempt(f"--auth-plugin {PLUGIN} --auth-params token:{self.token} {line}")
-
-
-@dataclass(frozen=True)
-class Secured:
-    """The real cluster, its addresses with TLS, and the certificate to be trusted."""
-
-    cluster: Guarded
-    web_url_tls: str
-    service_url_tls: str
-    certificate: Path
-
-
-def certificate(directory: Path) -> tuple[Path, Path]:
-    """A key and a certificate for 127.0.0.1 that vouches for itself."""
-    key = rsa.generate_private_key(65537, 2048)
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (directory / "key.pem").write_bytes(private)
-    (directory / "cert.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    return directory / "key.pem", directory / "cert.pem"
-
 
 @pytest.fixture
-def real(start_real_pulsar: RealPulsarFactory, tmp_path: Path) -> Secured:
-    with socket.create_server(("127.0.0.1", 0)) as binary, socket.create_server(("127.0.0.1", 0)) as web:
-        ports = binary.getsockname()[1], web.getsockname()[1]
-    key, cert = certificate(tmp_path)
-    tls = {
-        "brokerServicePortTls": str(ports[0]),
-        "webServicePortTls": str(ports[1]),
-        "tlsCertificateFilePath": str(cert),
-        "tlsKeyFilePath": str(key),
-    }
-    pulsar = start_real_pulsar("real", access.settings(tmp_path) | tls)
-    cluster = Guarded(pulsar.web_url, pulsar.service_url, "real", is_ours=False, token=access.token("admin"))
-    # It says 401 before it has made what it needs itself.
-    until(lambda: cluster.attempt("namespaces policies public/default")[0], 0)
-    return Secured(cluster, f"https://127.0.0.1:{ports[1]}", f"pulsar+ssl://127.0.0.1:{ports[0]}", cert)
+def real(pulsar_with_tokens: PulsarWithTokens) -> PulsarWithTokens:
+    return pulsar_with_tokens
 
 
 @pytest.fixture
@@ -100,6 +36,11 @@ def ours(tmp_path: Path) -> Iterator[Cluster]:
     settings = {"clusterName": f"ours-{uuid.uuid4().hex[:6]}", "replicationJob": "external"}
     with InProcessBroker(tmp_path / "ours", settings) as broker:
         yield Cluster(broker.web_url, broker.service_url, settings["clusterName"])
+
+
+def shown(token: Path) -> str:
+    """The token in that file, as options of ``clusters update``."""
+    return f"--auth-plugin {TOKEN_PLUGIN} --auth-parameters {token.as_uri()}"
 
 
 def wait_for_job(pair: Pair, directory: Path, topic: str, target: ClusterAddress) -> None:
@@ -112,9 +53,9 @@ def wait_for_job(pair: Pair, directory: Path, topic: str, target: ClusterAddress
 
 
 def test_cluster_that_asks_for_a_token_is_reached_with_the_registered_one(
-    ours: Cluster, real: Secured, tmp_path: Path
+    ours: Cluster, real: PulsarWithTokens, tmp_path: Path
 ) -> None:
-    pair = Pair(ours, real.cluster).begin()
+    pair = Pair(ours, real).begin()
     preview = f"namespaces set-clusters {pair.namespace} -c {pair.both} --preview"
     code, output, _ = ours.attempt(preview)
     assert (code, "cannot be compared: Authentication required" in output) == (3, True), output
@@ -122,41 +63,37 @@ def test_cluster_that_asks_for_a_token_is_reached_with_the_registered_one(
     pair.enable("--skipCompareTopicPartitions")
     until(lambda: pair.status(pair.topic("x"))["state"], "HELD")
     held = pair.status(pair.topic("x"))
-    assert "give real credentials" in held["remedy"], held
+    assert f"give {real.name} credentials" in held["remedy"], held
 
     file = tmp_path / "real.jwt"
     file.write_text(access.token("admin", expires_in_seconds=-10))
     ours.run(
-        f"clusters update real --url {real.cluster.web_url} --broker-url {real.cluster.service_url} "
-        f"--auth-plugin {PLUGIN} --auth-parameters {file.as_uri()}",
+        f"clusters update {real.name} --url {real.web_url} --broker-url {real.service_url} {shown(file)}",
     )
     retry_at = pair.status(pair.topic("x"))["nextRetryAt"]
     until(lambda: pair.status(pair.topic("x"))["nextRetryAt"] > retry_at, True)
     assert pair.status(pair.topic("x"))["reason"] == "Authentication required", "the token has expired"
-    assert real.cluster.partitions(pair.topic("x")) is None
+    assert real.partitions(pair.topic("x")) is None
     file.write_text(access.token("admin"))
-    until(lambda: real.cluster.partitions(pair.topic("x")), 2)
+    until(lambda: real.partitions(pair.topic("x")), 2)
     ours.run(f"namespaces set-clusters {pair.namespace} -c {ours.name}")
     assert ours.attempt(preview)[0] == 0
     address = ClusterAddress(
-        cluster="real", service_url=real.cluster.service_url, admin_url=real.cluster.web_url, token=file.as_uri()
+        cluster=real.name, service_url=real.service_url, admin_url=real.web_url, token=file.as_uri()
     )
     wait_for_job(pair, tmp_path / "job", "x", address)
 
-    ours.run(
-        f"clusters update real --url-secure {real.web_url_tls} --broker-url-secure {real.service_url_tls} --tls-enable "
-        f"--tls-trust-certs-filepath {real.certificate} --auth-plugin {PLUGIN} --auth-parameters {file.as_uri()}"
-    )
+    ours.run(f"clusters update {real.name} {real.record_over_tls} {shown(file)}")
     assert ours.attempt(preview)[0] == 0
     pair.enable()
     ours.run(f"topics create {pair.topic('over-tls')}")
-    until(lambda: real.cluster.partitions(pair.topic("over-tls")), 0)
+    until(lambda: real.partitions(pair.topic("over-tls")), 0)
     address = ClusterAddress(
-        cluster="real",
+        cluster=real.name,
         service_url=real.service_url_tls,
         admin_url=real.web_url_tls,
         token=file.as_uri(),
-        trust_certs_file=str(real.certificate),
+        trust_certs_file=str(real.authority),
     )
     wait_for_job(pair, tmp_path / "job-tls", "over-tls", address)
 
@@ -165,11 +102,11 @@ QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 NUMBERS = [str(number) for number in range(50)]
 
 
-def client(real: Secured) -> pulsar.Client:
+def client(real: PulsarWithTokens) -> pulsar.Client:
     return pulsar.Client(
         real.service_url_tls,
         authentication=pulsar.AuthenticationToken(access.token("admin")),
-        tls_trust_certs_file_path=str(real.certificate),
+        tls_trust_certs_file_path=str(real.authority),
         logger=QUIET,
     )
 
@@ -228,30 +165,27 @@ def family(process: subprocess.Popen[bytes]) -> list[str]:
 
 
 @pytest.mark.spark
-def test_messages_travel_both_ways_and_no_token_is_shown(ours: Cluster, real: Secured, tmp_path: Path) -> None:
-    pair = Pair(ours, real.cluster).begin()
+def test_messages_travel_both_ways_and_no_token_is_shown(ours: Cluster, real: PulsarWithTokens, tmp_path: Path) -> None:
+    pair = Pair(ours, real).begin()
     in_a_file, in_the_settings = access.token("admin"), access.token("admin", expires_in_seconds=3600)
     token_file = tmp_path / "real.jwt"
     token_file.write_text(in_a_file)
-    ours.run(
-        f"clusters update real --url-secure {real.web_url_tls} --broker-url-secure {real.service_url_tls} --tls-enable "
-        f"--tls-trust-certs-filepath {real.certificate} --auth-plugin {PLUGIN} --auth-parameters {token_file.as_uri()}"
-    )
+    ours.run(f"clusters update {real.name} {real.record_over_tls} {shown(token_file)}")
     there, back = pair.topic("there"), pair.topic("back")
     ours.run(f"topics create-partitioned-topic {there} -p 1")
     ours.run(f"topics set-replication-clusters {there} -c {pair.both}")
-    real.cluster.run(f"topics create-partitioned-topic {back} -p 1")
+    real.run(f"topics create-partitioned-topic {back} -p 1")
 
     jobs, seen = tmp_path / "jobs", tmp_path / "seen"
     jobs.mkdir()
     seen.mkdir()
     here = {"cluster": ours.name, "service_url": ours.service_url, "admin_url": ours.web_url}
     over_tls = {
-        "cluster": "real",
+        "cluster": real.name,
         "service_url": real.service_url_tls,
         "admin_url": real.web_url_tls,
         "token": in_the_settings,
-        "trust_certs_file": str(real.certificate),
+        "trust_certs_file": str(real.authority),
     }
     events = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.log.level": "INFO"}
     conf = {**events, "spark.eventLog.dir": seen.as_uri()}
@@ -266,7 +200,7 @@ def test_messages_travel_both_ways_and_no_token_is_shown(ours: Cluster, real: Se
     with (seen / "log").open("wb") as log:
         job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
     try:
-        until(lambda: copied(seen / "log"), {"real": len(NUMBERS), ours.name: len(NUMBERS)}, seconds=400)
+        until(lambda: copied(seen / "log"), {real.name: len(NUMBERS), ours.name: len(NUMBERS)}, seconds=400)
         assert read(real_client, there) == read(ours_client, back) == NUMBERS
         assert not [word for word in family(job) if in_a_file in word or in_the_settings in word]
     finally:
@@ -277,3 +211,29 @@ def test_messages_travel_both_ways_and_no_token_is_shown(ours: Cluster, real: Se
     for secret in (in_a_file, in_the_settings):
         assert in_files(seen, secret) == [], "logs, plans and whatever else Spark's UI shows"
         assert [path for path in in_files(jobs, secret) if path not in configs] == [], "checkpoints and lane files"
+
+
+async def test_job_writes_to_topics_that_want_schemas_over_tls_that_nothing_vouches_for(
+    real: PulsarWithTokens, tmp_path: Path
+) -> None:
+    with InProcessBroker(tmp_path / "east", {"clusterName": "east"}) as east:
+        job = Job(
+            tmp_path / "job",
+            east,
+            real,
+            cluster=real.name,
+            service_url=real.service_url_tls,
+            token=real.token,
+            tls_allow_insecure_connection=True,
+        )
+        try:
+            await job.east.topics.create_partitioned(TOPIC, 2)
+            await schemas_come_while_they_are_wanted(job)
+            await job.west.schemas.delete(TOPIC)
+            await job.west.topics.unload(TOPIC)
+            await job.until_connected()
+            with pytest.raises(SchemaNotFound):
+                await job.west.schemas.get(TOPIC)
+        finally:
+            await job.pipeline.stop()
+            await asyncio.gather(job.east.close(), job.west.close())

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.client import Client
 from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.model.ids import EARLIEST
@@ -37,13 +37,15 @@ class Broker(Protocol):
 class Job:
     """Turns of one pipeline from east to west."""
 
-    def __init__(self, directory: Path, east: Broker, west: Broker) -> None:
+    def __init__(self, directory: Path, east: Broker, west: Broker, **west_address: Any) -> None:
+        """``west_address``: fields of its `ClusterAddress`, where these are not those of any broker."""
         self.directory = directory
         self.clusters = {
             name: ClusterAddress(cluster=name, service_url=broker.service_url, admin_url=broker.web_url)
             for name, broker in (("east", east), ("west", west))
         }
-        self.east, self.west = AdminClient(east.web_url), AdminClient(west.web_url)
+        self.clusters["west"] = replace(self.clusters["west"], **west_address)
+        self.east, self.west = self.clusters["east"].admin(), self.clusters["west"].admin()
         self.pipeline = self.selecting(BY_POLICIES)
 
     def selecting(self, select: Selection, cursor: str = "pulsar.repl.west") -> Pipeline:
@@ -105,7 +107,7 @@ class Job:
 
     def _client(self, cluster: str) -> Client:
         address = self.clusters[cluster]
-        return Client(address.service_url, tls=address.access.tls)
+        return Client(address.service_url, credentials=address.access.credentials, tls=address.access.tls)
 
 
 async def copy_log(source: Client, target: Client, topic: TopicName, pipeline: Pipeline) -> None:

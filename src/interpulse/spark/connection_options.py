@@ -39,14 +39,14 @@ _ACCESS: Final[Mapping[str, Option]] = {
         parse_flag,
         False,
         aliases=("pulsar.client.tlsAllowInsecureConnection",),
-        text="trust any certificate with `pulsar+ssl://`, also one for another host",
+        text="trust any certificate with `pulsar+ssl://`, even one for another host",
     ),
     "certificate_file": Option(
         "tlsCertificateFile",
         str,
         None,
         aliases=("pulsar.client.tlsCertificateFilePath",),
-        text="file of the certificate to show with `pulsar+ssl://`, on every machine; without a token it is who we are",
+        text="file of the client certificate for `pulsar+ssl://`, on every machine; authenticates without a token",
     ),
     "key_file": Option(
         "tlsKeyFile",
@@ -60,7 +60,7 @@ _ACCESS: Final[Mapping[str, Option]] = {
         str,
         None,
         aliases=("pulsar.client.listenerName",),
-        text="which of their advertised listeners brokers are reached by",
+        text="advertised listener through which brokers are reached",
     ),
 }
 """By the argument of :class:`Access` that each of them fills."""

@@ -1,4 +1,4 @@
-"""Positions, stream offsets, admission and packing: what the driver plans, without IO.
+"""The format of a stream's offsets, and the admission and packing of ranges: what the driver plans, without IO.
 
 A position in an offset means "everything up to and including this entry is done"; a range is ``(after, upto]``.
 Offsets are plain dictionaries because Spark stores them as text and compares them as text: the same positions always
@@ -215,7 +215,7 @@ def parse_offsets(text: str, *, inclusive_start: bool) -> Position | dict[str, P
     try:
         body = json.loads(text)
     except ValueError as problem:
-        raise ValueError(f"{text!r} is no JSON ({problem}); {_POINTS_TEXT}") from None
+        raise ValueError(f"{text!r} is not JSON ({problem}); {_POINTS_TEXT}") from None
     points: dict[str, Position] = {}
     for name, value in body.items():
         topic = TopicName.parse(name)
@@ -249,9 +249,9 @@ def _parse_point(value: object, *, inclusive_start: bool) -> Position:
     if isinstance(value, str | int) and value in named:
         return named[value]
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no place; {_POINTS_TEXT}")
+        raise ValueError(f"{value!r} is not a position; {_POINTS_TEXT}")
     try:
         position = Position.parse(value)
     except ValueError:
-        raise ValueError(f"{value!r} is no place; {_POINTS_TEXT}") from None
+        raise ValueError(f"{value!r} is not a position; {_POINTS_TEXT}") from None
     return Position(position.ledger, position.entry - 1) if inclusive_start else position

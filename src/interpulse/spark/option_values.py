@@ -63,16 +63,16 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 
 
 def parse_positive(text: str) -> int:
-    """A whole number above 0."""
+    """An integer above 0."""
     if not text.strip().isdigit() or int(text) == 0:
-        raise ValueError(f"{text!r} is not a positive whole number")
+        raise ValueError(f"{text!r} is not a positive integer")
     return int(text)
 
 
 def parse_whole(text: str) -> int:
-    """A whole number, 0 included."""
+    """An integer, 0 included."""
     if not text.strip().isdigit():
-        raise ValueError(f"{text!r} is not a whole number")
+        raise ValueError(f"{text!r} is not an integer")
     return int(text)
 
 

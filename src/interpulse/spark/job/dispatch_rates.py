@@ -45,7 +45,7 @@ class DispatchRates:
         problems = [await self._refresh(*item) for item in by_namespace.items()]
         problem = next(filter(None, problems), "")
         if problem and problem != self._problem:
-            log.warning("rates of replication not known anew, the last known ones stay error=%s", problem)
+            log.warning("replication rates not read, the last known ones stay error=%s", problem)
         self._problem = problem
 
     async def _refresh(self, namespace: NamespaceName, topics: list[TopicName]) -> str:

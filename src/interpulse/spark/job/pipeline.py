@@ -138,7 +138,7 @@ def _hold_of(held: HeldRange) -> dict[str, Any]:
         "state": "HELD",
         "since": held.since_ms,
         "reason": held.reason,
-        "remedy": "end what the reason names; the entries are kept and tried again by themselves",
+        "remedy": "resolve what the reason names; the entries are kept and retried automatically",
         "nextRetryAt": held.retry_at_ms,
     }
 

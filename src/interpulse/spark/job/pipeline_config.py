@@ -262,7 +262,7 @@ def _value(kind: str, key: str, value: Any) -> Any:
             raise ValueError("must be a table")
         return {name: str(item) for name, item in value.items()}
     if not isinstance(value, str) or not value:
-        raise ValueError("must be a text")
+        raise ValueError("must be a string")
     check = _CHECKS.get(key)
     if check is not None:
         check(value)

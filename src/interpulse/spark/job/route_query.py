@@ -135,8 +135,7 @@ def _check_session(spark: SparkSession) -> None:
     """Under ``spark-submit`` the session is not ours."""
     if spark.conf.get("spark.speculation", "false") == "true":
         raise OptionError(
-            "spark.speculation=true: a second attempt would wait for the producer names of the one that lives; "
-            "set it to false"
+            "spark.speculation=true: a second attempt would wait for the producer names of the first; set it to false"
         )
 
 

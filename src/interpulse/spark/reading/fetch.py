@@ -151,7 +151,7 @@ async def _read_range(
     except DataLoss as gone:
         _lost(options, str(gone))
     except TopicNotFound as gone:
-        _lost(options, f"{item.topic} is gone with entries up to {item.upto} unread: {gone}")
+        _lost(options, f"{item.topic} no longer exists, its entries up to {item.upto} were not read: {gone}")
     finally:
         await reader.close()
     _check_complete(options, item, count)

@@ -298,7 +298,7 @@ class StreamPlanner:
             if forced:
                 raise
             if str(error) != self._trouble:
-                log.warning("source cannot be asked, keeping the last known state error=%s", error)
+                log.warning("source does not answer, its last known state stays error=%s", error)
             self._trouble = str(error)
             self._polled_at = now
             return

@@ -119,7 +119,7 @@ class ReadOptions:
         parse_flag,
         True,
         purpose=Purpose.READ,
-        text="fail when entries that were still to be read are gone; `false`: warn and go on",
+        text="fail when unread entries are no longer there; `false`: warn and go on",
     )
     predefined_subscription: str | None = option(
         "predefinedSubscription",
@@ -137,7 +137,7 @@ class ReadOptions:
         None,
         aliases=("maxOffsetsPerTrigger",),
         purpose=Purpose.STREAM_READ,
-        text="most entries of one micro-batch (an entry holds one or more messages)",
+        text="maximum number of entries in one micro-batch (an entry holds one or more messages)",
     )
     max_bytes_per_trigger: int | None = option(
         "maxBytesPerTrigger",
@@ -151,7 +151,7 @@ class ReadOptions:
         parse_positive,
         16,
         purpose=Purpose.READ,
-        text="most tasks per batch; ranges are packed into them",
+        text="maximum number of tasks per batch; ranges are packed into them",
     )
     plan_mode: str = option(
         "planMode",
@@ -241,6 +241,6 @@ def _check_starting(values: Mapping[str, Any], purpose: Purpose, problems: list[
     if start == SUBSCRIPTION and not values.get("predefined_subscription"):
         problems.append("startingOffsets=subscription needs predefinedSubscription")
     if start == LATEST and purpose == Purpose.BATCH_READ:
-        problems.append("startingOffsets=latest: a batch read would be empty; it is for streams")
+        problems.append("startingOffsets=latest: a batch read would be empty; `latest` is for streams")
     if values.get("ending_offsets") == EARLIEST:
         problems.append("endingOffsets=earliest: the read would be empty")

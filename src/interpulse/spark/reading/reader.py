@@ -79,8 +79,8 @@ class PulsarBatchReader(DataSourceReader):
         gone = [topic for topic in topics if topic not in ends]
         if gone:
             raise TopicNotFound(
-                f"{', '.join(gone)}: not there any more, though listed a moment ago or in the metadata of their topic; "
-                f"deleted by somebody, or by the broker as inactive (brokerDeleteInactiveTopicsEnabled)"
+                f"{', '.join(gone)}: no longer there, though listed a moment ago or in the metadata of their topic; "
+                f"deleted, perhaps by the broker as inactive (brokerDeleteInactiveTopicsEnabled)"
             )
         start, stop = self._options.starting_offsets, self._options.ending_offsets
         for points in (start, stop):

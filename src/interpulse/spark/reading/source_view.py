@@ -252,7 +252,7 @@ class BrokerSourceView:
             try:
                 ends[name] = self._answer(name)
             except TopicNotFound:
-                log.info("topic is gone topic=%s", name)
+                log.info("topic no longer exists topic=%s", name)
             except PulsarError as error:
                 failures[name] = error
         self._tell(failures)
@@ -267,7 +267,7 @@ class BrokerSourceView:
         """Once, not at every poll."""
         reasons = {name: str(error) for name, error in failures.items()}
         for name in [name for name, reason in reasons.items() if self._unanswered.get(name) != reason]:
-            log.warning("topic cannot be asked, it keeps its place topic=%s error=%s", name, reasons[name])
+            log.warning("topic does not answer, its position stays topic=%s error=%s", name, reasons[name])
         self._unanswered = reasons
 
     def following(self, topic: str, after: Position, upto: Position) -> Following | None:

@@ -44,7 +44,7 @@ class WriteOptions:
         parse_creation,
         "auto",
         purpose=Purpose.WRITE,
-        text="what becomes of topics that are not there: `auto` lets the policy of the broker decide, as it does for "
+        text="whether missing topics are created: `auto` leaves it to the broker's policy, as for "
         "any producer; `false` refuses them; a number creates them with that many partitions (0: not partitioned) "
         "through `admin.url`. With `mode=entry` the default is `false`",
     )
@@ -74,7 +74,11 @@ class WriteOptions:
         "guarantee",
     )
     producer_name: str | None = option(
-        "producerName", str, None, purpose=Purpose.WRITE, text="name of the lanes; required by `dedup=position`"
+        "producerName",
+        str,
+        None,
+        purpose=Purpose.WRITE,
+        text="producer name of the lanes; required by `dedup=position`",
     )
     state_path: str | None = option(
         "statePath",
@@ -102,7 +106,7 @@ class WriteOptions:
         parse_service_url,
         None,
         purpose=Purpose.WRITE,
-        text="where schema versions of copied entries are looked up; without it they are left out",
+        text="service URL of the cluster whose schemas the copied entries use; without it they are written without one",
     )
     schema_source_access: Access = access_options("schemaSource", Purpose.WRITE)  # noqa: RUF009 - a dataclass field
     batching_max_messages: int = option(
@@ -111,7 +115,7 @@ class WriteOptions:
         1000,
         aliases=("pulsar.producer.batchingMaxMessages",),
         purpose=Purpose.WRITE,
-        text="most messages of one Pulsar batch; 1: no batches",
+        text="maximum number of messages in one Pulsar batch; 1: no batches",
     )
     batching_max_bytes: int = option(
         "batchingMaxBytes",
@@ -119,7 +123,7 @@ class WriteOptions:
         128 * 1024,
         aliases=("pulsar.producer.batchingMaxBytes",),
         purpose=Purpose.WRITE,
-        text="most payload bytes of one Pulsar batch",
+        text="maximum payload bytes of one Pulsar batch",
     )
     compression_type: str = option(
         "compressionType",
@@ -137,7 +141,7 @@ class WriteOptions:
         parse_flag,
         False,
         purpose=Purpose.WRITE,
-        text="exactly-once: a topic that the target refuses is put on hold and tried again, the others go on; needs a "
+        text="exactly-once: a topic that the target refuses is held and retried, the others go on; needs a "
         "source with `topicsFile`, as in the replication job",
     )
     assume_deduplication: bool = option(
@@ -178,7 +182,7 @@ def _check_creation(values: dict[str, Any], problems: list[str]) -> None:
     """Entries are copied to topics that somebody made to fit, so there creation has to be asked for."""
     creation = values.setdefault("create_topics", "false" if values.get("mode") == "entry" else "auto")
     if creation != "false" and values["dedup"] == "position":
-        problems.append("exactly-once writes to topics that are there and de-duplicate: leave createTopics out")
+        problems.append("exactly-once writes to existing topics that de-duplicate: leave createTopics out")
     elif isinstance(creation, int) and not values.get("admin_url"):
         problems.append(f"createTopics={creation} needs admin.url, where the topics are created")
 

@@ -130,7 +130,7 @@ def _state_path(options: WriteOptions, checkpoint: str | None) -> str | None:
     if options.state_path is not None:
         return options.state_path
     if checkpoint is None:
-        raise OptionError("dedup=position needs statePath or a checkpointLocation")
+        raise OptionError("deliveryGuarantee=exactly-once needs statePath or a checkpointLocation")
     return f"{checkpoint.removeprefix('file://').rstrip('/')}/interpulse"
 
 
@@ -152,4 +152,4 @@ def _log_abort(messages: Sequence[WriterCommitMessage | None]) -> None:
     reports = _reports(messages)
     if reports:
         places = ", ".join(f"{report.topic} up to {report.state.target}" for report in reports)
-        log.warning("write given up; what was written stays, there is no undo written=%s", places)
+        log.warning("write aborted, written entries stay written=%s", places)

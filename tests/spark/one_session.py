@@ -9,7 +9,7 @@ import os
 import sys
 
 from interpulse.spark.job.pipeline_config import load_pipeline_config
-from interpulse.spark.job.replicate import ReplicationJob
+from interpulse.spark.job.replication_job import ReplicationJob
 
 
 async def run(paths: list[str]) -> None:

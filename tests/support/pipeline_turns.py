@@ -16,8 +16,8 @@ from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.spark.job.pipeline import Pipeline
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig, Selection
+from interpulse.spark.writing.broker_target import BrokerTarget, last_position
 from interpulse.spark.writing.lane_writer import EntryRows, LaneWriter
-from interpulse.spark.writing.target_view import BrokerTarget, last_position
 
 TOPIC = TopicName.parse("persistent://public/default/flights")
 FIRST = TOPIC.partition(0)

@@ -36,7 +36,7 @@ def _run(config: PipelineConfig, *, dry_run: bool, supervised: bool) -> int:
         from interpulse.spark.job.dry_run import print_plan
 
         return asyncio.run(print_plan(config))
-    from interpulse.spark.job.replicate import ReplicationJob
+    from interpulse.spark.job.replication_job import ReplicationJob
 
     # asyncio.run would wait at the end for threads that talk to Java, however long Spark takes to start or to stop.
     return asyncio.new_event_loop().run_until_complete(ReplicationJob(config, supervised=supervised).run())

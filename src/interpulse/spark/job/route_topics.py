@@ -41,8 +41,8 @@ from interpulse.spark.job.target_presence import TargetPresence
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.state_files import write_atomically
 from interpulse.spark.throttle import Rate
+from interpulse.spark.writing.broker_target import lane_start
 from interpulse.spark.writing.target_topics import check_deduplicating, ensure_deduplication
-from interpulse.spark.writing.target_view import lane_start
 
 __all__ = ["RouteTopics", "TopicState"]
 

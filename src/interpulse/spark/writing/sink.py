@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Protocol
 from interpulse.client.admin.admin_client import AdminClient
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.process_client import process_portal, relaxed_collector, session_for
+from interpulse.spark.writing.broker_target import BrokerTarget
 from interpulse.spark.writing.lane_report import LaneReport
 from interpulse.spark.writing.lane_writer import LaneWriter
-from interpulse.spark.writing.publishing import PublishingWriter
+from interpulse.spark.writing.publishing_writer import PublishingWriter
 from interpulse.spark.writing.sink_rows import entry_rows
 from interpulse.spark.writing.target_schemas import TargetSchemas
 from interpulse.spark.writing.target_topics import TargetTopics
-from interpulse.spark.writing.target_view import BrokerTarget
 from interpulse.spark.writing.write_options import WriteOptions
 
 if TYPE_CHECKING:

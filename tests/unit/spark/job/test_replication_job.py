@@ -13,7 +13,7 @@ from pyspark.sql.streaming.listener import QueryIdleEvent, QueryStartedEvent
 from interpulse.model.errors import AuthorizationError, NotConnected, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, Limits, PipelineConfig, PipelineConfigError, Selection
-from interpulse.spark.job.replicate import ReplicationJob, is_interpulse
+from interpulse.spark.job.replication_job import ReplicationJob, is_interpulse
 from interpulse.spark.job.selection import RemoteSelection
 
 
@@ -87,8 +87,8 @@ async def test_cluster_that_does_not_answer_is_waited_for_by_no_other(tmp_path, 
         made[-1].route = SimpleNamespace(target=target)
         return made[-1]
 
-    monkeypatch.setattr("interpulse.spark.job.replicate.select", select)
-    monkeypatch.setattr("interpulse.spark.job.replicate._TURN_S", 0.01)
+    monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
+    monkeypatch.setattr("interpulse.spark.job.replication_job._TURN_S", 0.01)
     monkeypatch.setattr(job, "_new_pipeline", new_pipeline)
 
     async def turn(topics, *addresses):
@@ -141,7 +141,7 @@ async def test_update_that_fails_concerns_its_own_cluster_and_is_tried_again(tmp
         pipeline.route = SimpleNamespace(target=target)
         return pipeline
 
-    monkeypatch.setattr("interpulse.spark.job.replicate.select", select)
+    monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
     monkeypatch.setattr(job, "_new_pipeline", new_pipeline)
     for _ in range(2):
         with contextlib.suppress(PulsarError):
@@ -182,11 +182,11 @@ async def test_end_of_the_status_reports_ends_the_job_only_when_it_is_a_failure(
     async def start_spark():
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("interpulse.spark.job.replicate.select", select)
+    monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
     monkeypatch.setattr(job, "_report_status", report)
     monkeypatch.setattr(job, "_start_spark", start_spark)
     monkeypatch.setattr(
-        "interpulse.spark.job.replicate.end_java", lambda: None
+        "interpulse.spark.job.replication_job.end_java", lambda: None
     )  # other tests share one with this process
     async with asyncio.timeout(60):
         if failure is None:
@@ -234,7 +234,7 @@ async def test_job_ends_when_a_cluster_calls_itself_by_another_name(tmp_path, mo
     monkeypatch.setattr("interpulse.spark.job.pipeline_config.misnamed", misnamed)
     monkeypatch.setattr(job, "_start_spark", start_spark)
     monkeypatch.setattr(
-        "interpulse.spark.job.replicate.end_java", lambda: None
+        "interpulse.spark.job.replication_job.end_java", lambda: None
     )  # other tests share one with this process
     async with asyncio.timeout(60):
         with pytest.raises(PipelineConfigError, match=rf"\[{side}\] cluster: the cluster there calls itself beast"):
@@ -253,7 +253,7 @@ async def test_cluster_whose_record_cannot_be_used_is_told_once_and_its_topics_a
     async def select(config, admin):
         return {"west": found}
 
-    monkeypatch.setattr("interpulse.spark.job.replicate.select", select)
+    monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
     for _ in range(2):
         await job._turn(None)
     assert west.ends == ["stopped"]  # and not retired: when the record is mended it goes on where it was
@@ -281,8 +281,8 @@ async def test_target_that_is_silent_does_not_keep_the_job_from_its_turn(tmp_pat
         return {"west": RemoteSelection(at, {"x": 0})}
 
     monkeypatch.setattr("interpulse.spark.job.pipeline_config.misnamed", misnamed)
-    monkeypatch.setattr("interpulse.spark.job.replicate.select", select)
-    monkeypatch.setattr("interpulse.spark.job.replicate._TURN_S", 0.01)
+    monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
+    monkeypatch.setattr("interpulse.spark.job.replication_job._TURN_S", 0.01)
     async with asyncio.timeout(60):
         await job._turn(None)
     assert west.updates == [{"x"}]

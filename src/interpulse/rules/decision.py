@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from interpulse.model.changes import Change
 
-__all__ = ["Decision"]
+__all__ = ["AskRemotes", "Decision"]
 
 A = TypeVar("A")
 
@@ -23,3 +23,11 @@ class Decision(Generic[A]):
 
     answer: A
     changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskRemotes:
+    """In place of a decision: it depends on whether a remote cluster has the topic.
+
+    The rule is asked again with a view that has the answer, and no ``remotes_to_ask``.
+    """

@@ -25,7 +25,7 @@ from interpulse.model.policies import (
     RetentionPolicies,
 )
 from interpulse.rules.decision import Decision
-from interpulse.rules.topic_view import TopicView
+from interpulse.rules.topic_view import Part, TopicView, looks_at
 
 __all__ = [
     "DELETE_MODES",
@@ -86,6 +86,7 @@ def _retained(idle_ms: int, retention: RetentionPolicies) -> bool:
     return retention.time_minutes < 0 or idle_ms < retention.time_minutes * 60_000
 
 
+@looks_at(Part.RELATED_METADATA, Part.PARTITION_RECORDS)
 def decide_delete_orphaned_metadata(view: TopicView, *, loaded: bool) -> Decision[bool]:
     """A partitioned topic goes when its last partition has gone. One that is being deleted is left to whoever does it.
 

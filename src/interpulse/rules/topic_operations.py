@@ -37,7 +37,15 @@ from interpulse.rules.topic_checks import (
     missing_record,
     topic_not_found,
 )
-from interpulse.rules.topic_view import PARTITION_MARK, TopicView, check_consistency, existence, first_part
+from interpulse.rules.topic_view import (
+    PARTITION_MARK,
+    Part,
+    TopicView,
+    check_consistency,
+    existence,
+    first_part,
+    looks_at,
+)
 
 __all__ = [
     "decide_create_missed_partitions",
@@ -49,6 +57,7 @@ __all__ = [
 ]
 
 
+@looks_at(Part.PARTITION_RECORDS)
 def decide_create_partitioned(
     view: TopicView,
     partitions: int,
@@ -101,6 +110,7 @@ def _check_partitioned_name(view: TopicView) -> None:
     _check_creatable(view)
 
 
+@looks_at(Part.RELATED_METADATA)
 def decide_create_plain(view: TopicView, *, properties: Mapping[str, str] = NO_PROPERTIES) -> Decision[None]:
     """An operator creates a topic that is not partitioned, or restores one partition of a partitioned topic.
 
@@ -151,6 +161,7 @@ def _signed_long(text: str) -> int | None:
     return number if is_whole_number(number, most=LONG_MAX) else None
 
 
+@looks_at(Part.PARTITION_RECORDS)
 def decide_create_missed_partitions(view: TopicView) -> Decision[None]:
     """Restore the partitions of a partitioned topic that have no record (PIP-414). Raises PartitionedTopicNotFound."""
     if PARTITION_MARK in view.name.local_name:
@@ -160,6 +171,7 @@ def decide_create_missed_partitions(view: TopicView) -> Decision[None]:
     return Decision(None, _absent_partitions(view, view.partitions))
 
 
+@looks_at(Part.PARTITION_RECORDS)
 def decide_expand(view: TopicView, partitions: int, *, force: bool = False) -> Decision[None]:
     """A partitioned topic is expanded. In one commit, so that the new count never stands without them.
 

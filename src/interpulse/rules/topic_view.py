@@ -12,10 +12,10 @@ creation) and PIP-414 (consistency of topics), as Apache Pulsar 5.0 behaves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from interpulse.model.errors import Inconsistency, TopicInconsistent
 from interpulse.model.names import TopicName
@@ -25,16 +25,21 @@ from interpulse.rules.policies import EffectiveAutoCreation
 __all__ = [
     "PARTITION_MARK",
     "NamespaceStanding",
+    "Part",
     "TopicView",
     "check_consistency",
     "existence",
     "first_part",
+    "looked_at",
+    "looks_at",
     "may_create",
     "metadata_names",
 ]
 
 PARTITION_MARK: Final = "-partition-"
 _ALLOWED: Final = EffectiveAutoCreation(allowed=True)
+_DECLARED: Final = "_looked_at"
+Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 class NamespaceStanding(Enum):
@@ -50,12 +55,12 @@ class NamespaceStanding(Enum):
 class TopicView:
     """Everything a rule may know about one name, read in one go.
 
-    ``metadata`` holds the partition metadata found under any of `metadata_names`. ``recorded`` says that the topic
-    record of the exact name exists (non-persistent: that the topic is loaded). ``partition_records`` are the indices
-    of existing partition records of the base name; rules that create, expand or repair a partitioned topic look
-    at it. ``topics_left`` is the room below the namespace's topic limit, None without a limit.
-    ``remote_partitions`` is what the name stands for in another cluster of the namespace, None if none was asked or
-    none has it.
+    ``metadata`` holds the partition metadata of the base name, and with `Part.RELATED_METADATA` what is found under any
+    of `metadata_names`. ``recorded`` says that the topic record of the exact name exists (non-persistent: that the
+    topic is loaded). ``partition_records`` are, with `Part.PARTITION_RECORDS`, the indices of existing partition
+    records of the base name. ``topics_left`` is the room below the namespace's topic limit, None without a limit.
+    ``remote_partitions`` is the topic's partition count on a remote cluster of the namespace, None if none has it.
+    ``remotes_to_ask`` are remote clusters that were not asked for it yet: see `AskRemotes`.
     """
 
     name: TopicName
@@ -66,7 +71,8 @@ class TopicView:
     auto_creation: EffectiveAutoCreation = _ALLOWED
     partitions_max: int = 0
     topics_left: int | None = None
-    remote_partitions: Existence | None = None
+    remote_partitions: int | None = None
+    remotes_to_ask: tuple[str, ...] = ()
     domain_enabled: bool = True
     system_topics_enabled: bool = True
 
@@ -84,6 +90,29 @@ class TopicView:
     def deletion_begun(self) -> bool:
         """The partitioned topic is being deleted, or was left half deleted."""
         return self.base_metadata is not None and self.base_metadata.deleted
+
+
+class Part(Enum):
+    """What of a view is read only for the rules that look at it."""
+
+    RELATED_METADATA = "partition metadata of all `metadata_names`, not only of the base name"
+    PARTITION_RECORDS = "which partitions of the base name have a record"
+
+
+def looks_at(*parts: Part) -> Callable[[Rule], Rule]:
+    """Declare on a rule of topics what it looks at besides what every view holds."""
+
+    def declare(rule: Rule) -> Rule:
+        setattr(rule, _DECLARED, parts)
+        return rule
+
+    return declare
+
+
+def looked_at(rule: Callable[..., Any]) -> tuple[Part, ...]:
+    """What the rule declares with `looks_at`."""
+    declared: tuple[Part, ...] = getattr(rule, _DECLARED, ())
+    return declared
 
 
 def metadata_names(name: TopicName) -> tuple[TopicName, ...]:

@@ -18,8 +18,8 @@ from interpulse.model.errors import (
     ServiceNotReady,
     TopicNotFound,
 )
-from interpulse.model.topics import Requester, TopicKind
-from interpulse.rules.decision import Decision
+from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind
+from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.topic_checks import (
     check_namespace,
     check_namespace_exists,
@@ -33,16 +33,15 @@ from interpulse.rules.topic_checks import (
 from interpulse.rules.topic_view import NamespaceStanding, TopicView, check_consistency, existence, may_create
 
 __all__ = [
-    "decide_administer",
     "decide_lookup",
     "decide_open",
     "decide_partitions",
+    "decide_partitions_for_operator",
     "decide_partitions_to_subscribe",
-    "takes_remote_partitions",
 ]
 
 
-def decide_partitions(view: TopicView, *, create: bool) -> Decision[int]:
+def decide_partitions(view: TopicView, *, create: bool) -> Decision[int] | AskRemotes:
     """How many partitions the name has; 0 = it is, or would become, a single topic.
 
     PIP-344, table of the new behaviour: rows 1 and 2 for a topic that exists; with ``create`` rows 3 to 6 for one that
@@ -56,6 +55,8 @@ def decide_partitions(view: TopicView, *, create: bool) -> Decision[int]:
     if not (create and may_create(view)):
         raise topic_not_found(view)
     check_namespace(view, not_served=MetadataError)
+    if view.remotes_to_ask and view.name.is_persistent and not view.name.is_partition:
+        return AskRemotes()
     partitions = _partitions_of_new_topic(view)
     if partitions == 0:
         return Decision(0)
@@ -70,18 +71,24 @@ def _partitions_of_new_topic(view: TopicView) -> int:
     if view.name.is_partition:
         return 0
     if view.remote_partitions is not None:
-        return view.remote_partitions.partitions
+        return view.remote_partitions
     return view.auto_creation.partitions if view.auto_creation.partitioned else 0
 
 
-def takes_remote_partitions(view: TopicView) -> bool:
-    """Whether another cluster's partition count of this name matters (PIP-344, row 6): a persistent topic is about to
-    be created."""
-    absent = existence(view).kind is TopicKind.ABSENT
-    return absent and view.name.is_persistent and not view.name.is_partition and may_create(view)
+def decide_partitions_for_operator(view: TopicView, *, create: bool) -> Decision[PartitionedTopicMetadata] | AskRemotes:
+    """As `decide_partitions`, for the admin API: the namespace is looked at first, and the topic's properties are told.
+
+    A question that may create (``checkAllowAutoCreation``) leaves the properties out.
+    """
+    check_namespace(view, not_served=PreconditionFailed)
+    decision = decide_partitions(view, create=create)
+    if isinstance(decision, AskRemotes):
+        return decision
+    stored = view.base_metadata if decision.answer and not create else None
+    return Decision(stored or PartitionedTopicMetadata(decision.answer), decision.changes)
 
 
-def decide_partitions_to_subscribe(view: TopicView) -> Decision[int]:
+def decide_partitions_to_subscribe(view: TopicView) -> Decision[int] | AskRemotes:
     """As `decide_partitions` with creation (PIP-344), for an operator who creates a subscription.
 
     A missing topic that may not be created is then a precondition that does not hold, not something that was not found.
@@ -90,12 +97,6 @@ def decide_partitions_to_subscribe(view: TopicView) -> Decision[int]:
         return decide_partitions(view, create=True)
     except TopicNotFound as refusal:
         raise PreconditionFailed(f"{refusal}, and it may not be created") from None
-
-
-def decide_administer(view: TopicView) -> Decision[None]:
-    """Whether this cluster answers an operator who asks about the topic: its namespace exists and is served here."""
-    check_namespace(view, not_served=PreconditionFailed)
-    return Decision(None)
 
 
 def decide_lookup(view: TopicView) -> Decision[None]:

@@ -6,7 +6,10 @@ rule is in `test_topics_laws`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -26,16 +29,16 @@ from interpulse.model.errors import (
     TopicInconsistent,
     TopicNotFound,
 )
-from interpulse.model.topics import Existence, TopicKind
-from interpulse.rules.decision import Decision
+from interpulse.model.topics import PartitionedTopicMetadata
+from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.policies import EffectiveAutoCreation
 from interpulse.rules.topic_view import NamespaceStanding, TopicView
 from interpulse.rules.topics import (
     decide_lookup,
     decide_open,
     decide_partitions,
+    decide_partitions_for_operator,
     decide_partitions_to_subscribe,
-    takes_remote_partitions,
 )
 from tests.unit.rules.topic_world import (
     ADMIN,
@@ -44,7 +47,9 @@ from tests.unit.rules.topic_world import (
     PARTITIONED_2,
     PLAIN,
     REPLICATOR,
+    decided,
     outcome,
+    refused,
     small_world,
     topic,
     view_of,
@@ -71,14 +76,14 @@ class TestPartitions:
                 id="pip344-row5",
             ),
             pytest.param(
-                view_of("x", remote_partitions=Existence(TopicKind.PARTITIONED, 4)),
+                view_of("x", remote_partitions=4),
                 True,
                 4,
                 (CreatePartitionedMetadata(topic("x"), 4),),
                 id="pip344-row6-partitioned-elsewhere",
             ),
             pytest.param(
-                view_of("x", auto_creation=PARTITIONED_2, remote_partitions=Existence(TopicKind.NON_PARTITIONED)),
+                view_of("x", auto_creation=PARTITIONED_2, remote_partitions=0),
                 True,
                 0,
                 (),
@@ -238,9 +243,9 @@ class TestSubscriptionByAnOperator:
             assert outcome(decide_partitions_to_subscribe, view) == expected
 
 
-class TestRemotePartitions:
+class TestRemoteClusters:
     @pytest.mark.parametrize(
-        ("view", "expected"),
+        ("view", "asked"),
         [
             pytest.param(view_of("x"), True, id="about-to-be-created"),
             pytest.param(view_of("x", auto_creation=OFF), False, id="not-allowed"),
@@ -250,10 +255,52 @@ class TestRemotePartitions:
             pytest.param(view_of("non-persistent://public/default/x"), False, id="non-persistent"),
         ],
     )
-    def test_other_clusters_are_asked_only_for_what_is_about_to_be_created(
-        self, view: TopicView, expected: bool
+    @pytest.mark.parametrize(
+        "question",
+        [
+            partial(decide_partitions, create=True),
+            partial(decide_partitions_for_operator, create=True),
+            decide_partitions_to_subscribe,
+        ],
+    )
+    def test_are_asked_only_for_what_is_about_to_be_created(
+        self, question: Callable[[TopicView], Any], view: TopicView, asked: bool
     ) -> None:
-        assert takes_remote_partitions(view) is expected
+        view = replace(view, remotes_to_ask=("b",))
+        assert (decided(question, view) == AskRemotes()) is asked
+
+    def test_are_not_asked_by_a_question_that_does_not_create(self) -> None:
+        assert refused(partial(decide_partitions, create=False), view_of("x", remotes_to_ask=("b",)))
+
+
+class TestPartitionsForAnOperator:
+    def test_topic_has_its_properties_unless_the_question_may_create(self) -> None:
+        view = view_of("x", 3)
+        stored = PartitionedTopicMetadata(3, properties={"owner": "ops"})
+        view = replace(view, metadata={view.name: stored})
+        assert decide_partitions_for_operator(view, create=False) == Decision(stored)
+        assert decide_partitions_for_operator(view, create=True) == Decision(PartitionedTopicMetadata(3))
+
+    def test_partition_has_none_of_its_own(self) -> None:
+        view = view_of("x-partition-0", 3, recorded=True)
+        assert decide_partitions_for_operator(view, create=False) == Decision(PartitionedTopicMetadata(0))
+
+    @pytest.mark.parametrize(
+        ("namespace", "refusal"),
+        [(NamespaceStanding.NOT_SERVED, PreconditionFailed), (NamespaceStanding.MISSING, NamespaceNotFound)],
+    )
+    def test_namespace_is_looked_at_before_the_topic(
+        self, namespace: NamespaceStanding, refusal: type[PulsarError]
+    ) -> None:
+        view = view_of("x", 3, recorded=True, namespace=namespace)
+        assert outcome(decide_partitions_for_operator, view, create=False) is refusal
+
+    def test_otherwise_it_is_the_question_of_a_client(self) -> None:
+        for view, create in product(small_world()[::11], (False, True)):
+            if view.namespace is NamespaceStanding.SERVED:
+                asked = outcome(decide_partitions, view, create=create)
+                told = outcome(decide_partitions_for_operator, view, create=create)
+                assert getattr(told, "partitions", told) == asked, view
 
 
 class TestOpen:

@@ -18,8 +18,9 @@ from interpulse.model.errors import (
     PulsarError,
     TopicNotFound,
 )
-from interpulse.model.topics import Requester
+from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.rules.decision import Decision
+from interpulse.rules.inactivity import decide_delete_orphaned_metadata
 from interpulse.rules.topic_operations import (
     decide_create_missed_partitions,
     decide_create_partitioned,
@@ -28,12 +29,12 @@ from interpulse.rules.topic_operations import (
     decide_delete_plain,
     decide_expand,
 )
-from interpulse.rules.topic_view import NamespaceStanding, TopicView, check_consistency
+from interpulse.rules.topic_view import NamespaceStanding, Part, TopicView, check_consistency, looked_at, metadata_names
 from interpulse.rules.topics import (
-    decide_administer,
     decide_lookup,
     decide_open,
     decide_partitions,
+    decide_partitions_for_operator,
     decide_partitions_to_subscribe,
 )
 from tests.unit.rules.topic_world import ADMIN, CLIENT, Question, apply, decided, outcome, refused, small_world
@@ -42,7 +43,7 @@ ASKING: list[Question] = [
     partial(decide_partitions, create=False),
     *(partial(decide_open, by=by, create=False) for by in Requester),
     decide_lookup,
-    decide_administer,
+    partial(decide_partitions_for_operator, create=False),
     decide_delete_plain,
     partial(decide_delete_plain, force=True),
 ]
@@ -51,6 +52,7 @@ ASKING: list[Question] = [
 LASTING: list[Question] = [
     *ASKING,
     partial(decide_partitions, create=True),
+    partial(decide_partitions_for_operator, create=True),
     decide_partitions_to_subscribe,
     *(partial(decide_open, by=by, create=True) for by in Requester),
     partial(decide_create_partitioned, partitions=2, local_only=True),
@@ -78,6 +80,19 @@ def named(question: Question) -> str:
     return "-".join((question.func.__name__, *options))
 
 
+UPKEEP: list[Question] = [partial(decide_delete_orphaned_metadata, loaded=loaded) for loaded in (False, True)]
+"""What the broker asks itself."""
+
+
+def as_read(view: TopicView, declared: tuple[Part, ...]) -> TopicView:
+    """The view with no more than is read for a rule that declares these parts."""
+    if Part.RELATED_METADATA not in declared:
+        base = view.name.base
+        view = replace(view, metadata={name: each for name, each in view.metadata.items() if name == base})
+    return view if Part.PARTITION_RECORDS in declared else replace(view, partition_records=frozenset())
+
+
+THREE = PartitionedTopicMetadata(3)
 CREATING = partial(decide_partitions, create=True)
 
 
@@ -115,6 +130,16 @@ class TestLaws:
         for view in small_world():
             refusal = refused(question, view)
             assert refusal is None or (str(refusal) and all(isinstance(part, str) for part in refusal.args)), view
+
+    @pytest.mark.parametrize("question", [*QUESTIONS, *UPKEEP], ids=named)
+    def test_a_rule_looks_at_nothing_that_it_does_not_declare(self, question: Question) -> None:
+        declared = looked_at(question.func if isinstance(question, partial) else question)
+        views = small_world()[::7]
+        related = [replace(view, metadata=dict.fromkeys(metadata_names(view.name), THREE)) for view in views]
+        for view in (*views, *related):
+            read = as_read(view, declared)
+            assert decided(question, read) == decided(question, view), view
+            assert str(refused(question, read)) == str(refused(question, view)), view
 
     def test_the_same_view_always_gives_the_same_outcome(self) -> None:
         """Rules look at nothing but the view, so a preview and the real run, and both doors, cannot differ."""

@@ -19,7 +19,7 @@ from interpulse.model.errors import (
     PulsarError,
 )
 from interpulse.model.names import TopicName
-from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
+from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.rules.decision import Decision
 from interpulse.rules.policies import EffectiveAutoCreation
 from interpulse.rules.topic_view import (
@@ -66,7 +66,7 @@ METADATA = [(0, False), (3, False), (3, True)]
 POLICIES = [OFF, replace(OFF, replicator_allowed=False), PLAIN, PARTITIONED_2]
 LIMITS = [(0, None), (2, None), (0, 0)]
 STORED = [frozenset[int](), frozenset({0, 3})]
-REMOTE = [None, Existence(TopicKind.PARTITIONED, 2)]
+REMOTE = [None, 2]
 
 
 @cache

@@ -11,7 +11,7 @@ from interpulse.broker.rest.http.opening import open_each, open_persistent
 from interpulse.broker.rest.http.peers import or_at_peer
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain
-from interpulse.model.topics import PartitionedTopicMetadata, Requester
+from interpulse.model.topics import Requester
 
 __all__ = ["ROUTES"]
 
@@ -53,11 +53,9 @@ async def delete_topic(call: Call) -> Answer:
 
 async def get_partitions(call: Call) -> Answer:
     """PIP-344: asking creates nothing unless ``checkAllowAutoCreation`` is true; then properties are left out."""
-    topic, create = call.topic, call.flag("checkAllowAutoCreation")
-    await call.rooms.lifecycle.check_administrable(topic)
-    partitions = await call.rooms.lifecycle.partitions(topic, create=create)
-    metadata = await call.rooms.lifecycle.metadata(topic) if partitions and not create else None
-    return answer_json((metadata or PartitionedTopicMetadata(partitions)).to_json())
+    create = call.flag("checkAllowAutoCreation")
+    metadata = await call.rooms.lifecycle.partitions_for_operator(call.topic, create=create)
+    return answer_json(metadata.to_json())
 
 
 async def create_partitioned(call: Call) -> Answer:

@@ -1,4 +1,4 @@
-"""What a missing topic is on the other clusters of its namespace, asked before it is created here."""
+"""The partition count of a topic on remote clusters of its namespace, asked before the topic is created here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from interpulse.broker.clock import Clock
 from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.names import TopicName
-from interpulse.model.topics import Existence, TopicKind
+from interpulse.model.topics import TopicKind
 from interpulse.replication.connect import connect
 from interpulse.replication.provision import partition_metadata
 
@@ -23,16 +23,16 @@ _FAILURE_REMEMBERED_MS: Final = 10_000
 
 
 class RemotePartitions(Protocol):
-    """Whoever can ask other clusters."""
+    """Asks remote clusters."""
 
-    async def find(self, name: TopicName, clusters: Sequence[str]) -> Existence | None:
-        """What the name stands for on the first of these clusters that has it, None if none has it or can be asked."""
+    async def find(self, name: TopicName, clusters: Sequence[str]) -> int | None:
+        """The partition count on the first of these clusters that has the topic; None if none has it."""
 
 
 class AdminRemotePartitions:
     """Asks all clusters at once through their admin API, without creating anything there.
 
-    A cluster that does not answer in time is left out, and not asked again for some seconds.
+    A cluster that does not answer in time counts as not having the topic, and is not asked again for some seconds.
     """
 
     def __init__(self, clusters: Clusters, clock: Clock, *, timeout_ms: int) -> None:
@@ -41,7 +41,7 @@ class AdminRemotePartitions:
         self._timeout_ms = timeout_ms
         self._failed_ms: dict[str, int] = {}
 
-    async def find(self, name: TopicName, clusters: Sequence[str]) -> Existence | None:
+    async def find(self, name: TopicName, clusters: Sequence[str]) -> int | None:
         """See `RemotePartitions`; of clusters that disagree the first in name order counts."""
         asked = [each for each in sorted(clusters) if not self._failed_lately(each)]
         answers = await asyncio.gather(*(self._ask(each, name) for each in asked))
@@ -54,7 +54,7 @@ class AdminRemotePartitions:
         failed_ms = self._failed_ms.get(cluster)
         return failed_ms is not None and self._clock.now_ms() - failed_ms < _FAILURE_REMEMBERED_MS
 
-    async def _ask(self, cluster: str, name: TopicName) -> Existence | None:
+    async def _ask(self, cluster: str, name: TopicName) -> int | None:
         try:
             return await self._find(cluster, name)
         except NotFound:
@@ -64,8 +64,8 @@ class AdminRemotePartitions:
             logger.error("cluster cannot be asked for a topic cluster=%s topic=%s error=%s", cluster, name, error)
             return None
 
-    async def _find(self, cluster: str, name: TopicName) -> Existence | None:
+    async def _find(self, cluster: str, name: TopicName) -> int | None:
         data = await self._clusters.get(cluster)
         async with connect(cluster, data, timeout_ms=self._timeout_ms) as admin:
             found = await partition_metadata(admin, name)
-        return None if found.kind is TopicKind.ABSENT else found
+        return None if found.kind is TopicKind.ABSENT else found.partitions

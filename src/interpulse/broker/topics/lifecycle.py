@@ -14,13 +14,12 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.remote_partitions import RemotePartitions
-from interpulse.broker.topics.partition_records import new_cursors, stored_partitions
+from interpulse.broker.topics.partition_records import new_cursors
 from interpulse.broker.topics.topic_counts import TopicCounts
 from interpulse.broker.topics.topic_info import internal_info
 from interpulse.broker.topics.topic_reading import (
@@ -38,12 +37,11 @@ from interpulse.model.changes import (
 )
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName, decode_local_name
-from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, Requester, TopicKind
 from interpulse.rules import topic_operations, topics
-from interpulse.rules.decision import Decision
+from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.inactivity import decide_delete_orphaned_metadata
-from interpulse.rules.topic_view import TopicView, existence, metadata_names
+from interpulse.rules.topic_view import Part, TopicView, existence, looked_at, metadata_names
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import Delete, MetadataStore, Put, scan_pages
 from interpulse.storage.cas import until_unchanged
@@ -53,11 +51,11 @@ __all__ = ["AssociatedMetadata", "PartitionedDeletion", "TopicLifecycle"]
 log = logging.getLogger(__name__)
 
 A = TypeVar("A")
+P = ParamSpec("P")
 _KEYS_PER_PAGE = 1000
 _NAMES_AT_ONCE = 500
 _NEW_RECORD = b'{"ledgers": [], "properties": {}}'
 _NO_PROPERTIES: Mapping[str, str] = {}
-_PULSARS_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIONED, default_partitions=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +106,19 @@ class TopicLifecycle:
 
         A topic that another cluster of its namespace has already gets that cluster's partition count.
         """
-        rule = partial(topics.decide_partitions, create=create)
-        return await self._decide(name, rule, metadata_of=(name.base,), remotes_asked=create)
+        return await self._decide(name, topics.decide_partitions, create=create)
+
+    async def partitions_for_operator(self, name: TopicName, *, create: bool) -> PartitionedTopicMetadata:
+        """As `partitions`, with the properties unless ``create``; raises PreconditionFailed where it is not served."""
+        return await self._decide(name, topics.decide_partitions_for_operator, create=create)
 
     async def open(self, name: TopicName, *, by: Requester, create: bool) -> None:
         """Check that the topic may be loaded, and create its record if it is missing and may be created."""
-        await self._decide(name, partial(topics.decide_open, by=by, create=create), metadata_of=(name.base,))
+        await self._decide(name, topics.decide_open, by=by, create=create)
 
     async def partitions_to_subscribe(self, name: TopicName) -> int:
         """As `partitions` with creation, for an operator who creates a subscription; raises PreconditionFailed."""
-        return await self._decide(name, topics.decide_partitions_to_subscribe, remotes_asked=True)
-
-    async def check_administrable(self, name: TopicName) -> None:
-        """Refuse a question of an operator about a namespace that is missing or not served here."""
-        await self._decide(name, topics.decide_administer)
+        return await self._decide(name, topics.decide_partitions_to_subscribe)
 
     async def check_servable(self, name: TopicName) -> None:
         """Refuse a name that neither exists nor may be created, as HTTP lookup does; raises TopicNotFound."""
@@ -201,25 +198,20 @@ class TopicLifecycle:
         local_only: bool = False,
     ) -> None:
         """Create a partitioned topic and all its partitions in one commit."""
-
-        def rule(view: TopicView) -> Decision[None]:
-            return topic_operations.decide_create_partitioned(
-                view, partitions, properties=properties, local_only=local_only
-            )
-
-        await self._decide(name, rule, with_partitions=True)
+        rule = topic_operations.decide_create_partitioned
+        await self._decide(name, rule, partitions, properties=properties, local_only=local_only)
 
     async def create_plain(self, name: TopicName, *, properties: Mapping[str, str] = _NO_PROPERTIES) -> None:
         """Create a topic that is not partitioned, or restore one partition."""
-        await self._decide(name, lambda view: topic_operations.decide_create_plain(view, properties=properties))
+        await self._decide(name, topic_operations.decide_create_plain, properties=properties)
 
     async def create_missed_partitions(self, name: TopicName) -> None:
         """Restore the partitions that have no record."""
-        await self._decide(name, topic_operations.decide_create_missed_partitions, with_partitions=True)
+        await self._decide(name, topic_operations.decide_create_missed_partitions)
 
     async def check_expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
         """Refuse unless `expand` would do it."""
-        reading = await self._reader.read(name, await stored_partitions(self._store, name))
+        reading = await self._reader.read(name, *looked_at(topic_operations.decide_expand))
         topic_operations.decide_expand(reading.view, partitions, force=force)
 
     async def expand(self, name: TopicName, partitions: int, *, force: bool = False) -> None:
@@ -229,8 +221,8 @@ class TopicLifecycle:
         """
 
         async def attempt() -> None:
-            stored = await stored_partitions(self._store, name)
-            reading = await self._reader.read(name, stored)
+            reading = await self._reader.read(name, *looked_at(topic_operations.decide_expand))
+            stored = reading.stored
             decision = topic_operations.decide_expand(reading.view, partitions, force=force)
             if decision.changes:
                 covered = range(reading.view.partitions)
@@ -247,7 +239,7 @@ class TopicLifecycle:
         """Replace the properties of a topic, those of a partitioned topic in its metadata; raises TopicNotFound."""
 
         async def attempt() -> None:
-            reading = await self._reader.read(name)
+            reading = await self._reader.read(name, Part.RELATED_METADATA)
             metadata = reading.view.metadata.get(name)
             if metadata:
                 changed = replace(metadata, properties=change(dict(metadata.properties)))
@@ -267,7 +259,7 @@ class TopicLifecycle:
 
     async def check_delete_plain(self, name: TopicName, *, force: bool) -> None:
         """Refuse unless this one topic or partition may be deleted."""
-        await self._decide(name, lambda view: topic_operations.decide_delete_plain(view, force=force))
+        await self._decide(name, topic_operations.decide_delete_plain, force=force)
 
     async def plan_delete_partitioned(self, name: TopicName) -> PartitionedDeletion:
         """What has to go for a partitioned topic to be gone, with its schemas and policies; nothing is changed yet.
@@ -315,7 +307,7 @@ class TopicLifecycle:
         """
 
         async def attempt() -> bool:
-            reading = await self._reader.read(name, await stored_partitions(self._store, name))
+            reading = await self._reader.read(name, *looked_at(decide_delete_orphaned_metadata))
             partitions = [name.partition(index) for index in range(reading.view.partitions)]
             loaded = any(partition in self._loaded for partition in partitions)
             decision = decide_delete_orphaned_metadata(reading.view, loaded=loaded)
@@ -333,18 +325,16 @@ class TopicLifecycle:
     async def _decide(
         self,
         name: TopicName,
-        rule: Callable[[TopicView], Decision[A]],
-        *,
-        with_partitions: bool = False,
-        metadata_of: Sequence[TopicName] | None = None,
-        remotes_asked: bool = False,
+        rule: Callable[Concatenate[TopicView, P], Decision[A] | AskRemotes],
+        *arguments: P.args,
+        **options: P.kwargs,
     ) -> A:
-        """``metadata_of`` are the names whose metadata the rule looks at, if these are not all that can matter."""
-
         async def attempt() -> A:
-            stored = await stored_partitions(self._store, name) if with_partitions else {}
-            reading = await self._reader.read(name, stored, metadata_of)
-            decision = rule(await self._reader.with_remote_partitions(reading) if remotes_asked else reading.view)
+            reading = await self._reader.read(name, *looked_at(rule))
+            decision = rule(reading.view, *arguments, **options)
+            if isinstance(decision, AskRemotes):
+                decision = rule(await self._reader.ask_remotes(reading.view), *arguments, **options)
+            assert isinstance(decision, Decision)
             if decision.changes:
                 await self._commit(reading, decision.changes)
             return decision.answer

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.tenancy.remote_partitions import RemotePartitions
+from interpulse.broker.topics.partition_records import StoredPartition, stored_partitions
 from interpulse.broker.topics.topic_counts import TopicCount, TopicCounts
 from interpulse.model.errors import MetadataError
 from interpulse.model.names import TopicName
-from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation
+from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation, NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.policies import effective_auto_creation, effective_topics_max
-from interpulse.rules.topic_view import TopicView, metadata_names
-from interpulse.rules.topics import takes_remote_partitions
+from interpulse.rules.topic_view import Part, TopicView, metadata_names
 from interpulse.storage.api import MetadataStore
 
 __all__ = ["LifecycleSettings", "Reading", "TopicReader", "count_if_clear", "parsed_metadata"]
 
-_PULSARS_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIONED, default_partitions=1)
+_DEFAULT_AUTO_CREATION = AutoTopicCreation(allowed=True, topic_type=NON_PARTITIONED, default_partitions=1)
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleSettings:
     """The broker's own word on topics where the namespace says nothing."""
 
-    auto_creation: AutoTopicCreation = _PULSARS_AUTO_CREATION
+    auto_creation: AutoTopicCreation = _DEFAULT_AUTO_CREATION
     partitions_max: int = 0
     topics_max: int = 0
     persistent_enabled: bool = True
@@ -70,11 +70,14 @@ class LifecycleSettings:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A view, the store's versions of everything in it, and the other clusters of the namespace."""
+    """A view, and the store's versions of everything in it.
+
+    ``stored`` are the records behind `TopicView.partition_records`; ``count`` is there for a namespace with a limit.
+    """
 
     view: TopicView
     versions: Mapping[str, int | None]
-    remotes: tuple[str, ...] = ()
+    stored: Mapping[int, StoredPartition] = field(default_factory=dict)
     count: TopicCount | None = None
 
 
@@ -97,14 +100,11 @@ class TopicReader:
         self._remote_partitions = remote_partitions
         self._counts = counts
 
-    async def read(
-        self, name: TopicName, stored: Collection[int] = (), metadata_of: Sequence[TopicName] | None = None
-    ) -> Reading:
-        """The view of a name as it is now; ``stored`` are the partitions with a record, for rules that look at them.
-
-        ``metadata_of`` are the names whose metadata the rule looks at, if these are not all that can matter.
-        """
-        candidates = {keys.partitioned_topic(each): each for each in metadata_of or metadata_names(name)}
+    async def read(self, name: TopicName, *parts: Part) -> Reading:
+        """The view of a name as it is now, with these of its parts (see `rules.topic_view.looks_at`)."""
+        stored = await stored_partitions(self._store, name) if Part.PARTITION_RECORDS in parts else {}
+        names = metadata_names(name) if Part.RELATED_METADATA in parts else (name.base,)
+        candidates = {keys.partitioned_topic(each): each for each in names}
         policies_key, record_key = keys.namespace_policies(name.namespace_name), keys.topic_record(name)
         wanted = [policies_key, record_key, *candidates]
         found = await self._store.get_many(wanted)
@@ -121,19 +121,23 @@ class TopicReader:
             auto_creation=effective_auto_creation(name, policies, settings.auto_creation),
             partitions_max=settings.partitions_max,
             topics_left=None if count is None else max(0, topics_max - (count.topics if name.is_persistent else 0)),
+            remotes_to_ask=self._remotes_to_ask(policies, settings),
             domain_enabled=settings.persistent_enabled if name.is_persistent else settings.non_persistent_enabled,
             system_topics_enabled=settings.system_topics_enabled,
         )
         versions = {key: found[key].version if key in found else None for key in wanted}
-        remotes = self._namespaces.remotes(policies) if settings.remote_partitions_taken else ()
-        return Reading(view, versions, remotes, count)
+        return Reading(view, versions, stored, count)
 
-    async def with_remote_partitions(self, reading: Reading) -> TopicView:
-        """The view, and for a name that is not known here what another cluster of its namespace makes of it."""
-        view = reading.view
-        if self._remote_partitions is None or not reading.remotes or not takes_remote_partitions(view):
-            return view
-        return replace(view, remote_partitions=await self._remote_partitions.find(view.name, reading.remotes))
+    def _remotes_to_ask(self, policies: NamespacePolicies | None, settings: LifecycleSettings) -> tuple[str, ...]:
+        if self._remote_partitions is None or not settings.remote_partitions_taken:
+            return ()
+        return self._namespaces.remotes(policies)
+
+    async def ask_remotes(self, view: TopicView) -> TopicView:
+        """The view with the partition count that the topic has on remote clusters of its namespace."""
+        assert self._remote_partitions is not None
+        found = await self._remote_partitions.find(view.name, view.remotes_to_ask)
+        return replace(view, remote_partitions=found, remotes_to_ask=())
 
 
 def parsed_metadata(key: str, stored: bytes) -> PartitionedTopicMetadata:

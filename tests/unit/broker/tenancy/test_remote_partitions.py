@@ -8,12 +8,11 @@ from interpulse.broker.tenancy.clusters import Clusters
 from interpulse.broker.tenancy.remote_partitions import AdminRemotePartitions
 from interpulse.model.errors import RemoteClusterUnavailable, TopicNotFound
 from interpulse.model.names import TopicName
-from interpulse.model.topics import Existence, TopicKind
 from interpulse.storage.memory import MemoryMetadataStore
 
 X = TopicName.parse("x")
-PLAIN = Existence(TopicKind.NON_PARTITIONED)
-THREE = Existence(TopicKind.PARTITIONED, 3)
+PLAIN = 0
+THREE = 3
 
 
 class StoppedClock:
@@ -29,12 +28,12 @@ class StoppedClock:
 class ScriptedPartitions(AdminRemotePartitions):
     """Answers from a table instead of asking; an error is raised."""
 
-    def __init__(self, clock: StoppedClock, answers: dict[str, Existence | Exception | None]) -> None:
+    def __init__(self, clock: StoppedClock, answers: dict[str, int | Exception | None]) -> None:
         super().__init__(Clusters(MemoryMetadataStore()), clock, timeout_ms=1)
         self.answers = answers
         self.asked: list[str] = []
 
-    async def _find(self, cluster: str, name: TopicName) -> Existence | None:
+    async def _find(self, cluster: str, name: TopicName) -> int | None:
         self.asked.append(cluster)
         answer = self.answers[cluster]
         if isinstance(answer, Exception):
@@ -54,7 +53,7 @@ class ScriptedPartitions(AdminRemotePartitions):
         pytest.param({"c": THREE, "b": PLAIN}, PLAIN, id="first-in-name-order"),
     ],
 )
-async def test_answer_that_counts(answers: dict[str, Existence | Exception | None], expected: Existence | None) -> None:
+async def test_answer_that_counts(answers: dict[str, int | Exception | None], expected: int | None) -> None:
     assert await ScriptedPartitions(StoppedClock(), answers).find(X, list(answers)) == expected
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import pytest
 
@@ -60,6 +60,32 @@ class Interloper(MemoryMetadataStore):
         await super().commit(changes, expect)
 
 
+class CountingStore(MemoryMetadataStore):
+    """Counts the reads."""
+
+    reads = 0
+
+    async def get(self, key: str) -> Versioned | None:
+        self.reads += 1
+        return await super().get(key)
+
+    async def get_many(self, keys: Iterable[str]) -> dict[str, Versioned]:
+        self.reads += 1
+        return await super().get_many(keys)
+
+
+class OneRemote:
+    """A remote cluster that has every topic with so many partitions."""
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self.asked: list[tuple[TopicName, Sequence[str]]] = []
+
+    async def find(self, name: TopicName, clusters: Sequence[str]) -> int | None:
+        self.asked.append((name, clusters))
+        return self.partitions
+
+
 @pytest.fixture
 async def broker() -> Broker:
     return await start(MemoryMetadataStore())
@@ -68,6 +94,27 @@ async def broker() -> Broker:
 async def start(store: MemoryMetadataStore) -> Broker:
     await bootstrap(store, local_cluster="east", cluster=ClusterData())
     return Broker(store)
+
+
+@pytest.mark.parametrize("create", [False, True])
+async def test_partitions_for_an_operator_are_one_read(create: bool) -> None:
+    store = CountingStore()
+    broker = await start(store)
+    await broker.lifecycle.create_partitioned(X, 3, properties={"owner": "ops"})
+    store.reads = 0
+    found = await broker.lifecycle.partitions_for_operator(X, create=create)
+    assert found == PartitionedTopicMetadata(3, properties={} if create else {"owner": "ops"})
+    assert store.reads == 1
+
+
+async def test_partitions_when_a_remote_cluster_has_the_topic_are_those_and_it_is_asked_once() -> None:
+    store, remote = MemoryMetadataStore(), OneRemote(5)
+    broker = await start(store)
+    clusters = ("east", "west")
+    await broker.namespaces.update_policies(PUBLIC_DEFAULT, lambda each: each.changed(replication_clusters=clusters))
+    lifecycle = TopicLifecycle(store, broker.namespaces, LifecycleSettings, remote_partitions=remote)
+    assert [await lifecycle.partitions(X, create=create) for create in (True, True, False)] == [5, 5, 5]
+    assert remote.asked == [(X, ("west",))]
 
 
 async def test_partitions_when_created_on_demand_are_remembered(broker: Broker) -> None:

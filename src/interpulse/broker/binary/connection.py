@@ -21,6 +21,7 @@ from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.eager_start import start_eagerly
 from interpulse.broker.binary.failures import error_response, request_id_of, requester_of
 from interpulse.broker.binary.output import Output
+from interpulse.broker.binary.pending_publishes import PendingPublishes
 from interpulse.broker.binary.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
 from interpulse.broker.binary.session import Session
 from interpulse.broker.binary.sinks import OpenConsumer, OpenProducer
@@ -82,8 +83,11 @@ class ClientConnection(asyncio.Protocol):
         self.topic_watchers: dict[int, TopicWatcher] = {}
         self.session: Session | None = None
         """Who the client is; None while authentication is off."""
-        self.pending_publishes = 0
-        self.pending_bytes = 0
+        self.pending_publishes = PendingPublishes(
+            count_max=limits.pending_publishes_max,
+            bytes_max=limits.pending_publish_bytes_max,
+            on_answered=self._publishes_answered,
+        )
         self.opening_producers: dict[int, asyncio.Task[None]] = {}
         self.opening_consumers: dict[int, asyncio.Task[None]] = {}
         self._handlers = handlers
@@ -224,11 +228,6 @@ class ClientConnection(asyncio.Protocol):
         claimed = producer_name.startswith(self.context.replicator_prefix)
         return claimed and (self.session is None or self.session.is_replicator)
 
-    def publishes_answered(self) -> None:
-        """Fewer entries are pending: read again if that was what we waited for."""
-        if PUBLISHES in self._reading.held_by and self._publishes_below(self.limits.pending_publishes_max // 2 + 1):
-            self._reading.release(PUBLISHES)
-
     def throttle(self, wait_ms: int) -> None:
         """Handle and read nothing more of this client for so long. Of several waits the longest counts; 0 ends it."""
         if self.lost:
@@ -316,6 +315,10 @@ class ClientConnection(asyncio.Protocol):
             else:
                 self._unhandled = [frame, *coming]
 
+    def _publishes_answered(self) -> None:
+        if PUBLISHES in self._reading.held_by and self.pending_publishes.has_room:
+            self._reading.release(PUBLISHES)
+
     def _request_answered(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if REQUESTS in self._reading.held_by and len(self._tasks) <= _REQUESTS_MAX // 2:
@@ -361,15 +364,12 @@ class ClientConnection(asyncio.Protocol):
         """Stop reading while what the client has made us hold is above its limits."""
         if self.lost:
             return
-        if not self._publishes_below(self.limits.pending_publishes_max):
+        if self.pending_publishes.full:
             self._reading.hold(PUBLISHES)
         if self._unhandled and self._throttle_timer is None:
             self._reading.hold(REQUESTS)
         if self._output_high and self.output.bytes_waiting > _OUTPUT_BYTES_MAX:
             self._reading.hold(OUTPUT)
-
-    def _publishes_below(self, count: int) -> bool:
-        return self.pending_publishes < count and self.pending_bytes < self.limits.pending_publish_bytes_max
 
     def _send_own(self) -> None:
         """What the protocol itself says: CONNECTED, PING, PONG."""

@@ -38,10 +38,7 @@ def on_send(connection: ClientConnection, frame: Frame) -> None:
         raise RemoteProtocolError(f"SEND for producer {producer_id}, which is not open")
     if entry is None:
         raise RemoteProtocolError("SEND without an entry")
-    size = len(entry)
-    opened.sink.sizes.append(size)
-    connection.pending_publishes += 1
-    connection.pending_bytes += size
+    opened.publishes.add(len(entry))
     accepted = accept_entry(entry)
     if accepted is None:
         error = ChecksumError("Checksum failed on the broker")
@@ -73,7 +70,7 @@ async def on_close_producer(connection: ClientConnection, request: pb.CommandClo
         await asyncio.wait([opening])
     opened = connection.producers.get(producer_id)
     if opened is not None:
-        await opened.sink.drained()
+        await opened.publishes.drained()
         connection.forget_producer(producer_id)
         opened.producer.close()
     connection.output.send(commands.success(request.request_id))
@@ -96,7 +93,7 @@ async def _open(connection: ClientConnection, request: pb.CommandProducer) -> Op
     schema_version = b"" if version is None else version_to_bytes(version)
     if topic.is_persistent:
         _check_disk_space_again(context, producer)
-    opened = OpenProducer(producer, live, sink, schema_version, producer.publish)
+    opened = OpenProducer(producer, live, sink, sink.publishes, schema_version, producer.publish)
     if connection.lost:
         producer.close()
     else:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from interpulse.broker.binary.output import Output
+from interpulse.broker.binary.pending_publishes import PendingPublishes, ProducerPublishes
 from interpulse.broker.live.api import Delivery, LiveConsumer, LiveProducer, LiveTopic
 from interpulse.model.errors import PulsarError
 from interpulse.wire import commands
@@ -24,8 +24,7 @@ class SinkConnection(Protocol):
     consumers: dict[int, OpenConsumer]
     loop: asyncio.AbstractEventLoop
     output: Output
-    pending_bytes: int
-    pending_publishes: int
+    pending_publishes: PendingPublishes
     producers: dict[int, OpenProducer]
 
     @property
@@ -44,9 +43,6 @@ class SinkConnection(Protocol):
     def forget_producer(self, producer_id: int) -> None:
         """The producer is closed."""
 
-    def publishes_answered(self) -> None:
-        """Fewer entries are pending."""
-
     def throttle(self, wait_ms: int) -> None:
         """Read nothing more of this client for so long."""
 
@@ -57,43 +53,36 @@ class SinkConnection(Protocol):
 class BinaryProducerSink:
     """Turns the answers to one producer into frames. The answers come in the order of the sends."""
 
-    __slots__ = ("_abandoned", "_connection", "_drained", "_request_id", "_send", "encode_receipts", "sizes")
+    __slots__ = ("_abandoned", "_connection", "_request_id", "_send", "encode_receipts", "publishes")
 
     def __init__(self, connection: SinkConnection, request: pb.CommandProducer, partition: int) -> None:
-        self.sizes: deque[int] = deque()
-        """Bytes of the entries that have no answer yet, oldest first."""
+        self.publishes = connection.pending_publishes.of_producer()
+        """The entries without an answer."""
         self._connection = connection
         self._request_id = request.request_id
         self._send = connection.output.send
         self.encode_receipts: Callable[[Sequence[tuple[int, int, int, int]]], bytes]
         """The frames of receipts; see `ReceiptEncoder`. Tests put one in its place that loses some."""
         self.encode_receipts = commands.ReceiptEncoder(request.producer_id, partition).encode_all
-        self._drained: asyncio.Future[None] | None = None
         self._abandoned = False
-
-    async def drained(self) -> None:
-        """Wait until every entry has its answer."""
-        if self.sizes:
-            self._drained = self._drained or self._connection.loop.create_future()
-            await self._drained
 
     def abandon(self) -> None:
         """The producer is closed: what has no answer yet will not get one."""
         self._abandoned = True
-        self._release(len(self.sizes))
+        self.publishes.abandon()
 
     def receipts(self, producer_id: int, receipts: Sequence[tuple[int, int, int, int]]) -> None:
         if self._abandoned:
             return
         frames = self.encode_receipts(receipts)
         self._connection.output.send_pieces((frames,), len(frames))
-        self._release(len(receipts))
+        self.publishes.answered(len(receipts))
 
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:
         if self._abandoned:
             return
         self._send(commands.send_error(producer_id, sequence_id, error.wire_code, str(error)))
-        self._release(1)
+        self.publishes.answered()
 
     def throttle(self, wait_ms: int) -> None:
         self._connection.throttle(wait_ms)
@@ -117,16 +106,6 @@ class BinaryProducerSink:
 
     async def is_alive(self) -> bool:
         return await self._connection.is_alive()
-
-    def _release(self, count: int) -> None:
-        """So many entries are not pending any more."""
-        connection, pop = self._connection, self.sizes.popleft
-        connection.pending_publishes -= count
-        connection.pending_bytes -= sum([pop() for _ in range(count)])
-        connection.publishes_answered()
-        if self._drained is not None and not self.sizes:
-            self._drained.set_result(None)
-            self._drained = None
 
 
 class BinaryConsumerSink:
@@ -220,6 +199,7 @@ class OpenProducer:
     producer: LiveProducer
     topic: LiveTopic
     sink: BinaryProducerSink
+    publishes: ProducerPublishes
     schema_version: bytes
     publish: Callable[[int, int, int, bytes | memoryview, bool, bool], None]
     """The producer's method, at hand for every SEND."""

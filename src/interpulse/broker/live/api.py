@@ -128,10 +128,6 @@ class LiveProducer(Protocol):
         ``highest_sequence_id`` is -1 when the client sent none.
         """
 
-    @property
-    def pending_count(self) -> int:
-        """Publishes without an answer so far; a door stops reading above its limit."""
-
     def close(self) -> None:
         """The client is gone. What is pending is still stored, but nobody is told."""
 

@@ -1,0 +1,83 @@
+"""The entries that one client has published and the broker has not answered yet: their number, bytes and limits.
+
+`PendingPublishes` holds the sums of a connection, which stops reading at the limits. Every open producer of it has a
+`ProducerPublishes`, told of each entry that comes in and of each answer that goes out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+__all__ = ["PendingPublishes", "ProducerPublishes"]
+
+
+class PendingPublishes:
+    """The pending entries of all producers of one connection."""
+
+    __slots__ = ("_bytes_max", "_count_max", "_on_answered", "bytes", "count")
+
+    def __init__(self, *, count_max: int, bytes_max: int, on_answered: Callable[[], None]) -> None:
+        """``on_answered`` is called whenever there are fewer pending entries than before."""
+        self.count = 0
+        self.bytes = 0
+        self._count_max = count_max
+        self._bytes_max = bytes_max
+        self._on_answered = on_answered
+
+    @property
+    def full(self) -> bool:
+        """A limit is reached: the connection stops reading."""
+        return self.count >= self._count_max or self.bytes >= self._bytes_max
+
+    @property
+    def has_room(self) -> bool:
+        """At most half of the entries are pending, and fewer bytes than allowed: a stopped connection reads again."""
+        return self.count <= self._count_max // 2 and self.bytes < self._bytes_max
+
+    def of_producer(self) -> ProducerPublishes:
+        """A new producer's part of it."""
+        return ProducerPublishes(self)
+
+    def subtract(self, count: int, size: int) -> None:
+        """So many entries of ``size`` bytes in all are not pending any more."""
+        self.count -= count
+        self.bytes -= size
+        self._on_answered()
+
+
+class ProducerPublishes:
+    """The pending entries of one producer, which are answered in the order in which they came."""
+
+    __slots__ = ("_drained", "_sizes", "_total")
+
+    def __init__(self, total: PendingPublishes) -> None:
+        self._sizes: deque[int] = deque()
+        self._total = total
+        self._drained: asyncio.Future[None] | None = None
+
+    def add(self, size: int) -> None:
+        """An entry of ``size`` bytes came in."""
+        self._sizes.append(size)
+        total = self._total
+        total.count += 1
+        total.bytes += size
+
+    def answered(self, count: int = 1) -> None:
+        """The ``count`` oldest entries have their answers."""
+        pop = self._sizes.popleft
+        self._total.subtract(count, sum([pop() for _ in range(count)]))
+        if self._drained is not None and not self._sizes:
+            self._drained.set_result(None)
+            self._drained = None
+
+    def abandon(self) -> None:
+        """The producer is closed: its pending entries get no answers."""
+        self.answered(len(self._sizes))
+
+    async def drained(self) -> None:
+        """Wait until no entry is pending."""
+        if self._sizes:
+            self._drained = self._drained or asyncio.get_running_loop().create_future()
+            await self._drained

@@ -18,7 +18,7 @@ from typing import Final
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.access.grants import Grants
 from interpulse.broker.access.setup import build_access, job_token
-from interpulse.broker.binary.connection import Handlers
+from interpulse.broker.binary.command_connection import Handlers
 from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.permits import LookupPermits

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from interpulse.broker.binary.connection import ClientConnection, Handlers
+from interpulse.broker.binary.command_connection import CommandConnection, Handlers
 from interpulse.broker.binary.handlers import AWAITING, INLINE, work_on
 from interpulse.broker.binary.sinks import OpenConsumer, OpenProducer
 from interpulse.model.errors import PulsarError
@@ -74,7 +74,7 @@ class _Waiting(NamedTuple):
     timer: asyncio.TimerHandle
 
 
-_Lane: TypeAlias = "WeakKeyDictionary[ClientConnection, deque[_Waiting]]"
+_Lane: TypeAlias = "WeakKeyDictionary[CommandConnection, deque[_Waiting]]"
 
 
 class FaultyHandlers:
@@ -118,7 +118,7 @@ class FaultyHandlers:
 
     # commands that do not wait
 
-    def _on_inline(self, connection: ClientConnection, frame: Frame) -> None:
+    def _on_inline(self, connection: CommandConnection, frame: Frame) -> None:
         kind = frame.command.type
         if kind == _TYPES.SEND:
             self._watch_receipts(connection, frame.command.send.producer_id)
@@ -134,7 +134,7 @@ class FaultyHandlers:
         waiting.append(_Waiting(frame, refusal, timer))
         self._inline[kind] = self._on_inline  # though this may have been the last time: nothing may overtake the frame
 
-    def _handle_first(self, connection: ClientConnection, kind: int) -> None:
+    def _handle_first(self, connection: CommandConnection, kind: int) -> None:
         waiting = self._lanes[kind][connection]
         frame, refusal, _ = waiting.popleft()
         if not waiting:
@@ -146,7 +146,7 @@ class FaultyHandlers:
         except RemoteProtocolError as error:
             connection.drop(str(error))
 
-    def _handle(self, connection: ClientConnection, frame: Frame, refusal: PulsarError | None) -> None:
+    def _handle(self, connection: CommandConnection, frame: Frame, refusal: PulsarError | None) -> None:
         if refusal is None:
             INLINE[frame.command.type](connection, frame)
         else:
@@ -154,12 +154,12 @@ class FaultyHandlers:
 
     # commands that are answered by a task
 
-    def _work_on(self, connection: ClientConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
+    def _work_on(self, connection: CommandConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
         if command.type in self._faults or self._frames_before(connection, command.type):
             return self._work_late(connection, command)
         return work_on(connection, command)
 
-    async def _work_late(self, connection: ClientConnection, command: pb.BaseCommand) -> None:
+    async def _work_late(self, connection: CommandConnection, command: pb.BaseCommand) -> None:
         delay, refusal = self._verdict(connection, command)
         if delay:
             await self._pause(connection, command.type, delay)
@@ -169,7 +169,7 @@ class FaultyHandlers:
             raise refusal
         await work_on(connection, command)
 
-    async def _pause(self, connection: ClientConnection, kind: int, seconds: float) -> None:
+    async def _pause(self, connection: CommandConnection, kind: int, seconds: float) -> None:
         """Wait, if the faults that delay this command do not end before. Needs no task: a LOOKUP has none."""
         over = asyncio.Event()
         timer = connection.loop.call_later(seconds, over.set)
@@ -180,12 +180,12 @@ class FaultyHandlers:
             timer.cancel()
             self._pauses[kind].discard(over)
 
-    def _frames_before(self, connection: ClientConnection, kind: int) -> deque[_Waiting] | None:
+    def _frames_before(self, connection: CommandConnection, kind: int) -> deque[_Waiting] | None:
         """The delayed frames that the end of their producer or consumer must not overtake."""
         closed = _CLOSED_BY.get(kind)
         return None if closed is None else self._lanes[closed].get(connection)
 
-    def _verdict(self, connection: ClientConnection, command: pb.BaseCommand) -> tuple[float, PulsarError | None]:
+    def _verdict(self, connection: CommandConnection, command: pb.BaseCommand) -> tuple[float, PulsarError | None]:
         """How long a command waits, the longest of all delays, and the first error it is refused with."""
         delay, refusal = 0.0, None
         topic = _topic_of(connection, command)
@@ -200,7 +200,7 @@ class FaultyHandlers:
 
     # receipts
 
-    def _watch_receipts(self, connection: ClientConnection, producer_id: int) -> None:
+    def _watch_receipts(self, connection: CommandConnection, producer_id: int) -> None:
         opened = connection.producers.get(producer_id)
         if opened is None or isinstance(opened.sink.encode_receipts, _WatchedReceipts):
             return
@@ -237,7 +237,7 @@ def names_topic(kind: int) -> bool:
     return any(hasattr(content, name) for name in ("topic", "producer_id", "consumer_id"))
 
 
-def _topic_of(connection: ClientConnection, command: pb.BaseCommand) -> TopicName | None:
+def _topic_of(connection: CommandConnection, command: pb.BaseCommand) -> TopicName | None:
     content = getattr(command, COMMANDS[command.type])
     if hasattr(content, "topic"):
         return TopicName.parse(content.topic)
@@ -249,7 +249,7 @@ def _topic_of(connection: ClientConnection, command: pb.BaseCommand) -> TopicNam
     return None if opened is None else opened.topic.name
 
 
-def _refuse_inline(connection: ClientConnection, command: pb.BaseCommand, error: PulsarError) -> None:
+def _refuse_inline(connection: CommandConnection, command: pb.BaseCommand, error: PulsarError) -> None:
     """Answer in the form the client knows; an ACK that asks for no answer is lost."""
     if command.type == _TYPES.CONNECT:
         connection.refuse(error, "refused by a fault of the test")

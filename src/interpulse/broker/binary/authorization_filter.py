@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from interpulse.broker.access.authorization import Authorization
-from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.command_connection import CommandConnection
 from interpulse.broker.binary.session import Session
 from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
@@ -24,11 +24,11 @@ Check = Callable[[Authorization, Principal, Any], Awaitable[None]]
 
 
 async def handle_if_authorized(
-    connection: ClientConnection,
+    connection: CommandConnection,
     session: Session,
     kind: int,
     request: Any,
-    handler: Callable[[ClientConnection, Any], Coroutine[Any, Any, None]],
+    handler: Callable[[CommandConnection, Any], Coroutine[Any, Any, None]],
 ) -> None:
     """Handle a request if its sender may ask for it; raises AuthorizationError."""
     if session.authorization is None:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, Final, NamedTuple, cast
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Final, cast
 
+from interpulse.broker.binary.command_connection import Handlers
 from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.eager_start import start_eagerly
 from interpulse.broker.binary.failures import error_response, request_id_of, requester_of
@@ -33,7 +34,7 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame
 from interpulse.wire.server import ServerProtocol
 
-__all__ = ["ClientConnection", "Handlers"]
+__all__ = ["ClientConnection"]
 
 _logger = logging.getLogger(__name__)
 
@@ -48,15 +49,6 @@ _REQUESTS_MAX: Final = 500
 _SETTLE_SECONDS: Final = 0.5
 # What a client has not read by then, after we closed its connection, it will not read any more.
 _CLOSING_SECONDS_MAX: Final = 3.0
-
-
-class Handlers(NamedTuple):
-    """What is done about a command of a client."""
-
-    inline: Mapping[int, Callable[[ClientConnection, Frame], None]]
-    """By type of command: done at once, in the order of the frames."""
-    work_on: Callable[[ClientConnection, pb.BaseCommand], Coroutine[Any, Any, None]]
-    """The work that answers any other command; raises RemoteProtocolError for one that no broker receives."""
 
 
 class ClientConnection(asyncio.Protocol):

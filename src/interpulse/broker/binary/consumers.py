@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.command_connection import CommandConnection
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.binary.sinks import BinaryConsumerSink, OpenConsumer
 from interpulse.broker.live.api import LiveTopic
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 
-def on_flow(connection: ClientConnection, frame: Frame) -> None:
+def on_flow(connection: CommandConnection, frame: Frame) -> None:
     flow = frame.command.flow
     opened = connection.consumers.get(flow.consumer_id)
     if opened is not None:
         opened.consumer.flow(flow.messagePermits)
 
 
-def on_ack(connection: ClientConnection, frame: Frame) -> None:
+def on_ack(connection: CommandConnection, frame: Frame) -> None:
     ack = frame.command.ack
     opened = connection.consumers.get(ack.consumer_id)
     failure = ConsumerNotFound("Consumer not found") if opened is None else _acknowledge(opened, ack)
@@ -48,7 +48,7 @@ def on_ack(connection: ClientConnection, frame: Frame) -> None:
         connection.output.send(commands.ack_response(ack.consumer_id, ack.request_id, failure))
 
 
-def on_redeliver(connection: ClientConnection, frame: Frame) -> None:
+def on_redeliver(connection: CommandConnection, frame: Frame) -> None:
     request = frame.command.redeliverUnacknowledgedMessages
     opened = connection.consumers.get(request.consumer_id)
     if opened is not None:
@@ -56,7 +56,7 @@ def on_redeliver(connection: ClientConnection, frame: Frame) -> None:
         opened.consumer.redeliver([position_from_wire(message_id) for message_id in request.message_ids], epoch)
 
 
-async def on_subscribe(connection: ClientConnection, request: pb.CommandSubscribe) -> None:
+async def on_subscribe(connection: CommandConnection, request: pb.CommandSubscribe) -> None:
     consumer_id = request.consumer_id
     if consumer_id in connection.consumers:
         connection.output.send(commands.success(request.request_id))
@@ -72,7 +72,7 @@ async def on_subscribe(connection: ClientConnection, request: pb.CommandSubscrib
         del connection.opening_consumers[consumer_id]
 
 
-async def on_close_consumer(connection: ClientConnection, request: pb.CommandCloseConsumer) -> None:
+async def on_close_consumer(connection: CommandConnection, request: pb.CommandCloseConsumer) -> None:
     opening = connection.opening_consumers.get(request.consumer_id)
     if opening is not None:
         await asyncio.wait([opening])
@@ -82,14 +82,14 @@ async def on_close_consumer(connection: ClientConnection, request: pb.CommandClo
     connection.output.send(commands.success(request.request_id))
 
 
-async def on_unsubscribe(connection: ClientConnection, request: pb.CommandUnsubscribe) -> None:
+async def on_unsubscribe(connection: CommandConnection, request: pb.CommandUnsubscribe) -> None:
     opened = _opened(connection, request.consumer_id)
     await opened.consumer.unsubscribe(request.force)
     connection.consumers.pop(request.consumer_id, None)
     connection.output.send(commands.success(request.request_id))
 
 
-async def on_seek(connection: ClientConnection, request: pb.CommandSeek) -> None:
+async def on_seek(connection: CommandConnection, request: pb.CommandSeek) -> None:
     opened = _opened(connection, request.consumer_id)
     if request.HasField("message_id"):
         await opened.consumer.seek(message_id_from_wire(request.message_id), tuple(request.message_id.ack_set))
@@ -100,7 +100,7 @@ async def on_seek(connection: ClientConnection, request: pb.CommandSeek) -> None
     connection.output.send(commands.success(request.request_id))
 
 
-async def on_get_last_message_id(connection: ClientConnection, request: pb.CommandGetLastMessageId) -> None:
+async def on_get_last_message_id(connection: CommandConnection, request: pb.CommandGetLastMessageId) -> None:
     opened = _opened(connection, request.consumer_id)
     last = await opened.topic.last_message(read_compacted=opened.consumer.read_compacted)
     mark_delete = opened.topic.mark_delete_position(opened.consumer.subscription_name)
@@ -108,7 +108,7 @@ async def on_get_last_message_id(connection: ClientConnection, request: pb.Comma
     connection.output.send(commands.get_last_message_id_response(request.request_id, last_id, mark_delete))
 
 
-async def on_consumer_stats(connection: ClientConnection, request: pb.CommandConsumerStats) -> None:
+async def on_consumer_stats(connection: CommandConnection, request: pb.CommandConsumerStats) -> None:
     opened = _opened(connection, request.consumer_id)
     stats = opened.consumer.stats()
     subscription = opened.topic.stats()["subscriptions"].get(opened.consumer.subscription_name, {})
@@ -145,7 +145,7 @@ def _acknowledge(opened: OpenConsumer, ack: pb.CommandAck) -> PulsarError | None
     return None
 
 
-def _opened(connection: ClientConnection, consumer_id: int) -> OpenConsumer:
+def _opened(connection: CommandConnection, consumer_id: int) -> OpenConsumer:
     opened = connection.consumers.get(consumer_id)
     if opened is None:
         raise _consumer_unknown()
@@ -157,7 +157,7 @@ def _consumer_unknown() -> PulsarError:
     return MetadataError("Consumer not found")
 
 
-async def _open(connection: ClientConnection, request: pb.CommandSubscribe) -> None:
+async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> None:
     topic = TopicName.parse(request.topic)
     context = connection.context
     live = await context.registry.open(topic, by=Requester.CLIENT, create=request.force_topic_creation)
@@ -186,7 +186,7 @@ def _is_active(live: LiveTopic, replicator_prefix: str) -> bool:
     return any(subscription["consumers"] for subscription in stats["subscriptions"].values())
 
 
-def _live_request(connection: ClientConnection, request: pb.CommandSubscribe) -> SubscribeRequest:
+def _live_request(connection: CommandConnection, request: pb.CommandSubscribe) -> SubscribeRequest:
     start = message_id_from_wire(request.start_message_id) if request.HasField("start_message_id") else None
     return SubscribeRequest(
         consumer_id=request.consumer_id,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from interpulse.broker.binary import consumers, lookup, producers, schemas, session, topic_watchers, topics
 from interpulse.broker.binary.authorization_filter import handle_if_authorized
-from interpulse.broker.binary.connection import ClientConnection, Handlers
+from interpulse.broker.binary.command_connection import CommandConnection, Handlers
 from interpulse.model.errors import NotAllowed, UnsupportedVersion
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError
@@ -19,13 +19,13 @@ from interpulse.wire.frames import Frame
 
 __all__ = ["AWAITING", "HANDLERS", "INLINE"]
 
-Inline = Callable[[ClientConnection, Frame], None]
-Awaiting = Callable[[ClientConnection, Any], Coroutine[Any, Any, None]]
+Inline = Callable[[CommandConnection, Frame], None]
+Awaiting = Callable[[CommandConnection, Any], Coroutine[Any, Any, None]]
 
 _TYPES: Final = pb.BaseCommand
 
 
-def on_connect(connection: ClientConnection, frame: Frame) -> None:
+def on_connect(connection: CommandConnection, frame: Frame) -> None:
     """Everybody is let in while authentication is off, also through a proxy and with an unknown method."""
     if connection.context.access is None:
         connection.accept()
@@ -33,17 +33,17 @@ def on_connect(connection: ClientConnection, frame: Frame) -> None:
         session.admit(connection, connection.context.access, frame.command.connect)
 
 
-def on_auth_response(connection: ClientConnection, frame: Frame) -> None:
+def on_auth_response(connection: CommandConnection, frame: Frame) -> None:
     """Where nobody was asked for credentials an answer changes nothing."""
     if connection.session is not None:
         session.renew(connection, connection.session, frame.command.authResponse.response)
 
 
-def on_transaction(connection: ClientConnection, frame: Frame) -> None:
+def on_transaction(connection: CommandConnection, frame: Frame) -> None:
     connection.answer_failure(frame.command, NotAllowed("Transactions are not enabled."))
 
 
-def on_unsupported(connection: ClientConnection, frame: Frame) -> None:
+def on_unsupported(connection: CommandConnection, frame: Frame) -> None:
     name = _TYPES.Type.Name(frame.command.type)
     connection.answer_failure(frame.command, UnsupportedVersion(f"{name} is not supported by this broker"))
 
@@ -99,7 +99,7 @@ AWAITING: Final[dict[int, tuple[str, Awaiting]]] = {
 }
 
 
-def work_on(connection: ClientConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
+def work_on(connection: CommandConnection, command: pb.BaseCommand) -> Coroutine[Any, Any, None]:
     """See `Handlers`. While authentication is on, the authorization filter is asked first."""
     entry = AWAITING.get(command.type)
     if entry is None:

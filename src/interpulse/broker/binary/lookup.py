@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.command_connection import CommandConnection
 from interpulse.broker.topics.lookup import NO_OPTIONS, BatchLookup, LookupOptions
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
@@ -16,7 +16,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 __all__ = ["on_batch_lookup", "on_lookup"]
 
 
-async def on_lookup(connection: ClientConnection, request: pb.CommandLookupTopic) -> None:
+async def on_lookup(connection: CommandConnection, request: pb.CommandLookupTopic) -> None:
     """Every topic of an existing namespace has a broker, whether the topic exists or not."""
     topic = TopicName.parse(request.topic)
     target = await connection.context.lookups.find(topic, _options(request))
@@ -32,7 +32,7 @@ async def on_lookup(connection: ClientConnection, request: pb.CommandLookupTopic
     )
 
 
-async def on_batch_lookup(connection: ClientConnection, request: pb.CommandBatchLookupTopic) -> None:
+async def on_batch_lookup(connection: CommandConnection, request: pb.CommandBatchLookupTopic) -> None:
     """PIP-35. Only a request that is refused as a whole is a failure; what befalls single topics is in the answer."""
     batch = BatchLookup(
         request.topics,
@@ -53,7 +53,7 @@ async def on_batch_lookup(connection: ClientConnection, request: pb.CommandBatch
 
 
 def _refused(
-    connection: ClientConnection,
+    connection: CommandConnection,
 ) -> Callable[[Mapping[str, TopicName]], Awaitable[Mapping[str, PulsarError]]] | None:
     session = connection.session
     if session is None or session.authorization is None:

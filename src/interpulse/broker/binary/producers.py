@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.command_connection import CommandConnection
 from interpulse.broker.binary.schemas import requested_schema
 from interpulse.broker.binary.sinks import BinaryProducerSink, OpenProducer
 from interpulse.broker.live.requests import AccessMode, InitialPosition, ProducerRequest
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["on_close_producer", "on_producer", "on_send"]
 
 
-def on_send(connection: ClientConnection, frame: Frame) -> None:
+def on_send(connection: CommandConnection, frame: Frame) -> None:
     send, entry = frame.command.send, frame.entry
     producer_id = send.producer_id
     opened = connection.producers.get(producer_id)
@@ -49,7 +49,7 @@ def on_send(connection: ClientConnection, frame: Frame) -> None:
     )
 
 
-async def on_producer(connection: ClientConnection, request: pb.CommandProducer) -> None:
+async def on_producer(connection: CommandConnection, request: pb.CommandProducer) -> None:
     producer_id = request.producer_id
     opened = connection.producers.get(producer_id)
     if opened is None:
@@ -63,7 +63,7 @@ async def on_producer(connection: ClientConnection, request: pb.CommandProducer)
     connection.output.send(opened.success(request.request_id))
 
 
-async def on_close_producer(connection: ClientConnection, request: pb.CommandCloseProducer) -> None:
+async def on_close_producer(connection: CommandConnection, request: pb.CommandCloseProducer) -> None:
     producer_id = request.producer_id
     opening = connection.opening_producers.get(producer_id)
     if opening is not None:
@@ -76,7 +76,7 @@ async def on_close_producer(connection: ClientConnection, request: pb.CommandClo
     connection.output.send(commands.success(request.request_id))
 
 
-async def _open(connection: ClientConnection, request: pb.CommandProducer) -> OpenProducer:
+async def _open(connection: CommandConnection, request: pb.CommandProducer) -> OpenProducer:
     topic = TopicName.parse(request.topic)
     context = connection.context
     if topic.is_persistent:
@@ -122,7 +122,7 @@ async def _create_initial_subscription(topic: AnyTopic, subscription: str) -> No
         await topic.create_subscription(subscription, initial=InitialPosition.EARLIEST)
 
 
-def _live_request(connection: ClientConnection, request: pb.CommandProducer, replicator: bool) -> ProducerRequest:
+def _live_request(connection: CommandConnection, request: pb.CommandProducer, replicator: bool) -> ProducerRequest:
     return ProducerRequest(
         producer_id=request.producer_id,
         name=request.producer_name or None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.command_connection import CommandConnection
 from interpulse.model.errors import IncompatibleSchema, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, version_from_bytes, version_to_bytes
@@ -25,7 +25,7 @@ def requested_schema(wire: pb.Schema) -> SchemaInfo | None:
     return None if schema.type in _NO_SCHEMA else schema
 
 
-async def on_get_schema(connection: ClientConnection, request: pb.CommandGetSchema) -> None:
+async def on_get_schema(connection: CommandConnection, request: pb.CommandGetSchema) -> None:
     topic = TopicName.parse(request.topic)
     if request.HasField("schema_version") and not request.schema_version:
         # Go asks for what it was told of its bytes (see on_get_or_create_schema) and wrote into its messages.
@@ -36,7 +36,7 @@ async def on_get_schema(connection: ClientConnection, request: pb.CommandGetSche
     connection.output.send(commands.get_schema_response(request.request_id, schema, version_to_bytes(found)))
 
 
-async def on_get_or_create_schema(connection: ClientConnection, request: pb.CommandGetOrCreateSchema) -> None:
+async def on_get_or_create_schema(connection: CommandConnection, request: pb.CommandGetOrCreateSchema) -> None:
     topic = TopicName.parse(request.topic)
     context = connection.context
     if (await context.lifecycle.existence(topic)).kind is TopicKind.ABSENT:
@@ -49,14 +49,14 @@ async def on_get_or_create_schema(connection: ClientConnection, request: pb.Comm
     connection.output.send(commands.get_or_create_schema_response(request.request_id, version))
 
 
-def _requester(connection: ClientConnection, topic: TopicName, producer_name: str) -> Requester:
+def _requester(connection: CommandConnection, topic: TopicName, producer_name: str) -> Requester:
     """Replicators are known by the name of their producer; older ones do not send it with this command."""
     names = [producer_name] if producer_name else _own_producers(connection, topic)
     replicator = any(map(connection.calls_itself_replicator, names))
     return Requester.REPLICATOR if replicator else Requester.CLIENT
 
 
-def _own_producers(connection: ClientConnection, topic: TopicName) -> list[str]:
+def _own_producers(connection: CommandConnection, topic: TopicName) -> list[str]:
     return [opened.producer.name for opened in connection.producers.values() if opened.topic.name.base == topic.base]
 
 

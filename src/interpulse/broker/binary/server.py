@@ -8,7 +8,8 @@ import socket
 from typing import Final
 
 from interpulse import __version__
-from interpulse.broker.binary.connection import ClientConnection, Handlers
+from interpulse.broker.binary.command_connection import Handlers
+from interpulse.broker.binary.connection import ClientConnection
 from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.instruments import ConnectionCounts

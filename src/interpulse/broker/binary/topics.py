@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from interpulse.broker.binary.connection import ClientConnection
+from interpulse.broker.binary.command_connection import CommandConnection
 from interpulse.broker.topics.topic_patterns import TopicPattern
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
@@ -23,7 +23,7 @@ _DOMAINS_BY_MODE: Final[dict[int, tuple[Domain, ...]]] = {
 }
 
 
-async def on_partitioned_metadata(connection: ClientConnection, request: pb.CommandPartitionedTopicMetadata) -> None:
+async def on_partitioned_metadata(connection: CommandConnection, request: pb.CommandPartitionedTopicMetadata) -> None:
     """PIP-344: ``metadata_auto_creation_enabled`` is true unless the client says otherwise.
 
     A topic that is not there is told by the code alone, without a message, as Pulsar does.
@@ -40,7 +40,7 @@ async def on_partitioned_metadata(connection: ClientConnection, request: pb.Comm
     connection.output.send(answer)
 
 
-async def on_get_topics_of_namespace(connection: ClientConnection, request: pb.CommandGetTopicsOfNamespace) -> None:
+async def on_get_topics_of_namespace(connection: CommandConnection, request: pb.CommandGetTopicsOfNamespace) -> None:
     """The topics that match the pattern, if there is one that we evaluate, else all; nothing if the hash still holds.
 
     A namespace that does not exist has no topics.
@@ -61,7 +61,7 @@ async def on_get_topics_of_namespace(connection: ClientConnection, request: pb.C
     )
 
 
-def _evaluated_pattern(connection: ClientConnection, request: pb.CommandGetTopicsOfNamespace) -> TopicPattern | None:
+def _evaluated_pattern(connection: CommandConnection, request: pb.CommandGetTopicsOfNamespace) -> TopicPattern | None:
     """None: the client gets all topics and matches them itself, as it does with brokers that know no patterns."""
     limits, text = connection.limits, request.topics_pattern
     if not request.HasField("topics_pattern") or not limits.patterns_evaluated or len(text) > limits.pattern_length_max:
@@ -74,7 +74,7 @@ def _evaluated_pattern(connection: ClientConnection, request: pb.CommandGetTopic
 
 
 async def _topics(
-    connection: ClientConnection, namespace: NamespaceName, domains: tuple[Domain, ...]
+    connection: CommandConnection, namespace: NamespaceName, domains: tuple[Domain, ...]
 ) -> list[TopicName]:
     topics: list[TopicName] = []
     try:

@@ -27,7 +27,7 @@ MODULES = (
     "interpulse.broker.topics.topic_policies",
     "interpulse.broker.topics.topic_reading",
     "interpulse.broker.live.registry.topic_registry",
-    "interpulse.broker.binary.connection",
+    "interpulse.broker.binary.transport.connection",
     "interpulse.broker.binary.consumers",
     "interpulse.broker.binary.handlers",
     "interpulse.broker.binary.lookup",

@@ -18,11 +18,11 @@ from typing import Final
 from interpulse.broker import metadata_paths as keys
 from interpulse.broker.access.grants import Grants
 from interpulse.broker.access.setup import build_access, job_token
-from interpulse.broker.binary.command_connection import Handlers
-from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.server import BinaryServer
+from interpulse.broker.binary.transport.command_connection import Handlers
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.clock import Clock, SystemClock
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.dynamic_config import DynamicConfig

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from interpulse.broker.binary.command_connection import CommandConnection, Handlers
 from interpulse.broker.binary.handlers import AWAITING, INLINE, work_on
-from interpulse.broker.binary.sinks import OpenConsumer, OpenProducer
+from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
+from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.received_errors import error_for_wire_code

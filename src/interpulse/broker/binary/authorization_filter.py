@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from interpulse.broker.access.authorization import Authorization
-from interpulse.broker.binary.command_connection import CommandConnection
-from interpulse.broker.binary.session import Session
+from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.session import Session
 from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NamespaceOperation, Principal, TopicOperation

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from interpulse.broker.binary.command_connection import CommandConnection
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.binary.sinks import BinaryConsumerSink, OpenConsumer
+from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.sinks import BinaryConsumerSink, OpenConsumer
 from interpulse.broker.live.api import LiveTopic
 from interpulse.broker.live.dispatch.hash_ring import sticky_sharing
 from interpulse.broker.live.requests import InitialPosition, KeyRange, KeySharing, SubscribeRequest, SubType

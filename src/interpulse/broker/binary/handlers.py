@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from interpulse.broker.binary import consumers, lookup, producers, schemas, session, topic_watchers, topics
+from interpulse.broker.binary import consumers, lookup, producers, schemas, topic_watchers, topics
 from interpulse.broker.binary.authorization_filter import handle_if_authorized
-from interpulse.broker.binary.command_connection import CommandConnection, Handlers
+from interpulse.broker.binary.transport import session
+from interpulse.broker.binary.transport.command_connection import CommandConnection, Handlers
 from interpulse.model.errors import NotAllowed, UnsupportedVersion
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import RemoteProtocolError

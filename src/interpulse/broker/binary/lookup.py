@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from interpulse.broker.binary.command_connection import CommandConnection
+from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.topics.lookup import NO_OPTIONS, BatchLookup, LookupOptions
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName

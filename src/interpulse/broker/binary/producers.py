@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from interpulse.broker.binary.command_connection import CommandConnection
 from interpulse.broker.binary.schemas import requested_schema
-from interpulse.broker.binary.sinks import BinaryProducerSink, OpenProducer
+from interpulse.broker.binary.transport.command_connection import CommandConnection
+from interpulse.broker.binary.transport.sinks import BinaryProducerSink, OpenProducer
 from interpulse.broker.live.requests import AccessMode, InitialPosition, ProducerRequest
 from interpulse.model.errors import AlreadyExists, ChecksumError, NoRoomLeft, NotAllowed, ServiceNotReady
 from interpulse.model.names import TopicName
@@ -21,7 +21,7 @@ from interpulse.wire.errors import RemoteProtocolError
 from interpulse.wire.frames import Frame, accept_entry
 
 if TYPE_CHECKING:
-    from interpulse.broker.binary.context import BinaryContext
+    from interpulse.broker.binary.transport.context import BinaryContext
     from interpulse.broker.live.api import LiveProducer
     from interpulse.broker.live.registry.topic_registry import AnyTopic
 

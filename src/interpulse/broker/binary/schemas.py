@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from interpulse.broker.binary.command_connection import CommandConnection
+from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.model.errors import IncompatibleSchema, TopicNotFound
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaInfo, SchemaType, version_from_bytes, version_to_bytes

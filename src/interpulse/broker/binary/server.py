@@ -8,10 +8,10 @@ import socket
 from typing import Final
 
 from interpulse import __version__
-from interpulse.broker.binary.command_connection import Handlers
-from interpulse.broker.binary.connection import ClientConnection
-from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
 from interpulse.broker.binary.handlers import HANDLERS
+from interpulse.broker.binary.transport.command_connection import Handlers
+from interpulse.broker.binary.transport.connection import ClientConnection
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
 from interpulse.broker.instruments import ConnectionCounts
 from interpulse.model.names import NamespaceName
 from interpulse.wire import pulsar_api_pb2 as pb

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from interpulse.broker.binary.command_connection import CommandConnection
+from interpulse.broker.binary.transport.command_connection import CommandConnection
 from interpulse.broker.topics.topic_patterns import TopicPattern
 from interpulse.model.errors import InvalidTopicName, NamespaceNotFound, NotFound
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName

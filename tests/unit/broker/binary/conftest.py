@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from interpulse.broker.access.setup import Access
-from interpulse.broker.binary.connection import ClientConnection
-from interpulse.broker.binary.context import ConnectionLimits
 from interpulse.broker.binary.handlers import HANDLERS
 from interpulse.broker.binary.permits import LookupPermits
+from interpulse.broker.binary.transport.connection import ClientConnection
+from interpulse.broker.binary.transport.context import ConnectionLimits
 from interpulse.broker.inconsistencies import InconsistencyCounters
 from interpulse.broker.live.api import LastMessage
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.binary.context import ConnectionLimits
 from interpulse.broker.binary.server import BinaryServer
+from interpulse.broker.binary.transport.context import ConnectionLimits
 from interpulse.broker.topics.lookup import BatchLimits
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb

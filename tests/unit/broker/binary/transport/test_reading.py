@@ -2,7 +2,7 @@
 
 import pytest
 
-from interpulse.broker.binary.reading import OUTPUT, PUBLISHES, REQUESTS, Reading
+from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, REQUESTS, Reading
 from tests.unit.broker.binary.conftest import FakeTransport
 
 

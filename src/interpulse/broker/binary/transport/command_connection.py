@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from interpulse.broker.binary.session import SessionConnection
-from interpulse.broker.binary.sinks import SinkConnection
-from interpulse.broker.binary.topic_watchers import WatchingConnection
+from interpulse.broker.binary.transport.session import SessionConnection
+from interpulse.broker.binary.transport.sinks import SinkConnection
+from interpulse.broker.binary.transport.topic_watcher import WatchingConnection
 from interpulse.model.errors import PulsarError
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame

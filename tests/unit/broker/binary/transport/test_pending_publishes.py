@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interpulse.broker.binary.pending_publishes import PendingPublishes
+from interpulse.broker.binary.transport.pending_publishes import PendingPublishes
 
 
 def pending(count_max: int = 1000, bytes_max: int = 1000) -> PendingPublishes:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.broker.binary.output import Output
+from interpulse.broker.binary.transport.output import Output
 
 
 class Pipe(asyncio.Transport):

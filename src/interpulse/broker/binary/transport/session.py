@@ -15,8 +15,8 @@ from typing import Protocol
 
 from interpulse.broker.access.authentication import BadCredentials, Identity
 from interpulse.broker.access.setup import Access
-from interpulse.broker.binary.sinks import OpenConsumer, OpenProducer
-from interpulse.broker.binary.topic_watchers import TopicWatcher
+from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
+from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
 from interpulse.model.errors import AuthorizationError, PulsarError, TenantNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.permissions import NamespaceOperation, Principal, TopicOperation

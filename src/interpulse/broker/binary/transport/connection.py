@@ -17,16 +17,16 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final, cast
 
-from interpulse.broker.binary.command_connection import Handlers
-from interpulse.broker.binary.context import BinaryContext, ConnectionLimits
-from interpulse.broker.binary.eager_start import start_eagerly
-from interpulse.broker.binary.failures import error_response, request_id_of, requester_of
-from interpulse.broker.binary.output import Output
-from interpulse.broker.binary.pending_publishes import PendingPublishes
-from interpulse.broker.binary.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
-from interpulse.broker.binary.session import Session
-from interpulse.broker.binary.sinks import OpenConsumer, OpenProducer
-from interpulse.broker.binary.topic_watchers import TopicWatcher
+from interpulse.broker.binary.transport.command_connection import Handlers
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
+from interpulse.broker.binary.transport.eager_start import start_eagerly
+from interpulse.broker.binary.transport.failures import error_response, request_id_of, requester_of
+from interpulse.broker.binary.transport.output import Output
+from interpulse.broker.binary.transport.pending_publishes import PendingPublishes
+from interpulse.broker.binary.transport.reading import OUTPUT, PUBLISHES, RATE, REQUESTS, Reading
+from interpulse.broker.binary.transport.session import Session
+from interpulse.broker.binary.transport.sinks import OpenConsumer, OpenProducer
+from interpulse.broker.binary.transport.topic_watcher import TopicWatcher
 from interpulse.model.errors import PulsarError, UnknownError
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb

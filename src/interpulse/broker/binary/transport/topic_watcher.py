@@ -1,0 +1,79 @@
+"""One watcher of a list of topics, which tells its client what comes and goes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
+from interpulse.broker.binary.transport.output import Output
+from interpulse.broker.topics.topic_patterns import TopicPattern
+from interpulse.broker.topics.topic_watches import TopicWatch
+from interpulse.model.errors import ServiceNotReady
+from interpulse.model.names import NamespaceName
+from interpulse.wire import commands
+from interpulse.wire.hashing import topics_hash
+
+__all__ = ["TopicWatcher", "WatchingConnection"]
+
+
+class WatchingConnection(Protocol):
+    """What watchers need of their connection."""
+
+    limits: ConnectionLimits
+    lost: bool
+    output: Output
+    context: BinaryContext
+    topic_watchers: dict[int, TopicWatcher]
+
+    @property
+    def writable(self) -> bool:
+        """False while so much output waits that the client shall be told nothing more."""
+
+
+class TopicWatcher:
+    """One watcher of a connection. While the client does not read, changes gather and become one update later."""
+
+    def __init__(self, connection: WatchingConnection, watcher_id: int, namespace: NamespaceName) -> None:
+        self.namespace = namespace
+        self._connection = connection
+        self._id = watcher_id
+        self._watch: TopicWatch | None = None
+        self._announced = False
+        self._closed = False
+
+    async def open(self, pattern: TopicPattern) -> None:
+        """Find what matches. Raises what keeps the names of the namespace from us."""
+        self._watch = await self._connection.context.topic_watches.watch(self.namespace, pattern, self.tell)
+        if self._closed:
+            self._end()
+
+    def announce(self, request_id: int, known_hash: str) -> None:
+        """Answer with the list as it is now, without it if the client has it already. Updates follow from here on."""
+        watch = self._watch
+        if watch is None:
+            raise ServiceNotReady("Topic list watcher is already being created on this connection")
+        watch.take_changes()
+        current = topics_hash(watch.names)
+        names = [] if known_hash == current else watch.names
+        answer = commands.watch_topic_list_success(request_id, self._id, names, topics_hash=current)
+        self._connection.output.send(answer)
+        self._announced = True
+
+    def tell(self) -> None:
+        """Send what has changed, if the client can take it."""
+        watch = self._watch
+        if watch is None or not self._announced or not watch.has_changes or not self._connection.writable:
+            return
+        new, gone = watch.take_changes()
+        current = topics_hash(watch.names)
+        self._connection.output.send(commands.watch_topic_update(self._id, new=new, deleted=gone, topics_hash=current))
+
+    def close(self) -> None:
+        """Tell nothing more; a watcher that is being opened ends when it is open."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
+        if self._watch is not None:
+            self._announced = False
+            self._connection.context.topic_watches.end(self.namespace, self._watch)

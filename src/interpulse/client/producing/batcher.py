@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from interpulse.client.messages import OutgoingMessage
+from interpulse.client.producing.send_queue import OutgoingEntry
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.batches import pack_one
 from interpulse.wire.compression import compress
 from interpulse.wire.frames import build_entry
 
-__all__ = ["Batcher", "BuiltEntry", "EntryBuilder", "key_text"]
+__all__ = ["Batcher", "EntryBuilder", "key_text"]
 
 
 _CHUNK_OVERHEAD = 1024
 """Room for checksum, sizes and the chunk fields that are not set yet when an entry is measured - and for the headers of
 storage nodes, which in some installations count against the same limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltEntry:
-    """An entry and what SEND says about it."""
-
-    entry: bytes
-    sequence_id: int
-    highest_sequence_id: int
-    num_messages: int
-    is_batch: bool = False
-    is_chunk: bool = False
 
 
 def key_text(key: str | bytes | None) -> str | None:
@@ -45,23 +33,21 @@ class EntryBuilder:
         self.schema_version = b""
         self._codec = codec
 
-    def single(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> BuiltEntry:
+    def single(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> OutgoingEntry:
         metadata = self._single_metadata(message, sequence_id, now_ms)
         payload = self._compressed(metadata, message.content or b"")
-        return BuiltEntry(build_entry(metadata.SerializeToString(), payload), sequence_id, 0, 1)
+        return OutgoingEntry(build_entry(metadata.SerializeToString(), payload), sequence_id)
 
     def batch(
         self, messages: Sequence[tuple[OutgoingMessage, int]], packed: Sequence[bytes], now_ms: int
-    ) -> BuiltEntry:
+    ) -> OutgoingEntry:
         """``messages`` with their sequence ids, ``packed`` their forms from :meth:`pack`."""
         (first, first_id), (_, last_id) = messages[0], messages[-1]
         metadata = self._metadata(first, first_id, now_ms)
         metadata.num_messages_in_batch = len(messages)
         metadata.highest_sequence_id = last_id
         payload = self._compressed(metadata, b"".join(packed))
-        return BuiltEntry(
-            build_entry(metadata.SerializeToString(), payload), first_id, last_id, len(messages), is_batch=True
-        )
+        return OutgoingEntry(build_entry(metadata.SerializeToString(), payload), first_id, last_id, len(messages))
 
     def pack(self, message: OutgoingMessage, sequence_id: int) -> bytes:
         """A message as it lies in a batch."""
@@ -75,7 +61,7 @@ class EntryBuilder:
         _set_keys(metadata, message)
         return pack_one(metadata, message.content or b"")
 
-    def chunks(self, message: OutgoingMessage, sequence_id: int, now_ms: int, bytes_max: int) -> list[BuiltEntry]:
+    def chunks(self, message: OutgoingMessage, sequence_id: int, now_ms: int, bytes_max: int) -> list[OutgoingEntry]:
         """A message in several entries of at most ``bytes_max`` bytes each, metadata included."""
         metadata = self._single_metadata(message, sequence_id, now_ms)
         payload = self._compressed(metadata, message.content or b"")
@@ -88,7 +74,7 @@ class EntryBuilder:
         for index, piece in enumerate(pieces):
             metadata.chunk_id = index
             entry = build_entry(metadata.SerializeToString(), piece)
-            built.append(BuiltEntry(entry, sequence_id, 0, 1, is_chunk=True))
+            built.append(OutgoingEntry(entry, sequence_id, is_chunk=True))
         return built
 
     def _metadata(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> pb.MessageMetadata:
@@ -175,7 +161,7 @@ class Batcher:
     def is_full(self) -> bool:
         return len(self._messages) >= self._messages_max or self._bytes >= self._bytes_max
 
-    def take(self, now_ms: int) -> BuiltEntry:
+    def take(self, now_ms: int) -> OutgoingEntry:
         """The entry of what was collected; the batcher is empty after that."""
         built = self._builder.batch(self._messages, self._packed, now_ms)
         self._messages, self._packed, self._bytes = [], [], 0

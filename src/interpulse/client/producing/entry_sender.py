@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse.client.closing import AsyncCloses
-from interpulse.client.producing.send_queue import ProducerRequest, Receipt, SendQueue
+from interpulse.client.producing.send_queue import OutgoingEntry, ProducerRequest, Receipt, SendQueue
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import TopicName
@@ -141,13 +141,7 @@ class EntrySender(AsyncCloses):
                 f"{self.message_bytes_max} bytes (maxMessageSize)"
             )
         await self._send_queue.room(entries_max=self._window_entries, bytes_max=self._window_bytes)
-        return self._send_queue.send(
-            entry,
-            sequence_id=sequence_id,
-            highest_sequence_id=highest_sequence_id,
-            num_messages=num_messages,
-            is_chunk=is_chunk,
-        )
+        return self._send_queue.send(OutgoingEntry(entry, sequence_id, highest_sequence_id, num_messages, is_chunk))
 
     async def drain(self) -> None:
         """Return when everything sent so far has its receipt. Raises the first failure."""

@@ -10,9 +10,9 @@ from typing import Final, Literal
 
 from interpulse.client.checks import check_choice, check_interval, check_least, check_names, check_pairs, check_type
 from interpulse.client.messages import OutgoingMessage
-from interpulse.client.producing.batcher import Batcher, BuiltEntry, EntryBuilder
+from interpulse.client.producing.batcher import Batcher, EntryBuilder
 from interpulse.client.producing.router import HashingScheme, RoutingMode
-from interpulse.client.producing.send_queue import ProducerRequest, Receipt, SendQueue
+from interpulse.client.producing.send_queue import OutgoingEntry, ProducerRequest, Receipt, SendQueue
 from interpulse.client.session import Session
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.ids import ChunkMessageId, MessageId
@@ -216,7 +216,7 @@ class PartitionProducer:
         built = self._batcher.take(_now_ms())
         try:
             self._check_size(len(built.entry))
-            self._transmit(built, futures)
+            self._transmit(built, futures, in_batch=True)
         except PulsarError as error:
             _fail_all(futures, error)
 
@@ -232,23 +232,16 @@ class PartitionProducer:
 
     def _transmit(
         self,
-        built: BuiltEntry,
+        outgoing: OutgoingEntry,
         futures: list[asyncio.Future[MessageId]],
         on_failure: asyncio.Future[MessageId] | None = None,
         first_chunk: asyncio.Future[Receipt] | None = None,
+        in_batch: bool = False,
     ) -> asyncio.Future[Receipt]:
-        receipt = self._send_queue.send(
-            built.entry,
-            sequence_id=built.sequence_id,
-            highest_sequence_id=built.highest_sequence_id,
-            num_messages=built.num_messages,
-            is_chunk=built.is_chunk,
-        )
+        receipt = self._send_queue.send(outgoing)
         if on_failure is not None:
             receipt.add_done_callback(lambda done: _pass_failure_on(done, on_failure))
-        receipt.add_done_callback(
-            lambda done: self._resolve(done, futures, in_batch=built.is_batch, first_chunk=first_chunk)
-        )
+        receipt.add_done_callback(lambda done: self._resolve(done, futures, in_batch=in_batch, first_chunk=first_chunk))
         return receipt
 
     def _resolve(

@@ -37,10 +37,20 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.ids import position_from_wire
 
-__all__ = ["ProducerRequest", "Receipt", "SendQueue"]
+__all__ = ["OutgoingEntry", "ProducerRequest", "Receipt", "SendQueue"]
 
 _log = logging.getLogger(__name__)
 _NO_POSITION: Final = Position(-1, -1)
+
+
+class OutgoingEntry(NamedTuple):
+    """An entry, and what SEND says about it. ``entry`` has its checksum, as ``frames.build_entry`` makes it."""
+
+    entry: bytes
+    sequence_id: int
+    highest_sequence_id: int = 0
+    num_messages: int = 1
+    is_chunk: bool = False
 
 
 class Receipt(NamedTuple):
@@ -192,18 +202,11 @@ class SendQueue:
             initial_subscription_name=request.initial_subscription_name,
         )
 
-    def send(
-        self,
-        entry: bytes,
-        *,
-        sequence_id: int,
-        highest_sequence_id: int = 0,
-        num_messages: int = 1,
-        is_chunk: bool = False,
-    ) -> asyncio.Future[Receipt]:
-        """Put one entry on its way. The future has its receipt, or fails with what became of it."""
+    def send(self, outgoing: OutgoingEntry) -> asyncio.Future[Receipt]:
+        """Send one entry. The future has its receipt, or its failure."""
         if self._failure is not None:
             raise self._failure
+        entry, sequence_id, highest_sequence_id, num_messages, is_chunk = outgoing
         head = commands.send_head(
             self._id,
             sequence_id,

@@ -34,7 +34,7 @@ def test_single_message_when_read_back_then_has_everything(codec: pb.Compression
         replication_clusters=("x",),
     )
     built = make_builder(codec).single(outgoing, 7, 1234)
-    assert (built.sequence_id, built.num_messages, built.is_batch) == (7, 1, False)
+    assert (built.sequence_id, built.num_messages) == (7, 1)
     (message,) = read(built.entry)
     assert (message.content, message.key_bytes, message.properties) == (b"hello", b"\x00\xff", {"a": "1"})
     assert (message.event_time_ms, message.publish_time_ms, message.ordering_key) == (5, 1234, b"o")
@@ -52,7 +52,7 @@ def test_batch_when_read_back_then_has_every_message(codec: pb.CompressionType.V
     assert batcher.is_full
     built = batcher.take(1234)
     assert len(batcher) == 0
-    assert (built.sequence_id, built.highest_sequence_id, built.num_messages, built.is_batch) == (10, 12, 3, True)
+    assert (built.sequence_id, built.highest_sequence_id, built.num_messages) == (10, 12, 3)
     messages = read(built.entry)
     assert [message.content for message in messages] == [b"a", None, b"c"]
     assert [message.key for message in messages] == ["k0", "k1", "k2"]

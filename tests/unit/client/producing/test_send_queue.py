@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from interpulse.client.config import ClientConfig
-from interpulse.client.producing.send_queue import ProducerRequest, SendQueue
+from interpulse.client.producing.send_queue import OutgoingEntry, ProducerRequest, SendQueue
 from interpulse.client.session import Session
 from interpulse.model.errors import (
     AlreadyClosed,
@@ -58,7 +58,7 @@ async def test_entries_when_sent_then_receipts_come_with_their_positions(
     broker: ScriptedBroker, session: Session
 ) -> None:
     queue = await open_queue(session)
-    futures = [queue.send(ENTRY, sequence_id=number) for number in range(3)]
+    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in range(3)]
     receipts = await asyncio.gather(*futures)
     assert [(receipt.sequence_id, receipt.position.entry) for receipt in receipts] == [(0, 0), (1, 1), (2, 2)]
     assert (queue.pending_count, queue.pending_bytes, queue.name) == (0, 0, "made-up")
@@ -74,7 +74,7 @@ async def test_entry_when_the_broker_knew_it_then_its_receipt_says_duplicate(
         commands.send_receipt(frame.command.send.producer_id, frame.command.send.sequence_id, 0, -1, -1)
     )
     queue = await open_queue(session)
-    assert (await queue.send(ENTRY, sequence_id=4)).is_duplicate
+    assert (await queue.send(OutgoingEntry(ENTRY, 4))).is_duplicate
     await queue.close()
 
 
@@ -83,7 +83,7 @@ async def test_unconfirmed_when_the_connection_breaks_then_sent_again_in_order_u
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, lambda peer, frame: peer.drop())
     queue = await open_queue(session)
-    futures = [queue.send(ENTRY, sequence_id=number) for number in range(5)]
+    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in range(5)]
     await asyncio.gather(*futures)
     assert broker.stored == [0, 1, 2, 3, 4]
     first, second = [command.producer for command in broker.all_of(pb.BaseCommand.PRODUCER)]
@@ -100,7 +100,7 @@ async def test_entries_when_sent_without_connection_then_leave_when_it_is_back(
     broker.peers[0].drop()
     await connection.closed()
     assert not queue.is_connected
-    await queue.send(ENTRY, sequence_id=9)
+    await queue.send(OutgoingEntry(ENTRY, 9))
     assert broker.stored == [9]
     await queue.close()
 
@@ -113,7 +113,7 @@ async def test_producer_when_the_broker_closes_it_then_opens_again_where_it_is_t
         producer_id = broker.all_of(pb.BaseCommand.PRODUCER)[0].producer.producer_id
         broker.peers[0].say(commands.close_producer(producer_id, broker_url=other.url))
         await other.heard(pb.BaseCommand.PRODUCER)
-        await queue.send(ENTRY, sequence_id=0)
+        await queue.send(OutgoingEntry(ENTRY, 0))
         assert other.stored == [0]
         assert broker.count(pb.BaseCommand.LOOKUP) == 1
         await queue.close()
@@ -125,7 +125,7 @@ async def test_entry_when_refused_for_good_then_only_that_one_fails(
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(code))
     queue = await open_queue(session)
-    first, second = queue.send(ENTRY, sequence_id=0), queue.send(ENTRY, sequence_id=1)
+    first, second = queue.send(OutgoingEntry(ENTRY, 0)), queue.send(OutgoingEntry(ENTRY, 1))
     with pytest.raises(failure):
         await first
     assert (await second).sequence_id == 1
@@ -137,7 +137,7 @@ async def test_entry_when_it_could_not_be_stored_now_then_everything_is_sent_aga
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(2))
     queue = await open_queue(session)
-    futures = [queue.send(ENTRY, sequence_id=number) for number in range(3)]
+    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in range(3)]
     await asyncio.gather(*futures)
     assert broker.stored[-3:] == [0, 1, 2]
     await queue.close()
@@ -148,12 +148,12 @@ async def test_lane_when_it_may_not_resend_then_the_first_failure_ends_it(
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(2))
     queue = await open_queue(session, resend_after_error=False)
-    futures = [queue.send(ENTRY, sequence_id=number) for number in range(3)]
+    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in range(3)]
     for future in futures:
         with pytest.raises(PersistenceError):
             await future
     with pytest.raises(PersistenceError):
-        queue.send(ENTRY, sequence_id=3)
+        queue.send(OutgoingEntry(ENTRY, 3))
     assert broker.count(pb.BaseCommand.PRODUCER) == 1
     await queue.close()
 
@@ -164,7 +164,7 @@ async def test_lane_when_the_topic_takes_nothing_more_then_everything_fails(
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(code))
     queue = await open_queue(session)
-    futures = [queue.send(ENTRY, sequence_id=number) for number in range(2)]
+    futures = [queue.send(OutgoingEntry(ENTRY, number)) for number in range(2)]
     for future in futures:
         with pytest.raises(failure):
             await future
@@ -180,7 +180,7 @@ async def test_receipt_when_out_of_order_then_connection_is_dropped_and_entries_
         lambda peer, frame: peer.say(commands.send_receipt(frame.command.send.producer_id, 99, 0, 1, 1)),
     )
     queue = await open_queue(session)
-    receipt = await queue.send(ENTRY, sequence_id=5)
+    receipt = await queue.send(OutgoingEntry(ENTRY, 5))
     assert receipt.sequence_id == 5
     assert broker.count(pb.BaseCommand.PRODUCER) == 2
     await queue.close()
@@ -194,7 +194,7 @@ async def test_receipt_when_stale_then_is_ignored(broker: ScriptedBroker, sessio
 
     broker.scripts[pb.BaseCommand.SEND] = twice
     queue = await open_queue(session)
-    receipts = await asyncio.gather(*[queue.send(ENTRY, sequence_id=number) for number in range(3)])
+    receipts = await asyncio.gather(*[queue.send(OutgoingEntry(ENTRY, number)) for number in range(3)])
     assert [receipt.position.entry for receipt in receipts] == [0, 1, 2]
     await queue.close()
 
@@ -205,7 +205,7 @@ async def test_entry_when_no_receipt_comes_in_time_then_operation_timeout(
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: None
     queue = await open_queue(session, send_timeout_ms=30)
     with pytest.raises(OperationTimeout):
-        await queue.send(ENTRY, sequence_id=0)
+        await queue.send(OutgoingEntry(ENTRY, 0))
     assert queue.pending_count == 0
     await queue.close()
 
@@ -214,7 +214,7 @@ async def test_room_when_the_window_is_full_then_waits_for_a_receipt(broker: Scr
     held: list[tuple[Peer, Frame]] = []
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: held.append((peer, frame))
     queue = await open_queue(session)
-    queue.send(ENTRY, sequence_id=0)
+    queue.send(OutgoingEntry(ENTRY, 0))
     waiting = asyncio.create_task(queue.room(entries_max=1, bytes_max=1000))
     await broker.heard(pb.BaseCommand.SEND)
     assert not waiting.done()
@@ -249,7 +249,7 @@ async def test_lane_when_refused_on_its_way_back_then_everything_fails(
     )
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: peer.drop()
     with pytest.raises(ProducerFenced):
-        await queue.send(ENTRY, sequence_id=0)
+        await queue.send(OutgoingEntry(ENTRY, 0))
     assert isinstance(queue.failure, ProducerFenced)
     await queue.close()
 
@@ -263,7 +263,7 @@ async def test_lane_when_the_name_stays_taken_on_its_way_back_then_gives_up_in_t
     )
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: peer.drop()
     with pytest.raises(ProducerBusy):
-        await queue.send(ENTRY, sequence_id=0)
+        await queue.send(OutgoingEntry(ENTRY, 0))
     await queue.close()
 
 
@@ -288,7 +288,7 @@ async def test_open_when_exclusivity_has_to_be_waited_for_then_the_second_answer
 async def test_close_when_entries_are_unconfirmed_then_they_fail(broker: ScriptedBroker, session: Session) -> None:
     broker.scripts[pb.BaseCommand.SEND] = lambda peer, frame: None
     queue = await open_queue(session)
-    future = queue.send(ENTRY, sequence_id=0)
+    future = queue.send(OutgoingEntry(ENTRY, 0))
     await queue.close()
     with pytest.raises(AlreadyClosed):
         await future
@@ -299,7 +299,7 @@ async def test_lane_when_the_broker_keeps_failing_then_comes_back_ever_more_slow
     patient = Session(ClientConfig(broker.url, backoff_initial_ms=20, backoff_max_ms=60_000))
     queue = await open_queue(patient, send_timeout_ms=200)
     with pytest.raises(OperationTimeout):
-        await queue.send(ENTRY, sequence_id=0)
+        await queue.send(OutgoingEntry(ENTRY, 0))
     assert 2 <= broker.count(pb.BaseCommand.PRODUCER) <= 5
     await queue.close()
     await patient.close()

@@ -1,4 +1,4 @@
-"""Settings and arguments that make no sense are refused where they are given, with their name and value."""
+"""Checks of settings and arguments: the error names what was given, and its value."""
 
 from __future__ import annotations
 

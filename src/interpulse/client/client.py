@@ -1,4 +1,4 @@
-"""The client: where producers, consumers and readers come from."""
+"""The client: it makes producers, consumers, readers and table views."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["Client", "asked_to_create"]
 
 
 def asked_to_create(create: bool | None) -> bool:
-    """What a caller of ``get_partitions_for_topic`` wants; warns those who do not say."""
+    """Whether ``get_partitions_for_topic`` may create the topic; None is deprecated and means True."""
     if create is None:
         warnings.warn(
             "get_partitions_for_topic(topic) may create the topic: say create=False, or create=True if that is meant",

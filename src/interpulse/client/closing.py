@@ -1,4 +1,4 @@
-"""What is closed where its ``with`` block ends."""
+"""Objects that are closed where their ``with`` block ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client can be told: service URLs and times."""
+"""The settings of a client: service URL, times, credentials, encryption."""
 
 from __future__ import annotations
 

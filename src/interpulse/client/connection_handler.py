@@ -40,7 +40,7 @@ def tolerated_while_reconnecting(error: PulsarError) -> bool:
     """Whether a producer or consumer that was open before keeps trying to reconnect.
 
     The broker may still hold the name for the lost connection, a certificate may be replaced at that moment, and quotas
-    and full disks refuse until somebody makes room.
+    and full disks refuse until there is room again.
     """
     return error.retriable or isinstance(error, _TOLERATED)
 
@@ -156,7 +156,7 @@ class ConnectionHandler:
             await asyncio.wait([self._reconnecting], timeout=self._session.config.operation_timeout_ms / 1000)
 
     async def stop(self) -> Connection | None:
-        """Reconnect no more; returns the connection on which the broker has to be told, if there is one."""
+        """Reconnect no more; returns the connection to close the owner on, if there is one."""
         connection, self.connection = self.connection, None
         if self._reconnecting is not None:
             self._reconnecting.cancel()

@@ -1,4 +1,4 @@
-"""Who a client says it is: tokens, user names and certificates, from where Pulsar's configuration files point to.
+"""The credentials of a client: tokens, user names and certificates, in the forms of Pulsar's configuration files.
 
 A :class:`Credentials` value holds the *source* of the secret, not the secret: it can be sent to another process, and a
 token file that is renewed is read again for every new connection.
@@ -95,7 +95,7 @@ class Credentials:
         return self.source
 
     def http_header(self) -> str | None:
-        """The value of the ``Authorization`` header; None if there is nothing to say in one."""
+        """The value of the ``Authorization`` header; None for credentials without one."""
         if self.method == "tls":
             return None
         if self.method == "basic":
@@ -137,7 +137,7 @@ def _json_field(params: str, name: str) -> str:
     try:
         value = json.loads(params)[name]
     except (ValueError, KeyError) as error:
-        raise ValueError(f"the authentication parameters hold no readable {name}") from error
+        raise ValueError(f"the authentication parameters are not JSON with the field {name}") from error
     return str(value)
 
 
@@ -146,7 +146,7 @@ def _read_token_file(source: str) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise AuthenticationError(f"the token file {path} cannot be read: {reason}") from error
 
 

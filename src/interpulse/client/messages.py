@@ -1,4 +1,4 @@
-"""Messages as applications see them, between their entries and their values."""
+"""The messages of applications: outgoing ones, and those that entries are unpacked into."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class OutgoingMessage:
         if self.deliver_after_ms is None:
             return self
         if self.deliver_at_ms is not None:
-            raise ValueError("deliver_at_ms and deliver_after_ms exclude each other")
+            raise ValueError("deliver_at_ms and deliver_after_ms are both set: give one of them")
         return replace(self, deliver_at_ms=now_ms + self.deliver_after_ms, deliver_after_ms=None)
 
 
 @dataclass(slots=True)
 class Message:
-    """A received message. Nobody changes it; it is not frozen because that triples the cost of making one."""
+    """A received message. It is not to be changed; it is not frozen because that triples the cost of making one."""
 
     id: MessageId
     topic: str
@@ -97,7 +97,7 @@ def messages_of(
 ) -> Iterator[Message]:
     """The messages of an entry, those removed by compaction left out. Raises RemoteProtocolError.
 
-    ``first_chunk``: where it begins, if it was put together from chunks.
+    ``first_chunk``: the position of the first one, if the entry was assembled from chunks.
     """
     metadata = entry.metadata
     encrypted = len(metadata.encryption_keys) > 0
@@ -120,7 +120,7 @@ def messages_of(
 def _plain_payload(entry: ParsedEntry) -> bytes:
     size = entry.metadata.uncompressed_size
     if size > UNCOMPRESSED_BYTES_MAX:
-        raise RemoteProtocolError(f"payload that announces {size} bytes")
+        raise RemoteProtocolError(f"uncompressed payload of {size} bytes, above the limit of {UNCOMPRESSED_BYTES_MAX}")
     return decompress(entry.metadata.compression, entry.payload, size)
 
 

@@ -1,4 +1,4 @@
-"""What all producers, consumers and readers of one client share."""
+"""The session of one client: connections, lookups, ids and background tasks, shared by its producers and consumers."""
 
 from __future__ import annotations
 

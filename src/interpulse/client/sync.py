@@ -68,7 +68,7 @@ class Producer(Closes):
         self._portal.call(self._producer.flush)
 
     def close(self) -> None:
-        """Flush, then say goodbye to the brokers."""
+        """Flush, then close the producer at its brokers."""
         self._portal.call(self._producer.close)
 
 
@@ -111,7 +111,7 @@ class Consumer(Closes):
         self._portal.run(lambda: self._consumer.acknowledge_cumulative(message))
 
     def negative_acknowledge(self, message: Message) -> None:
-        """Give the message back; it comes again later."""
+        """Have the message redelivered later."""
         self._portal.run(lambda: self._consumer.negative_acknowledge(message))
 
     def reconsume_later(self, message: Message, delay_ms: int, properties: Mapping[str, str] | None = None) -> None:
@@ -143,7 +143,7 @@ class Consumer(Closes):
         self._portal.call(lambda: self._consumer.unsubscribe(force=force))
 
     def close(self) -> None:
-        """Send acknowledgements and say goodbye; the subscription stays."""
+        """Send acknowledgements, and close the consumer at its brokers; the subscription stays."""
         self._portal.call(self._consumer.close)
 
 
@@ -174,7 +174,7 @@ class Reader(Closes):
                 return
 
     def has_message_available(self) -> bool:
-        """Whether a message lies between the place reached and the end that the topic has now."""
+        """Whether a message lies between the position reached and the end that the topic has now."""
         return self._portal.call(self._reader.has_message_available)
 
     def seek(self, target: SeekTarget, *, included: bool = True) -> None:

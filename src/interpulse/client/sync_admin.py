@@ -111,7 +111,7 @@ class LookupAdmin:
         self._area = area
 
     def topic(self, topic: TopicName | str) -> dict[str, Any]:
-        """The addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and their kin. Raises TopicNotFound."""
+        """The addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and their variants. Raises TopicNotFound."""
         return self._portal.call(lambda: self._area.topic(topic))
 
     def topics(self, topics: Iterable[TopicName | str]) -> dict[TopicName, dict[str, Any] | PulsarError]:
@@ -156,7 +156,7 @@ class ClustersAdmin:
         return self._portal.call(lambda: self._area.delete(name))
 
     def peers(self, name: str) -> Names | None:
-        """The peer clusters; None if nothing was said about them."""
+        """The peer clusters; None if they were never set."""
         return self._portal.call(lambda: self._area.peers(name))
 
     def set_peers(self, name: str, peers: Iterable[str] | None) -> None:
@@ -227,7 +227,7 @@ class NamespacesAdmin:
         bundles: int | None = None,
         policies: NamespacePolicies | None = None,
     ) -> None:
-        """Create a namespace, on the local cluster unless told otherwise. Raises AlreadyExists.
+        """Create a namespace, by default on the local cluster. Raises AlreadyExists.
 
         Our broker refuses ``policies`` that could not be set one by one, a real one hardly looks at them.
         """
@@ -242,7 +242,7 @@ class NamespacesAdmin:
     def unload(
         self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None
     ) -> None:
-        """Close the topics of a namespace, or of one bundle ``0x..._0x...``, in their brokers; clients come back."""
+        """Close the topics of a namespace, or of one bundle ``0x..._0x...``, in their brokers; clients reconnect."""
         return self._portal.call(
             lambda: self._area.unload(namespace, bundle=bundle, destination_broker=destination_broker)
         )
@@ -534,7 +534,7 @@ class PermissionsAdmin:
         return self._portal.call(lambda: self._area.revoke_on_subscription(namespace, subscription, role))
 
     def subscription_auth_mode(self, namespace: NamespaceName | str) -> str | None:
-        """``Prefix`` if the names of subscriptions have to begin with the role, else ``None``."""
+        """``Prefix`` if the names of subscriptions must start with the role, else ``None``."""
         return self._portal.call(lambda: self._area.subscription_auth_mode(namespace))
 
     def set_subscription_auth_mode(self, namespace: NamespaceName | str, mode: str) -> None:

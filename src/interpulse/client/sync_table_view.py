@@ -1,4 +1,4 @@
-"""The blocking twin of the table view."""
+"""The table view for programs without an event loop."""
 
 from __future__ import annotations
 

@@ -107,9 +107,9 @@ class TlsOptions:
     async def unheard_refusal(
         self, address: str, host: str, port: int, error: BaseException | None
     ) -> CertificateError | None:
-        """The same for a connection that broke while it was written to, which loses what the server said last.
+        """The same for a connection that broke while it was written to, which loses the last bytes of the server.
 
-        Another connection says nothing and listens, for two seconds at most.
+        Another connection sends nothing and reads, for two seconds at most.
         """
         if not isinstance(error, OSError) or error.errno not in _BROKEN:
             return None
@@ -120,7 +120,7 @@ class TlsOptions:
         return None
 
     def _listen(self, host: str, port: int) -> None:
-        """Raises what the server has against us; TimeoutError if it only waits for us to speak."""
+        """Raises the server's refusal; TimeoutError if it only waits for the first bytes of the client."""
         with (
             socket.create_connection((host, port), _LISTEN_S) as plain,
             self.context().wrap_socket(plain, server_hostname=host) as encrypted,
@@ -165,7 +165,7 @@ def _check_file(what: str, path: str, mark: bytes) -> None:
             "connects"
         ) from error
     if mark not in content:
-        raise CertificateError(f"the {what} {path} is none: a file in PEM form is needed")
+        raise CertificateError(f"the {what} {path} is not in PEM format: name a PEM file")
 
 
 def _stamp(path: str | None) -> tuple[int, int] | None:

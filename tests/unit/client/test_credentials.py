@@ -66,7 +66,7 @@ def test_plugin_when_none_then_no_credentials(plugin: str | None) -> None:
     ],
 )
 def test_plugin_when_it_cannot_be_used_then_says_why(plugin: str, params: str) -> None:
-    with pytest.raises(ValueError, match=r"support|missing|readable|needs"):
+    with pytest.raises(ValueError, match=r"support|missing|not JSON with the field|needs"):
         Credentials.from_plugin(plugin, params)
 
 

@@ -55,8 +55,10 @@ def server_context(authority: Authority, newest: ssl.TLSVersion = ssl.TLSVersion
         pytest.param("none.pem", "app.key", "none.pem cannot be read: No such file", id="certificate-missing"),
         pytest.param("app.pem", "none.key", "none.key cannot be read: No such file", id="key-missing"),
         pytest.param("", "app.key", "cannot be read: Is a directory", id="certificate-unreadable"),
-        pytest.param("app.key", "app.key", "the certificate .*app.key is none", id="no-certificate-in-file"),
-        pytest.param("app.pem", "app.pem", "the key .*app.pem is none", id="no-key-in-file"),
+        pytest.param(
+            "app.key", "app.key", "the certificate .*app.key is not in PEM format", id="no-certificate-in-file"
+        ),
+        pytest.param("app.pem", "app.pem", "the key .*app.pem is not in PEM format", id="no-key-in-file"),
         pytest.param("app.pem", "another.key", "another.key does not belong to .*app.pem: name", id="not-a-pair"),
         pytest.param("locked.pem", "locked.key", "locked.key is protected by a password: store", id="password"),
         pytest.param("torn.pem", "app.key", "torn.pem and the key .*cannot be used: .*replace", id="damaged"),

@@ -79,7 +79,7 @@ class LookupAdmin:
         self._http = http
 
     async def topic(self, topic: TopicName | str) -> dict[str, Any]:
-        """The addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and their kin. Raises TopicNotFound."""
+        """The addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and their variants. Raises TopicNotFound."""
         name = TopicName.parse(str(topic))
         return await self._http.get(f"/lookup/v2/topic/{name.rest_path}", kind="topic", read=record)
 

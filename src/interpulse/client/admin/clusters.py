@@ -45,7 +45,7 @@ class ClustersAdmin:
         await self._http.delete(_cluster(name), kind="cluster")
 
     async def peers(self, name: str) -> Names | None:
-        """The peer clusters; None if nothing was said about them."""
+        """The peer clusters; None if they were never set."""
         return await self._http.get(f"{_cluster(name)}/peers", kind="cluster", read=optional(names))
 
     async def set_peers(self, name: str, peers: Iterable[str] | None) -> None:

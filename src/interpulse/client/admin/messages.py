@@ -1,4 +1,4 @@
-"""Messages as REST gives them out: the payload of an entry in the body, its metadata in headers."""
+"""Messages in REST answers: the payload of an entry in the body, its metadata in headers."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class NamespacesAdmin:
         bundles: int | None = None,
         policies: NamespacePolicies | None = None,
     ) -> None:
-        """Create a namespace, on the local cluster unless told otherwise. Raises AlreadyExists.
+        """Create a namespace, by default on the local cluster. Raises AlreadyExists.
 
         Our broker refuses ``policies`` that could not be set one by one, a real one hardly looks at them.
         """
@@ -82,7 +82,7 @@ class NamespacesAdmin:
     async def unload(
         self, namespace: NamespaceName | str, *, bundle: str | None = None, destination_broker: str | None = None
     ) -> None:
-        """Close the topics of a namespace, or of one bundle ``0x..._0x...``, in their brokers; clients come back."""
+        """Close the topics of a namespace, or of one bundle ``0x..._0x...``, in their brokers; clients reconnect."""
         path = _path(namespace, f"{bundle}/unload" if bundle else "unload")
         await self._http.put(path, kind="namespace", query={"destinationBroker": destination_broker})
 
@@ -244,7 +244,7 @@ class NamespacesAdmin:
     async def remove_auto_subscription_creation(self, namespace: NamespaceName | str) -> None:
         await self.remove_policy(namespace, "auto_subscription_creation_allowed")
 
-    # Topics that nobody needs any more
+    # Inactive topics
 
     async def inactive_topic_policies(self, namespace: NamespaceName | str) -> InactiveTopicPolicies | None:
         """None if the broker's settings apply."""

@@ -61,7 +61,7 @@ class PermissionsAdmin:
         await self._http.delete(path, kind="subscription")
 
     async def subscription_auth_mode(self, namespace: NamespaceName | str) -> str | None:
-        """``Prefix`` if the names of subscriptions have to begin with the role, else ``None``."""
+        """``Prefix`` if the names of subscriptions must start with the role, else ``None``."""
         return await self._http.get(_mode(namespace), kind="namespace", read=optional(string))
 
     async def set_subscription_auth_mode(self, namespace: NamespaceName | str, mode: str) -> None:

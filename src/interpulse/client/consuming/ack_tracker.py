@@ -1,4 +1,4 @@
-"""Acknowledgements: which entries are done, grouped so that a busy consumer sends few commands."""
+"""Acknowledgements, grouped so that a busy consumer sends few commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large messages that were sent in several entries."""
+"""Chunks: the entries of one large message are assembled again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ChunkAssembler:
         partial = self._partial.get(metadata.uuid)
         if partial is None or len(partial.pieces) != metadata.chunk_id:
             self._partial.pop(metadata.uuid, None)
-            _log.warning("chunk without those before it left out uuid=%s chunk=%d", metadata.uuid, metadata.chunk_id)
+            _log.warning("chunk dropped, earlier chunks are missing uuid=%s chunk=%d", metadata.uuid, metadata.chunk_id)
             return None
         partial.pieces.append(entry.payload)
         partial.positions.append(position)

@@ -26,7 +26,7 @@ class Consumer(AsyncCloses):
     """Receives from topics. Made by :meth:`Client.subscribe`; an async context manager, and iterable for ever.
 
     Messages of one partition come in their order. The consumer ends with the first of its topics that fails for good;
-    of a pattern, topics may be deleted and come again.
+    topics of a pattern may be deleted and created again.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Consumer(AsyncCloses):
         self._topics += [name for name in names if name not in self._topics]
 
     async def remove_topics(self, topics: Sequence[str]) -> None:
-        """Consume these topics no more; their subscriptions stay. What was received of them comes again."""
+        """Consume these topics no more; their subscriptions stay, and their unacknowledged messages are redelivered."""
         self._check_by_name()
         names = topic_names(topics)
         await self._consumers.remove(names)
@@ -132,7 +132,9 @@ class Consumer(AsyncCloses):
         if self._closed:
             raise AlreadyClosed("the consumer is closed")
         if self._pattern is not None:
-            raise InvalidRequest(f"the topics of this consumer are those that match {self._pattern.text}")
+            raise InvalidRequest(
+                f"no topic can be added or removed: the consumer has those that match {self._pattern.text}"
+            )
 
     @property
     def topics(self) -> list[str]:
@@ -180,13 +182,13 @@ class Consumer(AsyncCloses):
     def acknowledge_cumulative(self, message: Message) -> None:
         """Done with everything up to this message in its partition. Not for shared subscriptions."""
         if self._config.counts_redeliveries:
-            raise InvalidRequest("shared subscriptions acknowledge message by message")
+            raise InvalidRequest("shared subscriptions have no cumulative acknowledgement: acknowledge each message")
         consumer = self._consumer_of(message)
         if consumer is not None:
             consumer.acknowledge_cumulative(message)
 
     def negative_acknowledge(self, message: Message) -> None:
-        """Give the message back; it comes again after ``nack_delay_ms`` or as ``nack_backoff`` says."""
+        """Have the message redelivered after ``nack_delay_ms``, or after the delay of ``nack_backoff``."""
         consumer = self._consumer_of(message)
         if consumer is not None:
             consumer.negative_acknowledge(message)
@@ -237,7 +239,7 @@ class Consumer(AsyncCloses):
         await self.close()
 
     async def close(self) -> None:
-        """Send acknowledgements and say goodbye to the brokers; the subscription stays."""
+        """Send acknowledgements, and close the consumer at its brokers; the subscription stays."""
         if self._closed:
             return
         self._closed = True

@@ -30,7 +30,7 @@ _DOUBLINGS_MAX: Final = 64  # by then every delay is at its limit
 
 @dataclass(frozen=True, slots=True)
 class RedeliveryBackoff:
-    """Delays that grow with every time a message comes again, up to a limit."""
+    """Delays that grow with every redelivery of a message, up to a limit."""
 
     initial_ms: int = 10_000
     max_ms: int = 600_000
@@ -41,16 +41,16 @@ class RedeliveryBackoff:
             raise ValueError(f"{self}: needs 1 <= initial_ms <= max_ms, and a multiplier of at least 1")
 
     def delay_ms(self, redelivery_count: int) -> int:
-        """How long a message waits that has come again that often."""
+        """The delay of a message that has been redelivered that often."""
         return int(min(self.initial_ms * self.multiplier ** min(redelivery_count, _DOUBLINGS_MAX), self.max_ms))
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterPolicy:
-    """What becomes of messages that could not be handled: they move to a topic of their own."""
+    """Messages that could not be handled move to a dead-letter topic."""
 
     max_redeliver_count: int = 16
-    """How often a message may come again before it is dead."""
+    """How often a message may be redelivered before it moves to the dead-letter topic."""
 
     dead_letter_topic: str | None = None
     """None: <topic>-<subscription>-DLQ, one for all partitions."""
@@ -68,10 +68,10 @@ class DeadLetterPolicy:
 
 @dataclass(frozen=True, slots=True)
 class KeySharedPolicy:
-    """How the keys of a Key_Shared subscription are shared out."""
+    """How the keys of a Key_Shared subscription are distributed."""
 
     sticky_ranges: tuple[tuple[int, int], ...] = ()
-    """The hash slots 0 to 65535 that this consumer wants, both ends included. Empty: the broker shares them out."""
+    """The hash slots 0 to 65535 that this consumer wants, both ends included. Empty: the broker distributes them."""
 
     out_of_order_allowed: bool = False
     """A key may move to another consumer while messages of it are unacknowledged."""
@@ -90,7 +90,7 @@ class ConsumerConfig:
 
     subscription_type: SubscriptionType = "exclusive"
     initial_position: InitialPosition = "latest"
-    """Where a new subscription begins; one that exists goes on where it is."""
+    """Where a new subscription starts; an existing one keeps its position."""
 
     name: str | None = None
     schema: SchemaInfo | None = None
@@ -109,26 +109,26 @@ class ConsumerConfig:
     properties: Mapping[str, str] = field(default_factory=dict)
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
     batch_index_ack_enabled: bool = False
-    """The broker is told of every message of a batch that is acknowledged. False: of the batch, when all of it is."""
+    """Acknowledge single messages of a batch at the broker. False: the batch, once all its messages are done."""
 
     crypto_failure_action: CryptoFailureAction = "fail"
-    """What becomes of encrypted messages, which this client cannot decrypt. fail: the consumer ends there with
+    """The treatment of encrypted messages, which this client cannot decrypt. fail: the consumer ends there with
     NotSupported; discard: they are acknowledged unread; consume: they are handed out as they are."""
 
     nack_delay_ms: int = 60_000
-    """When messages that were given back come again."""
+    """The delay until negatively acknowledged messages are redelivered."""
 
     nack_backoff: RedeliveryBackoff | None = None
     """Growing delays for them, instead of ``nack_delay_ms``."""
 
     ack_timeout_ms: int = 0
-    """When messages that were taken but not acknowledged come again, 0 = never."""
+    """The time after which received, unacknowledged messages are redelivered, 0 = never."""
 
     ack_timeout_backoff: RedeliveryBackoff | None = None
     """Growing delays for them, instead of ``ack_timeout_ms``."""
 
     dead_letter_policy: DeadLetterPolicy | None = None
-    """What becomes of messages that came again too often; shared and key-shared subscriptions only."""
+    """The treatment of messages that were redelivered too often; shared and key-shared subscriptions only."""
 
     retry_enabled: bool = False
     """``reconsume_later`` may be used: the consumer reads its retry letter topic as well."""
@@ -143,7 +143,7 @@ class ConsumerConfig:
     """Which topics a pattern may match."""
 
     pattern_discovery_interval_ms: int = 60_000
-    """How often a consumer with a pattern makes sure of its topics; between that, brokers that can tell it of news."""
+    """How often a consumer with a pattern asks for its topics. Brokers with topic watchers announce changes besides."""
 
     def __post_init__(self) -> None:
         check_interval("auto_update_partitions_interval_ms", self.auto_update_partitions_interval_ms)
@@ -163,14 +163,14 @@ class ConsumerConfig:
         if self.dead_letter_policy is not None and not (self.counts_redeliveries or self.retry_enabled):
             raise ValueError(
                 f"dead_letter_policy needs a shared or key-shared subscription, not {self.subscription_type}: only "
-                f"there brokers count how often a message comes again"
+                f"there brokers count redeliveries"
             )
         if self.key_shared is not None and self.subscription_type != "key-shared":
             raise ValueError(f"key_shared needs a key-shared subscription, not {self.subscription_type}")
 
     @property
     def counts_redeliveries(self) -> bool:
-        """Messages are given out, and come again, one by one."""
+        """Messages are delivered, and redelivered, one by one."""
         return self.subscription_type in ("shared", "key-shared")
 
     @property
@@ -179,10 +179,10 @@ class ConsumerConfig:
         return self.dead_letter_policy or (DeadLetterPolicy() if self.retry_enabled else None)
 
     def nack_delay(self, redelivery_count: int) -> int:
-        """When a message that is given back comes again, in ms."""
+        """The delay until a negatively acknowledged message is redelivered, in ms."""
         return self.nack_backoff.delay_ms(redelivery_count) if self.nack_backoff else self.nack_delay_ms
 
     def ack_timeout(self, redelivery_count: int) -> int:
-        """When a message that is not acknowledged comes again, in ms; 0 = never."""
+        """The time after which an unacknowledged message is redelivered, in ms; 0 = never."""
         backoff = self.ack_timeout_backoff
         return backoff.delay_ms(redelivery_count) if backoff else self.ack_timeout_ms

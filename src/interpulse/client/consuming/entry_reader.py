@@ -1,6 +1,6 @@
-"""Reading topics entry by entry: what replication, backup and Spark work on.
+"""The reader of whole entries, for replication, backup and Spark.
 
-An entry is taken from the log and given to another log as it is: nothing is decompressed, decrypted or split.
+An entry goes from one log to another as it is: it is not decompressed, decrypted or split.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class EntryReader(AsyncCloses):
     # ---- Reading
 
     async def open(self) -> None:
-        """Begin reading. Raises what the broker refuses."""
+        """Start reading. Raises what the broker refuses."""
         if not self._complete:
             await self._handler.open(timeout_ms=self._session.config.operation_timeout_ms)
 
@@ -260,7 +260,7 @@ class EntryReader(AsyncCloses):
 
     def _accept(self, position: Position, entry: memoryview) -> None:
         if self._checksum_verified and not verify_checksum(entry):
-            raise ChecksumError("its checksum does not fit")
+            raise ChecksumError("its checksum does not match")
         raw = bytes(entry)
         parsed = parse_entry(raw)
         self._buffer.append(Entry(position, raw, parsed))

@@ -1,4 +1,4 @@
-"""Where received messages wait for the application; several consumers may share one."""
+"""The inbox: received messages wait there for the application. Several partition consumers may share one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Inbox", "Source"]
 
 
 class Source(Protocol):
-    """Who put a message in."""
+    """The consumer that put a message in."""
 
     def on_taken(self, message: Message) -> None:
         """The application has the message now."""
@@ -49,7 +49,7 @@ class Inbox:
         return before - len(self._items)
 
     async def take(self, timeout_ms: int | None) -> Message:
-        """The next message. Raises OperationTimeout, or the failure that ended it all."""
+        """The next message. Raises OperationTimeout, or the failure that ended the inbox."""
         while not self._items:
             if self._failure is not None:
                 raise self._failure

@@ -1,4 +1,4 @@
-"""A consumer on one topic or one partition."""
+"""The consumer of one topic or one partition."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class PartitionConsumer:
             kind=_KINDS[config.subscription_type],
             name=config.name,
             durable=self._durable,
-            start=None if self._durable or self._start is None else self._start.place,
+            start=None if self._durable or self._start is None else self._start.subscribe_from,
             initial_position=pb.CommandSubscribe.Earliest if earliest else pb.CommandSubscribe.Latest,
             force_topic_creation=config.force_topic_creation,
             read_compacted=config.read_compacted,
@@ -151,12 +151,12 @@ class PartitionConsumer:
 
     def on_message(self, message: pb.CommandMessage, entry: memoryview) -> None:
         if self._failure is not None:
-            return  # nobody may get what lies behind the message that failed
+            return  # messages behind the failed one must not be delivered
         position = position_from_wire(message.message_id)
         start = self._start_at(position)
         try:
             if not verify_checksum(entry):
-                self._refuse(message, pb.CommandAck.ChecksumMismatch, 1)  # whatever it says of itself
+                self._refuse(message, pb.CommandAck.ChecksumMismatch, 1)  # its metadata cannot be trusted
                 return
             messages, permits = self._unpacker.unpack(message, entry, position, start)
         except RemoteProtocolError as error:
@@ -175,14 +175,14 @@ class PartitionConsumer:
         self._schedule_acks()
 
     def _start_at(self, position: Position) -> Start | None:
-        """What bounds the messages of an entry. A subscription's start is forgotten once it was found or went amiss:
-        whoever moves the cursor after that, or to before it, knows better."""
+        """The start that bounds the messages of an entry. A subscription's start is forgotten once it was reached or
+        missed: the cursor was moved by somebody else then, and that is valid."""
         start = self._start
         if start is None or not self._durable or self._seeking is not None:
             return start
-        if not start.begins <= position < start.id.position:
+        if not start.first_position <= position < start.id.position:
             self._start = None
-        return start if start.begins <= position else None
+        return start if start.first_position <= position else None
 
     def _on_encrypted(self, command: pb.CommandMessage, message: Message, permits: int) -> None:
         if self._config.crypto_failure_action == "discard":
@@ -200,7 +200,7 @@ class PartitionConsumer:
     def _refuse(
         self, command: pb.CommandMessage, reason: pb.CommandAck.ValidationError.ValueType, permits: int
     ) -> None:
-        """An entry that nobody can read is acknowledged with the reason, else it would come for ever."""
+        """An unreadable entry is acknowledged with the reason, else it would be redelivered without end."""
         if self._handler.connection is not None:
             entries = self._acks.entries_of(position_from_wire(command.message_id))
             ids = [message_id_to_wire(entry) for entry in entries]
@@ -208,7 +208,7 @@ class PartitionConsumer:
         self._release(permits)
 
     def on_disconnected(self, assigned_url: str | None) -> None:
-        """What the application has not taken will be sent again."""
+        """Messages that the application has not received will be sent again."""
         if not self._handler.on_lost():
             return
         self._inbox.discard(self)
@@ -256,7 +256,7 @@ class PartitionConsumer:
         self._schedule_acks()
 
     def negative_acknowledge(self, message: Message) -> None:
-        """The application gives the message back; its entry comes again after a delay."""
+        """The entry of the message is redelivered after a delay."""
         self._unacked.discard(message.id)
         self._nacks.add(message.id, self._config.nack_delay(message.redelivery_count))
 
@@ -275,14 +275,14 @@ class PartitionConsumer:
             self._handler.connection.write(*self._acks.take_frames(self._id))
 
     def _ask_again(self, positions: list[Position]) -> None:
-        """Shared subscriptions repeat single entries; the others repeat everything unacknowledged, in order."""
+        """Shared subscriptions redeliver single entries; the others redeliver everything unacknowledged, in order."""
         self.flush_acks()
         positions = [
             position for position in positions if not self._start_dead_letters(self._candidates.take(position))
         ]
         connection = self._handler.connection
         if connection is None or not positions:
-            return  # the next connection brings everything unacknowledged anyway
+            return  # the next connection delivers everything unacknowledged anyway
         if self._config.counts_redeliveries:
             ids = [message_id_to_wire(entry) for last in positions for entry in self._acks.entries_of(last)]
             connection.write(commands.redeliver_unacknowledged(self._id, ids))
@@ -304,7 +304,7 @@ class PartitionConsumer:
             try:
                 await self._dead_letter_producer.send_dead_letter(message)
             except PulsarError as error:
-                _log.warning("message could not be moved to its dead-letter topic id=%s error=%s", message.id, error)
+                _log.warning("message could not be sent to its dead-letter topic id=%s error=%s", message.id, error)
                 self.negative_acknowledge(message)
             else:
                 self.acknowledge(message)
@@ -327,8 +327,8 @@ class PartitionConsumer:
         before, self._start = self._start, None if isinstance(target, int) else Start(target, included)
         self._seeking = self._loop.create_future()
         try:
-            where = self._start.begins if self._start is not None else target
-            await connection.request(lambda request_id: commands.seek(request_id, self._id, where))
+            to = self._start.first_position if self._start is not None else target
+            await connection.request(lambda request_id: commands.seek(request_id, self._id, to))
             self._acks.forget()
             self._forget_deadlines()
             if self._handler.connection is not None:
@@ -361,7 +361,7 @@ class PartitionConsumer:
         self.on_failed(AlreadyClosed(f"the subscription {self.subscription} was deleted"))
 
     async def close(self) -> None:
-        """Send acknowledgements and say goodbye to the broker; the subscription stays."""
+        """Send acknowledgements, and close the consumer at its broker; the subscription stays."""
         if self._pending_dead_letters:
             await asyncio.wait(self._pending_dead_letters, timeout=self._session.config.operation_timeout_ms / 1000)
         self.flush_acks()

@@ -105,7 +105,7 @@ class PartitionConsumers:
     async def _check_open(self, added: dict[str, PartitionConsumer]) -> None:
         if self._closed:
             await asyncio.gather(*(consumer.close() for consumer in added.values()))
-            raise AlreadyClosed(f"closed {self._what}")
+            raise AlreadyClosed(f"{self._what} is closed")
 
     async def add_listed(self, names: Sequence[str], *, late: bool = False) -> dict[str, PulsarError]:
         """Open topics that a broker has listed, each by itself and without a lookup of partitions; returns the
@@ -155,7 +155,7 @@ class PartitionConsumers:
 
     async def _update(self, topic: TopicName) -> None:
         if self._closed:
-            raise AlreadyClosed(f"closed {self._what}")
+            raise AlreadyClosed(f"{self._what} is closed")
         known = self._counts[topic]
         count = await self._count(topic, create=False)
         if count > known:

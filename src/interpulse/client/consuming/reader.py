@@ -79,14 +79,14 @@ class Reader(AsyncCloses):
         self._closed = False
 
     async def open(self) -> None:
-        """Find the partitions and begin reading. Raises what a broker refuses."""
+        """Find the partitions and start reading. Raises what a broker refuses."""
         try:
             await self._consumers.add(self._topics)
             start = MessageId.of(self._config.start)
             if len(self._consumers) > 1 and start.position not in (EARLIEST, LATEST):
                 raise InvalidRequest(
                     f"message id {start} fits one topic or partition only, and there are {len(self._consumers)}: "
-                    f"begin at EARLIEST or LATEST, then seek"
+                    f"start at EARLIEST or LATEST, then seek"
                 )
         except BaseException:
             await self._consumers.close()

@@ -1,4 +1,4 @@
-"""Entries to be asked for again: refused by the application, or not acknowledged in time."""
+"""Entries to be redelivered: negatively acknowledged, or not acknowledged in time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["RedeliveryTimer"]
 
 
 class RedeliveryTimer:
-    """Remembers messages for a while and then hands over the entries of those that are due together.
+    """Holds messages for their delay, and then hands over all entries that are due.
 
-    Brokers repeat whole entries, so the messages of a batch have one delay, begun anew by each of them. Entries with
-    the same delay become due in the order they were added, so each of the few delays has a queue.
+    Brokers redeliver whole entries, so the messages of a batch have one delay, and each of them starts it again.
+    Entries with the same delay become due in the order they were added, so each of the few delays has a queue.
     """
 
     def __init__(self, redeliver: Callable[[list[Position]], None]) -> None:
@@ -39,7 +39,7 @@ class RedeliveryTimer:
             self._arm()
 
     def discard(self, message_id: MessageId) -> None:
-        """The message need not come again; its entry still does for others."""
+        """The message needs no redelivery; its entry still does for other messages."""
         position = message_id.position
         others = self._in_batches.get(position)
         if others is not None:
@@ -54,7 +54,7 @@ class RedeliveryTimer:
             queue.pop(position, None)
 
     def discard_up_to(self, message_id: MessageId) -> None:
-        """Neither this message nor any before it need come again."""
+        """Neither this message nor any before it needs redelivery."""
         if not self._queues:
             return
         position = message_id.position

@@ -142,7 +142,7 @@ class TableView(AsyncCloses, Generic[V]):
     def listen(self, listener: Listener[V]) -> Callable[[], None]:
         """Call with every key that changes from now on, in the event loop; gives the function that ends it.
 
-        A listener that raises is logged, and hears of the next change all the same.
+        The error of a listener is logged, and the listener gets the next change all the same.
         """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
@@ -180,13 +180,13 @@ class TableView(AsyncCloses, Generic[V]):
             while True:
                 self._take(await self._reader.read_next())
                 self._came.set()
-        except Exception as failure:  # noqa: BLE001  # also what decode raised; whoever asks the view is told
+        except Exception as failure:  # noqa: BLE001  # also what decode raised; the next question to the view raises it
             self._fail(failure)
 
     def _take(self, message: Message) -> None:
         key, content = message.key, message.content
         if key is None:
-            _log.debug("message without a key left out topic=%s id=%s", message.topic, message.id)
+            _log.debug("message without a key ignored topic=%s id=%s", message.topic, message.id)
             return
         value = self._decode(content) if content else None
         if value is None:

@@ -88,7 +88,7 @@ class TopicDiscovery:
                 _log.info("broker does not watch this pattern pattern=%s reason=%s", self._pattern.text, refused)
                 self._watch_refused = True
             except PulsarError as error:
-                _log.warning("topics cannot be followed, trying again pattern=%s error=%s", self._pattern.text, error)
+                _log.warning("topics cannot be watched, trying again pattern=%s error=%s", self._pattern.text, error)
                 await asyncio.sleep(backoff.next_pause())
 
     async def _watching_connection(self) -> Connection | None:

@@ -17,7 +17,7 @@ class TopicsPattern:
 
     namespace: NamespaceName
     text: str
-    """As brokers are told: ``persistent://tenant/namespace/expression``."""
+    """The form for brokers: ``persistent://tenant/namespace/expression``."""
 
     expression: re.Pattern[str]
     """What ``tenant/namespace/topic`` has to match."""
@@ -26,7 +26,7 @@ class TopicsPattern:
     def of(cls, pattern: re.Pattern[str]) -> TopicsPattern:
         """Read an expression of the form of a topic name, short or complete: only its last part may vary.
 
-        Raises InvalidTopicName if it does not say which namespace is meant.
+        Raises InvalidTopicName if it names no namespace.
         """
         text = pattern.pattern.removeprefix("^")
         _, separator, complete = text.partition("://")

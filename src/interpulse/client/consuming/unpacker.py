@@ -1,4 +1,4 @@
-"""From what a broker sends to the messages that the application wants."""
+"""Entries from a broker are unpacked into the messages for the application."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["Start", "Unpacker", "permits_for"]
 
 
 class Start(NamedTuple):
-    """Where reading begins: at a message if ``included``, else behind it."""
+    """The start of reading: at a message if ``included``, else behind it."""
 
     id: MessageId
     included: bool = False
 
     @property
-    def place(self) -> MessageId | Position:
-        """Where a broker has to begin: of a message in chunks all are needed, even to tell that it is not wanted."""
+    def subscribe_from(self) -> MessageId | Position:
+        """The position to subscribe from: of a message in chunks the first one, as a chunk alone cannot be skipped."""
         return self.id.first_chunk or self.id
 
     @property
-    def begins(self) -> Position:
-        """The entry of that place."""
+    def first_position(self) -> Position:
+        """The entry of that position."""
         return self.id.first_chunk or self.id.position
 
     def admits(self, message_id: MessageId) -> bool:
@@ -52,7 +52,7 @@ class Unpacked(NamedTuple):
 
 
 class Unpacker:
-    """Takes entries of one topic or partition apart and puts chunks together."""
+    """Unpacks the entries of one topic or partition, and assembles chunks."""
 
     def __init__(self, topic: str, partition: int, acks: AckTracker) -> None:
         self._topic = topic
@@ -61,22 +61,22 @@ class Unpacker:
         self._chunks = ChunkAssembler()
 
     def unpack(
-        self, command: pb.CommandMessage, stored: memoryview, position: Position, start: Start | None
+        self, command: pb.CommandMessage, entry: memoryview, position: Position, start: Start | None
     ) -> Unpacked:
         """The messages that are wanted; none for a chunk that is not the last. What the broker says is acknowledged
         took no permits. An entry of which nothing is wanted is acknowledged. Raises RemoteProtocolError."""
-        entry = parse_entry(stored)
-        permits = _permits(command, entry)
+        parsed = parse_entry(entry)
+        permits = _permits(command, parsed)
         first_chunk = None
-        if entry.metadata.num_chunks_from_msg > 1:
-            assembled = self._chunks.add(entry, position)
+        if parsed.metadata.num_chunks_from_msg > 1:
+            assembled = self._chunks.add(parsed, position)
             if assembled is None:
                 return Unpacked([], permits)
-            entry, first_chunk = assembled.entry, assembled.positions[0]
+            parsed, first_chunk = assembled.entry, assembled.positions[0]
             self._acks.remember_chunks(position, assembled.positions)
         sent = mask_of(command.ack_set) if command.ack_set else -1
         messages = messages_of(
-            entry,
+            parsed,
             topic=self._topic,
             ledger=position.ledger,
             entry_id=position.entry,
@@ -101,18 +101,18 @@ class Unpacker:
         )
 
     def clear(self) -> None:
-        """What was begun will be sent again from its beginning."""
+        """Drop incomplete messages: the broker sends all their chunks again."""
         self._chunks.clear()
 
 
-def permits_for(command: pb.CommandMessage, stored: memoryview) -> int:
+def permits_for(command: pb.CommandMessage, entry: memoryview) -> int:
     """How many permits the broker took for an entry that cannot be unpacked."""
     try:
-        return _permits(command, parse_entry(stored))
+        return _permits(command, parse_entry(entry))
     except RemoteProtocolError:
         return 1
 
 
-def _permits(command: pb.CommandMessage, entry: ParsedEntry) -> int:
-    count = max(entry.message_count, 1)
+def _permits(command: pb.CommandMessage, parsed: ParsedEntry) -> int:
+    count = max(parsed.message_count, 1)
     return of_batch(mask_of(command.ack_set), count).bit_count() if command.ack_set else count

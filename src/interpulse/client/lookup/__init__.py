@@ -1,1 +1,5 @@
-"""Which broker serves a topic, and how many partitions it has: one by one or many at once."""
+"""Lookups: the broker of a topic, its partitions, its schema.
+
+``binary_lookup`` and ``http_lookup`` are the two kinds of a ``lookup``; ``batch_lookup`` and ``http_batch_lookup`` find
+the brokers of many topics with one question (PIP-35).
+"""

@@ -44,7 +44,7 @@ async def lookup_singly(
 
 
 class BatchLookups:
-    """Asks for many topics at once. Every topic has an address or its own failure; nobody sees how it was found."""
+    """Asks for many topics at once. Every topic has an address or its own failure."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class BatchLookups:
         return await lookup_singly(topics, self._single, self._config.concurrent_lookups_max)
 
     async def _follow(self, redirects: _Redirects, answers: Answers) -> _Redirects:
-        """Ask the brokers that we were sent to, each once; what they in turn redirect."""
+        """Ask the brokers that redirects name, each once; returns their redirects."""
 
         async def ask(address: BrokerAddress, authoritative: bool, topics: list[TopicName]) -> _Redirects:
             try:
@@ -114,7 +114,7 @@ class BatchLookups:
     async def _ask_broker(
         self, connection: Connection, topics: Sequence[TopicName], authoritative: bool, answers: Answers
     ) -> _Redirects:
-        """Put what this broker says into ``answers``; what it redirects comes back."""
+        """Put the answers of this broker into ``answers``; returns its redirects."""
         if not connection.peer_flags.supports_batch_lookup:
             answers.update(await self._singly(topics))
             return defaultdict(list)
@@ -151,7 +151,7 @@ class BatchLookups:
     def _sort(
         self, response: pb.CommandBatchLookupTopicResponse, names: dict[str, TopicName], answers: Answers
     ) -> _Redirects:
-        """Keep addresses and failures; give back what another broker has to be asked about."""
+        """Keep addresses and failures; returns the redirects."""
         redirects: _Redirects = defaultdict(list)
         left = dict(names)
         for group in response.groups:

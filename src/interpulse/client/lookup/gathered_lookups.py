@@ -1,6 +1,6 @@
-"""Lookups that become due together are asked together.
+"""Lookups that come within moments become one batch lookup.
 
-When a connection with a thousand producers is lost, each of them looks for its broker by itself, all within moments.
+When a connection with a thousand producers is lost, each of them looks up its broker by itself, all within moments.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class GatheredLookups:
         """The broker of the topic; raises what the lookup fails with."""
         if not self._under_way:
             return await self._alone(topic)
-        answer = await asyncio.shield(self._place(topic))
+        answer = await asyncio.shield(self._enqueue(topic))
         if isinstance(answer, PulsarError):
             raise answer
         return answer
@@ -59,7 +59,7 @@ class GatheredLookups:
         finally:
             self._ended()
 
-    def _place(self, topic: TopicName) -> asyncio.Future[Answer]:
+    def _enqueue(self, topic: TopicName) -> asyncio.Future[Answer]:
         loop = asyncio.get_running_loop()
         if self._timer is None:
             self._timer = loop.call_later(self._window_s, self._ask)
@@ -74,7 +74,7 @@ class GatheredLookups:
             self._ask()
 
     def _ask(self) -> None:
-        """Whoever waits has waited long enough."""
+        """Ask for all waiting topics."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -99,7 +99,7 @@ class GatheredLookups:
         self._ended()
 
     async def close(self) -> None:
-        """Whoever still waits hears that the client is closed."""
+        """Lookups that still wait fail with AlreadyClosed."""
         self._ask()
         tasks = list(self._tasks)
         for task in tasks:

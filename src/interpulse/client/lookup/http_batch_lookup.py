@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # brings an HTTP library along
 __all__ = ["Addresses", "lookup_over_http"]
 
 Addresses = dict[str, Any]
-"""``brokerUrl``, ``httpUrl`` and their kin of one broker."""
+"""``brokerUrl``, ``httpUrl`` and the other addresses of one broker."""
 
 Answers = dict[TopicName, Addresses | PulsarError]
 
@@ -36,7 +36,7 @@ async def lookup_over_http(
 ) -> Answers:
     """Every topic has addresses or its own failure. ``topics_max`` go into one question, ``single`` asks for one topic.
 
-    Raises what befalls the question as a whole: NotConnected, OperationTimeout, ServiceNotReady and others.
+    Raises the failure of the whole question: NotConnected, OperationTimeout, ServiceNotReady and others.
     """
     topics = list(dict.fromkeys(topics))
     answers: Answers = {}

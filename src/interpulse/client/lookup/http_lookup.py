@@ -93,7 +93,7 @@ class HttpLookup:
     async def topics_of_namespace(
         self, namespace: NamespaceName, mode: TopicMode = "PERSISTENT", pattern: str | None = None
     ) -> TopicList:
-        """The web service knows no patterns."""
+        """The web service does not filter by a pattern."""
         path = f"/admin/v2/namespaces/{namespace}/topics"
         query = {"mode": mode}
         found = await self._retried(lambda: self._http.get(path, kind="namespace", read=names, query=query))

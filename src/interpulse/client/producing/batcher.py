@@ -1,4 +1,4 @@
-"""Outgoing messages on their way into entries: alone, or many in one."""
+"""The entries of outgoing messages: one message each, a batch of many, or chunks of one."""
 
 from __future__ import annotations
 

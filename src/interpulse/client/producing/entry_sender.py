@@ -1,4 +1,4 @@
-"""Storing ready-made entries: what replication, backup and Spark write with."""
+"""The producer of ready-made entries, for replication, backup and Spark."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class EntrySender(AsyncCloses):
     Sends are pipelined: at most ``window_entries`` and ``window_bytes`` are without receipt. A lost connection is
     opened again under the same name and everything unconfirmed is sent again in order; the receipts of what had been
     stored before then say :attr:`Receipt.is_duplicate` (if the topic de-duplicates). Any entry that the broker fails to
-    store ends the sender: nothing behind it is sent again, the caller decides. (Pulsar's brokers fail entries like that
-    when they unload a topic; ours only sends its producers away.) While another holder of the name lives, opening and
-    coming back wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy. ``schema_of_topic``, instead of
-    ``schema``: it opens with whatever schema the topic has at that time, as Pulsar's ``AUTO_PRODUCE_BYTES`` does.
+    store ends the sender: no later entry is sent again, the caller decides. (Pulsar's brokers fail entries like that
+    when they unload a topic; ours only closes its producers.) While another producer holds the name, opening and
+    reconnecting wait up to ``takeover_timeout_ms`` and then fail with ProducerBusy. ``schema_of_topic``, instead of
+    ``schema``: it opens with the schema that the topic has at that time, as Pulsar's ``AUTO_PRODUCE_BYTES`` does.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class EntrySender(AsyncCloses):
 
     @property
     def failure(self) -> PulsarError | None:
-        """Why the sender takes nothing any more; None while it works."""
+        """Why the sender accepts no more entries; None while it works."""
         return self._send_queue.failure
 
     async def send(
@@ -110,7 +110,7 @@ class EntrySender(AsyncCloses):
         num_messages: int = 1,
         is_chunk: bool = False,
     ) -> asyncio.Future[Receipt]:
-        """Put one entry on its way, waiting only for room in the window. The future has its receipt.
+        """Send one entry, waiting only for room in the window. The future has its receipt.
 
         ``metadata`` is a serialized MessageMetadata; its sequence ids must be those given here, because brokers rebuild
         their de-duplication state from it. Raises the failure that ended the sender; for an entry that is too
@@ -150,5 +150,5 @@ class EntrySender(AsyncCloses):
             raise self._send_queue.failure
 
     async def close(self) -> None:
-        """Give the name back. What has no receipt yet fails with AlreadyClosed."""
+        """Close the producer, which frees its name. Entries without receipt fail with AlreadyClosed."""
         await self._send_queue.close()

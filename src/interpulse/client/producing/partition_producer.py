@@ -1,4 +1,4 @@
-"""A producer on one topic or one partition."""
+"""The producer of one topic or one partition."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class ProducerConfig:
     properties: Mapping[str, str] = field(default_factory=dict)
     initial_subscription_name: str | None = None
     initial_sequence_id: int | None = None
-    """The first message gets the number after this one; None: after the last one the broker knows."""
+    """The first message gets the number after this one; None: after the highest one that the broker has."""
 
     send_timeout_ms: int = 30_000
-    """Longest wait for a receipt, 0 = for ever."""
+    """Longest wait for a receipt, 0 = no limit."""
 
     batching_enabled: bool = True
     batch_messages_max: int = 1000
@@ -147,7 +147,7 @@ class PartitionProducer:
         return await future
 
     async def enqueue(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
-        """Put one message on its way, waiting only for room; the future has its id, or the failure."""
+        """Send one message, waiting only for room; the future has its id, or the failure."""
         config = self._config
         if message.deliver_after_ms is not None:
             message = message.due_from(_now_ms())
@@ -221,7 +221,7 @@ class PartitionProducer:
             _fail_all(futures, error)
 
     def _refresh_builder(self) -> None:
-        """Name and schema version are the broker's to give, and known once the producer is open."""
+        """The broker assigns name and schema version when the producer opens."""
         self._builder.producer_name = self._send_queue.name
         self._builder.schema_version = self._send_queue.schema_version
 
@@ -268,12 +268,12 @@ class PartitionProducer:
                 future.set_result(message_id)
 
     async def flush(self) -> None:
-        """Send what is being collected and wait for all receipts. Raises the first failure."""
+        """Send the batch and wait for all receipts. Raises the first failure."""
         self._flush_batch()
         await self._send_queue.confirmed()
 
     async def close(self) -> None:
-        """Send what is being collected, wait for receipts, and say goodbye to the broker."""
+        """Send the batch, wait for receipts, and close the producer at its broker."""
         try:
             await self.flush()
         finally:
@@ -296,7 +296,7 @@ def _fail_all(futures: list[asyncio.Future[MessageId]], failure: BaseException) 
     for future in futures:
         if not future.done():
             future.set_exception(failure)
-            future.exception()  # senders that do not look are not worth a warning of the event loop
+            future.exception()  # an ignored future is not worth a warning of the event loop
 
 
 def _now_ms() -> int:

@@ -129,7 +129,7 @@ class Producer(AsyncCloses):
         await asyncio.gather(*(partition.flush() for partition in self._partitions))
 
     async def close(self) -> None:
-        """Flush, then say goodbye to the brokers. Raises the first failure of a message."""
+        """Flush, then close the producer at its brokers. Raises the first failure of a message."""
         if self._closed:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""Which partition a message goes to."""
+"""The partition that a message goes to."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _HASHES: Final[dict[HashingScheme, Callable[[str], int]]] = {
 
 
 class Router:
-    """Messages with a key follow its hash, as in Pulsar's Java client; others go around, or to one random partition.
+    """Messages with a key go to the partition of its hash, as in Pulsar's Java client; others go round-robin, or all to
+    one random partition.
 
-    Going around changes the partition every ``stride`` messages, so that neighbours can share a batch.
+    Round-robin changes the partition every ``stride`` messages, so that neighbours can share a batch.
     """
 
     def __init__(

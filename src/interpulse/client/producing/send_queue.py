@@ -67,13 +67,13 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProducerRequest:
-    """How a producer introduces itself."""
+    """The fields of a PRODUCER command, and how long to wait for a name."""
 
     name: str | None = None
     schema: SchemaInfo | None = None
     schema_of_topic: bool = False
     """Instead of ``schema``: the one that the topic has whenever the producer is opened, if any; Pulsar's
-    ``AUTO_PRODUCE_BYTES``. A broker that enforces schema validation takes nobody without it (IncompatibleSchema)."""
+    ``AUTO_PRODUCE_BYTES``. A broker that enforces schema validation refuses producers without (IncompatibleSchema)."""
 
     access_mode: pb.ProducerAccessMode.ValueType = pb.Shared
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -246,7 +246,7 @@ class SendQueue:
             future.result()
 
     async def close(self) -> None:
-        """Say goodbye to the broker. What is unconfirmed fails with AlreadyClosed."""
+        """Close the producer at its broker. Unconfirmed entries fail with AlreadyClosed."""
         self.on_failed(AlreadyClosed(f"the producer on {self.topic} is closed"))
         connection = await self._handler.stop()
         if connection is not None:
@@ -255,7 +255,7 @@ class SendQueue:
     # ---- Called by the connection
 
     def on_receipt(self, receipt: pb.CommandSendReceipt) -> None:
-        """Receipts come in the order of sending; one for an entry that was confirmed or given up before is stale."""
+        """Receipts come in the order of sending; one for an entry that is no longer in the queue is ignored."""
         front = self._unconfirmed[0] if self._unconfirmed else None
         if front is None or receipt.sequence_id < front.sequence_id:
             return
@@ -294,7 +294,7 @@ class SendQueue:
             front.future.set_result(outcome)
         else:
             front.future.set_exception(outcome)
-            front.future.exception()  # senders that do not look are not worth a warning of the event loop
+            front.future.exception()  # an ignored future is not worth a warning of the event loop
 
     def _start_over(self) -> None:
         """Drop the connection, so that everything unconfirmed is sent again in order."""
@@ -302,7 +302,7 @@ class SendQueue:
             self._handler.connection.close()
 
     def _on_timeout(self) -> None:
-        """Fail what waited too long; the rest keeps its place."""
+        """Fail the entries that waited too long; the others stay in the queue."""
         self._timer = None
         now = self._loop.time()
         while self._unconfirmed and self._unconfirmed[0].deadline <= now:

@@ -1,1 +1,3 @@
-"""Connections to brokers and web services: credentials, TLS, waiting between attempts."""
+"""Connections: to brokers over TCP (``connection``, one per address in ``connection_pool``), to web services over HTTP
+(``http_session``), and the retries of both (``backoff``).
+"""

@@ -1,4 +1,4 @@
-"""Which commands answer requests, and how each of them says that the request failed."""
+"""The commands that answer requests, and the failure that each of them may carry."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ANSWERS: Final[dict[int, str]] = {
 
 
 def failure_of(command: pb.BaseCommand) -> PulsarError | None:
-    """The failure that an answer carries, whichever of the protocol's five ways it says so."""
+    """The failure that an answer carries, in whichever of the protocol's five forms."""
     kind = command.type
     content = getattr(command, ANSWERS[kind])
     if kind == pb.BaseCommand.ERROR:

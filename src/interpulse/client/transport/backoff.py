@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Pauses between attempts, and retries with them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Backoff:
     def pause_after(self, lasted: float) -> float:
         """Seconds to wait before coming back, when what was reached before lasted that many seconds.
 
-        None after something that held; growing pauses while a peer lets us in and throws us out again.
+        None after a lasting connection; growing pauses while a peer accepts and closes connections at once.
         """
         if lasted < _HELD_S:
             return self.next_pause()
@@ -54,24 +54,24 @@ async def retry(
     patient: bool = False,
     on_pause: Callable[[PulsarError, float], None] = lambda failure, pause: None,
 ) -> Answer:
-    """Call ``attempt`` until it succeeds, fails for good, or the time is over (then the last failure is raised).
+    """Call ``attempt`` until it succeeds, fails for good, or the time is over; that raises the last failure.
 
-    ``timeout_ms`` None: for ever. ``attempt_timeout_ms`` ends a single attempt, and another one follows. ``patient``:
-    an attempt may take as long as it likes; the time only limits how often it is begun. ``on_pause`` hears why an
-    attempt failed and how many seconds pass before the next one.
+    ``timeout_ms`` None: no limit. ``attempt_timeout_ms`` ends a single attempt, and another one follows. ``patient``:
+    an attempt has no time limit; the time only limits how often one starts. ``on_pause`` gets the failure of an attempt
+    and the seconds before the next one.
     """
     loop = asyncio.get_running_loop()
     deadline = math.inf if timeout_ms is None else loop.time() + timeout_ms / 1000
     longest = math.inf if attempt_timeout_ms is None or patient else attempt_timeout_ms / 1000
     failure: PulsarError | None = None
     while True:
-        begun = loop.time()
-        end = min(math.inf if patient else deadline, begun + longest)
+        started = loop.time()
+        end = min(math.inf if patient else deadline, started + longest)
         try:
             async with asyncio.timeout_at(None if end == math.inf else end):
                 return await attempt()
         except TimeoutError:
-            failure = failure or OperationTimeout(f"no answer within {end - begun:.3g} s")
+            failure = failure or OperationTimeout(f"no answer within {end - started:.3g} s")
         except PulsarError as error:
             if not retriable(error):
                 raise

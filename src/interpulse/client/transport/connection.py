@@ -141,11 +141,11 @@ class Connection(asyncio.Protocol):
             self._pending.pop(request_id, None)
 
     def next_request_id(self) -> int:
-        """For a request whose answer nobody waits for."""
+        """A number for a request whose answer is ignored."""
         return self._protocol.next_request_id()
 
     def write(self, *parts: bytes | memoryview) -> None:
-        """Send bytes of complete frames; does nothing once the connection is lost (listeners hear of that)."""
+        """Send bytes of complete frames; does nothing once the connection is lost."""
         if self._failure is not None:
             return
         self._outgoing += parts
@@ -262,7 +262,7 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _say(self) -> None:
-        """Send what the protocol itself has to say."""
+        """Send the frames of the protocol itself: greeting, PING, PONG."""
         data = self._protocol.data_to_send()
         if data:
             self.write(data)
@@ -328,7 +328,7 @@ class Connection(asyncio.Protocol):
             self._on_news(command)
 
     def _on_news(self, command: pb.BaseCommand) -> None:
-        """What a consumer or watcher is told besides messages."""
+        """Commands for a consumer or watcher other than messages."""
         kind = command.type
         if kind == pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
             consumer = self.consumers.get(command.active_consumer_change.consumer_id)

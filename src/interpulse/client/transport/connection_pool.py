@@ -47,6 +47,6 @@ def _is_usable(task: asyncio.Task[Connection]) -> bool:
 
 
 def _mark_seen(task: asyncio.Task[Connection]) -> None:
-    """A failure nobody waits for any more is not worth a warning of the event loop."""
+    """A failure whose waiters are gone is not worth a warning of the event loop."""
     if not task.cancelled():
         task.exception()

@@ -1,8 +1,7 @@
-"""From an HTTP answer of 400 and above to the failure it means.
+"""The errors for HTTP answers of 400 and above.
 
-Brokers explain themselves as JSON with a ``reason`` (or, from the web server below them, a ``message``), as plain text,
-as an HTML page or in the status line alone, depending on how far the request came; this is the one place that reads
-them all.
+Brokers give the reason as JSON with a ``reason`` (or, from the web server below them, a ``message``), as plain text, as
+an HTML page or in the status line alone, depending on how far the request came; all these forms are read here.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class HttpAnswer(NamedTuple):
 def error_for_response(answer: HttpAnswer, request: str, kind: Kind) -> PulsarError:
     """The error to raise for an answer of 400 and above to ``request``, which is method and path.
 
-    ``kind`` says what the request was about: it decides what a 404 did not find when the reason does not say it. The
+    ``kind`` is the subject of the request: it decides what a 404 did not find when the reason does not name it. The
     error carries the status line as a note.
     """
     reason = _reason(answer.content_type, answer.text) or answer.phrase or f"HTTP status {answer.status}"
@@ -87,7 +86,7 @@ def _error(status: int, reason: str, request: str, kind: Kind, *, unexplained: b
 
 
 def _specific_class(status: int, reason: str, kind: Kind) -> type[PulsarError] | None:
-    """What the status alone does not tell; None if the status says it all."""
+    """A class more exact than that of the status; None if there is none."""
     if status == 404:
         return _not_found_class(reason, kind)
     for number, pattern, cause in _SPECIFIC:

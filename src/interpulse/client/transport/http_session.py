@@ -1,6 +1,6 @@
-"""REST calls: one keep-alive session, credentials, JSON, redirects, and errors as the house knows them.
+"""REST calls: one keep-alive session, credentials, JSON, redirects, and errors of ``interpulse.model.errors``.
 
-This is the only module of the client that knows an HTTP library.
+This is the only module of the client that uses an HTTP library.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ T = TypeVar("T")
 JSON: Final = "application/json"
 _REDIRECTS_MAX = 10
 _CONNECT_TIMEOUT_MS = 10_000
-_HANG_UP_S: Final = 1.0
+_DISCONNECT_S: Final = 1.0
 _REDIRECT_STATUSES = frozenset({301, 302, 307, 308})
 
 
@@ -104,7 +104,7 @@ class HttpSession(AsyncCloses):
         self._closed = True
         if self._session is not None:
             await self._session.close()
-            await self._hang_up()
+            await self._disconnect()
 
     async def get(self, path: str, *, kind: Kind, read: Read[T], query: Mapping[str, object] | None = None) -> T:
         return await self.request("GET", path, kind=kind, read=read, query=query)
@@ -274,15 +274,15 @@ class HttpSession(AsyncCloses):
         self._sockets.add(opened)
         return opened
 
-    async def _hang_up(self) -> None:
-        """End the connections of requests that were given up: over TLS they wait for the server to say goodbye too."""
+    async def _disconnect(self) -> None:
+        """End the connections of cancelled requests: over TLS they would wait for the server to close too."""
         left = [each for each in self._sockets if each.fileno() >= 0]
         for each in left:
             with suppress(OSError):  # one that never came to be connected
                 each.shutdown(socket.SHUT_RDWR)
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + _HANG_UP_S
-        while any(each.fileno() >= 0 for each in left) and loop.time() < deadline:  # noqa: ASYNC110  # transports tell nobody
+        deadline = loop.time() + _DISCONNECT_S
+        while any(each.fileno() >= 0 for each in left) and loop.time() < deadline:  # noqa: ASYNC110  # transports announce no end
             await asyncio.sleep(0)
 
     def _ssl(self, url: str) -> ssl.SSLContext | bool:
@@ -300,7 +300,7 @@ class HttpSession(AsyncCloses):
             except PulsarError as error:
                 if self._context is None:
                     raise
-                log.warning("files of a certificate not usable now, the earlier ones go on error=%s", error)
+                log.warning("certificate files cannot be read, the earlier ones stay in use error=%s", error)
         return self._context
 
 

@@ -90,7 +90,7 @@ class RegisteredHandlers(Generic[L]):
                 self._sender.write(self._close_frame(handler_id, self._sender.next_request_id()))
             raise
         if handler_id not in self._handlers:
-            raise NotConnected("the broker closed right after it had opened")
+            raise NotConnected("the broker closed it while it was opening")
         return answer
 
     async def close(self, handler_id: int) -> None:
@@ -101,7 +101,7 @@ class RegisteredHandlers(Generic[L]):
         try:
             await self._sender.request(lambda request_id: self._close_frame(handler_id, request_id))
         except PulsarError as error:
-            _log.debug("not closed properly id=%d error=%s", handler_id, error)
+            _log.debug("broker refused to close id=%d error=%s", handler_id, error)
 
     def forget(self, handler_id: int) -> None:
         """The broker has closed it."""

@@ -129,6 +129,9 @@ class Pulsar(RealPulsar):
 
     name = "pulsar"
 
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, measured=True)
+
 
 def cpu_seconds(contender: Contender) -> float:
     """Processor time of the broker and its children since their start, in steps of 10 ms."""

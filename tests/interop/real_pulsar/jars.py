@@ -46,12 +46,13 @@ def _resolve(target: Path) -> None:
         )
         if done.returncode != 0:
             raise Unavailable(f"Maven could not resolve a real Pulsar:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
-        _move_into_place(jars, target)
+        move_into_place(jars, target)
 
 
-def _move_into_place(jars: Path, target: Path) -> None:
+def move_into_place(made: Path, target: Path) -> None:
+    """Rename a directory; nothing happens when another process was faster with the same content."""
     try:
-        jars.rename(target)
+        made.rename(target)
     except OSError:
-        if not target.is_dir():  # otherwise another process was faster, with the same jars
+        if not target.is_dir():
             raise

@@ -1,11 +1,14 @@
 """Runs single-file Java programs on the class path of the real Pulsar, and finds the Java to do it with."""
 
+import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
+from typing import Final
 
-from tests.interop.real_pulsar.jars import Unavailable, class_path
+from tests.interop.real_pulsar.jars import Unavailable, cache_directory, class_path, move_into_place
 
 LOGGING = Path(__file__).with_name("log4j2-check.xml")
 
@@ -20,6 +23,9 @@ OPENED_PACKAGES = (
     "java.management/sun.management",
     "jdk.management/com.sun.management.internal",
 )
+
+QUICK_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""For programs that live for seconds: without its second compiler Java starts at half the processor time."""
 
 
 class JavaCheckFailed(AssertionError):
@@ -37,17 +43,40 @@ def java_executable() -> str:
     return found
 
 
-def java_command(*options: str) -> list[str]:
-    """The start of a command line: java with the class path and the opened packages, then the given options."""
+def java_command(*options: str, classes: Path | None = None) -> list[str]:
+    """The start of a command line: java with the class path (`classes` first) and the opened packages, then the given
+    options."""
     opens = [part for package in OPENED_PACKAGES for part in ("--add-opens", f"{package}=ALL-UNNAMED")]
-    return [java_executable(), *opens, "-cp", class_path(), *options]
+    places = class_path() if classes is None else f"{classes}{os.pathsep}{class_path()}"
+    return [java_executable(), *opens, "-cp", places, *options]
 
 
 def run_java(source: Path, *arguments: str, stdin: bytes = b"", timeout_s: float = 240) -> bytes:
-    """Compiles and runs one source file, returns what it wrote to standard output; needs a JDK, not only a runtime."""
-    command = java_command(f"-Dlog4j2.configurationFile={LOGGING}", str(source), *arguments)
+    """Runs one source file, returns what it wrote to standard output; needs a JDK, not only a runtime."""
+    options = (*QUICK_JAVA, f"-Dlog4j2.configurationFile={LOGGING}")
+    command = java_command(*options, source.stem, *arguments, classes=_compiled(source.parent))
     done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s)
     if done.returncode != 0:
         printed = (done.stdout + done.stderr).decode(errors="replace")
         raise JavaCheckFailed(f"{source.name} {' '.join(arguments)} ended with {done.returncode}:\n{printed}")
     return done.stdout
+
+
+def _compiled(folder: Path) -> Path:
+    """The classes of all Java sources in that folder, compiled once and kept beside the jars until one changes."""
+    sources = sorted(folder.glob("*.java"))
+    content = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    places = class_path()
+    target = cache_directory() / f"classes-{content}"
+    if not target.is_dir():
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            classes = Path(scratch) / "classes"
+            compiler = Path(java_executable()).resolve().with_name("javac")
+            if not compiler.exists():
+                raise Unavailable(f"{compiler} is missing: install a JDK, or set JAVA_HOME to one")
+            command = [str(compiler), "-nowarn", "-cp", places, "-d", str(classes), *map(str, sources)]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise JavaCheckFailed(f"{folder} does not compile:\n{done.stdout}{done.stderr}")
+            move_into_place(classes, target)
+    return target

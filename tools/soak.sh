@@ -10,5 +10,5 @@ round=0
 while [ "$SECONDS" -lt $((minutes * 60)) ]; do
   round=$((round + 1))
   printf 'round %d, %d of %d minutes\n' "$round" $((SECONDS / 60)) "$minutes"
-  .venv/bin/pytest -q tests/durability tests/fuzz
+  INTERPULSE_SOAK=1 .venv/bin/pytest -q tests/durability tests/fuzz
 done

@@ -20,6 +20,7 @@ from interpulse.broker import metadata_paths as keys
 from interpulse.broker.live.cursor import CursorRecord
 from interpulse.model.names import TopicName
 from tests.support.official_client import connected
+from tests.support.soak import soak
 from tests.support.standalone_process import StandaloneProcess, free_port
 
 TOPIC = "persistent://public/default/survivor"
@@ -85,7 +86,7 @@ class Publisher:
 
 @pytest.mark.interop
 @pytest.mark.parametrize("batched", [False, True], ids=["unbatched", "batched"])
-@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(soak(20, otherwise=5), marks=pytest.mark.slow)])
 def test_broker_when_killed_under_load_then_nothing_acknowledged_is_lost_or_doubled(
     tmp_path: Path, batched: bool, kills: int
 ) -> None:

@@ -10,12 +10,13 @@ import pulsar
 import pytest
 
 from tests.support.official_client import RECEIVE_MS, admin, connected
+from tests.support.soak import soak
 from tests.support.standalone_process import StandaloneProcess, free_port
 
 TOPIC = "persistent://public/default/compacted"
 PATH = TOPIC.replace("://", "/")
 KEYS = 300
-KILLS = 4
+KILLS = soak(4, otherwise=2)
 SEED = 20
 
 Table = dict[str, bytes]

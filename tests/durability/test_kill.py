@@ -12,6 +12,7 @@ import pytest
 from interpulse.storage.segments.open import open_log_store
 from interpulse.storage.sqlite import SqliteMetadataStore
 from tests.durability import kill_writer
+from tests.support.soak import SOAKING
 from tests.unit.storage.listeners import Listener, read_all
 
 Acknowledged = dict[tuple[str, int], int]  # last entry by log and ledger
@@ -36,7 +37,7 @@ def run_and_kill(directory: Path, life: int, groups: int) -> Acknowledged:
     return acknowledged
 
 
-@pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.slow)] if SOAKING else [3])
 async def test_store_when_killed_under_load_then_acknowledged_entries_are_there_in_order(
     tmp_path: Path, rounds: int
 ) -> None:

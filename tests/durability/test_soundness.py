@@ -1,4 +1,7 @@
-"""200 producers and 200 consumers of all types for three minutes, while connections break and the broker restarts."""
+"""200 producers and 200 consumers of all types, while connections break and the broker restarts.
+
+That takes forty seconds, and in `make soak` three minutes.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,17 @@ from pathlib import Path
 import pytest
 
 from tests.durability.soundness import World
+from tests.support.soak import soak
 from tests.support.standalone_process import StandaloneProcess, free_port
 
 log = logging.getLogger(__name__)
 
 SEED = int(os.environ.get("SOUNDNESS_SEED", "20"))
-ENDS = [StandaloneProcess.stop, StandaloneProcess.kill] * 2
-LIFE_SECONDS = 20
-LAST_LIFE_SECONDS = 80
+ENDS = [StandaloneProcess.stop, StandaloneProcess.kill] * soak(2, otherwise=1)
+LIFE_SECONDS = soak(20, otherwise=8)
+LAST_LIFE_SECONDS = soak(80, otherwise=24)
+HAPPENED_AT_LEAST = soak((50, 50, 10_000), otherwise=(10, 10, 2_000))
+"""Disconnections, seeks and messages, on a machine that is busy."""
 LAST_LIFE_MB_MAX = 40
 SETTLE_SECONDS_MAX = 120
 
@@ -59,9 +65,6 @@ def test_clients_of_all_types_when_everything_breaks_then_nothing_is_lost_and_or
     assert world.ledger.missing() == {}
     assert world.ledger.broken == []
     assert grown_mb < LAST_LIFE_MB_MAX
-    assert (world.restarts, world.disconnections > 50, world.seeks > 50, stored > 10_000) == (
-        len(ENDS),
-        True,
-        True,
-        True,
-    )
+    assert world.restarts == len(ENDS)
+    happened = world.disconnections, world.seeks, stored
+    assert all(count > floor for count, floor in zip(happened, HAPPENED_AT_LEAST, strict=True)), happened

@@ -2,11 +2,9 @@
 
 import pytest
 
-import tests.scenarios.client_admin  # adds its scenarios to the list
-import tests.scenarios.client_compaction
-import tests.scenarios.client_consuming  # noqa: F401
 from interpulse.testing.broker import InProcessBroker
-from tests.scenarios.client import SCENARIOS, Cluster, Scenario
+from tests.scenarios.client import Cluster, Scenario
+from tests.scenarios.client_all import SCENARIOS
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)

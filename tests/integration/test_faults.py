@@ -14,8 +14,8 @@ from interpulse.model.errors import ServerError
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.scenarios.limits import until
 from tests.support.raw_client import RawClient, entry
+from tests.support.waiting import until
 
 TOPIC = "persistent://public/default/orders"
 OTHER = "persistent://public/default/others"

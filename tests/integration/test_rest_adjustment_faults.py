@@ -58,7 +58,7 @@ TROUBLES: Mapping[str, Callable[[StubWeb, str, str], None]] = {
 
 def be_impatient(east: RestBroker) -> None:
     """As if the ten seconds for an answer were over sooner."""
-    comparison = east.rooms.replication_clusters._comparison
+    comparison = east.context.replication_clusters._comparison
     assert isinstance(comparison, RemoteComparison)
     comparison._connect = partial(connect, timeout_ms=1000)
 

@@ -22,7 +22,7 @@ STATUS_OF_ONE_THAT_NEVER_RAN = {"status": "NOT_RUN", "lastError": ""}
 
 
 async def loaded(broker: RestBroker, name: str) -> Topic:
-    topic = await broker.rooms.registry.open(TopicName.parse(name))
+    topic = await broker.context.registry.open(TopicName.parse(name))
     assert isinstance(topic, Topic)
     return topic
 
@@ -30,7 +30,7 @@ async def loaded(broker: RestBroker, name: str) -> Topic:
 async def test_partitions_when_one_is_being_compacted_then_the_others_begin_and_it_is_told(broker: RestBroker) -> None:
     await call(broker.web_url, "PUT", f"{BASE}/partitions", 3)
     topics = [await loaded(broker, f"persistent://public/default/t-partition-{index}") for index in range(3)]
-    permits = broker.rooms.registry.compaction_permits
+    permits = broker.context.registry.compaction_permits
     await permits.acquire()
     await permits.acquire()
     topics[0].compaction.begin()

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("demo_namespace")
 
 
 async def attach_producer(broker: RestBroker, name: str) -> None:
-    topic = await broker.rooms.registry.open(TopicName.parse(name))
+    topic = await broker.context.registry.open(TopicName.parse(name))
     await topic.add_producer(ProducerRequest(1, name="p"), SilentSink())  # type: ignore[arg-type]
 
 

@@ -61,7 +61,7 @@ async def test_failure_nobody_foresaw_is_answered_and_logged(
     async def fail(name: str) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(broker.rooms.tenants, "get", fail)
+    monkeypatch.setattr(broker.context.tenants, "get", fail)
     reply = await call(broker.web_url, "GET", "tenants/public")
     assert (reply.status, reply.reason) == (500, "RuntimeError: boom")
     assert "request failed method=GET path=/admin/v2/tenants/public" in caplog.text
@@ -73,7 +73,7 @@ async def test_store_that_cannot_answer_is_a_500_with_its_sentence(
     async def fail(name: str) -> None:
         raise MetadataError("the disk is gone")
 
-    monkeypatch.setattr(broker.rooms.tenants, "get", fail)
+    monkeypatch.setattr(broker.context.tenants, "get", fail)
     reply = await call(broker.web_url, "GET", "tenants/public")
     assert (reply.status, reply.reason) == (500, "the disk is gone")
 

@@ -22,9 +22,11 @@ X = "persistent/public/default/x"
 @pytest.fixture
 async def east_and_west() -> AsyncIterator[tuple[RestBroker, RestBroker]]:
     async with rest_broker(BrokerConfig(cluster_name="east")) as east, rest_broker() as west:
-        await east.rooms.clusters.create("standalone", ClusterData(service_url=west.web_url))
+        await east.context.clusters.create("standalone", ClusterData(service_url=west.web_url))
         both = ("east", "standalone")
-        await east.rooms.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=both))
+        await east.context.namespaces.update_policies(
+            PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=both)
+        )
         await call(east.web_url, "PUT", f"{X}/partitions", 2)
         yield east, west
 
@@ -62,7 +64,7 @@ async def test_expand_when_the_other_cluster_cannot_follow_then_nothing_grows(
     await call(west.web_url, "DELETE", f"{X}/partitions")
     await call(west.web_url, "PUT", X)
     assert (await call(east.web_url, "POST", f"{X}/partitions", 4)).status == 409
-    await east.rooms.clusters.put("standalone", ClusterData(service_url="http://127.0.0.1:9"))
+    await east.context.clusters.put("standalone", ClusterData(service_url="http://127.0.0.1:9"))
     away = await call(east.web_url, "POST", f"{X}/partitions", 4)
     assert (away.status, "standalone at http://127.0.0.1:9" in away.json["reason"]) == (503, True)
     assert await partitions(east) == (2, 2)
@@ -77,7 +79,7 @@ async def test_subscription_when_the_topic_is_deleted_meanwhile_then_it_is_not_c
 
         async def create_and_delete(topic: Topic, name: str, **options: Any) -> None:
             await create(topic, name, **options)
-            await broker.rooms.deletion.partitioned_topic(TopicName.parse("x"), force=True)
+            await broker.context.deletion.partitioned_topic(TopicName.parse("x"), force=True)
 
         await call(broker.web_url, "PUT", f"{X}/partitions", 1)
         monkeypatch.setattr(Topic, "create_subscription", create_and_delete)
@@ -103,7 +105,7 @@ async def test_subscription_of_all_partitions_when_the_topic_grows_meanwhile_the
             monkeypatch,
             broker.store,
             f"{keys.topic_record(topic.partition(0))}/s",
-            lambda: broker.rooms.lifecycle.expand(topic, 3),
+            lambda: broker.context.lifecycle.expand(topic, 3),
         )
         assert (await call(broker.web_url, method, f"{X}/subscription/s")).status == 204
         assert (await partitions(broker), await found()) == ((3, 3), [after] * 3)

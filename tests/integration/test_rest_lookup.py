@@ -120,13 +120,13 @@ async def test_batch_when_asked_in_another_way_then_405(broker: RestBroker) -> N
 async def moved() -> AsyncIterator[RestBroker]:
     """A broker whose namespace ``public/moved`` is served by the peer cluster ``west``."""
     async with rest_broker() as broker:
-        rooms, namespace = broker.rooms, NamespaceName("public", "moved")
-        local = await rooms.clusters.get("standalone")
-        await rooms.clusters.put("standalone", ClusterData(local.service_url, peer_cluster_names=("west",)))
+        context, namespace = broker.context, NamespaceName("public", "moved")
+        local = await context.clusters.get("standalone")
+        await context.clusters.put("standalone", ClusterData(local.service_url, peer_cluster_names=("west",)))
         west = ClusterData(service_url="http://west:8080", broker_service_url="pulsar://west:6650")
-        await rooms.clusters.put("west", west)
-        await rooms.namespaces.create(namespace, NamespacePolicies())
-        await rooms.namespaces.update_policies(namespace, lambda old: old.changed(replication_clusters=("west",)))
+        await context.clusters.put("west", west)
+        await context.namespaces.create(namespace, NamespacePolicies())
+        await context.namespaces.update_policies(namespace, lambda old: old.changed(replication_clusters=("west",)))
         yield broker
 
 

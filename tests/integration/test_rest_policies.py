@@ -76,7 +76,7 @@ async def test_subscription_is_moved_and_expired(broker: RestBroker) -> None:
 async def test_messaging_policies_are_in_force_when_the_call_returns(broker: RestBroker) -> None:
     topic = "persistent/public/default/limited"
     await call(broker.web_url, "PUT", topic)
-    loaded = await broker.rooms.registry.open(TopicName.parse("limited"))
+    loaded = await broker.context.registry.open(TopicName.parse("limited"))
     await call(broker.web_url, "POST", f"{DEFAULT}/maxProducersPerTopic", 3)
     assert loaded.settings.max_producers == 3
     await call(broker.web_url, "POST", f"{topic}/maxProducers", 0)
@@ -100,7 +100,7 @@ async def test_policies_for_all_clusters_count_where_the_topic_has_none_here(bro
     assert (await done(broker, "GET", f"{x}/maxProducers?isGlobal=true")).json == 5
     assert (await done(broker, "GET", f"{x}/maxProducers?applied=true")).json == 5
     assert (await done(broker, "GET", f"{x}/backlogQuotaMap")).json == {}
-    topic = await broker.rooms.registry.open(TopicName.parse("x"))
+    topic = await broker.context.registry.open(TopicName.parse("x"))
     assert (topic.settings.max_producers, topic.settings.message_ttl_seconds) == (5, 9)
     await done(broker, "POST", f"{x}/maxProducers", 7)
     assert topic.settings.max_producers == 7

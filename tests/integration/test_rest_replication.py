@@ -49,7 +49,7 @@ async def test_topic_that_is_not_loaded_when_clusters_are_set_is_left_alone_and_
     for index in range(50):
         await done(east, "PUT", f"persistent/demo/a/t{index}")
     await done(east, "POST", REPLICATION, BOTH)
-    assert len(east.rooms.registry.names) == 0
+    assert len(east.context.registry.names) == 0
     stats = (await done(east, "GET", "persistent/demo/a/t7/stats")).json
     assert list(stats["replication"]) == ["west"]
     assert await east.store.children(keys.topic_record(TopicName.parse("demo/a/t7"))) == ["pulsar.repl.west"]
@@ -73,7 +73,7 @@ async def test_clusters_that_are_left_out_hold_nothing_back_in_topics_that_are_l
         assert await east.store.children(record) == ["pulsar.repl.west"]
         await done(east, "PUT", "persistent/demo/a/x/unload")
         await done(east, *end)
-        assert len(east.rooms.registry.names) == 0
+        assert len(east.context.registry.names) == 0
         await done(east, "GET", "persistent/demo/a/x/stats")
         assert await east.store.children(record) == []
 

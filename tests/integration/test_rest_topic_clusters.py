@@ -38,7 +38,7 @@ async def west(east: RestBroker) -> AsyncIterator[RestBroker]:
 
 
 async def prepare(broker: RestBroker) -> None:
-    if broker.rooms.namespaces.local_cluster == "east":
+    if broker.context.namespaces.local_cluster == "east":
         await done(broker, "PUT", "clusters/west", {"serviceUrl": "http://127.0.0.1:1"})
     await done(broker, "PUT", "tenants/demo", {"allowedClusters": BOTH})
     await done(broker, "PUT", "namespaces/demo/a")
@@ -107,7 +107,7 @@ async def test_policies_that_are_taken_away_together_give_up_no_cursor_that_the_
     await done(east, "POST", "namespaces/demo/a/replication?skipCompareTopicPartitions=true", BOTH)
     await done(east, "POST", f"{X}/replication", BOTH)
     await done(east, "POST", f"{X}/replication?isGlobal=true", ["east"])
-    topic = await east.rooms.registry.open(TopicName.parse("demo/a/x"))
+    topic = await east.context.registry.open(TopicName.parse("demo/a/x"))
     cursor = topic.subscriptions["pulsar.repl.west"]
     await done(east, "DELETE", f"{X}/policies")
     assert topic.subscriptions["pulsar.repl.west"] is cursor

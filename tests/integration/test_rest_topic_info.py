@@ -18,9 +18,9 @@ pytestmark = pytest.mark.usefixtures("demo_namespace")
 
 async def published(broker: RestBroker, name: TopicName) -> None:
     """Store an entry, and close the topic again."""
-    topic = await broker.rooms.registry.open(name)
+    topic = await broker.context.registry.open(name)
     topic.log.append(b"entry")  # type: ignore[union-attr]
-    await broker.rooms.registry.unload(name)
+    await broker.context.registry.unload(name)
 
 
 async def test_topic_when_refused_then_its_ledgers_and_cursors_are_told_all_the_same(broker: RestBroker) -> None:
@@ -35,7 +35,7 @@ async def test_topic_when_refused_then_its_ledgers_and_cursors_are_told_all_the_
     assert ledger.keys() == {"ledgerId", "timestamp", "isOffloaded"}, "its entries are counted when it is full"
     assert list(info["cursors"]) == ["s 1"]
     assert info["cursors"]["s 1"].keys() == {"cursorsLedgerId", "markDelete"}
-    assert broker.rooms.registry.get(X.partition(0)) is None
+    assert broker.context.registry.get(X.partition(0)) is None
 
 
 async def test_partitioned_topic_when_asked_about_then_each_stored_partition_is_told(broker: RestBroker) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable
 
 from tests.support.cli_cluster import CliCluster
+from tests.support.waiting import until
 
 __all__ = ["replication_story"]
 
@@ -88,11 +87,3 @@ def refused(cluster: CliCluster, line: str, status: int) -> None:
     """The command fails with that status, and says so."""
     code, _, error = cluster.attempt(line)
     assert (code, f"HTTP {status} " in error) == (1, True), f"{line}: {code} {error}"
-
-
-def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """A real broker stores the policies of a topic after it has answered."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not so after {seconds} s"
-        time.sleep(0.05)

@@ -35,7 +35,7 @@ from interpulse.model.policies import AutoTopicCreation
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.wire import pulsar_api_pb2 as pb
 
-__all__ = ["SCENARIOS", "Cluster", "Scenario", "administered", "connected", "new_topic", "scenario", "take"]
+__all__ = ["SCENARIOS", "Cluster", "Scenario", "Scenarios", "administered", "connected", "new_topic", "take"]
 
 WAIT_MS = 60_000
 
@@ -48,12 +48,17 @@ class Cluster(NamedTuple):
 
 
 Scenario = Callable[[Cluster], Awaitable[None]]
-SCENARIOS: list[Scenario] = []
 
 
-def scenario(function: Scenario) -> Scenario:
-    SCENARIOS.append(function)
-    return function
+class Scenarios(list[Scenario]):
+    """The scenarios of one module, in their order; called as a decorator it takes one more."""
+
+    def __call__(self, function: Scenario) -> Scenario:
+        self.append(function)
+        return function
+
+
+SCENARIOS = scenario = Scenarios()
 
 
 def new_topic() -> str:

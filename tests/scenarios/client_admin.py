@@ -7,7 +7,9 @@ import asyncio
 from interpulse.client import AdminClient, Client
 from interpulse.model.errors import Conflict
 from interpulse.model.ids import MessageId
-from tests.scenarios.client import Cluster, administered, new_topic, scenario, take
+from tests.scenarios.client import Cluster, Scenarios, administered, new_topic, take
+
+SCENARIOS = scenario = Scenarios()
 
 _WAIT_SECONDS = 60
 

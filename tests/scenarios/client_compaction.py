@@ -1,4 +1,4 @@
-"""Compaction and what needs it, with our client and any broker. Importing it adds to ``SCENARIOS``."""
+"""Compaction and what needs it, with our client and any broker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 from interpulse.client import AdminClient, Client, Message
 from interpulse.model.errors import Conflict, NotAllowed
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
-from tests.scenarios.client import WAIT_MS, Cluster, administered, connected, new_topic, scenario, take
+from tests.scenarios.client import WAIT_MS, Cluster, Scenarios, administered, connected, new_topic, take
+
+SCENARIOS = scenario = Scenarios()
 
 HISTORY = [("a", b"1"), ("b", b"1"), (None, b"no key"), ("a", b"2"), ("c", b"1"), ("b", None), ("c", b"2"), ("d", b"")]
 NEWEST = [("a", b"2"), ("c", b"2")]

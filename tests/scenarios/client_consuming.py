@@ -1,7 +1,4 @@
-"""More of what our client must be able to do with any broker: patterns, dead letters, retries, keys, delays, seeking.
-
-Importing it adds to ``SCENARIOS``.
-"""
+"""What our client must be able to do with any broker: patterns, dead letters, retries, keys, delays, seeking."""
 
 from __future__ import annotations
 
@@ -31,7 +28,9 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.ids import EARLIEST, LATEST, MessageId
-from tests.scenarios.client import WAIT_MS, Cluster, administered, connected, new_topic, scenario, take
+from tests.scenarios.client import WAIT_MS, Cluster, Scenarios, administered, connected, new_topic, take
+
+SCENARIOS = scenario = Scenarios()
 
 NEVER_MS = 600_000
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -25,13 +24,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-_CHANGE_SECONDS = 0.5
-"""A real Pulsar answers a change of its configuration before the change counts, and tells nobody when it does."""
+from tests.support.waiting import until
 
 __all__ = ["CONVERSATIONS", "Step", "play", "read_conversation"]
 
 CONVERSATIONS = sorted(Path(__file__).with_name("rest").glob("*.txt"))
 
+_CHANGE = re.compile(r"/admin/v2/brokers/configuration/(\w+)/(\w+)")
 _STEP = re.compile(r"(\d{3})(?:/(\d{3}))?\s+([A-Z]+) (\S+)(?: (?!=> )(.*?))?(?: => (.*))?")
 
 
@@ -72,9 +71,14 @@ def play(web_url: str, steps: list[Step], *, real: bool) -> list[str]:
         problem = _play_step(web_url, step, step.real if real else step.ours)
         if problem:
             wrong.append(problem)
-        elif real and step.method == "POST" and "/brokers/configuration/" in step.path:
-            time.sleep(_CHANGE_SECONDS)
+        elif real and step.ours == 204 and step.method == "POST" and (change := _CHANGE.fullmatch(step.path)):
+            _wait_until_in_force(web_url, *change.groups())
     return wrong
+
+
+def _wait_until_in_force(web_url: str, key: str, value: str) -> None:
+    """A real Pulsar answers a change of its configuration before the change counts."""
+    until(lambda: json.loads(_call(web_url, "GET", "/admin/v2/brokers/configuration/runtime")[1])[key] == value)
 
 
 def _play_step(web_url: str, step: Step, expected: int) -> str | None:

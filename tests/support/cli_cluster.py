@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from click.testing import CliRunner
 
 from interpulse.cli.main import main
 from interpulse.model.messaging_policies import DispatchRate
+from tests.support.waiting import until
 
 __all__ = ["RECORD", "STORIES", "CliCluster", "Story", "cluster_story", "schema_story"]
 
@@ -170,7 +170,7 @@ def message_story(cluster: CliCluster, namespace: str) -> None:
     code, _, error = cluster.attempt(f"topics get-message-by-id {topic} -l 987654321 -e 0")
     assert (code, "HTTP 404" in error) == (1, True)
     cluster.run(f"topics expire-messages {topic} -s s -p {ledger}:{entry}")
-    _until(lambda: peeked() == ["two", "three"])  # a real broker answers before it has done it
+    until(lambda: peeked() == ["two", "three"])  # a real broker answers before it has done it
     cluster.run(f"topics expire-messages {topic} -s s -t 1h")
     cluster.run(f"topics trim-topic {topic}")
     cluster.run(f"topics truncate {topic}")
@@ -179,13 +179,6 @@ def message_story(cluster: CliCluster, namespace: str) -> None:
         code, _, error = cluster.attempt(f"topics {command}")
         assert (code, "HTTP 409" in error) == (1, True)
     _properties_story(cluster, topic)
-
-
-def _until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not so after {seconds} s"
-        time.sleep(0.05)
 
 
 def _properties_story(cluster: CliCluster, topic: str) -> None:
@@ -296,7 +289,7 @@ def resource_story(cluster: CliCluster, namespace: str) -> None:
     assert cluster.json(f"topics analyze-backlog {topic} -s s -p {found['lastMessageId']}")["entries"] == 1
     assert 0 < cluster.json(f"topics get-backlog-size {topic} -m {first}") < size
     cluster.run(f"topicPolicies set-replicator-dispatch-rate {topic} -md 5")
-    _until(lambda: '"dispatchThrottlingRateInMsg" : 5' in cluster.run(f"topics get-replicator-dispatch-rate {topic}"))
+    until(lambda: '"dispatchThrottlingRateInMsg" : 5' in cluster.run(f"topics get-replicator-dispatch-rate {topic}"))
     leader = cluster.json("brokers leader-broker")["brokerId"]
     name = next(row for row in cluster.run("clusters list -c").split() if row.endswith("(*)")).removesuffix("(*)")
     bundle = cluster.run(f"topics bundle-range {topic}").strip()
@@ -379,10 +372,10 @@ def cluster_story(cluster: CliCluster) -> None:
     assert len(cluster.run("brokers list").splitlines()) == 1
     # A real broker answers before a change counts.
     cluster.run("brokers update-dynamic-config --config maxTopicsPerNamespace --value 1000")
-    _until(lambda: "maxTopicsPerNamespace    1000\n" in cluster.run("brokers get-all-dynamic-config"))
-    _until(lambda: "maxTopicsPerNamespace    1000\n" in cluster.run("brokers get-runtime-config"))
+    until(lambda: "maxTopicsPerNamespace    1000\n" in cluster.run("brokers get-all-dynamic-config"))
+    until(lambda: "maxTopicsPerNamespace    1000\n" in cluster.run("brokers get-runtime-config"))
     cluster.run("brokers delete-dynamic-config --config maxTopicsPerNamespace")
-    _until(lambda: "maxTopicsPerNamespace    0\n" in cluster.run("brokers get-runtime-config"))
+    until(lambda: "maxTopicsPerNamespace    0\n" in cluster.run("brokers get-runtime-config"))
     assert cluster.attempt("brokers update-dynamic-config --config nonsense --value 1")[0] == 1
 
 

@@ -27,7 +27,7 @@ class RestBroker:
         return self.app.web_url
 
     @property
-    def rooms(self) -> RestContext:
+    def context(self) -> RestContext:
         return self.app.context
 
 

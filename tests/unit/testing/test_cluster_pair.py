@@ -9,7 +9,7 @@ import pytest
 from interpulse import sync
 from interpulse.model.errors import Conflict
 from interpulse.testing import ClusterPair, ConfigError
-from tests.scenarios.limits import until
+from tests.support.waiting import until
 
 NAMESPACE = "public/default"
 

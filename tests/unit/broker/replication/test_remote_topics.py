@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, cast
 
@@ -28,6 +28,7 @@ from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.replication.connect import connect
 from interpulse.storage.api import Delete, Put
 from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.waiting import eventually
 
 X = TopicName.parse("x")
 P = TopicName.parse("p")
@@ -136,21 +137,15 @@ async def house() -> AsyncIterator[House]:
     await house.links.close()
 
 
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110  # what is waited for tells nobody
-            await asyncio.sleep(0.001)
-
-
 async def test_topics_when_replication_is_enabled_then_exist_there_with_their_counts(house: House) -> None:
     await house.lifecycle.create_plain(X)
     await house.lifecycle.create_partitioned(P, 3)
     await house.topics.start()
     await house.replicate("east", "west")
-    await until(lambda: len(house.remotes["west"].created) == 2)
+    await eventually(lambda: len(house.remotes["west"].created) == 2)
     assert dict(house.remotes["west"].created) == {X: 0, P: 3}
     assert house.remotes["north"].asked == 0
-    await until(lambda: house.is_ready(P))
+    await eventually(lambda: house.is_ready(P))
     assert house.topics.state(P.partition(1), "west") == house.topics.state(P, "west")
 
 
@@ -159,7 +154,7 @@ async def test_topics_when_created_later_then_exist_there_too(house: House) -> N
     await house.topics.start()
     await house.lifecycle.create_plain(X)
     await house.lifecycle.create_partitioned(P, 2)
-    await until(lambda: dict(house.remotes["west"].created) == {P: 2, X: 0})
+    await eventually(lambda: dict(house.remotes["west"].created) == {P: 2, X: 0})
 
 
 async def test_system_topic_is_made_equal_there_as_it_is_compared(house: House) -> None:
@@ -170,7 +165,7 @@ async def test_system_topic_is_made_equal_there_as_it_is_compared(house: House) 
     await house.lifecycle.create_plain(X)
     await house.replicate("east", "west")
     await house.topics.start()
-    await until(lambda: house.is_ready(events) and house.is_ready(X))
+    await eventually(lambda: house.is_ready(events) and house.is_ready(X))
     assert dict(house.remotes["west"].created) == {events: 2, X: 0}
 
 
@@ -179,9 +174,9 @@ async def test_topic_with_clusters_of_its_own_exists_on_those_alone(house: House
     await house.lifecycle.create_plain(P)
     await house.topics.start()
     await house.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
-    await until(lambda: house.remotes["north"].created)
+    await eventually(lambda: house.remotes["north"].created)
     await house.replicate("east", "west")
-    await until(lambda: house.remotes["west"].created)
+    await eventually(lambda: house.remotes["west"].created)
     assert (house.remotes["north"].created, house.remotes["west"].created) == ([(X, 0)], [(P, 0)])
     assert house.topics.state(X, "west") is None
 
@@ -190,9 +185,9 @@ async def test_topic_when_policies_stop_asking_then_is_left_alone(house: House) 
     await house.lifecycle.create_plain(X)
     await house.replicate("east", "west")
     await house.topics.start()
-    await until(lambda: house.remotes["west"].created)
+    await eventually(lambda: house.remotes["west"].created)
     await house.replicate("east")
-    await until(lambda: house.topics.state(X, "west") is None)
+    await eventually(lambda: house.topics.state(X, "west") is None)
     assert house.remotes["west"].topics_there == {X: 0}
 
 
@@ -201,7 +196,7 @@ async def test_topic_that_exists_there_differently_is_held_and_nothing_is_change
     await house.lifecycle.create_partitioned(P, 2)
     await house.replicate("east", "west")
     await house.topics.start()
-    await until(lambda: house.reason(P))
+    await eventually(lambda: house.reason(P))
     state = house.topics.state(P, "west")
     assert state is not None
     assert (state.state, state.ready) == ("HELD", False)
@@ -210,20 +205,20 @@ async def test_topic_that_exists_there_differently_is_held_and_nothing_is_change
     assert state.retry_at_ms is not None
     assert (house.remotes["west"].topics_there, await house.lifecycle.partitions(P, create=False)) == ({P: 5}, 2)
     house.remotes["west"].topics_there[P] = 2
-    await until(lambda: house.is_ready(P))
+    await eventually(lambda: house.is_ready(P))
 
 
 async def test_partitions_left_over_from_a_topic_are_held_and_not_created_there(house: House) -> None:
     await house.store.commit([Put(keys.topic_record(P.partition(1)), b"{}")])
     await house.replicate("east", "west")
     await house.topics.start()
-    await until(lambda: house.reason(P))
+    await eventually(lambda: house.reason(P))
     state = house.topics.state(P.partition(1), "west")
     assert state is not None
     assert (state.state, state.reason) == ("HELD", f"{P} does not exist on the source cluster")
     assert "left-over partitions" in str(state.remedy)
     await house.store.commit([Delete(keys.topic_record(P.partition(1)))])
-    await until(lambda: house.topics.state(P, "west") is None)
+    await eventually(lambda: house.topics.state(P, "west") is None)
     assert house.remotes["west"].created == []
 
 
@@ -232,11 +227,11 @@ async def test_topic_when_creation_is_switched_off_then_waits_for_an_operator(ho
     await house.lifecycle.create_partitioned(P, 2)
     await house.replicate("east", "west")
     await house.topics.start()
-    await until(lambda: house.reason(P))
+    await eventually(lambda: house.reason(P))
     assert "createTopicToRemoteClusterForReplication is false" in str(house.reason(P))
     assert house.remotes["west"].created == []
     house.remotes["west"].topics_there[P] = 2
-    await until(lambda: house.is_ready(P))
+    await eventually(lambda: house.is_ready(P))
 
 
 async def test_cluster_that_is_away_is_tried_again_and_at_once_when_its_address_changes(house: House) -> None:
@@ -244,15 +239,15 @@ async def test_cluster_that_is_away_is_tried_again_and_at_once_when_its_address_
     await house.lifecycle.create_plain(X)
     await house.replicate("east", "north", "west")
     await house.topics.start()
-    await until(lambda: house.remotes["west"].asked >= 2)
+    await eventually(lambda: house.remotes["west"].asked >= 2)
     state = house.topics.state(X, "west")
     assert state is not None
     assert (state.state, state.reason) == ("DISCONNECTED", "Cannot reach http://west:8080")
     assert house.remotes["north"].created == [(X, 0)], "nobody waits for another cluster"
     await house.clusters.update("west", ClusterData(service_url="http://moved:8080"))
-    await until(lambda: house.connected[-1] == ("west", "http://moved:8080"))
+    await eventually(lambda: house.connected[-1] == ("west", "http://moved:8080"))
     house.remotes["west"].failure = None
-    await until(lambda: house.remotes["west"].created)
+    await eventually(lambda: house.remotes["west"].created)
 
 
 async def test_cluster_whose_address_nobody_can_connect_to_is_shown_and_tried_again_when_it_changes(
@@ -263,11 +258,11 @@ async def test_cluster_whose_address_nobody_can_connect_to_is_shown_and_tried_ag
     await house.lifecycle.create_plain(X)
     await house.replicate("east", "west")
     await house.topics.start()
-    await until(lambda: house.reason(X))
+    await eventually(lambda: house.reason(X))
     assert str(house.reason(X)).startswith("Cannot ask http://www"), house.reason(X)
     house.connect = house._remote
     await house.clusters.update("west", ClusterData(service_url="http://west:8080"))
-    await until(lambda: house.is_ready(X))
+    await eventually(lambda: house.is_ready(X))
 
 
 async def test_fault_of_ours_with_one_topic_is_shown_and_ends_nothing(
@@ -286,11 +281,11 @@ async def test_fault_of_ours_with_one_topic_is_shown_and_ends_nothing(
     await house.lifecycle.create_plain(X)
     await house.replicate("east", "west")
     await house.topics.start()
-    await until(lambda: house.reason(X))
+    await eventually(lambda: house.reason(X))
     assert house.reason(X) == "RecursionError: an answer nobody can read"
     house.remotes["west"].failure = None
     await house.clusters.update("west", ClusterData(service_url="http://moved:8080"))
-    await until(lambda: house.is_ready(X))
+    await eventually(lambda: house.is_ready(X))
 
 
 async def test_cluster_that_never_answers_is_given_up_after_a_while(house: House) -> None:
@@ -309,7 +304,7 @@ async def test_cluster_that_never_answers_is_given_up_after_a_while(house: House
         await house.lifecycle.create_plain(X)
         await house.replicate("east", "west")
         await house.topics.start()
-        await until(lambda: house.reason(X))
+        await eventually(lambda: house.reason(X))
         state = house.topics.state(X, "west")
         assert state is not None
         assert (state.state, "did not answer within 50 ms" in str(state.reason)) == ("DISCONNECTED", True)
@@ -325,19 +320,19 @@ async def test_topics_that_wait_for_their_turn_with_a_silent_cluster_say_what_it
     await house.lifecycle.create_plain(X)
     await house.replicate("east", "west")
     await house.topics.start()
-    await until(lambda: house.reason(X))
+    await eventually(lambda: house.reason(X))
     west.failure = None
     west.awake.clear()
     many = [TopicName.parse(f"t{index}") for index in range(3 * QUESTIONS_MAX)]
     for topic in many:
         await house.lifecycle.create_plain(topic)
-    await until(lambda: west.asking == QUESTIONS_MAX)
-    await until(lambda: all(house.topics.state(topic, "west") for topic in many))
+    await eventually(lambda: west.asking == QUESTIONS_MAX)
+    await eventually(lambda: all(house.topics.state(topic, "west") for topic in many))
     assert {house.reason(topic) for topic in many} == {"http://west did not answer within 10 ms"}
     west.awake.set()
-    await until(lambda: all(house.is_ready(topic) for topic in (X, *many)))
+    await eventually(lambda: all(house.is_ready(topic) for topic in (X, *many)))
     await house.lifecycle.create_plain(P)
-    await until(lambda: house.topics.state(P, "west"))
+    await eventually(lambda: house.topics.state(P, "west"))
     assert house.reason(P) is None, "the cluster is there again"
 
 
@@ -347,14 +342,14 @@ async def test_topic_about_which_much_is_told_at_once_is_asked_for_by_one_alone(
     await house.lifecycle.create_partitioned(P, 1)
     await house.replicate("east", "west")
     await house.topics.start()
-    await until(lambda: west.asking)
+    await eventually(lambda: west.asking)
     for partitions in (2, 3):
         await house.lifecycle.expand(P, partitions)
         await house.clusters.update("west", ClusterData(service_url=f"http://moved{partitions}:8080"))
         await house.replicate("east", "north" if partitions == 2 else "east", "west")
-        await until(lambda: not house.topics._changed_namespaces)
+        await eventually(lambda: not house.topics._changed_namespaces)
     west.awake.set()
-    await until(lambda: house.is_ready(P))
+    await eventually(lambda: house.is_ready(P))
     assert west.created == [(P, 3)]
 
 
@@ -372,12 +367,12 @@ async def test_pauses_grow_are_shortened_at_random_and_begin_anew_after_a_succes
         await house.clusters.update("west", ClusterData(service_url=f"http://moved{len(pauses)}:8080"))
         for _ in range(3):
             before = house.topics.state(X, "west")
-            await until(lambda: house.reason(X) and house.topics.state(X, "west") is not before)  # noqa: B023
+            await eventually(lambda: house.reason(X) and house.topics.state(X, "west") is not before)  # noqa: B023
             state = house.topics.state(X, "west")
             assert state is not None
             pauses.append(state.retry_at_ms or 0)
         west.failure = None
-        await until(lambda: house.is_ready(X))
+        await eventually(lambda: house.is_ready(X))
     for pause, longest in zip(pauses, (100, 200, 400) * 2, strict=True):
         assert 0.89 * longest <= pause <= longest, pauses
     assert any(pause % 100 for pause in pauses), pauses
@@ -388,16 +383,16 @@ async def test_topic_that_is_there_is_looked_at_again_now_and_then(house: House)
     await house.lifecycle.create_plain(X)
     await house.replicate("east", "west")
     await house.topics.start()
-    await until(lambda: house.is_ready(X))
+    await eventually(lambda: house.is_ready(X))
     del house.remotes["west"].topics_there[X]
-    await until(lambda: house.remotes["west"].created == [(X, 0), (X, 0)])
+    await eventually(lambda: house.remotes["west"].created == [(X, 0), (X, 0)])
 
 
 async def test_cluster_that_is_not_registered_is_named(house: House) -> None:
     await house.lifecycle.create_plain(X)
     await house.replicate("east", "south")
     await house.topics.start()
-    await until(lambda: house.reason(X, "south"))
+    await eventually(lambda: house.reason(X, "south"))
     assert house.reason(X, "south") == "Cluster does not exist: south; register it with clusters create"
 
 
@@ -405,10 +400,10 @@ async def test_topic_that_is_deleted_is_forgotten_and_not_deleted_there(house: H
     await house.lifecycle.create_partitioned(P, 1)
     await house.replicate("east", "west")
     await house.topics.start()
-    await until(lambda: house.remotes["west"].created)
+    await eventually(lambda: house.remotes["west"].created)
     deletion = await house.lifecycle.plan_delete_partitioned(P)
     await house.store.commit([*deletion.changes, Delete(keys.topic_record(P.partition(0)))])
-    await until(lambda: house.topics.state(P, "west") is None)
+    await eventually(lambda: house.topics.state(P, "west") is None)
     assert house.remotes["west"].topics_there == {P: 1}
 
 
@@ -429,7 +424,7 @@ async def test_broker_that_starts_with_many_topics_is_no_thundering_herd(
 
     monkeypatch.setattr(house.links, "delay", noted)
     await house.topics.start()
-    await until(lambda: all(len(remote.created) == 400 for remote in house.remotes.values()))
+    await eventually(lambda: all(len(remote.created) == 400 for remote in house.remotes.values()))
     for cluster, remote in house.remotes.items():
         per_second = Counter(int(begin - begins[cluster][0]) for begin in begins[cluster])
         assert sum(per_second.values()) == 400

@@ -19,6 +19,7 @@ from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.storage.api import Delete, Put
 from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.waiting import eventually
 
 POLICIES = f"{keys.POLICIES}/demo/flights"
 JOB = """
@@ -35,12 +36,6 @@ WAIT_FOR_PARENT = "while os.read(0, 4096): pass"
 
 
 PROGRAM = ("interpulse.cli", "replicate")
-
-
-async def until(condition):
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -85,7 +80,7 @@ async def test_job_is_told_how_to_show_its_log(store, tmp_path):
     supervisor = ReplicationSupervisor(store, command, missing=lambda: None)
     await ask_for_replication(store, "east", "west")
     await supervisor.start()
-    await until(lambda: supervisor.view.last_error == "--supervised --log-level DEBUG --log-format json")
+    await eventually(lambda: supervisor.view.last_error == "--supervised --log-level DEBUG --log-format json")
     await supervisor.stop()
 
 
@@ -100,7 +95,7 @@ def decides(tmp_path):
     left.mkdir(parents=True)
 
     async def decides():
-        await until(lambda: not left.exists())
+        await eventually(lambda: not left.exists())
 
     return decides
 
@@ -115,7 +110,7 @@ async def test_job_when_no_policy_asks_then_does_not_run(store, supervise, decid
 async def test_job_when_a_policy_asks_then_runs_and_its_progress_is_seen(store, supervise):
     supervisor = await supervise(WAIT_FOR_PARENT)
     await ask_for_replication(store, "east", "west")
-    await until(lambda: "west" in supervisor.view.progress)
+    await eventually(lambda: "west" in supervisor.view.progress)
     assert supervisor.view.state == JobState.RUNNING
     assert supervisor.view.remotes == ("west",)
     assert supervisor.view.progress["west"]["source"] == "east"
@@ -127,7 +122,7 @@ async def test_job_when_only_a_topic_asks_then_runs(store, supervise):
     await store.commit(
         [Put(keys.topic_policies(TopicName.parse("persistent://t/ns/x")), TopicPolicyRecord(own).dump())]
     )
-    await until(lambda: supervisor.view.remotes == ("west",))
+    await eventually(lambda: supervisor.view.remotes == ("west",))
 
 
 async def test_job_when_the_cluster_is_not_registered_then_waits_for_it(store, supervise, decides):
@@ -136,16 +131,16 @@ async def test_job_when_the_cluster_is_not_registered_then_waits_for_it(store, s
     await decides()
     assert supervisor.view.pid is None
     await store.commit([Put(f"{keys.CLUSTERS}/north", b"{}")])
-    await until(lambda: supervisor.view.pid is not None)
+    await eventually(lambda: supervisor.view.pid is not None)
 
 
 async def test_job_when_policies_stop_asking_then_ends(store, supervise):
     await ask_for_replication(store, "east", "west")
     supervisor = await supervise(WAIT_FOR_PARENT)
-    await until(lambda: supervisor.view.pid is not None)
+    await eventually(lambda: supervisor.view.pid is not None)
     pid = supervisor.view.pid
     await store.commit([Delete(POLICIES)])
-    await until(lambda: supervisor.view.state == JobState.IDLE)
+    await eventually(lambda: supervisor.view.state == JobState.IDLE)
     assert not is_alive(pid)
 
 
@@ -154,17 +149,17 @@ async def test_checkpoints_when_no_policy_asks_any_more_then_are_forgotten(store
     checkpoint.mkdir(parents=True)
     await ask_for_replication(store, "east", "west")
     supervisor = await supervise(WAIT_FOR_PARENT)
-    await until(lambda: supervisor.view.pid is not None)
+    await eventually(lambda: supervisor.view.pid is not None)
     assert checkpoint.exists()
     await store.commit([Delete(POLICIES)])
-    await until(lambda: supervisor.view.state == JobState.IDLE)
+    await eventually(lambda: supervisor.view.state == JobState.IDLE)
     assert not checkpoint.exists()
 
 
 async def test_job_when_it_dies_then_is_started_again_and_the_reason_kept(store, supervise):
     await ask_for_replication(store, "east", "west")
     supervisor = await supervise('print(json.dumps({"event": "error", "error": "boom"}), flush=True); sys.exit(3)')
-    await until(lambda: supervisor.view.restarts >= 1)
+    await eventually(lambda: supervisor.view.restarts >= 1)
     assert supervisor.view.state == JobState.RESTARTING
     assert supervisor.view.last_error == "boom"
     records = records_without_job(supervisor.view, [TOPIC])
@@ -178,12 +173,12 @@ async def test_job_when_it_cannot_be_started_then_says_why_and_tries_again(store
     in_the_way.write_text("")
     await ask_for_replication(store, "east", "west")
     supervisor = await supervise(WAIT_FOR_PARENT)
-    await until(lambda: supervisor.view.state == JobState.RESTARTING)
+    await eventually(lambda: supervisor.view.state == JobState.RESTARTING)
     assert "File exists" in supervisor.view.last_error
     (record,) = records_without_job(supervisor.view, [TOPIC])
     assert (record["cluster"], "File exists" in record["remedy"]) == ("west", True)
     in_the_way.unlink()
-    await until(lambda: supervisor.view.progress)
+    await eventually(lambda: supervisor.view.progress)
 
 
 async def test_job_when_it_prints_json_that_is_no_event_then_goes_on(store, supervise):
@@ -194,7 +189,7 @@ print(json.dumps({"event": "error", "error": "later"}), flush=True)
 while os.read(0, 4096): pass
 """
     supervisor = await supervise(job)
-    await until(lambda: supervisor.view.last_error == "later")
+    await eventually(lambda: supervisor.view.last_error == "later")
     assert supervisor.view.restarts == 0
 
 
@@ -211,7 +206,7 @@ async def test_stop_leaves_nothing_of_a_job_that_ignores_it(store, supervise, tm
     """
     supervisor = await supervise(textwrap.dedent(job))
     note = tmp_path / "replication" / "child"
-    await until(lambda: note.exists() and note.read_text())
+    await eventually(lambda: note.exists() and note.read_text())
     pid, child = supervisor.view.pid, int(note.read_text())
     if hurried:
         stopping = asyncio.create_task(supervisor.stop())
@@ -221,26 +216,26 @@ async def test_stop_leaves_nothing_of_a_job_that_ignores_it(store, supervise, tm
     else:
         async with asyncio.timeout(4):
             await supervisor.stop()
-    await until(lambda: not is_alive(pid) and not is_alive(child))
+    await eventually(lambda: not is_alive(pid) and not is_alive(child))
 
 
 async def test_job_when_something_is_missing_then_says_what_and_keeps_serving(store, supervise):
     await ask_for_replication(store, "east", "west")
     supervisor = await supervise(WAIT_FOR_PARENT, missing=lambda: "replication needs Java")
-    await until(lambda: supervisor.view.state == JobState.UNAVAILABLE)
+    await eventually(lambda: supervisor.view.state == JobState.UNAVAILABLE)
     assert supervisor.view.last_error == "replication needs Java"
     records = records_without_job(supervisor.view, [TOPIC])
     assert records[0]["remedy"] == "replication needs Java"
     assert records[0]["nextRetryAt"] > records[0]["since"]
     await store.commit([Put(f"{keys.CLUSTERS}/north", b"{}")])
     await ask_for_replication(store, "east", "north", "west")
-    await until(lambda: len(records_without_job(supervisor.view, [TOPIC])) == 2)
+    await eventually(lambda: len(records_without_job(supervisor.view, [TOPIC])) == 2)
 
 
 async def test_job_when_external_then_is_never_started(store, supervise):
     await ask_for_replication(store, "east", "west")
     supervisor = await supervise(WAIT_FOR_PARENT, mode="external")
-    await until(lambda: supervisor.view.state == JobState.EXTERNAL)
+    await eventually(lambda: supervisor.view.state == JobState.EXTERNAL)
     assert records_without_job(supervisor.view, [TOPIC]) == []
 
 

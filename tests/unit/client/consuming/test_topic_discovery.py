@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -17,6 +16,7 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import Frame
 from interpulse.wire.hashing import topics_hash
 from tests.support.scripted_broker import Peer, ScriptedBroker
+from tests.support.waiting import eventually
 
 TYPES = pb.BaseCommand
 NEVER_MS = 600_000
@@ -89,12 +89,6 @@ async def opened(town: Town, **options: object) -> tuple[Client, Consumer]:
     return client, await client.subscribe(re.compile("a/b/f-.*"), "s", **settings)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110  # several tasks of the client have to run
-            await asyncio.sleep(0.001)
-
-
 @pytest.mark.parametrize("filters", [True, False])
 async def test_pattern_when_opened_then_what_matches_is_subscribed_to_without_creating(
     town: Town, filters: bool
@@ -111,11 +105,11 @@ async def test_pattern_when_opened_then_what_matches_is_subscribed_to_without_cr
 async def test_pattern_when_the_broker_tells_of_topics_then_follows_from_their_beginning(town: Town) -> None:
     client, consumer = await opened(town)
     await town.tell(new=complete("f-2"))
-    await until(lambda: consumer.topics == complete("f-1", "f-2") and consumer.is_connected)
+    await eventually(lambda: consumer.topics == complete("f-1", "f-2") and consumer.is_connected)
     late = town.subscribed()[-1]
     assert (late.topic, late.initialPosition) == (*complete("f-2"), pb.CommandSubscribe.Earliest)
     await town.tell(deleted=complete("f-1"))
-    await until(lambda: consumer.topics == complete("f-2"))
+    await eventually(lambda: consumer.topics == complete("f-2"))
     assert town.count(TYPES.GET_TOPICS_OF_NAMESPACE) == 1
     await client.close()
     await town.heard(TYPES.WATCH_TOPIC_LIST_CLOSE)
@@ -126,7 +120,7 @@ async def test_pattern_when_an_update_was_missed_then_the_list_is_asked_for(town
     await town.heard(TYPES.WATCH_TOPIC_LIST)
     await town.tell(new=complete("f-2"), silent=True)
     await town.tell(new=complete("f-3"))
-    await until(lambda: consumer.topics == complete("f-1", "f-2", "f-3"))
+    await eventually(lambda: consumer.topics == complete("f-1", "f-2", "f-3"))
     first, second = (command.watchTopicList for command in town.all_of(TYPES.WATCH_TOPIC_LIST))
     assert (first.watcher_id, first.topics_hash) == (second.watcher_id, topics_hash(complete("f-1")))
     await client.close()
@@ -136,7 +130,7 @@ async def test_pattern_when_the_interval_is_over_then_makes_sure_of_its_topics(t
     client, consumer = await opened(town, pattern_discovery_interval_ms=20)
     await town.heard(TYPES.WATCH_TOPIC_LIST)
     await town.tell(new=complete("f-2"), deleted=complete("f-1"), silent=True)
-    await until(lambda: consumer.topics == complete("f-2"))
+    await eventually(lambda: consumer.topics == complete("f-2"))
     assert town.count(TYPES.GET_TOPICS_OF_NAMESPACE) == 1
     await client.close()
 
@@ -147,7 +141,7 @@ async def test_pattern_when_the_connection_is_lost_then_watches_again_and_catche
     await town.tell(new=complete("f-2"), silent=True)
     town.peers[-1].drop()
     await town.heard(TYPES.WATCH_TOPIC_LIST, 2)
-    await until(lambda: consumer.topics == complete("f-1", "f-2") and consumer.is_connected)
+    await eventually(lambda: consumer.topics == complete("f-1", "f-2") and consumer.is_connected)
     await client.close()
 
 
@@ -156,11 +150,11 @@ async def test_pattern_when_a_topic_is_gone_before_the_broker_says_so_then_left_
     await town.heard(TYPES.FLOW)
     town.gone.update(complete("f-1"))
     town.peers[-1].say(commands.close_consumer(town.subscribed()[0].consumer_id))
-    await until(lambda: consumer.topics == [])
+    await eventually(lambda: consumer.topics == [])
     town.gone.clear()
     await town.tell(deleted=complete("f-1"))
     await town.tell(new=complete("f-1"))
-    await until(lambda: consumer.topics == complete("f-1") and consumer.is_connected)
+    await eventually(lambda: consumer.topics == complete("f-1") and consumer.is_connected)
     await client.close()
 
 
@@ -171,9 +165,9 @@ async def test_pattern_when_a_topic_cannot_be_opened_then_tried_again_long_befor
     town.gone.update(complete("f-2"))
     with caplog.at_level(logging.WARNING, "interpulse.client.consuming.topic_discovery"):
         await town.tell(new=complete("f-2"))
-        await until(lambda: "persistent://a/b/f-2" in caplog.text)
+        await eventually(lambda: "persistent://a/b/f-2" in caplog.text)
     town.gone.clear()
-    await until(lambda: consumer.topics == complete("f-1", "f-2") and consumer.is_connected)
+    await eventually(lambda: consumer.topics == complete("f-1", "f-2") and consumer.is_connected)
     await client.close()
 
 
@@ -200,7 +194,7 @@ async def test_pattern_when_the_broker_does_not_watch_then_is_asked(reason: str)
         )
         client, consumer = await opened(town, pattern_discovery_interval_ms=20)
         await town.tell(new=complete("f-2", "g-2"), deleted=complete("f-1"), silent=True)
-        await until(lambda: consumer.topics == complete("f-2") and consumer.is_connected)
+        await eventually(lambda: consumer.topics == complete("f-2") and consumer.is_connected)
         assert town.count(TYPES.WATCH_TOPIC_LIST) == (1 if reason == "refused" else 0)
         await client.close()
 

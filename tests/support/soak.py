@@ -1,0 +1,17 @@
+"""How long the tests of faults play: short in the suites, long in `make soak`."""
+
+from __future__ import annotations
+
+import os
+from typing import Final, TypeVar
+
+__all__ = ["SOAKING", "soak"]
+
+SOAKING: Final = os.environ.get("INTERPULSE_SOAK") == "1"
+
+T = TypeVar("T")
+
+
+def soak(long: T, *, otherwise: T) -> T:
+    """The first in `make soak`."""
+    return long if SOAKING else otherwise

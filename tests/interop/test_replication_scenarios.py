@@ -275,8 +275,20 @@ DIFFERENCES = {
 """What a broker of ours answers to each."""
 
 
-@pytest.mark.parametrize("pair", PAIRS, indirect=True)
-@pytest.mark.parametrize("differing", [*([each] for each in DIFFERENCES), [*DIFFERENCES]], ids=[*DIFFERENCES, "all"])
+ONE_BY_ONE = {each: [each] for each in DIFFERENCES}
+AT_ONCE = {"all": [*DIFFERENCES]}
+DIFFERING = [
+    pytest.param(clusters, differing, id=f"{clusters}-{name}", marks=REAL if "real" in clusters else [])
+    for clusters, cases in (
+        ("ours-ours", ONE_BY_ONE | AT_ONCE),
+        ("ours-real", AT_ONCE),  # a broker of ours names each of them
+        ("real-ours", ONE_BY_ONE),  # a real one says only that something differs
+    )
+    for name, differing in cases.items()
+]
+
+
+@pytest.mark.parametrize(("pair", "differing"), DIFFERING, indirect=["pair"])
 def test_f_set_clusters_of_a_namespace_that_differs(pair: Pair, differing: Sequence[str]) -> None:
     with ExitStack() as differences:
         for each in differing:

@@ -74,7 +74,7 @@ async def adjust(
             return plan
     try:
         return await _finish(enabling, plan, local, connect, store)
-    except PulsarError as error:  # here, where the clusters are stored; what was done there has to be told
+    except PulsarError as error:  # here, where the clusters are stored; the plan has to say what was done there
         reason = f"The clusters could not be stored and put in force here: {error}; the command can be repeated"
         return _refused(plan, reason, error.http_status)
 
@@ -163,7 +163,7 @@ def _pending(change: AdjustmentChange) -> AdjustmentChange:
 async def _make_true(admin: AdminClient, change: AdjustmentChange) -> None:
     """Send the change's request. A refusal to grow counts only if the topic has not the wanted count already.
 
-    Its answer may have been lost, or somebody else may have been faster.
+    Its answer may have been lost, or another change may have been faster.
     """
     try:
         await admin.send(change.request)

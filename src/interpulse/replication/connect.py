@@ -43,7 +43,7 @@ def _chosen(data: ClusterData, plain: str | None, encrypted: str | None) -> str 
 
 
 def credentials_of(cluster: str, data: ClusterData) -> Credentials | None:
-    """Who we are there. The record best names a file: it is read again for every request, and shown to nobody.
+    """Who we are there. The record best names a file: it is read again for every request, and never shown.
 
     Where it says nothing else, its certificate is who we are.
     """

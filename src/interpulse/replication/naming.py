@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 async def misnamed(admin: AdminClient, given: str, address: str) -> str | None:
     """What is wrong with the name ``given`` to the cluster that is asked, as a clause; None if it is its own.
 
-    ``address`` is told to people. A real Pulsar tells its name to super-users alone, but the clusters it knows to
+    ``address`` is shown to people. A real Pulsar tells its name to super-users alone, but the clusters it knows to
     everybody, and it is one of them; whether it is the right one is then believed with a warning. Raises what a cluster
     raises that gives no answer.
     """

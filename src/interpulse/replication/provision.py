@@ -48,7 +48,7 @@ AskPartitionMetadata = Callable[[TopicName], Awaitable[Existence]]
 """Says what a base name stands for on one cluster, without creating it."""
 
 _ATTEMPTS_MAX: Final = 5
-"""A creation can lose against somebody else's a few times; losing more often means that the two sides fight."""
+"""A creation can lose against another one a few times; losing more often means that two writers fight."""
 _REFUSED: Final = (406, 409, 412, 422)
 """A cluster that understood, and has a limit, a policy or something else against it."""
 
@@ -84,7 +84,7 @@ class ReplicationProblem(NamedTuple):
 
 
 def describe_problem(cluster: str, error: Exception) -> ReplicationProblem:
-    """What an operator is told about a failure on the way to a cluster."""
+    """The problem that a failure on the way to a cluster makes, with its remedy."""
     if isinstance(error, TopicHeld):
         return ReplicationProblem("HELD", error.reason, error.remedy)
     if isinstance(error, NotConnected | OperationTimeout | RemoteClusterUnavailable):
@@ -148,7 +148,7 @@ class TopicProvisioner:
                 return Provisioned(plan.partitions, change)
             try:
                 change = await self._apply(base, plan, local, remote, equal_before)
-            except Conflict as error:  # somebody else was faster, or something stands in the way: look again
+            except Conflict as error:  # another creation was faster, or something stands in the way: look again
                 refusal = error
         raise TopicHeld(
             str(base),

@@ -99,7 +99,7 @@ async def read_remote(
     """The namespace on another cluster; None if both clusters share one configuration store, so there is no other.
 
     With ``only``, just what a comparison of these topics looks at: no schema policies. Raises NamespaceNotFound, and
-    RemoteClusterUnavailable with a sentence for whatever keeps the cluster from being read.
+    RemoteClusterUnavailable which says why the cluster cannot be read.
     """
     async with connect(cluster, data) as admin:
         reading = AdminReading(admin)

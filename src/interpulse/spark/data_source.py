@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["InterpulseDataSource", "PulsarDataSource", "register"]
 
 
-configure_worker()  # whatever a worker does with this source, it imports this module first
+configure_worker()  # a worker imports this module before it does anything else with this source
 
 
 class PulsarDataSource(DataSource):

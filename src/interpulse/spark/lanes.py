@@ -78,10 +78,10 @@ def replicator_lane_name(source: str, target: str, epoch: int = 0) -> str:
 
 
 class LaneState(NamedTuple):
-    """Where a lane stood at its last commit: highest sequence id, and the place on the target it had reached.
+    """Where a lane stood at its last commit: highest sequence id, and the position on the target it had reached.
 
     ``claimed``: ids up to here may have been written under this name, before a checkpoint was lost or in a batch that
-    the target refused in part; they are ours although no commit tells of them.
+    the target refused in part; they are ours although no commit records them.
     """
 
     sequence_id: int
@@ -119,8 +119,8 @@ def decide_opening(state: LaneState, broker: int, first: int) -> Opening:
     broker == committed < first  normal: send all
     broker <= claimed < first    everything older is behind us: send all
     broker < committed           the broker lost its state: read back
-    first <= broker or claimed   a retry, a range that begins before the last commit, or somebody else: read back
-    committed < broker < first   somebody else writes under this name
+    first <= broker or claimed   a retry, a range that begins before the last commit, or another writer: read back
+    committed < broker < first   another writer uses this name
     ===========================  ================================================================
     """
     if broker < state.sequence_id or first <= max(broker, state.claimed):
@@ -129,7 +129,7 @@ def decide_opening(state: LaneState, broker: int, first: int) -> Opening:
 
 
 def is_overrun(state: LaneState, broker: int, last: int) -> bool:
-    """After the last id of a range: does the broker know ids under this name that nobody here has written?"""
+    """After the last id of a range: does the broker know ids under this name that this lane has not written?"""
     return broker > max(last, state.claimed, state.sequence_id)
 
 

@@ -40,7 +40,7 @@ _POINTS_TEXT: Final = (
 )
 
 StartPoint = Position
-"""A place to start after: EARLIEST, LATEST or the position of the last entry that is *not* read."""
+"""The position to start after: EARLIEST, LATEST or the position of the last entry that is *not* read."""
 
 
 class TopicRange(NamedTuple):
@@ -165,7 +165,7 @@ def ranges_between(
     """The ranges of a batch. Raises ValueError naming every topic that went backwards.
 
     Where ``end`` says where a topic begins, that counts. Another one that only ``end`` knows begins at its earliest
-    entry; one that only ``start`` knows is gone.
+    entry; one that only ``start`` knows no longer exists.
     """
     if start.initial:
         return []
@@ -234,7 +234,7 @@ def point_of(points: Mapping[str, Position], topic: str) -> Position | None:
 
 
 def check_points_named(points: Mapping[str, Position], topics: Collection[str]) -> None:
-    """Raises OptionError for places given for topics that nobody reads."""
+    """Raises OptionError for positions of topics that are not read."""
     selected = {*topics, *(str(TopicName.parse(topic).base) for topic in topics)}
     unmatched = sorted(set(points) - selected)
     if unmatched:

@@ -50,7 +50,7 @@ _LONG, _INT, _BINARY, _TEXT, _TIME, _FLAG = (
 )
 
 INCLUDE_DEFAULT: Final = ("default",)
-"""``includeColumns`` where nobody gave it."""
+"""``includeColumns`` by default."""
 
 ENTRY_WRITE_COLUMNS: Final = ("__topic", "__ledgerId", "__entryId", "__metadata", "__payload")
 """What the sink needs to write an entry; the fewer columns travel, the faster."""

@@ -89,7 +89,7 @@ class LaneFiles:
         return load_held(self._root / HELD_FILE)
 
     def hold(self, refused: Mapping[str, tuple[Position, str]], *, released: Collection[str], now_ms: int) -> None:
-        """Record what a batch was refused, as place and reason, and forget what it has written after all."""
+        """Record what a batch was refused, as position and reason, and forget what it has written after all."""
         before = self.held()
         held = {topic: item for topic, item in before.items() if topic not in released}
         for topic, (after, reason) in refused.items():
@@ -110,7 +110,7 @@ class LaneFiles:
         (self._root / HELD_FILE).unlink(missing_ok=True)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """What the last batch wrote, for whoever reports progress or plans the next one."""
+        """What the last batch wrote, for the report of progress and the plan of the next one."""
         write_atomically(self._root / LAST_COMMIT_FILE, json.dumps(summary), durable=False)
 
     def summary(self) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """The log of Spark's Python workers: shown as the program that runs the job shows its own.
 
 Workers are other processes. They inherit the environment of the program and nothing else, so it says there which
-function shows its log; a worker of anybody else's session finds nothing and changes nothing.
+function shows its log; a worker of another session finds nothing and changes nothing.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Finding(IntEnum):
     HELD = 1
     """Something would not be replicated."""
     UNREACHABLE = 5
-    """A cluster gives no answer, so nobody knows."""
+    """A cluster gives no answer, so its topics are unknown."""
 
 
 def _say(text: str) -> None:

@@ -55,7 +55,7 @@ class _Refusal:
 class GlobalPolicies:
     """What was carried is written down, so that what changed since is all that is set there, also after a restart.
 
-    What somebody sets there stays until it changes here. Where both sides changed the same policy, the job of the other
+    A policy set there stays until it changes here. Where both sides changed the same policy, the job of the other
     direction may just be behind, so its side is left alone at first; after a while ``patience_s`` the change made here
     counts. The two directions need different ones, or they would exchange their values.
     """

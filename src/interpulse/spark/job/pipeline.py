@@ -1,4 +1,4 @@
-"""Replication to one remote cluster: its topics are made ready, one streaming query is kept running, its state told."""
+"""Replication to one remote cluster: makes its topics ready, keeps one streaming query running, reports its state."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Pipeline:
             rows = found.setdefault(topic.namespace_name, [])
             for name in partitions_of(topic, state.partitions):
                 record = self._record(name, state, rates.get(name, CopyRate()))
-                # Who moves the cursor behind what is held gives it up; that there is nothing more is not written down.
+                # An operator who moves the cursor behind a held range gives it up; the held file does not say so.
                 is_held = name in held and state.is_ready and record["lagEntries"] != 0
                 rows.append(record | _hold_of(held[name]) if is_held else record)
         return found

@@ -242,7 +242,7 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "exclude": parse_pattern,
     "service_url": parse_service_url,
 }
-"""What reads texts that are used as they are written, and refuses those that cannot be used."""
+"""Readers of strings that are used as they are written; they refuse those that cannot be used."""
 
 
 def _value(kind: str, key: str, value: Any) -> Any:

@@ -161,7 +161,7 @@ class ReplicationJob:
         self._take_ended()
         await self._check_name("source", self._config.source, admin)
         if self._config.target is not None and "target" not in self._names_checked:
-            # Not there yet, or silent: its topics are told so, and it is asked again.
+            # Not there yet, or silent: the status of its topics says so, and it is asked again.
             with contextlib.suppress(PulsarError, TimeoutError):
                 async with asyncio.timeout(_TURN_S), self._config.target.admin() as target:
                     await self._check_name("target", self._config.target, target)
@@ -192,7 +192,7 @@ class ReplicationJob:
             self._names_checked.add(side)
 
     def _take_ended(self) -> None:
-        """What an update failed with concerns its own cluster: told when it changes, and tried again next turn."""
+        """A failed update concerns its own cluster: a new error is reported, and the next turn retries."""
         for remote in [remote for remote, update in self._updates.items() if update.done()]:
             error = self._updates.pop(remote).exception()
             told = self._update_errors.pop(remote, None)
@@ -208,7 +208,7 @@ class ReplicationJob:
         return Pipeline(self._config, admin, target, self._spark, _emit, cursor)
 
     def _note_unusable_remotes(self, selected: Mapping[str, RemoteSelection]) -> None:
-        """Clusters whose records cannot be used: told once, and in the status of every topic."""
+        """Clusters whose records cannot be used are reported once, and in the status of every topic."""
         before, self._unusable_remotes = self._unusable_remotes, {}
         for remote, selection in selected.items():
             if selection.address is None:
@@ -219,7 +219,7 @@ class ReplicationJob:
                 self._unusable_remotes[remote] = replace(known, topics=selection.topics)
 
     async def _report_status(self, admin: AdminClient) -> None:
-        """Post what is known to the source's admin door, if it keeps such records."""
+        """Post the status records to the source's admin API, if it keeps such records."""
         while True:
             try:
                 if not await is_interpulse(admin):

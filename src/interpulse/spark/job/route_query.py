@@ -75,7 +75,7 @@ class RouteQuery:
     async def _start(self, spark: SparkSession) -> None:
         try:
             self._query = await asyncio.to_thread(self._begin, spark)
-        except Exception as error:  # noqa: BLE001 - whatever Spark raises is reported, and tried again
+        except Exception as error:  # noqa: BLE001 - any failure of Spark is reported and retried
             self._note_failure(f"{type(error).__name__}: {error}")
             return
         self._started_at = time.monotonic()
@@ -120,7 +120,7 @@ class RouteQuery:
     def note_progress(self) -> None:
         """It got through a micro-batch, or has nothing to do."""
         if self._query is None:
-            return  # told late, of one that has failed since
+            return  # of a query that has failed since
         self.was_heard_of = True
         self.failure = None
 
@@ -178,7 +178,7 @@ def sink_options(route: Route) -> dict[str, str]:
 
 
 def _shortened(text: str) -> str:
-    """The line that tells the cause: Spark wraps Python errors in long Java stories."""
+    """The line that names the cause: Spark wraps Python errors in long Java traces."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith("interpulse.") or "interpulse.model.errors" in line]
     return (telling[-1] if telling else lines[0] if lines else text)[:500]

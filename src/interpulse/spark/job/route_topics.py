@@ -1,7 +1,7 @@
 """The topics of one route: provisioned on the target, anchored, and listed for the source, or held.
 
 Order matters and is kept here: a topic-partition is listed for the source only after its target exists with the same
-shape, the target de-duplicates, and the lane's starting state is recorded. What is not ready is *held*: its place on
+shape, the target de-duplicates, and the lane's starting state is recorded. What is not ready is *held*: its position on
 the source stays, everything else goes on.
 """
 
@@ -246,10 +246,10 @@ class RouteTopics:
         await store_schema(connection, topic, schema, producer_name=self._route.lane_name)
 
     def _equal_before(self, topic: TopicName, before: TopicState) -> int | None:
-        """From which count on a source that grows takes the target along.
+        """The partition count from which a source that grows takes the target along; None if it never does.
 
-        Policies already say so to the source cluster, which grows the others itself; where it did not, somebody wanted
-        it to stay (``updateLocalTopicOnly``): the topic is held, as by Pulsar's replicators, until both are equal.
+        With policies the source cluster grows the others itself. Where it did not, an operator asked it not to
+        (``updateLocalTopicOnly``): the topic is held, as by Pulsar's replicators, until both are equal.
         """
         if self._route.config.select.from_policies:
             return None
@@ -297,7 +297,7 @@ class RouteTopics:
         return self._names_anchored
 
     def _list_topics(self) -> None:
-        """Tell the source, through its topics file, what to read, what to keep in place, and how fast to go."""
+        """Write the source's topics file: topics to read, topics to hold, and rates."""
         active: list[str] = []
         held: list[str] = []
         rates: dict[str, Rate] = {}

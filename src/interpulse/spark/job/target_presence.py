@@ -30,7 +30,7 @@ class TargetPresence:
     """See the module. Producers come back by themselves after a lost connection; `close` at the end."""
 
     def __init__(self, lane_name: str) -> None:
-        self._name = f"{lane_name}.{secrets.token_hex(4)}"  # nobody waits for the one of an earlier run to go
+        self._name = f"{lane_name}.{secrets.token_hex(4)}"  # does not wait until the one of an earlier run is gone
         self._senders: dict[str, EntrySender] = {}
         self._slots = asyncio.Semaphore(_OPENED_AT_ONCE)
 

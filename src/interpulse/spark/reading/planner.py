@@ -81,7 +81,7 @@ class SourceView(Protocol):
         """How fast topic-partitions may be copied; those that have no limit are left out. As of the last discovery."""
 
     def written(self) -> WrittenBatch | None:
-        """What the newest committed batch wrote, as far as the sink tells us."""
+        """What the newest committed batch wrote, as far as the sink reports it."""
 
     def acknowledge(self, positions: Mapping[str, Position]) -> None:
         """Advance the durable subscription, if the options name one."""
@@ -175,7 +175,7 @@ class StreamPlanner:
         begins = {topic: self._begin_of(topic, end) for topic, end in ends.items() if topic not in start.positions}
         begins |= self._moved_on(start.positions, ends)
         again = {topic: item for topic, item in held.items() if topic in ends}
-        # We never acknowledge behind the place of a hold: a cursor that stands there was moved by an operator.
+        # We never acknowledge behind the position of a hold: a cursor that stands there was moved by an operator.
         begins |= {topic: max(item.after, ends[topic].acknowledged or EARLIEST) for topic, item in again.items()}
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
         self._check_backwards({topic: place for topic, place in after.items() if topic not in begins}, ends)
@@ -213,7 +213,7 @@ class StreamPlanner:
         return {topic: place for topic, place in acknowledged.items() if place > positions[topic]}
 
     def _kept(self, start: StreamOffset, ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
-        """Topics whose end is not known just now keep their place; those no longer selected are dropped."""
+        """Topics whose end is not known just now keep their positions; those no longer selected are dropped."""
         selected = set(self._topics or ()) | (set(self._target) if self._target else set())
         return {topic: place for topic, place in start.positions.items() if topic not in ends and topic in selected}
 

@@ -49,7 +49,7 @@ class _Cursor:
     """One consumer that never receives anything.
 
     Brokers of ours refuse one for a replication cursor that policies have not opened: SubscriptionNotFound. Their topic
-    keeps its place, and goes on where its cursor stands when there is one again.
+    keeps its position, and goes on where its cursor stands when there is one again.
     """
 
     def __init__(self, session: Session, topic: TopicName, options: ReadOptions, *, earliest: bool) -> None:
@@ -69,7 +69,7 @@ class _Cursor:
         try:
             answer = await connection.request(lambda number: commands.get_last_message_id(number, consumer_id))
         except PulsarError:
-            self._connection = None  # whatever it was, the next question finds its way anew
+            self._connection = None  # the next question opens another one
             connection.consumers.forget(consumer_id)
             raise
         response = answer.getLastMessageIdResponse
@@ -158,7 +158,7 @@ class BrokerSourceView:
         return process_portal().call(self._discover)
 
     def _listed(self, path: Path) -> tuple[str, ...]:
-        """The job's list. Held topics stay selected, but their end is not asked for, so they keep their place."""
+        """The job's list. Held topics stay selected, but their end is not asked for, so their positions stay."""
         try:
             found = os.stat(path)
         except FileNotFoundError:
@@ -238,9 +238,9 @@ class BrokerSourceView:
         return ends
 
     async def _asked(self, names: Sequence[str]) -> tuple[dict[str, TopicEnd], dict[str, PulsarError]]:
-        """The ends of topics, and why some are not known now: those keep their place, and the others go on.
+        """The ends of topics, and why some are not known now: those keep their positions, and the others go on.
 
-        A topic that gives no answer for a moment is asked on in the background, so that nobody waits for it.
+        A topic that gives no answer for a moment is asked in the background, so that the others do not wait for it.
         """
         started = {name: asyncio.create_task(self._cursors[name].end()) for name in names if name not in self._asking}
         self._asking |= started
@@ -313,7 +313,7 @@ class BrokerSourceView:
         return self._rates
 
     def written(self) -> WrittenBatch | None:
-        """The job's sink writes it down beside the list of topics; nobody reads it where nothing has a rate."""
+        """The job's sink writes it beside the list of topics; it is not read where nothing has a rate."""
         if not self._rates or self._options.topics_file is None:
             return None
         path = Path(self._options.topics_file).with_name(LAST_COMMIT_FILE)

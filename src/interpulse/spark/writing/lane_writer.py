@@ -39,7 +39,7 @@ class HolesFound(NotAllowed):
 
 
 class LaneInUse(NotAllowed):
-    """Somebody else writes under the lane's producer name."""
+    """Another writer uses the lane's producer name."""
 
 
 class EntryRows(NamedTuple):
@@ -118,7 +118,7 @@ class LaneWriter:
         states: Mapping[str, LaneState],
         isolate: bool = False,
     ) -> None:
-        """``isolate``: what a single topic is refused with holds that topic, as its report says, and no other."""
+        """``isolate``: a topic that is refused is held, as its report says, and no other."""
         self._isolate = isolate
         self._target = target
         self._producer_name = producer_name
@@ -241,7 +241,7 @@ class LaneWriter:
         )
 
     async def finish(self) -> list[LaneReport]:
-        """Wait for all receipts and report. Raises HolesFound or LaneInUse when the target tells another story."""
+        """Wait for all receipts and report. Raises HolesFound or LaneInUse when the target disagrees."""
         for lane in self._lanes.values():
             if lane.report.held is None:
                 try:

@@ -178,7 +178,7 @@ class PublishingWriter:
 
 
 def _check_text(sender: EntrySender, messages: Sequence[OutgoingMessage]) -> None:
-    """Text is no Avro record and no number: whoever reads the topic by its schema could not."""
+    """Text is no Avro record and no number: readers that follow the topic's schema would fail."""
     schema = sender.schema
     if schema is not None and schema.type not in _TEXT_SCHEMAS and any(message.is_text for message in messages):
         raise IncompatibleSchema(

@@ -179,7 +179,7 @@ def parse_write_options(mapping: Mapping[str, str], purpose: Purpose = Purpose.W
 
 
 def _check_creation(values: dict[str, Any], problems: list[str]) -> None:
-    """Entries are copied to topics that somebody made to fit, so there creation has to be asked for."""
+    """Entries are copied to topics that exist already, so creation has to be asked for."""
     creation = values.setdefault("create_topics", "false" if values.get("mode") == "entry" else "auto")
     if creation != "false" and values["dedup"] == "position":
         problems.append("exactly-once writes to existing topics that de-duplicate: leave createTopics out")
@@ -226,7 +226,7 @@ _ONLY_MESSAGES = {
 
 
 def _check_effect(values: Mapping[str, Any], problems: list[str]) -> None:
-    """What would do nothing is refused: who gives it believes in something."""
+    """An option without effect is refused."""
     idle: list[tuple[Mapping[str, str], str]] = []
     if values["dedup"] != "position":
         idle.append((_ONLY_EXACTLY_ONCE, "deliveryGuarantee=exactly-once"))

@@ -87,7 +87,7 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
             self._read_states(LaneFiles(self._state_path))
 
     def _read_states(self, files: LaneFiles) -> None:
-        """The two newest: which of them counts is known in the task, where Spark tells the batch id."""
+        """The two newest: which of them counts is known in the task, where Spark gives the batch id."""
         newest, lanes = files.newest()
         self._anchors = files.anchors()
         if newest >= 0:

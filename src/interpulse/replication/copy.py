@@ -82,7 +82,7 @@ class EntryMarker:
     ) -> bytes:
         """The metadata to write; ``metadata`` is ``raw`` parsed, ``schema_version`` the one on the target if any."""
         number = _varint(sequence_id)
-        place = b"%d:%d" % position
+        position_text = b"%d:%d" % position
         original = b"%d" % metadata.sequence_id
         producer = metadata.producer_name
         return b"".join(
@@ -90,8 +90,8 @@ class EntryMarker:
                 _for_target(raw, metadata, schema_version),
                 self._constant,
                 number,
-                _POSITION_HEADS[len(place)],
-                place,
+                _POSITION_HEADS[len(position_text)],
+                position_text,
                 self._producers.get(producer) or self._producer_property(producer),
                 _SEQUENCE_HEADS[len(original)],
                 original,

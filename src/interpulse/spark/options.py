@@ -76,7 +76,7 @@ def option_group(make: Callable[..., Any], options: Mapping[str, Option]) -> Any
     return field(default_factory=make, metadata={"options": options, "make": make})
 
 
-class _Place(NamedTuple):
+class _OptionSlot(NamedTuple):
     """Where the value of an option goes: into a field, or for a group into an argument of what makes its value."""
 
     field: str
@@ -84,29 +84,29 @@ class _Place(NamedTuple):
     option: Option
 
 
-def _places(cls: type[Any]) -> Iterator[_Place]:
+def _option_slots(cls: type[Any]) -> Iterator[_OptionSlot]:
     for item in fields(cls):
         for argument, known in item.metadata["options"].items():
-            yield _Place(item.name, argument, known)
+            yield _OptionSlot(item.name, argument, known)
 
 
 def read_values(cls: type[Any], mapping: Mapping[str, str], purpose: Purpose, problems: list[str]) -> dict[str, Any]:
     """The values given for fields of ``cls``; what cannot be used is added to ``problems``."""
-    known = {key.lower(): place for place in _places(cls) for key in (place.option.name, *place.option.aliases)}
+    known = {key.lower(): slot for slot in _option_slots(cls) for key in (slot.option.name, *slot.option.aliases)}
     values: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}
     given_as: dict[str, tuple[str, str]] = {}
     for key, text in mapping.items():
         if key.lower() in _RESERVED:
             continue
-        place = known.get(key.lower())
-        if place is None:
+        slot = known.get(key.lower())
+        if slot is None:
             problems.append(f"unknown option {key!r}{_nearest(key, known)}")
-        elif not place.option.purpose & purpose:
-            problems.append(f"option {place.option.name} does not apply to {_purpose_text(purpose)}")
-        elif _is_first(place.option, key, text, given_as, problems):
-            into = groups.setdefault(place.field, {}) if place.argument else values
-            _read_one(place, text, into, problems)
+        elif not slot.option.purpose & purpose:
+            problems.append(f"option {slot.option.name} does not apply to {_purpose_text(purpose)}")
+        elif _is_first(slot.option, key, text, given_as, problems):
+            into = groups.setdefault(slot.field, {}) if slot.argument else values
+            _read_one(slot, text, into, problems)
     for item in fields(cls):
         if item.name in groups:
             values[item.name] = item.metadata["make"](**groups[item.name])
@@ -121,14 +121,14 @@ def _is_first(found: Option, key: str, text: str, given_as: dict[str, tuple[str,
     return earlier[0] == key
 
 
-def _read_one(place: _Place, text: str, values: dict[str, Any], problems: list[str]) -> None:
+def _read_one(slot: _OptionSlot, text: str, values: dict[str, Any], problems: list[str]) -> None:
     try:
-        values[place.argument or place.field] = place.option.read(text)
+        values[slot.argument or slot.field] = slot.option.read(text)
     except Exception as error:  # noqa: BLE001 - every reader's complaint goes into the one list of problems
-        problems.append(f"option {place.option.name}: {error}")
+        problems.append(f"option {slot.option.name}: {error}")
 
 
-def _nearest(key: str, known: Mapping[str, _Place]) -> str:
+def _nearest(key: str, known: Mapping[str, _OptionSlot]) -> str:
     close = difflib.get_close_matches(key.lower(), known, n=3, cutoff=0.6)
     names = list(dict.fromkeys(known[name].option.name for name in close))
     return f"; did you mean {' or '.join(names)}?" if names else "; see docs/reference/spark-options.md"
@@ -162,7 +162,7 @@ def documented_options(**classes: type[Any]) -> list[tuple[str, str, str, str, s
     """
     rows: dict[str, tuple[str, str, str, str, str]] = {}
     for where, cls in classes.items():
-        for known in (place.option for place in _places(cls)):
+        for known in (slot.option for slot in _option_slots(cls)):
             applies = {Purpose.STREAM_READ: "stream read", Purpose.BATCH_READ: "batch read"}.get(known.purpose, where)
             if known.name in rows:
                 applies = f"{rows[known.name][2]}, {applies}"

@@ -178,11 +178,11 @@ class StreamPlanner:
         # We never acknowledge behind the position of a hold: a cursor that stands there was moved by an operator.
         begins |= {topic: max(item.after, ends[topic].acknowledged or EARLIEST) for topic, item in again.items()}
         after = {topic: begins.get(topic, start.positions.get(topic, EARLIEST)) for topic in ends}
-        self._check_backwards({topic: place for topic, place in after.items() if topic not in begins}, ends)
+        self._check_backwards({topic: position for topic, position in after.items() if topic not in begins}, ends)
         last = {topic: max(end.last, after[topic]) for topic, end in ends.items()}
         positions = self._limited(after, last, room, entries_max, bytes_max)
         positions |= self._kept(start, ends)
-        begins = {topic: place for topic, place in begins.items() if place != EARLIEST or topic in again}
+        begins = {topic: position for topic, position in begins.items() if position != EARLIEST or topic in again}
         if positions == start.positions and not again:
             return start
         attempt = sum(item.attempts for item in again.values())
@@ -210,12 +210,14 @@ class StreamPlanner:
         if self._options.starting_offsets != SUBSCRIPTION:
             return {}
         acknowledged = {topic: ends[topic].acknowledged or EARLIEST for topic in ends if topic in positions}
-        return {topic: place for topic, place in acknowledged.items() if place > positions[topic]}
+        return {topic: position for topic, position in acknowledged.items() if position > positions[topic]}
 
     def _kept(self, start: StreamOffset, ends: Mapping[str, TopicEnd]) -> dict[str, Position]:
         """Topics whose end is not known just now keep their positions; those no longer selected are dropped."""
         selected = set(self._topics or ()) | (set(self._target) if self._target else set())
-        return {topic: place for topic, place in start.positions.items() if topic not in ends and topic in selected}
+        return {
+            topic: position for topic, position in start.positions.items() if topic not in ends and topic in selected
+        }
 
     def _check_backwards(self, after: Mapping[str, Position], ends: Mapping[str, TopicEnd]) -> None:
         """A cursor may stand behind the last message (a marker, an empty ledger), and with it the stream."""
@@ -354,4 +356,6 @@ class StreamPlanner:
 
 def _written_up_to(positions: Mapping[str, Position], held: Mapping[str, HeldBack]) -> Mapping[str, Position]:
     """Offsets run ahead of what is written where topics are held."""
-    return {topic: min(place, held[topic].after) if topic in held else place for topic, place in positions.items()}
+    return {
+        topic: min(position, held[topic].after) if topic in held else position for topic, position in positions.items()
+    }

@@ -280,7 +280,7 @@ class LaneWriter:
 
 def _state_after(lane: _OpenLane) -> LaneState:
     # Only what this range covers: entries behind it have still to be found by the next one.
-    reached = [lane.before.target, *(place for number, place in lane.stored.items() if number <= lane.last)]
+    reached = [lane.before.target, *(position for number, position in lane.stored.items() if number <= lane.last)]
     if lane.sender.last_position is not None:
         reached.append(lane.sender.last_position)
     return LaneState(max(lane.before.sequence_id, lane.last), max(reached), lane.before.claimed)

@@ -151,5 +151,5 @@ def _check_columns(options: WriteOptions, schema: StructType) -> None:
 def _log_abort(messages: Sequence[WriterCommitMessage | None]) -> None:
     reports = _reports(messages)
     if reports:
-        places = ", ".join(f"{report.topic} up to {report.state.target}" for report in reports)
-        log.warning("write aborted, written entries stay written=%s", places)
+        positions = ", ".join(f"{report.topic} up to {report.state.target}" for report in reports)
+        log.warning("write aborted, written entries stay written=%s", positions)

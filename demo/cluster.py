@@ -15,7 +15,7 @@ STOP_TIMEOUT_S = 8.0
 
 
 class ClusterFailed(Exception):
-    """The process ended or never became ready; the text says where its log is."""
+    """The process ended or never became ready; ``str()`` names its log."""
 
 
 class Cluster:
@@ -30,7 +30,7 @@ class Cluster:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Returns when the broker says that clients can publish."""
+        """Returns when clients can publish."""
         command = Path(sys.executable).parent / "interpulse"
         arguments = ["--cluster-name", self.name, "--port", "0", "--http-port", "0", "--data-dir", str(self.data_dir)]
         with self.log_path.open("ab") as log:
@@ -70,7 +70,7 @@ class Cluster:
             self._process.terminate()
 
     async def wait_stopped(self) -> None:
-        """Wait for the end; what is left of the process group after some seconds is killed."""
+        """Wait for the end; after some seconds the rest of the process group is killed."""
         if self._process is None:
             return
         try:

@@ -20,7 +20,7 @@ TEXTS = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
 
 
 class DatasetError(Exception):
-    """The input cannot be read as rows; the text names file, line and remedy."""
+    """The input cannot be read as rows; ``str()`` names file, line and remedy."""
 
 
 @dataclass(frozen=True, slots=True)

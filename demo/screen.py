@@ -27,7 +27,7 @@ UNKNOWN = "-"
 
 
 class DatedConsole(Console):
-    """Off a terminal what is printed is a log: it has its time in front, in the form of the brokers' logs."""
+    """Off a terminal the output is a log: each line begins with its time, in the form of the brokers' logs."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         if not self.is_terminal:
@@ -106,7 +106,7 @@ class Screen:
         return f"{self._progress.replicated_total * 100 // total} %" if total else f"{UNKNOWN} %"
 
     def _rates(self) -> tuple[float | None, float | None]:
-        """Published and replicated per second, as soon as there is something to tell them from."""
+        """Published and replicated per second; None until the history is long enough."""
         first, newest = (self._history[0], self._history[-1]) if self._history else (None, None)
         if first is None or newest is None or newest.at - first.at < PROGRESS_LINE_EVERY_S / 2:
             return None, None

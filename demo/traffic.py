@@ -52,7 +52,7 @@ class Progress:
         return sum(self.replicated)
 
     def lag_messages(self, partition: int) -> int:
-        """What east has acknowledged and a consumer on west has not seen; some may be seen before their receipt."""
+        """Messages acknowledged by east and not seen by a consumer on west; some are seen before their receipt."""
         return max(self.published[partition] - self.replicated[partition], 0)
 
     def lag_seconds(self, partition: int) -> float | None:

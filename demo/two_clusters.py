@@ -59,7 +59,7 @@ class Settings:
     def from_environment(cls) -> Settings:
         source, limit = os.environ.get("INPUT"), os.environ.get("MESSAGES")
         if limit and (not limit.isdigit() or int(limit) < 1):
-            raise DatasetError(f"MESSAGES={limit}: expected a whole number of at least 1")
+            raise DatasetError(f"MESSAGES={limit}: expected an integer of at least 1")
         run_dir = os.environ.get("RUN_DIR") or tempfile.mkdtemp(prefix="interpulse-")
         return cls(
             source=Path(source) if source else None,

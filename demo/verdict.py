@@ -1,4 +1,4 @@
-"""Compares what arrived with what was published. Pure: rows and messages in, findings out."""
+"""Compares the messages that arrived with those that were published. Pure: rows and messages in, findings out."""
 
 from __future__ import annotations
 

@@ -163,9 +163,9 @@ class _Printer:
 
 
 def message_as_json(message: Message, *, hidden: bool = False) -> dict[str, Any]:
-    """Its fields by their names in Pulsar; times are ISO 8601 in UTC, content that is no text is in base64.
+    """Its fields by their names in Pulsar; times are ISO 8601 in UTC, content that is not UTF-8 is in base64.
 
-    ``hidden`` leaves the content out. What a message does not have is null.
+    ``hidden`` leaves the content out. Missing fields are null.
     """
     fields: dict[str, Any] = {
         "topic": message.topic,
@@ -187,7 +187,7 @@ def _moment(milliseconds: int) -> str:
 
 
 def describe_message(message: Message, *, hexadecimal: bool = False, metadata: bool = False) -> str:
-    """The line that stands for one message."""
+    """One message as one line."""
     properties = ", ".join(f"{key}={value}" for key, value in message.properties.items())
     key = "null" if message.key is None else message.key
     text = (

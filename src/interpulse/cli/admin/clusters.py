@@ -56,7 +56,7 @@ def _cluster_fields(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _described(file: Path | None, given: dict[str, Any]) -> ClusterData:
-    """What the options say, and the file where they are silent; raises CommandFailed."""
+    """The values of the options, and of the file for the others; raises CommandFailed."""
     found = ClusterData() if file is None else _read_cluster_file(file)
     return replace(found, **{name: value for name, value in given.items() if value not in (None, False)})
 

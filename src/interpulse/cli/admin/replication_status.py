@@ -59,7 +59,7 @@ def _print_status(records: Records) -> None:
 
 
 def status_as_text(records: Records) -> str:
-    """A paragraph for each topic and cluster: where it stands, why, what would help, when it is tried again."""
+    """A paragraph for each topic and cluster: its state, the reason, the remedy, and the time of the next retry."""
     return "\n".join(line for record in records for line in _lines(record)) or "Nothing is replicated from here."
 
 

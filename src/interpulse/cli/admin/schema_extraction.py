@@ -1,4 +1,4 @@
-"""The Avro definition of a Python class: a dataclass or a pydantic model, with what it is made of.
+"""The Avro definition of a Python class: a dataclass or a pydantic model, with the types of its fields.
 
 Annotations say it all: ``int`` is a long, ``float`` a double, ``X | None`` a union with null, an Enum its names.
 A default becomes the field's default where Avro can write it; ``list`` and ``dict`` as factories are empty ones.

@@ -19,7 +19,7 @@ __all__ = ["shared_rows"]
 
 
 def shared_rows(topic: str, subscription: str) -> tuple[PolicyRow, ...]:
-    """A row for each; the two arguments are what a topic and a subscription are called in the help."""
+    """A row for each; the two arguments name the topic and the subscription in the help."""
     return (
         PolicyRow(
             "deduplication", "deduplication_enabled", switch("deduplication"), "whether repeated messages are dropped"

@@ -66,7 +66,7 @@ class LazyGroup(click.Group):
 
 
 def check_name(group: click.Group, ctx: click.Context, name: str, known: Iterable[str]) -> None:
-    """Refuse a name that is no command of the group, with the nearest one that is."""
+    """Refuse a name that is not a command of the group; the error has the nearest one."""
     if group.get_command(ctx, name) is None and name[:1].isalnum() and not ctx.resilient_parsing:
         nearest = nearest_name(name, known)
         ctx.fail(f"No such command {name!r}." + (f" Did you mean {nearest!r}?" if nearest else ""))

@@ -1,7 +1,7 @@
 """The log of our programs on standard error: lines for people, or JSON for collectors.
 
 Both come from the one form of our log calls: the event first, then ``key=%s`` for each field. The line for people is
-that text filled in; the JSON object has the event and the fields apart, because the form tells them, not the values.
+that form filled in; the JSON object has the event and the fields apart, as the form separates them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def log_options(command: Command) -> Command:
 
 
 def configure_logging(level: str = "WARNING", log_format: LogFormat = "console") -> None:
-    """Send everything from ``level`` on to standard error. Raises UsageError if what JSON needs is not installed."""
+    """Send everything from ``level`` on to standard error. Raises UsageError if structlog is missing for JSON."""
     colors = sys.stderr.isatty()
     installed = find_spec("structlog") is not None
     if log_format == "json" and not installed:
@@ -74,7 +74,7 @@ def event_and_fields(text: str, values: tuple[Any, ...]) -> tuple[str, dict[str,
     return event, {key: _value(shape, value) for (key, shape), value in zip(fields, values, strict=True)}
 
 
-@cache  # the texts of log calls are few
+@cache  # log calls have few forms
 def _form(text: str) -> tuple[str, list[tuple[str, str]]] | None:
     found = _FORM.fullmatch(text)
     return None if found is None else (found["event"], _FIELD.findall(found["fields"]))

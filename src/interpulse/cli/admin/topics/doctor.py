@@ -156,7 +156,7 @@ class _Visit:
                 self._treated[each.namespace] = treatment
 
     async def report(self) -> None:
-        """Print every finding; after a repair, what was done and what is left."""
+        """Print every finding; after a repair, the calls and the remaining findings."""
         left = [finding for each in self._seen for finding in self._left(each)]
         contents = await self._doctor.contents(dict(islice(_lost(left), _CONTENTS_ASKED_MAX)))
         attempts = [attempt for treatment in self._treated.values() for attempt in treatment.attempts]
@@ -170,7 +170,7 @@ class _Visit:
         print_value(document, "\n".join([*lines, self._summary(left)]))
 
     def exit(self) -> None:
-        """End with the exit code that says how it went."""
+        """End with the exit code of the findings."""
         if self._not_seen:
             sys.exit(UNUSABLE)
         if any(self._left(each) for each in self._seen):

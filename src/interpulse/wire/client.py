@@ -2,24 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Final
 
-from interpulse.model.errors import PulsarError
 from interpulse.model.received_errors import error_for_wire_code
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
 from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Frame, FrameDecoder
+from interpulse.wire.keep_alive import KeepAlive
 
 __all__ = ["ClientProtocol"]
 
 
 class _State(Enum):
     GREETING = auto()
+    """CONNECT is sent, and the broker has not answered yet."""
     CONNECTED = auto()
     FAILED = auto()
+    """The broker refused the greeting, or answered with something else."""
+
+
+class _Step(Enum):
+    """What the protocol does with one command."""
+
+    GREET = auto()
+    """Take what the broker says of itself; the state becomes CONNECTED."""
+    FAIL = auto()
+    """Raise the error of the broker; the state becomes FAILED."""
+    SEND_PONG = auto()
+    SEND_CREDENTIALS = auto()
+    HAND_OUT = auto()
+    SKIP = auto()
+    VIOLATION = auto()
+    """Raise RemoteProtocolError."""
+
+
+_TYPES: Final = pb.BaseCommand
+
+_STEPS: Final[Mapping[_State, Mapping[int | None, _Step]]] = {
+    _State.GREETING: {
+        _TYPES.CONNECTED: _Step.GREET,
+        _TYPES.ERROR: _Step.FAIL,
+        _TYPES.PING: _Step.SEND_PONG,
+        _TYPES.AUTH_CHALLENGE: _Step.SEND_CREDENTIALS,
+        None: _Step.VIOLATION,
+    },
+    _State.CONNECTED: {
+        _TYPES.CONNECTED: _Step.VIOLATION,
+        _TYPES.PING: _Step.SEND_PONG,
+        _TYPES.PONG: _Step.SKIP,
+        _TYPES.AUTH_CHALLENGE: _Step.SEND_CREDENTIALS,
+        None: _Step.HAND_OUT,
+    },
+    _State.FAILED: {
+        None: _Step.SKIP,
+    },
+}
+"""By state and type of command; None stands for all other commands."""
+
+_NOT_HANDED_OUT: Final = frozenset(_STEPS[_State.CONNECTED]) - {None}
+"""The commands with a line of their own once the broker has answered."""
 
 
 class ClientProtocol:
@@ -42,9 +86,7 @@ class ClientProtocol:
         self._client_version = client_version
         self._auth_method = auth_method
         self._credentials = credentials
-        self._keep_alive_interval = keep_alive_interval
-        self._next_tick = now + keep_alive_interval
-        self._heard = False
+        self._keep_alive = KeepAlive(keep_alive_interval, now)
         self._request_id = -1
         self._state = _State.GREETING
         self._decoder = FrameDecoder()
@@ -94,37 +136,36 @@ class ClientProtocol:
 
         Raises RemoteProtocolError, or during the greeting the error that the broker refused it with. Close after that.
         """
-        self._heard = True
+        self._keep_alive.heard = True
         frames = self._decoder.feed(data)
-        if self._state is _State.CONNECTED and not any(frame.command.type in _OWN_BUSINESS for frame in frames):
+        if self._state is _State.CONNECTED and not any(frame.command.type in _NOT_HANDED_OUT for frame in frames):
             return frames
-        return [frame for frame in frames if not self._consume(frame.command)]
+        return [frame for frame in frames if self._step(frame.command) is _Step.HAND_OUT]
 
-    def _consume(self, command: pb.BaseCommand) -> bool:
-        """Whether the command was for the protocol itself."""
-        kind = command.type
-        if kind == pb.BaseCommand.PING:
+    def _step(self, command: pb.BaseCommand) -> _Step:
+        """Do what the table says."""
+        steps = _STEPS[self._state]
+        step = steps.get(command.type, steps[None])
+        if step is _Step.GREET:
+            self._connected = command.connected
+            self._state = _State.CONNECTED
+            self._decoder.raise_limit(self.message_bytes_max + FRAME_OVERHEAD)
+        elif step is _Step.FAIL:
+            self._state = _State.FAILED
+            raise error_for_wire_code(command.error.error, command.error.message)
+        elif step is _Step.SEND_PONG:
             self._outgoing.append(commands.PONG)
-        elif kind == pb.BaseCommand.AUTH_CHALLENGE:
+        elif step is _Step.SEND_CREDENTIALS:
             self._answer_challenge()
-        elif self._state is _State.GREETING:
-            self._greet(command)
-        elif kind == pb.BaseCommand.CONNECTED:
-            raise RemoteProtocolError("a second CONNECTED")
-        else:
-            return kind == pb.BaseCommand.PONG
-        return True
+        elif step is _Step.VIOLATION:
+            raise self._violation(command)
+        return step
 
-    def _greet(self, command: pb.BaseCommand) -> None:
-        if command.type == pb.BaseCommand.ERROR:
-            self._state = _State.FAILED
-            raise _refusal(command.error)
-        if command.type != pb.BaseCommand.CONNECTED:
-            self._state = _State.FAILED
-            raise RemoteProtocolError(f"the first command is not CONNECTED but {command.type}")
-        self._connected = command.connected
-        self._state = _State.CONNECTED
-        self._decoder.raise_limit(self.message_bytes_max + FRAME_OVERHEAD)
+    def _violation(self, command: pb.BaseCommand) -> RemoteProtocolError:
+        if self._state is _State.CONNECTED:
+            return RemoteProtocolError("a second CONNECTED")
+        self._state = _State.FAILED
+        return RemoteProtocolError(f"the first command is not CONNECTED but {_TYPES.Type.Name(command.type)}")
 
     def _answer_challenge(self) -> None:
         self._outgoing.append(
@@ -147,24 +188,13 @@ class ClientProtocol:
     @property
     def next_tick(self) -> float:
         """When :meth:`tick` wants to be called."""
-        return self._next_tick
+        return self._keep_alive.next_tick
 
     def tick(self, now: float) -> None:
         """Keep-alive. Raises RemoteProtocolError if nothing at all came since the last PING."""
-        if now < self._next_tick:
+        if not self._keep_alive.elapsed(now):
             return
-        self._next_tick = now + self._keep_alive_interval
-        if not self._heard:
-            raise RemoteProtocolError(f"nothing heard for {self._keep_alive_interval:g} s")
-        self._heard = False
+        self._keep_alive.check_heard()
+        self._keep_alive.heard = False
         if self._state is _State.CONNECTED:
             self._outgoing.append(commands.PING)
-
-
-def _refusal(error: pb.CommandError) -> PulsarError:
-    return error_for_wire_code(error.error, error.message)
-
-
-_OWN_BUSINESS: Final = frozenset(
-    {pb.BaseCommand.PING, pb.BaseCommand.PONG, pb.BaseCommand.AUTH_CHALLENGE, pb.BaseCommand.CONNECTED}
-)

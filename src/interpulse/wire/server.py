@@ -1,11 +1,11 @@
 """The broker's end of a connection, without the socket.
 
-Bytes in, frames out. States: the first frame must be CONNECT; until the broker accepts it, what follows is held back;
-then everything is handed on except PING and PONG. Time comes in through :meth:`ServerProtocol.tick`.
+Bytes in, frames out. `_STEPS` is the table of states and commands. Time comes in through :meth:`ServerProtocol.tick`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
@@ -13,6 +13,7 @@ from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.errors import LocalProtocolError, RemoteProtocolError
 from interpulse.wire.frames import FRAME_OVERHEAD, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Frame, FrameDecoder
+from interpulse.wire.keep_alive import KeepAlive
 
 __all__ = ["ServerProtocol"]
 
@@ -23,9 +24,55 @@ _CLOSABLE_SINCE: Final = 5
 
 class _State(Enum):
     GREETING = auto()
+    """The client has not sent CONNECT yet."""
     DECIDING = auto()
+    """CONNECT is handed out; `ServerProtocol.accept` leads to CONNECTED, `ServerProtocol.refuse` to REFUSED."""
     CONNECTED = auto()
     REFUSED = auto()
+
+
+class _Step(Enum):
+    """What the protocol does with one command."""
+
+    BEGIN = auto()
+    """Hand CONNECT out; the state becomes DECIDING."""
+    HAND_OUT = auto()
+    HOLD = auto()
+    """Hand it out when the client is accepted, in its order."""
+    SEND_PONG = auto()
+    SKIP = auto()
+    VIOLATION = auto()
+    """Raise RemoteProtocolError."""
+
+
+_TYPES: Final = pb.BaseCommand
+
+_STEPS: Final[Mapping[_State, Mapping[int | None, _Step]]] = {
+    _State.GREETING: {
+        _TYPES.CONNECT: _Step.BEGIN,
+        None: _Step.VIOLATION,
+    },
+    _State.DECIDING: {
+        _TYPES.CONNECT: _Step.VIOLATION,
+        _TYPES.PING: _Step.SEND_PONG,
+        _TYPES.PONG: _Step.SKIP,
+        _TYPES.AUTH_RESPONSE: _Step.HAND_OUT,
+        None: _Step.HOLD,
+    },
+    _State.CONNECTED: {
+        _TYPES.CONNECT: _Step.VIOLATION,
+        _TYPES.PING: _Step.SEND_PONG,
+        _TYPES.PONG: _Step.SKIP,
+        None: _Step.HAND_OUT,
+    },
+    _State.REFUSED: {
+        None: _Step.SKIP,
+    },
+}
+"""By state and type of command; None stands for all other commands."""
+
+_NOT_HANDED_OUT: Final = frozenset(_STEPS[_State.CONNECTED]) - {None}
+"""The commands with a line of their own once the client is connected."""
 
 
 class ServerProtocol:
@@ -39,11 +86,9 @@ class ServerProtocol:
         "_connect",
         "_decoder",
         "_flags",
-        "_heard",
         "_held",
-        "_keep_alive_interval",
+        "_keep_alive",
         "_message_bytes_max",
-        "_next_tick",
         "_outgoing",
         "_server_version",
         "_state",
@@ -60,15 +105,13 @@ class ServerProtocol:
     ) -> None:
         self._server_version = server_version
         self._flags = feature_flags
-        self._keep_alive_interval = keep_alive_interval
         self._message_bytes_max = message_bytes_max
         self._decoder = FrameDecoder(message_bytes_max + FRAME_OVERHEAD)
         self._state = _State.GREETING
         self._connect: pb.CommandConnect | None = None
         self._held: list[Frame] = []
         self._outgoing: list[bytes] = []
-        self._heard = False
-        self._next_tick = now + keep_alive_interval
+        self._keep_alive = KeepAlive(keep_alive_interval, now)
 
     @property
     def connect(self) -> pb.CommandConnect:
@@ -101,10 +144,10 @@ class ServerProtocol:
         The first is CONNECT; answer it with :meth:`accept` or :meth:`refuse`. Frames that came behind it are handed
         out by the next call, which may be ``receive_data(b"")``.
         """
-        self._heard = True
+        self._keep_alive.heard = True
         frames = self._decoder.feed(data)
         for frame in frames:
-            if frame.command.type in _OWN_BUSINESS:
+            if frame.command.type in _NOT_HANDED_OUT:
                 break
         else:
             if self._state is _State.CONNECTED and not self._held:
@@ -112,32 +155,31 @@ class ServerProtocol:
         return self._sift(frames)
 
     def _sift(self, frames: list[Frame]) -> list[Frame]:
-        """The slow path: greeting, keep-alive, and what has to wait for the greeting."""
+        """The frames to hand out, as the table says."""
         handed_out: list[Frame] = []
         if self._state is _State.CONNECTED and self._held:
             frames, self._held = self._held + frames, []
         for frame in frames:
-            kind = frame.command.type
-            if kind == pb.BaseCommand.PING and self._state is not _State.GREETING:
-                self._outgoing.append(commands.PONG)
-            elif kind == pb.BaseCommand.PONG and self._state is not _State.GREETING:
-                continue
-            elif kind == pb.BaseCommand.CONNECT or self._state is _State.GREETING:
-                handed_out.append(self._greeted(frame))
-            elif self._state is _State.CONNECTED or kind == pb.BaseCommand.AUTH_RESPONSE:
+            steps = _STEPS[self._state]
+            step = steps.get(frame.command.type, steps[None])
+            if step is _Step.BEGIN:
+                self._connect = frame.command.connect
+                self._state = _State.DECIDING
                 handed_out.append(frame)
-            elif self._state is _State.DECIDING:
+            elif step is _Step.HAND_OUT:
+                handed_out.append(frame)
+            elif step is _Step.HOLD:
                 self._hold(frame)
+            elif step is _Step.SEND_PONG:
+                self._outgoing.append(commands.PONG)
+            elif step is _Step.VIOLATION:
+                raise self._violation(frame)
         return handed_out
 
-    def _greeted(self, frame: Frame) -> Frame:
-        if self._state is not _State.GREETING:
-            raise RemoteProtocolError("a second CONNECT")
-        if frame.command.type != pb.BaseCommand.CONNECT:
-            raise RemoteProtocolError(f"the first command is not CONNECT but {frame.command.type}")
-        self._connect = frame.command.connect
-        self._state = _State.DECIDING
-        return frame
+    def _violation(self, frame: Frame) -> RemoteProtocolError:
+        if self._state is _State.GREETING:
+            return RemoteProtocolError(f"the first command is not CONNECT but {_TYPES.Type.Name(frame.command.type)}")
+        return RemoteProtocolError("a second CONNECT")
 
     def _hold(self, frame: Frame) -> None:
         if len(self._held) >= _HELD_FRAMES_MAX:
@@ -190,31 +232,22 @@ class ServerProtocol:
     @property
     def next_tick(self) -> float:
         """When :meth:`tick` wants to be called."""
-        return self._next_tick
+        return self._keep_alive.next_tick
 
     def ping(self) -> None:
-        """Find out soon whether the client lives: :attr:`heard` turns true with its next bytes."""
-        self._heard = False
+        """Make the client answer."""
+        self._keep_alive.heard = False
         self._outgoing.append(commands.PING)
-
-    @property
-    def heard(self) -> bool:
-        """Whether anything came since the last PING."""
-        return self._heard
 
     def tick(self, now: float, *, reading: bool = True) -> None:
         """Keep-alive. Raises RemoteProtocolError if the client is silent, or has not greeted within one interval.
 
         ``reading`` False: we ourselves do not read from this client now, so its silence means nothing.
         """
-        if now < self._next_tick:
+        if not self._keep_alive.elapsed(now):
             return
-        self._next_tick = now + self._keep_alive_interval
         if self._state is not _State.CONNECTED:
             raise RemoteProtocolError("no complete greeting within the keep-alive interval")
-        if not self._heard and reading:
-            raise RemoteProtocolError(f"nothing heard for {self._keep_alive_interval:g} s")
+        if reading:
+            self._keep_alive.check_heard()
         self.ping()
-
-
-_OWN_BUSINESS: Final = frozenset({pb.BaseCommand.CONNECT, pb.BaseCommand.PING, pb.BaseCommand.PONG})

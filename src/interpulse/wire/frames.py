@@ -50,7 +50,7 @@ FRAME_BYTES_MAX: Final = MESSAGE_BYTES_MAX + FRAME_OVERHEAD
 """One frame with the largest message."""
 
 PROTOCOL_VERSION: Final = 21
-"""The newest version of the binary protocol that we speak."""
+"""The newest version of the binary protocol that is spoken here."""
 
 _CHECKSUM_MAGIC: Final = 0x0E01
 _CHECKSUM_MARK: Final = b"\x0e\x01"
@@ -184,7 +184,7 @@ class FrameDecoder:
 
 
 def _other_protocol(size: bytes) -> str | None:
-    """What speaks instead of Pulsar's binary protocol, told by four bytes that are too large to be a size; or None."""
+    """The protocol that is spoken instead of Pulsar's, told by four bytes that are too large to be a size; or None."""
     if size == b"HTTP":
         return "an HTTP answer: this looks like the port of the web service, the binary protocol has another (6650)"
     if size[:2] in (b"\x15\x03", b"\x16\x03"):  # an alert or a greeting, of any version
@@ -292,7 +292,7 @@ def _magic_at(view: memoryview, start: int) -> int:
 
 
 def _broker_part_size(view: memoryview) -> int:
-    """Bytes that a broker put in front of the entry, 0 in most cases."""
+    """Bytes of the broker entry metadata in front of the entry, 0 in most cases."""
     if _magic_at(view, 0) != _BROKER_METADATA_MAGIC:
         return 0
     size: int = 6 + _U32.unpack_from(view, 2)[0]
@@ -332,7 +332,7 @@ def with_checksum(entry: bytes | memoryview) -> bytes | memoryview:
 
 
 def accept_entry(entry: bytes | memoryview) -> bytes | memoryview | None:
-    """What a broker stores of an entry it got: with a checksum in any case; None if it came with a wrong one."""
+    """The entry as a broker stores it, always with a checksum; None if it came with a wrong one."""
     try:
         magic, expected = _unpack_checksum(entry)
     except StructError:
@@ -351,13 +351,13 @@ def build_entry(metadata_bytes: bytes, payload: bytes | memoryview) -> bytes:
 
 
 def with_broker_metadata(broker_metadata: pb.BrokerEntryMetadata, entry: bytes | memoryview) -> bytes:
-    """The entry with what the broker has to say of it put in front."""
+    """The entry with broker entry metadata in front."""
     raw = broker_metadata.SerializeToString()
     return b"".join((_BROKER_METADATA_MARK, _U32.pack(len(raw)), raw, entry))
 
 
 def without_broker_metadata(entry: bytes) -> bytes:
-    """The entry as its producer sent it: itself, or a copy without what a broker put in front."""
+    """The entry as its producer sent it: itself, or a copy without broker entry metadata."""
     if entry[:2] != _BROKER_METADATA_MARK:
         return entry
     return entry[6 + int.from_bytes(entry[2:6], "big") :]

@@ -115,9 +115,9 @@ class ServerProtocol:
 
     @property
     def connect(self) -> pb.CommandConnect:
-        """What the client said about itself."""
+        """CONNECT, as the client sent it."""
         if self._connect is None:
-            raise LocalProtocolError("the client has not introduced itself yet")
+            raise LocalProtocolError("the client has not sent CONNECT yet")
         return self._connect
 
     @property
@@ -187,7 +187,7 @@ class ServerProtocol:
         self._held.append(frame)
 
     def accept(self) -> None:
-        """Let the client in: CONNECTED goes out."""
+        """Accept the client: CONNECTED goes out."""
         if self._state is not _State.DECIDING:
             raise LocalProtocolError("no CONNECT waits for an answer")
         self._state = _State.CONNECTED
@@ -201,7 +201,7 @@ class ServerProtocol:
         )
 
     def refuse(self, code: int, message: str) -> None:
-        """Turn the client away: ERROR goes out; close the connection after sending it."""
+        """Refuse the client: ERROR goes out; close the connection after sending it."""
         if self._state is not _State.DECIDING:
             raise LocalProtocolError("no CONNECT waits for an answer")
         self._state = _State.REFUSED
@@ -222,7 +222,7 @@ class ServerProtocol:
         )
 
     def data_to_send(self) -> bytes:
-        """What the protocol itself has to say, once: CONNECTED, ERROR, PING, PONG. Call it after every other call."""
+        """The frames of the protocol itself, once: CONNECTED, ERROR, PING, PONG. Call it after every other call."""
         if not self._outgoing:
             return b""
         data = b"".join(self._outgoing)
@@ -242,7 +242,7 @@ class ServerProtocol:
     def tick(self, now: float, *, reading: bool = True) -> None:
         """Keep-alive. Raises RemoteProtocolError if the client is silent, or has not greeted within one interval.
 
-        ``reading`` False: we ourselves do not read from this client now, so its silence means nothing.
+        ``reading`` False: the broker does not read from this client now, so its silence means nothing.
         """
         if not self._keep_alive.elapsed(now):
             return

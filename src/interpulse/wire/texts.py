@@ -1,4 +1,4 @@
-"""Texts of commands are UTF-8. Protobuf hands out one that is not as bytes, which nobody behind here expects."""
+"""Strings of commands are UTF-8. Protobuf hands out other strings as bytes, which no handler expects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _holds_texts(descriptor: Descriptor, above: tuple[str, ...] = ()) -> bool:
 
 
 _UNREAD: Final = frozenset({pb.BaseCommand.ACK})
-"""It comes once per message, and nobody reads its texts."""
+"""It comes once per message, and its strings are not read."""
 
 _WITH_TEXTS: Final[frozenset[int]] = frozenset(
     field.number

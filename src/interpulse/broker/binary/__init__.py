@@ -1,1 +1,1 @@
-"""The front door for the binary protocol."""
+"""The front end of the binary protocol."""

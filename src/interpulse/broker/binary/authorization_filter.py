@@ -1,7 +1,7 @@
-"""What each command needs: asked once, before its handler sees it and whether what it names exists or not.
+"""The permission that each command requires, checked before its handler runs, whether its subject exists or not.
 
-Every command that is worked on has its line here; one without is for super users alone. Commands about a producer or
-consumer that is open were checked when it was opened, and are again when permissions change.
+Every command with a handler has a line in `CHECKS`; a command without one is for super users alone. A producer or
+consumer is checked when it is opened, and again when permissions change; commands about an open one are not checked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def handle_if_authorized(
     before = session.rechecks
     await CHECKS.get(kind, _super_users_only)(session.authorization, session.principal, request)
     await handler(connection, request)
-    if session.rechecks != before and kind in _OPENING:  # what was being opened nobody could close
+    if session.rechecks != before and kind in _OPENING:  # the recheck could not close what was being opened
         await session.recheck(TopicName.parse(request.topic).namespace_name)
 
 
@@ -46,7 +46,7 @@ async def _super_users_only(authorization: Authorization, principal: Principal, 
 
 
 async def _nothing(authorization: Authorization, principal: Principal, request: Any) -> None:
-    """What it concerns was checked before, or is checked topic by topic."""
+    """Its subject was checked before, or is checked topic by topic."""
 
 
 def _on_topic(operation: TopicOperation, refusal: str, without_tenant: Callable[[TopicName], PulsarError]) -> Check:
@@ -75,12 +75,12 @@ def _on_namespace(operation: NamespaceOperation, command: str) -> Check:
 
 
 def _failed(what: str) -> AuthorizationError:
-    """Nothing can be authorised in a tenant that does not exist."""
+    """The refusal in a tenant that does not exist."""
     return AuthorizationError(f"Exception occurred while trying to authorize {what}")
 
 
 async def _to_produce(authorization: Authorization, principal: Principal, request: pb.CommandProducer) -> None:
-    """Whoever asks for an initial subscription needs to be allowed to subscribe as well."""
+    """An initial subscription requires the permission to subscribe as well."""
     topic = TopicName.parse(request.topic)
     try:
         await authorization.check_topic(principal, TopicOperation.PRODUCE, topic)

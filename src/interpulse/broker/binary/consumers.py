@@ -177,7 +177,7 @@ async def _open(connection: CommandConnection, request: pb.CommandSubscribe) -> 
 
 
 def _is_active(live: LiveTopic, replicator_prefix: str) -> bool:
-    """Whether the topic holds messages, or anybody but a replicator uses it: then its bytes mean something already."""
+    """Whether the topic holds messages, or has clients besides replicators: then its bytes mean something already."""
     stats = live.stats()
     if stats.get("msgInCounter", 0) or stats.get("storageSize", 0):
         return True

@@ -27,7 +27,7 @@ _TYPES: Final = pb.BaseCommand
 
 
 def on_connect(connection: CommandConnection, frame: Frame) -> None:
-    """Everybody is let in while authentication is off, also through a proxy and with an unknown method."""
+    """While authentication is off every client is accepted, also through a proxy and with an unknown method."""
     if connection.context.access is None:
         connection.accept()
     else:
@@ -35,7 +35,7 @@ def on_connect(connection: CommandConnection, frame: Frame) -> None:
 
 
 def on_auth_response(connection: CommandConnection, frame: Frame) -> None:
-    """Where nobody was asked for credentials an answer changes nothing."""
+    """While authentication is off an answer changes nothing."""
     if connection.session is not None:
         session.renew(connection, connection.session, frame.command.authResponse.response)
 

@@ -102,7 +102,7 @@ async def _open(connection: CommandConnection, request: pb.CommandProducer) -> O
 
 
 def _check_disk_space_again(context: BinaryContext, producer: LiveProducer) -> None:
-    """The room may have run out while the producer was being opened, after the others were sent away."""
+    """The disk may have become full while the producer was being opened, after the others were closed."""
     try:
         context.check_disk_space()
     except NoRoomLeft:

@@ -1,4 +1,4 @@
-"""The binary door: its listening socket and the connections that came through it."""
+"""The listening socket of the binary protocol, and the connections of its clients."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["BinaryServer"]
 
 _logger = logging.getLogger(__name__)
 
-# Pulsar's clients show the version and some read numbers from it; the name in front tells who we are.
+# Pulsar's clients show the version and some read numbers from it; the name in front tells the product.
 _SERVER_VERSION: Final = f"Pulsar Server interpulse-{__version__}"
 _BACKLOG: Final = 1024
-# The broker has to end soon, so clients have less time to read what is on its way to them.
-_GOODBYE_SECONDS: Final = 1.0
+# Clients of a broker that stops have less time to read their last frames.
+_CLOSING_SECONDS: Final = 1.0
 
 
 class BinaryServer:
@@ -48,38 +48,38 @@ class BinaryServer:
 
     @property
     def connections(self) -> ConnectionCounts:
-        """How many there are, and were made since the broker started."""
+        """How many are open, and how many were made since the broker started."""
         return ConnectionCounts(len(self._connections), self._created)
 
     async def start(self, bound: socket.socket) -> None:
-        """Listen on a bound socket, which is ours from now on."""
+        """Listen on a bound socket, which the server owns from now on."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._new_connection, sock=bound, backlog=_BACKLOG)
 
     def stop_accepting(self) -> None:
-        """Let nobody in any more; who is in stays."""
+        """Accept no more clients; the connected ones stay."""
         if self._server is not None:
             self._server.close()
 
     async def close(self) -> None:
-        """Finish what is being worked on, send what is waiting (clients that do not read it lose it), and hang up."""
+        """Finish the requests in work, send the waiting output (clients that do not read lose it), and disconnect."""
         self.stop_accepting()
         self._closed = True
         connections = list(self._connections)
         for connection in connections:
-            connection.close(_GOODBYE_SECONDS)
+            connection.close(_CLOSING_SECONDS)
         await asyncio.gather(*(connection.tasks_done() for connection in connections))
         await self._all_closed.wait()
 
     def drop_all(self, reason: str) -> int:
-        """Hang up on everybody who is in, and say how many that were; they may come back at once."""
+        """Disconnect all clients, which may come back at once; how many they were."""
         connections = [each for each in self._connections if not each.lost]
         for connection in connections:
             connection.drop(reason)
         return len(connections)
 
     async def permissions_changed(self, namespace: NamespaceName) -> None:
-        """Close what clients have open in this namespace and may not any more."""
+        """Close the producers, consumers and watchers in this namespace whose clients lost their permission."""
         for connection in list(self._connections):
             if connection.session is not None:
                 await connection.session.recheck(namespace)
@@ -93,8 +93,8 @@ class BinaryServer:
     def _on_made(self, connection: ClientConnection) -> None:
         self._connections.add(connection)
         self._all_closed.clear()
-        if self._closed:  # it was accepted just before
-            connection.close(_GOODBYE_SECONDS)
+        if self._closed:  # accepted just before
+            connection.close(_CLOSING_SECONDS)
 
     def _on_lost(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)
@@ -111,7 +111,7 @@ class BinaryServer:
         )
 
     def _flags(self) -> pb.FeatureFlags:
-        """What a client that comes now may rely on."""
+        """The features that a client is told now."""
         watchers = self._limits.topic_watchers_allowed and self._limits.patterns_evaluated
         return pb.FeatureFlags(
             supports_auth_refresh=False,

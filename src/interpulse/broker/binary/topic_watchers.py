@@ -1,4 +1,4 @@
-"""WATCH_TOPIC_LIST and its end: a client is told whenever topics that match its pattern come or go."""
+"""WATCH_TOPIC_LIST and WATCH_TOPIC_LIST_CLOSE: a client is told of new and deleted topics that match its pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The listening socket: who gets in, and how everybody is sent home."""
+"""The listening socket: which clients are accepted, and how all of them are disconnected."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_server_when_it_stops_accepting_then_those_inside_stay(context: An
 async def test_server_when_closed_then_nobody_is_left_who_does_not_read(
     context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.broker.binary.server._GOODBYE_SECONDS", 0.1)
+    monkeypatch.setattr("interpulse.broker.binary.server._CLOSING_SECONDS", 0.1)
     bound = bound_socket()
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     address = bound.getsockname()

@@ -2,12 +2,11 @@
 
 Invariants kept here:
 
-* commands are started in the order they came in; those that need no waiting are also finished in that order;
-* one error boundary: a failure answers the request it belongs to, a broken conversation closes this connection and
-  nothing else;
-* what a client can make us hold is bounded: above the limits for pending publishes, requests being worked on or
-  waiting output we stop reading from it, and a consumer whose output waits gets no more entries;
-* a client that publishes faster than a policy allows is not read from for a while, and nothing of it is refused.
+* commands start in the order in which they came; commands that need no waiting also end in that order;
+* a failure answers the request it belongs to, and a violation of the protocol closes this connection alone;
+* memory for one client is bounded: the connection stops reading above the limits of pending publishes, of requests in
+  work and of waiting output, and a consumer gets no more entries while output waits;
+* the connection stops reading for a while when its client publishes faster than a policy allows, and refuses nothing.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ _logger = logging.getLogger(__name__)
 # A consumer gets no more entries while this much waits for its socket.
 _OUTPUT_BYTES_HIGH: Final = 4 * 1024 * 1024
 _OUTPUT_BYTES_LOW: Final = 1024 * 1024
-# A client that sends requests but never reads the answers is not read from above this.
+# The connection stops reading above this: its client sends requests and does not read the answers.
 _OUTPUT_BYTES_MAX: Final = 32 * 1024 * 1024
-# A client may have so many requests worked on at once; more would take the event loop away from others for too long.
+# Requests of one client in work at once; more would take the event loop away from others for too long.
 _REQUESTS_MAX: Final = 500
-# How long the end of the broker waits for requests that are being worked on.
+# How long a broker that stops waits for requests in work.
 _SETTLE_SECONDS: Final = 0.5
-# What a client has not read by then, after we closed its connection, it will not read any more.
+# The connection is aborted if its client has not read the last frames by then.
 _CLOSING_SECONDS_MAX: Final = 3.0
 
 
@@ -90,9 +89,9 @@ class ClientConnection(asyncio.Protocol):
         self._closed_producers: dict[int, float] = {}  # when, oldest first
         self._transport: asyncio.Transport
         self._reading: Reading
-        self._coming: Iterator[Frame] = iter(())  # of the read that is being handled
-        self._unhandled: list[Frame] = []  # came with others in one read, and wait until we go on
-        self._throttle_timer: asyncio.TimerHandle | None = None  # when we go on after a publish rate held us
+        self._coming: Iterator[Frame] = iter(())  # the frames of this read that are not handled yet
+        self._unhandled: list[Frame] = []  # frames that wait until reading goes on
+        self._throttle_timer: asyncio.TimerHandle | None = None  # ends the wait for the publish rate
         self._output_high = False
         self._liveness: asyncio.Future[bool] | None = None
         self._keep_alive_timer: asyncio.TimerHandle | None = None
@@ -122,10 +121,10 @@ class ClientConnection(asyncio.Protocol):
         except RemoteProtocolError as error:
             self._send_own()
             self.drop(str(error))
-        except Exception:  # a fault of ours: its owner is this connection, the broker lives on
+        except Exception:  # a fault of the broker ends this connection alone
             _logger.exception("connection failed address=%s", self.address)
             self.drop("fault of the broker")
-        self._hold_if_too_much()
+        self._hold_above_limits()
 
     def pause_writing(self) -> None:
         self._output_high = True
@@ -186,23 +185,23 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def receives_broker_entry_metadata(self) -> bool:
-        """Whether the client shall see what the broker put in front of entries, and can."""
+        """Whether the client understands broker entry metadata, and the broker exposes it."""
         return self.limits.broker_entry_metadata_exposed and self._protocol.peer_flags.supports_broker_entry_metadata
 
     def accept(self) -> None:
-        """Let the client in, then handle what it sent without waiting for that."""
+        """Accept the client, then handle the commands that it sent behind CONNECT."""
         self._protocol.accept()
         self._send_own()
         self.loop.call_soon(self.data_received, b"")
 
     def refuse(self, error: PulsarError, reason: str) -> None:
-        """Turn the client away with ``error``; ``reason`` is for the log."""
+        """Refuse the client with ``error``; ``reason`` is for the log."""
         self._protocol.refuse(error.wire_code, str(error))
         self._send_own()
         self.drop(reason)
 
     def close_with_error(self, error: PulsarError, reason: str) -> None:
-        """Hang up on a client that was let in; ``reason`` is for the log."""
+        """Send ``error`` to a connected client and close the connection; ``reason`` is for the log."""
         self.output.send(commands.error_of(-1, error))
         self.drop(reason)
 
@@ -221,7 +220,7 @@ class ClientConnection(asyncio.Protocol):
         return claimed and (self.session is None or self.session.is_replicator)
 
     def throttle(self, wait_ms: int) -> None:
-        """Handle and read nothing more of this client for so long. Of several waits the longest counts; 0 ends it."""
+        """Handle and read nothing more of this client for so long. The longest of several waits counts; 0 ends it."""
         if self.lost:
             return
         timer, until = self._throttle_timer, self.loop.time() + wait_ms / 1000
@@ -235,7 +234,7 @@ class ClientConnection(asyncio.Protocol):
             self._throttle_timer = self.loop.call_at(until, self._unthrottle)
 
     def forget_producer(self, producer_id: int) -> None:
-        """The producer is closed: nothing is pending any more, and sends on their way to it are ignored for a while."""
+        """The producer is closed: its pending entries are abandoned, and a SEND on its way is ignored for a while."""
         opened = self.producers.pop(producer_id, None)
         if opened is None:
             return
@@ -252,7 +251,7 @@ class ClientConnection(asyncio.Protocol):
         return closed_at is not None and closed_at > self.loop.time() - self.limits.keep_alive_seconds
 
     async def is_alive(self) -> bool:
-        """Ask the client for a sign of life; drop it if there is none. One that waits for us is not suspected."""
+        """Ping the client, and drop it if no answer comes in time. A client that is not read counts as alive."""
         if self.lost:
             return False
         if self._reading.held_by & {REQUESTS, PUBLISHES, RATE}:
@@ -264,24 +263,24 @@ class ClientConnection(asyncio.Protocol):
         try:
             return await asyncio.wait_for(asyncio.shield(self._liveness), self.limits.liveness_check_seconds)
         except TimeoutError:
-            self.drop("no sign of life when another client asked for the name of its producer")
+            self.drop("no answer to the liveness check when another client asked for the name of its producer")
             return False
 
     def drop(self, reason: str) -> None:
-        """Close this connection because of ``reason``, after what was answered so far went out."""
+        """Send the answers given so far, and close this connection because of ``reason``."""
         if not self.lost:
             _logger.warning("connection dropped address=%s reason=%s", self.address, reason)
             self.close()
 
     def close(self, patience: float = _CLOSING_SECONDS_MAX) -> None:
-        """Write what is waiting, then close the socket; what is not read in that many seconds is dropped."""
+        """Write the waiting output, then close the socket; output not read after ``patience`` seconds is dropped."""
         self.lost = True
         self.output.flush()
         self._transport.close()
         self.loop.call_later(patience, self._transport.abort)
 
     async def tasks_done(self) -> None:
-        """Wait until no request is being worked on; what takes long, as another cluster may, is given up."""
+        """Wait until no request is in work; requests that take long, as those to other clusters may, are cancelled."""
         while self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=_SETTLE_SECONDS)
             for task in late:
@@ -335,14 +334,14 @@ class ClientConnection(asyncio.Protocol):
         task.add_done_callback(self._request_answered)
 
     async def _answered(self, command: pb.BaseCommand, work: Coroutine[Any, Any, None]) -> None:
-        """The error boundary of requests: whatever goes wrong is an answer to this one."""
+        """The error boundary of requests: every failure is an answer to this one."""
         try:
             await work
         except PulsarError as error:
             self.answer_failure(command, error)
         except RemoteProtocolError as error:
             self.drop(str(error))
-        except Exception:  # a fault of ours must not take the client's other requests down
+        except Exception:  # a fault of the broker must not end the other requests of the client
             _logger.exception("request failed address=%s type=%s", self.address, command.type)
             self.answer_failure(command, UnknownError(f"The broker failed, request {request_id_of(command)}"))
 
@@ -352,8 +351,8 @@ class ClientConnection(asyncio.Protocol):
         self.context.inconsistencies.note(error, lambda: f"{requester_of(command)} at {self.address}")
         self.output.send(error_response(command, error))
 
-    def _hold_if_too_much(self) -> None:
-        """Stop reading while what the client has made us hold is above its limits."""
+    def _hold_above_limits(self) -> None:
+        """Stop reading while the client is above a limit."""
         if self.lost:
             return
         if self.pending_publishes.full:
@@ -364,7 +363,7 @@ class ClientConnection(asyncio.Protocol):
             self._reading.hold(OUTPUT)
 
     def _send_own(self) -> None:
-        """What the protocol itself says: CONNECTED, PING, PONG."""
+        """Send the frames of the protocol itself: CONNECTED, PING, PONG."""
         data = self._protocol.data_to_send()
         if data:
             self.output.send(data)

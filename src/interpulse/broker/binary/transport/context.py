@@ -40,7 +40,7 @@ class ConnectionLimits:
     topic_watchers_allowed: bool = True
     """Clients hear that they may watch lists of topics (``enableBrokerTopicListWatcher``)."""
     broker_entry_metadata_exposed: bool = False
-    """Clients get what the broker put in front of entries (``exposingBrokerEntryMetadataToClientEnabled``)."""
+    """Clients get the broker entry metadata of entries (``exposingBrokerEntryMetadataToClientEnabled``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ __all__ = ["start_eagerly"]
 
 
 def start_eagerly(work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None] | None:
-    """Run ``work`` until it has to wait; what is left of it, to be run in a task, or None if it is done.
+    """Run ``work`` up to its first wait; the rest of it, to be run in a task, or None if it is done.
 
-    Up to there it is in no task: it must not ask for its own. What it raises up to there is raised here.
+    Up to there it runs in no task: it must not ask for its own. An error that it raises up to there is raised here.
     """
     try:
         awaited = work.send(None)

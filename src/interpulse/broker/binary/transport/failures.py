@@ -1,4 +1,4 @@
-"""Which frame tells a client that its request failed: the answer type follows the request type."""
+"""The frame that tells a client of a failed request: its type follows the type of the request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def request_id_of(command: pb.BaseCommand) -> int:
 
 
 def requester_of(command: pb.BaseCommand) -> str:
-    """Who sent the command, in words for the operator."""
+    """The sender of the command, in words for the operator."""
     if command.type == pb.BaseCommand.PRODUCER:
         return f"producer {command.producer.producer_name or 'without name'}"
     if command.type == pb.BaseCommand.SUBSCRIBE:

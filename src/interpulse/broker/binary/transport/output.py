@@ -20,7 +20,7 @@ _JOINED_BYTES_MAX: Final = 256 * 1024
 class Output:
     """Collects frames for one transport and writes them once per turn of the loop.
 
-    ``bytes_waiting`` counts what was collected in this turn and what the transport has not got rid of yet.
+    ``bytes_waiting`` counts the frames of this turn and those that the transport has not sent yet.
     """
 
     __slots__ = ("_bytes_collected", "_loop", "_pieces", "_transport")
@@ -37,7 +37,7 @@ class Output:
 
     @property
     def bytes_collected(self) -> int:
-        """What waits for the end of this turn."""
+        """Bytes that wait for the end of this turn."""
         return self._bytes_collected
 
     def send(self, frame: bytes) -> None:
@@ -55,7 +55,7 @@ class Output:
         self._bytes_collected += size
 
     def flush(self) -> None:
-        """Hand what was collected to the transport now."""
+        """Hand the collected frames to the transport now."""
         pieces = self._pieces
         if not pieces:
             return

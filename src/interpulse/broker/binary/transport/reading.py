@@ -1,4 +1,4 @@
-"""Reading from one client, which stops for as long as there is a reason to."""
+"""Reading from one client, which stops while there is a reason to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["OUTPUT", "PUBLISHES", "RATE", "REQUESTS", "Reading"]
 PUBLISHES: Final = "publishes"
 """Too many entries have no answer yet."""
 REQUESTS: Final = "requests"
-"""Too many requests are being worked on."""
+"""Too many requests are in work."""
 OUTPUT: Final = "output"
 """Too much output waits for the client to read it."""
 RATE: Final = "rate"
@@ -32,7 +32,7 @@ class Reading:
         self.held_by.add(reason)
 
     def release(self, reason: str) -> None:
-        """This is no reason any more."""
+        """The reason has gone."""
         if reason in self.held_by:
             self.held_by.remove(reason)
             if not self.held_by and not self._transport.is_closing():

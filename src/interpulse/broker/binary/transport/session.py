@@ -1,8 +1,8 @@
-"""Who is at the other end of one connection, as long as authentication is on.
+"""The identity of one connection's client, while authentication is on.
 
-Credentials are decided on with CONNECT. Those that end are looked at every ``authenticationRefreshCheckSeconds``: the
-client is asked for new ones over the same connection, which is closed if none come until the next look, or if they are
-another role's.
+CONNECT brings the credentials. Credentials that expire are checked every ``authenticationRefreshCheckSeconds``: the
+client is asked for new ones over the same connection, which is closed if none come until the next check, or if they
+are those of another role.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ class SessionConnection(Protocol):
         """Ask the client for new credentials."""
 
     def drop(self, reason: str) -> None:
-        """Hang up; ``reason`` is for the log."""
+        """Close the connection; ``reason`` is for the log."""
 
     def close_with_error(self, error: PulsarError, reason: str) -> None:
-        """Hang up on a client that was let in, and tell it why."""
+        """Send ``error`` to a connected client and close the connection."""
 
     def accept(self) -> None:
-        """Let the client in."""
+        """Accept the client."""
 
     def refuse(self, error: PulsarError, reason: str) -> None:
-        """Turn the client away."""
+        """Refuse the client."""
 
 
 class Session:
-    """One client that was let in."""
+    """One client that was accepted."""
 
     def __init__(
         self,
@@ -76,8 +76,7 @@ class Session:
         self._access = access
         self._method = method
         self.rechecks = 0
-        """How often permissions have changed since this client was let in."""
-
+        """How often permissions have changed since this client was accepted."""
         self._identity = identity
         self._now = now
         self._challenged = False
@@ -99,7 +98,7 @@ class Session:
         self._watch()
 
     async def recheck(self, namespace: NamespaceName) -> None:
-        """The permissions of a namespace have changed: close what the client may not have open any more."""
+        """The permissions of a namespace have changed: close what the client is not allowed to have open any more."""
         self.rechecks += 1
         for opened in list(self._connection.producers.values()):
             topic = opened.topic.name
@@ -113,7 +112,7 @@ class Session:
             allowed = watcher.namespace != namespace or await self._may_list(namespace)
             if not allowed and self._connection.topic_watchers.get(watcher_id) is watcher:
                 del self._connection.topic_watchers[watcher_id]
-                watcher.close()  # no command tells the client; when it makes sure of its list it is refused
+                watcher.close()  # no command tells the client; it is refused when it asks for the list again
 
     async def _may_list(self, namespace: NamespaceName) -> bool:
         if self.authorization is not None:
@@ -154,7 +153,7 @@ class Session:
 
 
 def admit(connection: SessionConnection, access: Access, connect: pb.CommandConnect) -> None:
-    """Decide on CONNECT: let the client in as somebody, or turn it away."""
+    """Decide on CONNECT: accept the client with its identity, or refuse it."""
     try:
         session = _session(connection, access, connect)
     except PulsarError as error:

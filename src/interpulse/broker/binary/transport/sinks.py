@@ -1,4 +1,4 @@
-"""What one connection has open, and where the answers to it go: the sinks behind the live producers and consumers."""
+"""The open producers and consumers of one connection, and the sinks that turn their answers into frames."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SinkConnection(Protocol):
 
     @property
     def accepts_closing(self) -> bool:
-        """The client understands that the broker closes one producer or consumer."""
+        """Whether the client understands that the broker closes one producer or consumer."""
 
     @property
     def is_java(self) -> bool: ...
@@ -47,7 +47,7 @@ class SinkConnection(Protocol):
         """Read nothing more of this client for so long."""
 
     async def is_alive(self) -> bool:
-        """Whether the client gives a sign of life."""
+        """Whether the client answers a liveness check."""
 
 
 class BinaryProducerSink:
@@ -67,7 +67,7 @@ class BinaryProducerSink:
         self._abandoned = False
 
     def abandon(self) -> None:
-        """The producer is closed: what has no answer yet will not get one."""
+        """The producer is closed: its pending entries get no answers."""
         self._abandoned = True
         self.publishes.abandon()
 
@@ -116,7 +116,7 @@ class BinaryConsumerSink:
     def __init__(
         self, connection: SinkConnection, request: pb.CommandSubscribe, partition: int, *, bare: bool = False
     ) -> None:
-        """``bare``: cut off what the broker put in front of entries."""
+        """``bare``: the client gets entries without their broker entry metadata."""
         self._bare = bare
         self.consumer: LiveConsumer | None = None
         self._connection = connection
@@ -128,7 +128,7 @@ class BinaryConsumerSink:
         self._early: list[bytes] = []
 
     def subscribed(self) -> None:
-        """SUCCESS was sent: what had to wait for it may follow."""
+        """SUCCESS was sent: the frames that waited for it follow."""
         self._subscribed = True
         for frame in self._early:
             self._connection.output.send(frame)

@@ -1,4 +1,4 @@
-"""One watcher of a list of topics, which tells its client what comes and goes."""
+"""One watcher of a list of topics, which tells its client of new and of deleted topics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WatchingConnection(Protocol):
 
     @property
     def writable(self) -> bool:
-        """False while so much output waits that the client shall be told nothing more."""
+        """False while so much output waits that no updates are sent."""
 
 
 class TopicWatcher:
@@ -42,7 +42,7 @@ class TopicWatcher:
         self._closed = False
 
     async def open(self, pattern: TopicPattern) -> None:
-        """Find what matches. Raises what keeps the names of the namespace from us."""
+        """Find the topics that match. Raises the error that keeps the names of the namespace from the broker."""
         self._watch = await self._connection.context.topic_watches.watch(self.namespace, pattern, self.tell)
         if self._closed:
             self._end()
@@ -60,7 +60,7 @@ class TopicWatcher:
         self._announced = True
 
     def tell(self) -> None:
-        """Send what has changed, if the client can take it."""
+        """Send the changes, if the client reads."""
         watch = self._watch
         if watch is None or not self._announced or not watch.has_changes or not self._connection.writable:
             return
@@ -69,7 +69,7 @@ class TopicWatcher:
         self._connection.output.send(commands.watch_topic_update(self._id, new=new, deleted=gone, topics_hash=current))
 
     def close(self) -> None:
-        """Tell nothing more; a watcher that is being opened ends when it is open."""
+        """Send nothing more; a watcher that is being opened ends when it is open."""
         self._closed = True
         self._end()
 

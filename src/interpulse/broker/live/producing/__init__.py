@@ -1,1 +1,1 @@
-"""Producers of a topic: who they are, how much they may send, and which of their messages came before."""
+"""The producers of a topic: their names and access modes, their limits, and de-duplication of their messages."""

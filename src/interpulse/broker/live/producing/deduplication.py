@@ -1,4 +1,4 @@
-"""Which entries of a topic were published before. Pure.
+"""The de-duplication of the entries of one topic. Pure.
 
 Per producer name two numbers are kept: the highest sequence id *pushed* (given to the log) and the highest
 *persisted* (durable). A new entry is judged by the sequence id of its last message:
@@ -34,7 +34,7 @@ NAMES_PERSISTED_MAX = 10_000
 
 
 class Verdict(Enum):
-    """What to do with an entry."""
+    """The outcome for an entry."""
 
     NEW = "new"
     REPEAT = "repeat"

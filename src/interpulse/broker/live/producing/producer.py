@@ -1,4 +1,4 @@
-"""One producer of a topic: what it does with each entry, from the frame to the receipt."""
+"""One producer of a topic: the way of each entry from its SEND to its receipt."""
 
 from __future__ import annotations
 
@@ -188,12 +188,12 @@ class Producer:
             self._owner.remove_producer(self)
 
     def leave(self) -> None:
-        """Take nothing more and say nothing of it: the client is sent away soon, and sends it again elsewhere."""
+        """Ignore publishes without an answer: the producer is closed soon, and its client sends them again."""
         self.leaving = True
         self.ready = False
 
     def close_by_broker(self) -> None:
-        """Tell the client to come back."""
+        """Close the producer; its client opens it again."""
         if not self.closed:
             self.close()
             self.sink.producer_closed(self.producer_id)

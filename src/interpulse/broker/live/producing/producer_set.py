@@ -1,9 +1,9 @@
-"""The producers of one topic: who may open, and who has to wait, is refused, or sends others away.
+"""The producers of one topic: a new one is opened, waits, is refused, or fences the others out.
 
 Names are unique per topic. A producer that comes back with a generated name and a higher epoch replaces its former
-self; anybody else is refused while the holder of the name is alive. Access modes: an exclusive producer tolerates no
-other, the next one of its kind has to wait, to be refused, or to fence it out; every new exclusive owner raises the
-topic's epoch, and whoever comes back with an older one is refused for good.
+self; other producers of the name are refused while its holder is alive. Access modes: an exclusive producer tolerates
+no other, the next one of its kind waits, is refused, or fences it out; every new exclusive owner raises the epoch of
+the topic, and a producer that comes back with an older epoch is refused for good.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ProducerSet:
         return producer
 
     def remove(self, producer: Producer) -> None:
-        """The producer is closed; the next one that waits may have its turn."""
+        """The producer is closed; the next one that waits becomes the owner."""
         if self.by_name.get(producer.name) is producer:
             del self.by_name[producer.name]
         if producer in self.waiting:
@@ -79,17 +79,17 @@ class ProducerSet:
         if self.exclusive is producer:
             self.exclusive = None
         if self.waiting and not self.by_name:
-            heir = self.waiting.popleft()
-            self.by_name[heir.name] = self.exclusive = heir  # at once, so that nobody slips in
-            self._spawn(self._promote(heir))
+            next_owner = self.waiting.popleft()
+            self.by_name[next_owner.name] = self.exclusive = next_owner  # at once: no other producer comes between
+            self._spawn(self._promote(next_owner))
 
     def leave(self) -> None:
-        """The topic is being unloaded: answer what was taken, then :meth:`close_by_broker`."""
+        """The topic is being unloaded: pending publishes are answered, then :meth:`close_by_broker` follows."""
         for producer in self.by_name.values():
             producer.leave()
 
     def close_by_broker(self) -> None:
-        """Close all; their clients come back."""
+        """Close all; tnext_owner clients come back."""
         waiting, self.waiting = list(self.waiting), deque()
         for producer in [*self.by_name.values(), *waiting]:
             producer.close_by_broker()
@@ -133,7 +133,7 @@ class ProducerSet:
             producer.close_by_broker()
 
     async def _make_exclusive(self, producer: Producer) -> None:
-        """Own the topic at once, so that nobody slips in while the epoch is being stored."""
+        """Own the topic at once, so that no other producer comes between while the epoch is being stored."""
         self.by_name[producer.name] = self.exclusive = producer
         wanted = producer.request.topic_epoch
         epoch = wanted if wanted is not None else (-1 if self.epoch is None else self.epoch) + 1

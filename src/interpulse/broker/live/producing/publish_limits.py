@@ -1,7 +1,7 @@
-"""What the policies of a topic demand of each entry that is published; a topic without such policies has none of this.
+"""The limits that policies set for each published entry; a topic without such policies has no `PublishLimits`.
 
-Entries that may not be stored are refused. One that comes too early never is: it is stored, and then nothing more is
-read from its client until the publish rate allows it.
+An entry that breaks a limit is refused. An entry above the publish rate is stored, and then nothing more is read from
+its client until the rate allows it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["PublishLimits", "check_encrypted"]
 
 
 class PublishLimits:
-    """See the module; made by `of` whenever the settings of the topic change."""
+    """The limits of one topic; `of` makes new ones whenever the settings of the topic change."""
 
     __slots__ = (
         "_delay_ms_max",
@@ -36,11 +36,11 @@ class PublishLimits:
         self._rate: PublishRate | None = settings.publish_rate
         self._rate_limit = _rate_limit(settings.publish_rate, now_ms)
         self.throttled_count = 0
-        """How often a client was not read from for a while."""
+        """How often reading from a client was stopped."""
 
     @classmethod
     def of(cls, settings: TopicSettings, before: PublishLimits | None, now_ms: int) -> PublishLimits | None:
-        """What these settings demand, None = nothing; a rate that stays goes on counting."""
+        """The limits of these settings, None if there are none; a rate that stays goes on counting."""
         demanding = settings.publish_rate or settings.max_message_size > 0 or settings.encryption_required
         if not demanding and not _delay_ms_max(settings):
             return None
@@ -62,7 +62,7 @@ class PublishLimits:
             check_delay(entry, self._delay_ms_max)
 
     def charge(self, messages: int, size: int, now_ms: int) -> int:
-        """An entry was taken; for how many ms nothing more shall be read from its client."""
+        """An entry was stored; the ms for which nothing more is read from its client."""
         if self._rate_limit is None:
             return 0
         self._rate_limit.spend(messages, size, now_ms)

@@ -1,4 +1,4 @@
-"""Keeps the sequence ids of one topic through restarts: snapshots of them, and the replay of what came after."""
+"""The sequence ids of one topic, kept through restarts by snapshots and a replay of the entries after them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REPLAY_BYTES = 5 * 1024 * 1024
 
 
 class SequenceKeeper:
-    """While it is `enabled`, whatever was receipted is known after any restart.
+    """While de-duplication is on, every entry with a receipt is known after any restart.
 
     A snapshot is due after some number of entries, or some time after an entry; it is stored together with the cursors.
     """
@@ -38,7 +38,7 @@ class SequenceKeeper:
         self._complete_ms = 0
 
     async def begin(self) -> None:
-        """De-duplicate from here on; what came before is not known."""
+        """De-duplicate from here on; entries that came before are not known."""
         self.deduplication = Deduplication(DeduplicationSnapshot(self._log.last_position))
         await self._state.write_cursors({DEDUPLICATION_CURSOR: self.snapshot(self._log.last_position)})
 

@@ -138,7 +138,7 @@ async def test_output_when_client_does_not_read_then_reading_stops_and_consumers
     assert consumer.sink.writable
 
 
-async def test_sign_of_life_when_client_answers_then_alive(client: Any) -> None:
+async def test_liveness_when_client_answers_then_alive(client: Any) -> None:
     asking = asyncio.ensure_future(client.connection.is_alive())
     (ping,) = await client.answers()
     assert ping.command.type == pb.BaseCommand.PING
@@ -147,14 +147,14 @@ async def test_sign_of_life_when_client_answers_then_alive(client: Any) -> None:
     assert not client.transport.closed
 
 
-async def test_sign_of_life_when_client_is_silent_then_dropped(dial: Any) -> None:
+async def test_liveness_when_client_is_silent_then_dropped(dial: Any) -> None:
     client = dial(liveness_check_seconds=0.01)
     await client.greet()
     assert not await client.connection.is_alive()
     assert client.transport.closed
 
 
-async def test_sign_of_life_when_client_waits_for_its_receipts_then_it_is_not_suspected(dial: Any) -> None:
+async def test_liveness_when_client_waits_for_its_receipts_then_it_is_not_suspected(dial: Any) -> None:
     client = dial(pending_publishes_max=1, liveness_check_seconds=0.01)
     await client.greet()
     await client.open_producer()
@@ -164,7 +164,7 @@ async def test_sign_of_life_when_client_waits_for_its_receipts_then_it_is_not_su
     assert not client.transport.closed
 
 
-async def test_sign_of_life_when_connection_ends_meanwhile_then_dead(client: Any) -> None:
+async def test_liveness_when_connection_ends_meanwhile_then_dead(client: Any) -> None:
     asking = asyncio.ensure_future(client.connection.is_alive())
     await client.answers()
     client.end()

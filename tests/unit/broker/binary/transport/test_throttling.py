@@ -39,7 +39,7 @@ async def test_throttled_client_is_stopped_in_the_middle_of_a_read(client: Any) 
     client.send(sends(0, 1, 2, 3) + commands.PING)
     assert (published(producer), client.transport.reading) == ([0, 1], False)
     [pong] = await client.answers()
-    assert pong.command.type == pb.BaseCommand.PONG  # a sign of life does not wait
+    assert pong.command.type == pb.BaseCommand.PONG  # keep-alive does not wait
     producer.published.clear()
     client.connection.throttle(0)
     await client.answers()

@@ -53,7 +53,7 @@ class ProducerSink(Protocol):
     def receipts(self, producer_id: int, receipts: Sequence[tuple[int, int, int, int]]) -> None:
         """These entries are durable: (sequence id, highest sequence id, ledger, entry) each, oldest first.
 
-        The sequence ids are those of the publish; a repeat has the position -1:-1.
+        The sequence ids are those of the publish; a duplicate has the position -1:-1.
         """
 
     def send_failed(self, producer_id: int, sequence_id: int, error: PulsarError) -> None:

@@ -4,12 +4,12 @@ Per producer name two numbers are kept: the highest sequence id *pushed* (given 
 *persisted* (durable). A new entry is judged by the sequence id of its last message:
 
 * above everything pushed: it is new;
-* not above what is persisted: it is a repeat, and is answered as stored with the position -1:-1;
+* not above what is persisted: it is a duplicate, and is answered as stored with the position -1:-1;
 * between the two: the first attempt is still on its way and may fail, so the producer has to try again.
 
 A batch that overlaps what is stored only in part is new: storing some messages twice is better than losing the others.
 The numbers survive a restart: a snapshot of the persisted ones lies beside the cursors of the topic, and the entries
-after it are read again. Both sides must come to the same numbers, or an entry is taken for a repeat after a restart
+after it are read again. Both sides must come to the same numbers, or an entry is taken for a duplicate after a restart
 that was none before; for batches, whose SEND command holds the first or the last id depending on the client, both
 therefore ask the metadata of the entry. Of a chunked message only the last chunk counts, markers never do.
 """
@@ -37,7 +37,7 @@ class Verdict(Enum):
     """The outcome for an entry."""
 
     NEW = "new"
-    REPEAT = "repeat"
+    DUPLICATE = "duplicate"
     IN_FLIGHT = "in flight"
 
 
@@ -56,7 +56,7 @@ class SequenceState:
         if last > self.pushed:
             self.pushed = last
             return Verdict.NEW
-        return Verdict.REPEAT if last <= self.persisted else Verdict.IN_FLIGHT
+        return Verdict.DUPLICATE if last <= self.persisted else Verdict.IN_FLIGHT
 
     def confirm(self, last: int) -> None:
         """What was pushed up to ``last`` is durable."""

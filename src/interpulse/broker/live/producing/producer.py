@@ -24,7 +24,7 @@ from interpulse.wire.ids import signed
 
 __all__ = ["PendingPublish", "Producer", "ProducerOwner", "Publish"]
 
-_REPEAT = EARLIEST
+_DUPLICATE = EARLIEST
 """The position that tells a producer its entry was stored before."""
 
 _new = tuple.__new__
@@ -165,7 +165,7 @@ class Producer:
             if sequence is not None:
                 sequence.confirm(last)
             if error is None:
-                ledger, number = _REPEAT if entry is None else position
+                ledger, number = _DUPLICATE if entry is None else position
                 receipts.append((sequence_id, highest_sequence_id, ledger, number))
             elif not self.closed:
                 if receipts:
@@ -202,7 +202,7 @@ class Producer:
         """Answer without having appended, but not before the answers of earlier publishes."""
         publish = Publish(self, sequence_id, highest_sequence_id, None, 0, error=error)
         if self.pending_count == 1:
-            self.answered((PendingPublish(_REPEAT, publish),))
+            self.answered((PendingPublish(_DUPLICATE, publish),))
         else:
             self._owner.answer_in_turn(publish)
 
@@ -227,7 +227,7 @@ class Producer:
         return self._sequence, max(signed(sequence_id), signed(highest_sequence_id))
 
     def _is_new(self, sequence: SequenceState, last: int) -> bool:
-        """False for a repeat; raises PersistenceError if that is not known yet."""
+        """False for a duplicate; raises PersistenceError if that is not known yet."""
         verdict = sequence.judge(last)
         if verdict is Verdict.IN_FLIGHT:
             raise PersistenceError("Cannot determine whether the message is a duplicate at this time")

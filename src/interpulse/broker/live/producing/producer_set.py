@@ -89,7 +89,7 @@ class ProducerSet:
             producer.leave()
 
     def close_by_broker(self) -> None:
-        """Close all; tnext_owner clients come back."""
+        """Close all producers; their clients open them again."""
         waiting, self.waiting = list(self.waiting), deque()
         for producer in [*self.by_name.values(), *waiting]:
             producer.close_by_broker()

@@ -16,8 +16,8 @@ HERE = Position(1, 1)
     ("persisted", "pushed", "last", "verdict"),
     [
         (-1, -1, 0, Verdict.NEW),
-        (5, 5, 5, Verdict.REPEAT),
-        (5, 5, 0, Verdict.REPEAT),
+        (5, 5, 5, Verdict.DUPLICATE),
+        (5, 5, 0, Verdict.DUPLICATE),
         (5, 8, 6, Verdict.IN_FLIGHT),
         (5, 8, 8, Verdict.IN_FLIGHT),
         (5, 8, 9, Verdict.NEW),
@@ -74,7 +74,7 @@ def test_snapshot_holds_what_is_persisted_and_nothing_that_is_only_pushed() -> N
 def test_replay_when_an_entry_follows_the_snapshot_then_it_counts_as_persisted() -> None:
     deduplication = Deduplication(DeduplicationSnapshot(HERE, {"a": (4, 0)}))
     deduplication.replay("a", 9, now_ms=50)
-    assert deduplication.state("a").judge(9) is Verdict.REPEAT
+    assert deduplication.state("a").judge(9) is Verdict.DUPLICATE
     assert deduplication.state("a").judge(10) is Verdict.NEW
 
 

@@ -1,6 +1,8 @@
 """The asyncio client of Apache Pulsar and Interpulse brokers.
 
-``Client`` talks the binary protocol, ``AdminClient`` the REST interface. ``interpulse.sync`` is the blocking twin.
+``Client`` talks the binary protocol, ``AdminClient`` the REST interface; ``interpulse.sync`` has both for programs
+without an event loop. Topics are found in ``lookup``, messages sent in ``producing`` and received in ``consuming``;
+REST calls are made in ``admin``, and connections in ``transport``.
 """
 
 from __future__ import annotations

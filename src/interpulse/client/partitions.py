@@ -1,4 +1,4 @@
-"""What producers and consumers of a partitioned topic do with its partitions alike."""
+"""The names of partitions, and opening all of them or none, for producers and consumers."""
 
 from __future__ import annotations
 

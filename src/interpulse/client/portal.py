@@ -1,4 +1,4 @@
-"""The way of blocking callers into the event loop of a client: for ``interpulse.sync`` and for Spark tasks."""
+"""An event loop in a thread, for callers that block: ``interpulse.sync`` and Spark tasks."""
 
 from __future__ import annotations
 

@@ -11,17 +11,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from interpulse.client import client as asynchronous
+from interpulse.client.client import Client as AsyncClient
+from interpulse.client.client import asked_to_create
 from interpulse.client.closing import Closes
 from interpulse.client.config import BrokerAddress, ClientConfig
-from interpulse.client.consuming import consumer as multi_topic
-from interpulse.client.consuming import reader
+from interpulse.client.consuming.consumer import Consumer as AsyncConsumer
 from interpulse.client.consuming.partition_consumers import SeekTarget
+from interpulse.client.consuming.reader import Reader as AsyncReader
 from interpulse.client.lookup.lookup import TopicMode
 from interpulse.client.lookup.topic_schemas import VersionedSchema
 from interpulse.client.messages import Message, OutgoingMessage
 from interpulse.client.portal import Portal
-from interpulse.client.producing import producer as partitioned
+from interpulse.client.producing.producer import Producer as AsyncProducer
 from interpulse.client.sync_table_view import TableView
 from interpulse.model.errors import AlreadyClosed, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId, Position
@@ -35,7 +36,7 @@ Result = TypeVar("Result")
 class Producer(Closes):
     """Sends to a topic."""
 
-    def __init__(self, portal: Portal, producer: partitioned.Producer) -> None:
+    def __init__(self, portal: Portal, producer: AsyncProducer) -> None:
         self._portal = portal
         self._producer = producer
 
@@ -75,7 +76,7 @@ class Producer(Closes):
 class Consumer(Closes):
     """Receives from topics; iterable for ever."""
 
-    def __init__(self, portal: Portal, consumer: multi_topic.Consumer) -> None:
+    def __init__(self, portal: Portal, consumer: AsyncConsumer) -> None:
         self._portal = portal
         self._consumer = consumer
 
@@ -150,9 +151,9 @@ class Consumer(Closes):
 class Reader(Closes):
     """Reads a topic from a position on; iterable for ever."""
 
-    def __init__(self, portal: Portal, reader_: reader.Reader) -> None:
+    def __init__(self, portal: Portal, reader: AsyncReader) -> None:
         self._portal = portal
-        self._reader = reader_
+        self._reader = reader
 
     @property
     def topic(self) -> str:
@@ -190,7 +191,7 @@ class Client(Closes):
     """A connection to one cluster, for programs without an event loop. ``options`` are those of ClientConfig."""
 
     def __init__(self, service_url: str, **options: Any) -> None:
-        self._client = asynchronous.Client(service_url, **options)
+        self._client = AsyncClient(service_url, **options)
         self._portal = Portal()
         self._closed = False
 
@@ -222,7 +223,7 @@ class Client(Closes):
         self, topic: str, create: bool | None = None, *, fallback_on_old_broker: bool = False
     ) -> list[str]:
         """Complete names of all partitions, or of the topic itself; ``create=False`` never creates it (PIP-344)."""
-        asked = asynchronous.asked_to_create(create)
+        asked = asked_to_create(create)
         return self._portal.call(
             lambda: self._client.get_partitions_for_topic(topic, asked, fallback_on_old_broker=fallback_on_old_broker)
         )

@@ -11,9 +11,11 @@ from typing import Any, Literal
 from interpulse.client.admin import admin_client as admin_client
 from interpulse.client.admin import brokers as admin_brokers
 from interpulse.client.admin import clusters as admin_clusters
+from interpulse.client.admin import lookup as admin_lookup
 from interpulse.client.admin import namespaces as admin_namespaces
 from interpulse.client.admin import permissions as admin_permissions
 from interpulse.client.admin import schemas as admin_schemas
+from interpulse.client.admin import tenants as admin_tenants
 from interpulse.client.admin import topic_policies as admin_topic_policies
 from interpulse.client.admin import topics as admin_topics
 from interpulse.client.admin.policy_call import QuotaType
@@ -103,29 +105,6 @@ class BrokersAdmin:
         return self._portal.call(lambda: self._area.delete_dynamic_configuration(name))
 
 
-class LookupAdmin:
-    """Which broker serves a topic. Asking never creates one."""
-
-    def __init__(self, portal: Portal, area: admin_brokers.LookupAdmin) -> None:
-        self._portal = portal
-        self._area = area
-
-    def topic(self, topic: TopicName | str) -> dict[str, Any]:
-        """The addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and their variants. Raises TopicNotFound."""
-        return self._portal.call(lambda: self._area.topic(topic))
-
-    def topics(self, topics: Iterable[TopicName | str]) -> dict[TopicName, dict[str, Any] | PulsarError]:
-        """The same for many topics with few questions (PIP-35), or one by one where the broker does not offer that.
-
-        Every topic has addresses or its own failure; the topics need not exist.
-        """
-        return self._portal.call(lambda: self._area.topics(topics))
-
-    def bundle_range(self, topic: TopicName | str) -> str:
-        """The hash range of the topic's bundle, such as ``0x40000000_0x80000000``."""
-        return self._portal.call(lambda: self._area.bundle_range(topic))
-
-
 class ClustersAdmin:
     """The clusters this cluster knows, itself included."""
 
@@ -178,29 +157,27 @@ class ClustersAdmin:
         return self._portal.call(lambda: self._area.delete_failure_domain(name, domain))
 
 
-class TenantsAdmin:
-    """Tenants: who administers them and on which clusters they may have namespaces."""
+class LookupAdmin:
+    """Lookups of topics, which never create one."""
 
-    def __init__(self, portal: Portal, area: admin_clusters.TenantsAdmin) -> None:
+    def __init__(self, portal: Portal, area: admin_lookup.LookupAdmin) -> None:
         self._portal = portal
         self._area = area
 
-    def list(self) -> Names:
-        return self._portal.call(lambda: self._area.list())
+    def topic(self, topic: TopicName | str) -> dict[str, Any]:
+        """The addresses of the serving broker: ``brokerUrl``, ``httpUrl`` and their variants. Raises TopicNotFound."""
+        return self._portal.call(lambda: self._area.topic(topic))
 
-    def get(self, name: str) -> TenantInfo:
-        return self._portal.call(lambda: self._area.get(name))
+    def topics(self, topics: Iterable[TopicName | str]) -> dict[TopicName, dict[str, Any] | PulsarError]:
+        """The same for many topics with few questions (PIP-35), or one by one where the broker does not offer that.
 
-    def create(self, name: str, tenant: TenantInfo) -> None:
-        """Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered."""
-        return self._portal.call(lambda: self._area.create(name, tenant))
+        Every topic has addresses or its own failure; the topics need not exist.
+        """
+        return self._portal.call(lambda: self._area.topics(topics))
 
-    def update(self, name: str, tenant: TenantInfo) -> None:
-        return self._portal.call(lambda: self._area.update(name, tenant))
-
-    def delete(self, name: str, *, force: bool = False) -> None:
-        """Raises Conflict if it still has namespaces and is not forced."""
-        return self._portal.call(lambda: self._area.delete(name, force=force))
+    def bundle_range(self, topic: TopicName | str) -> str:
+        """The hash range of the topic's bundle, such as ``0x40000000_0x80000000``."""
+        return self._portal.call(lambda: self._area.bundle_range(topic))
 
 
 class NamespacesAdmin:
@@ -574,6 +551,31 @@ class SchemasAdmin:
     def delete(self, topic: TopicName | str, *, force: bool = False) -> int:
         """Put a deletion marker and return its version; ``force`` erases the whole history."""
         return self._portal.call(lambda: self._area.delete(topic, force=force))
+
+
+class TenantsAdmin:
+    """Tenants: who administers them and on which clusters they may have namespaces."""
+
+    def __init__(self, portal: Portal, area: admin_tenants.TenantsAdmin) -> None:
+        self._portal = portal
+        self._area = area
+
+    def list(self) -> Names:
+        return self._portal.call(lambda: self._area.list())
+
+    def get(self, name: str) -> TenantInfo:
+        return self._portal.call(lambda: self._area.get(name))
+
+    def create(self, name: str, tenant: TenantInfo) -> None:
+        """Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered."""
+        return self._portal.call(lambda: self._area.create(name, tenant))
+
+    def update(self, name: str, tenant: TenantInfo) -> None:
+        return self._portal.call(lambda: self._area.update(name, tenant))
+
+    def delete(self, name: str, *, force: bool = False) -> None:
+        """Raises Conflict if it still has namespaces and is not forced."""
+        return self._portal.call(lambda: self._area.delete(name, force=force))
 
 
 class TopicPoliciesAdmin:

@@ -6,7 +6,7 @@ from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from typing import Any
 
 from interpulse.client.closing import Closes
-from interpulse.client.consuming import table_view
+from interpulse.client.consuming.table_view import TableView as AsyncTableView
 from interpulse.client.portal import Portal
 
 __all__ = ["TableView"]
@@ -15,7 +15,7 @@ __all__ = ["TableView"]
 class TableView(Closes):
     """The newest value of every key of a topic; reads like a dictionary from keys to values."""
 
-    def __init__(self, portal: Portal, view: table_view.TableView[Any]) -> None:
+    def __init__(self, portal: Portal, view: AsyncTableView[Any]) -> None:
         self._portal = portal
         self._view = view
 

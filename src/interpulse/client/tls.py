@@ -1,4 +1,4 @@
-"""Encrypted connections: whose certificates are trusted, and which one is shown.
+"""Encrypted connections: the trusted certificates, and the client's own.
 
 Certificates and keys are named by their files and read where a connection needs them, so the values here can be sent
 to another process and shown to anybody, and a renewed certificate counts from the next connection on.

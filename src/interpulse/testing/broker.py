@@ -143,7 +143,7 @@ class InProcessBroker:
         self._stopping = asyncio.Event()
         try:
             await self._app.start()
-        except BaseException as error:  # noqa: BLE001  # whoever starts us gets it
+        except BaseException as error:  # noqa: BLE001  # raised again where the broker is started
             started.set_exception(error)
             return
         started.set_result(None)

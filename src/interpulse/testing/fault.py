@@ -14,9 +14,9 @@ class Fault:
     """A fault that is on: until it has acted ``times`` times, until :meth:`end`, or until its ``with`` block ends."""
 
     def __init__(self, name: str, times: int | None, on_end: Callable[[bool], object]) -> None:
-        """``on_end`` is called once, in any thread; True: somebody ended it, False: it acted for the last time."""
+        """``on_end`` is called once, in any thread; True: the test ended it, False: it acted for the last time."""
         if times is not None and times < 1:
-            raise ValueError(f"times={times}: a fault acts at least once; leave it out for one that stays")
+            raise ValueError(f"times={times}: a fault acts at least once; leave it out for a lasting one")
         self._name = name
         self._times = times
         self._on_end = on_end
@@ -49,7 +49,7 @@ class Fault:
                 raise TimeoutError(f"{self._name} has acted {self._count} of {wanted} times after {seconds} s")
 
     def act(self) -> bool:
-        """The broker asks whether to fail now; that counts."""
+        """Whether to fail now; the broker asks, and that counts."""
         with self._changed:
             if self._ended:
                 return False

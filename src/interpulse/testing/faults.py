@@ -1,4 +1,4 @@
-"""What a test can make go wrong at a broker."""
+"""The faults that a test can cause at its broker."""
 
 from __future__ import annotations
 
@@ -99,15 +99,15 @@ class Faults:
         return self._on_command(f"lose_receipts({times})", pb.BaseCommand.SEND, times, topic, loses_receipts=True)
 
     def drop_connections(self) -> int:
-        """Hang up on every client of the binary protocol, and say how many that were. They may connect again."""
+        """Close every connection of the binary protocol; returns how many there were. Clients may reconnect."""
         return self._in_loop(lambda: self._app.binary_server.drop_all("dropped by a fault of the test"))
 
     def disk_full(self, *, times: int | None = None) -> Fault:
-        """Take the room that messages are stored in, until the fault ends. What is stored can still be read.
+        """Fill the disk that messages are stored on, until the fault ends. Stored messages can still be read.
 
-        Producers are refused as on a disk that is really full, and let in again within a second after its end. Topics,
-        policies and cursors can still be changed, and what all subscriptions have acknowledged may go at once.
-        ``times`` counts attempts to write: groups of messages, and looks whether there is room again.
+        Producers are refused as on a disk that is really full, and accepted again within a second after its end.
+        Topics, policies and cursors can still be changed, and messages that all subscriptions have acknowledged may be
+        deleted at once. ``times`` counts attempts to write: groups of messages, and checks whether there is room again.
         """
         if self._files.full is not None and self._files.full.active:
             raise ValueError("the disk is full already")

@@ -1,9 +1,9 @@
 """Handlers of the binary protocol that refuse or delay some commands, and lose receipts of messages.
 
-The table of a broker's connections is ours and is changed while they use it: a command that no fault concerns goes
-straight to its ordinary handler. Everything here runs in the event loop of the broker. Commands without waiting (SEND,
-ACK, FLOW, ...) of one connection keep their order when they are delayed, and what closes their producer or consumer
-waits for them.
+The connections of a broker share one table of handlers, which is changed while they use it: a command without a fault
+goes straight to its ordinary handler. Everything here runs in the event loop of the broker. Commands without waiting
+(SEND, ACK, FLOW, ...) of one connection keep their order when they are delayed, and the command that closes their
+producer or consumer waits for them.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _INLINE_FIELDS: Final[dict[int, str]] = {
     _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES: "redeliverUnacknowledgedMessages",
 }
 COMMANDS: Final[dict[int, str]] = _INLINE_FIELDS | {kind: name for kind, (name, _) in AWAITING.items()}
-"""What clients send and faults can concern, with the field that holds it."""
+"""The commands of clients that a fault may concern, each with the field that holds it."""
 REFUSABLE: Final = COMMANDS.keys() - {_TYPES.FLOW, _TYPES.REDELIVER_UNACKNOWLEDGED_MESSAGES}
-"""The others have no answer that could tell."""
+"""The others have no answer that could carry the error."""
 _CLOSED_BY: Final[dict[int, int]] = {_TYPES.CLOSE_PRODUCER: _TYPES.SEND, _TYPES.CLOSE_CONSUMER: _TYPES.ACK}
 
 Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
@@ -49,7 +49,7 @@ Receipts: TypeAlias = Sequence[tuple[int, int, int, int]]
 
 @dataclass(frozen=True, slots=True)
 class CommandFault:
-    """What a fault does about a command: delay it, refuse it, or lose the receipt of what it sent."""
+    """The effect of a fault on a command: it is delayed, refused, or loses the receipt of its message."""
 
     fault: Fault
     topic: TopicName | None = None
@@ -74,7 +74,7 @@ class _Waiting(NamedTuple):
     timer: asyncio.TimerHandle
 
 
-_Lane: TypeAlias = "WeakKeyDictionary[CommandConnection, deque[_Waiting]]"
+_Delayed: TypeAlias = "WeakKeyDictionary[CommandConnection, deque[_Waiting]]"
 
 
 class FaultyHandlers:
@@ -83,18 +83,18 @@ class FaultyHandlers:
     def __init__(self) -> None:
         self._inline = dict(INLINE)
         self._faults: dict[int, list[CommandFault]] = {}
-        self._lanes: dict[int, _Lane] = {kind: WeakKeyDictionary() for kind in _INLINE_FIELDS}
+        self._delayed: dict[int, _Delayed] = {kind: WeakKeyDictionary() for kind in _INLINE_FIELDS}
         self._pauses: dict[int, set[asyncio.Event]] = {kind: set() for kind in COMMANDS}
         self.handlers = Handlers(self._inline, self._work_on)
 
     def add(self, kind: int, fault: CommandFault) -> None:
-        """From now on commands of this type are asked for this fault too."""
+        """From now on this fault may act on commands of this type."""
         self._faults.setdefault(kind, []).append(fault)
         if kind in _INLINE_FIELDS:
             self._inline[kind] = self._on_inline
 
     def remove(self, kind: int, fault: CommandFault, *, released: bool) -> None:
-        """The fault is over. What is delayed comes when it is due, or if ``released`` at once."""
+        """The fault is over. Delayed commands are handled when they are due, or if ``released`` at once."""
         left = self._faults.get(kind, [])
         if fault in left:
             left.remove(fault)
@@ -105,11 +105,11 @@ class FaultyHandlers:
             self._release(kind)
 
     def _restore(self, kind: int) -> None:
-        if kind in _INLINE_FIELDS and kind not in self._faults and not any(self._lanes[kind].values()):
+        if kind in _INLINE_FIELDS and kind not in self._faults and not any(self._delayed[kind].values()):
             self._inline[kind] = INLINE[kind]
 
     def _release(self, kind: int) -> None:
-        for connection, waiting in list(self._lanes.get(kind, {}).items()):
+        for connection, waiting in list(self._delayed.get(kind, {}).items()):
             while waiting:
                 waiting[0].timer.cancel()
                 self._handle_first(connection, kind)
@@ -123,7 +123,7 @@ class FaultyHandlers:
         if kind == _TYPES.SEND:
             self._watch_receipts(connection, frame.command.send.producer_id)
         delay, refusal = self._verdict(connection, frame.command)
-        waiting = self._lanes[kind].setdefault(connection, deque())
+        waiting = self._delayed[kind].setdefault(connection, deque())
         if not delay and not waiting:
             self._handle(connection, frame, refusal)
             return
@@ -135,7 +135,7 @@ class FaultyHandlers:
         self._inline[kind] = self._on_inline  # though this may have been the last time: nothing may overtake the frame
 
     def _handle_first(self, connection: CommandConnection, kind: int) -> None:
-        waiting = self._lanes[kind][connection]
+        waiting = self._delayed[kind][connection]
         frame, refusal, _ = waiting.popleft()
         if not waiting:
             self._restore(kind)
@@ -183,7 +183,7 @@ class FaultyHandlers:
     def _frames_before(self, connection: CommandConnection, kind: int) -> deque[_Waiting] | None:
         """The delayed frames that the end of their producer or consumer must not overtake."""
         closed = _CLOSED_BY.get(kind)
-        return None if closed is None else self._lanes[closed].get(connection)
+        return None if closed is None else self._delayed[closed].get(connection)
 
     def _verdict(self, connection: CommandConnection, command: pb.BaseCommand) -> tuple[float, PulsarError | None]:
         """How long a command waits, the longest of all delays, and the first error it is refused with."""
@@ -250,7 +250,7 @@ def _topic_of(connection: CommandConnection, command: pb.BaseCommand) -> TopicNa
 
 
 def _refuse_inline(connection: CommandConnection, command: pb.BaseCommand, error: PulsarError) -> None:
-    """Answer in the form the client knows; an ACK that asks for no answer is lost."""
+    """Answer in the form of the command; an ACK that asks for no answer is lost."""
     if command.type == _TYPES.CONNECT:
         connection.refuse(error, "refused by a fault of the test")
     elif command.type == _TYPES.SEND:

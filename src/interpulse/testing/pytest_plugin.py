@@ -1,4 +1,4 @@
-"""The pytest fixtures: brokers that begin and end with a test, a session, or a call.
+"""The pytest fixtures: brokers that start and stop with a test, a session, or a call.
 
 pytest loads this module in every run of an environment that has the package: it imports nothing of the broker, which
 comes with the first fixture that is used.
@@ -36,7 +36,7 @@ def pulsar_broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[In
 
     Keys of ``broker.conf`` come with a marker: ``@pytest.mark.pulsar_settings(allowAutoTopicCreation=False)``.
     """
-    with _told_in_one_sentence():
+    with _failing_in_one_sentence():
         from interpulse.testing import InProcessBroker
 
         broker = InProcessBroker(tmp_path / "pulsar", _marked_settings(request.node))
@@ -48,7 +48,7 @@ def pulsar_broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[In
 def pulsar_broker_factory(tmp_path: Path) -> Iterator[BrokerFactory]:
     """Call it for every broker a test needs: ``east = pulsar_broker_factory(clusterName="east")``. All of them are
     stopped at the end of the test."""
-    with _told_in_one_sentence():
+    with _failing_in_one_sentence():
         from interpulse.testing import BrokerFactory
     factory = BrokerFactory(tmp_path)
     yield factory
@@ -61,7 +61,7 @@ def pulsar_cluster_pair(tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
     The marker ``pulsar_settings`` gives keys of ``broker.conf`` for both.
     """
-    with _told_in_one_sentence():
+    with _failing_in_one_sentence():
         from interpulse.testing import ClusterPair
 
         pair = ClusterPair(tmp_path / "pulsar", _marked_settings(request.node))
@@ -81,7 +81,7 @@ def pulsar_broker_session(
 ) -> Iterator[InProcessBroker]:
     """A running broker for the whole session, or for one worker of pytest-xdist. Tests share it: let each take topics
     of its own."""
-    with _told_in_one_sentence():
+    with _failing_in_one_sentence():
         from interpulse.testing import InProcessBroker
 
         broker = InProcessBroker(tmp_path_factory.mktemp("pulsar"), pulsar_broker_session_settings)
@@ -120,14 +120,14 @@ def _marked_settings(item: pytest.Item) -> dict[str, Setting]:
 
 
 @contextmanager
-def _told_in_one_sentence() -> Iterator[None]:
-    """What a user can mend is told without our code around it."""
+def _failing_in_one_sentence() -> Iterator[None]:
+    """An error that the user can correct fails the test with its message, without a traceback."""
     from interpulse.testing import ConfigError
 
-    told = None
+    message = None
     try:
         yield
     except (ImportError, ConfigError) as error:
-        told = str(error)
-    if told is not None:
-        pytest.fail(told, pytrace=False)
+        message = str(error)
+    if message is not None:
+        pytest.fail(message, pytrace=False)

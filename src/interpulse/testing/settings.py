@@ -16,7 +16,7 @@ Setting: TypeAlias = bool | int | str
 
 
 class IgnoredSettingWarning(UserWarning):
-    """A test sets a key that Pulsar knows and that has no effect on this broker."""
+    """A test sets a key of Pulsar that has no effect on this broker."""
 
 
 def broker_config(settings: Mapping[str, Setting], defaults: Mapping[str, str], *, stacklevel: int = 1) -> BrokerConfig:
@@ -38,6 +38,6 @@ def broker_config(settings: Mapping[str, Setting], defaults: Mapping[str, str], 
         raise ConfigError(*problems, *error.problems) from None
     if problems:
         raise ConfigError(*problems)
-    for told in loaded.warnings:
-        warnings.warn(told, IgnoredSettingWarning, stacklevel=stacklevel + 1)
+    for warning in loaded.warnings:
+        warnings.warn(warning, IgnoredSettingWarning, stacklevel=stacklevel + 1)
     return loaded.config

@@ -12,11 +12,13 @@ Works against Apache Pulsar of any current line and against our own broker. Name
 
 from __future__ import annotations
 
-from interpulse.client.admin.brokers import BrokersAdmin, LookupAdmin
-from interpulse.client.admin.clusters import ClustersAdmin, TenantsAdmin
+from interpulse.client.admin.brokers import BrokersAdmin
+from interpulse.client.admin.clusters import ClustersAdmin
+from interpulse.client.admin.lookup import LookupAdmin
 from interpulse.client.admin.namespaces import NamespacesAdmin
 from interpulse.client.admin.permissions import PermissionsAdmin
 from interpulse.client.admin.schemas import SchemasAdmin
+from interpulse.client.admin.tenants import TenantsAdmin
 from interpulse.client.admin.topic_policies import TopicPoliciesAdmin
 from interpulse.client.admin.topics import TopicsAdmin
 from interpulse.client.closing import AsyncCloses

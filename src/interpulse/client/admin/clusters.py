@@ -1,4 +1,4 @@
-"""Admin calls about clusters and tenants."""
+"""Admin calls about clusters and their failure domains."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from interpulse.client.json_readers import each, made_by, names, optional, record
 from interpulse.client.transport.http_session import HttpSession
-from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
+from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import InvalidRequest
 
-__all__ = ["ClustersAdmin", "TenantsAdmin", "part_of_path"]
+__all__ = ["ClustersAdmin", "path_segment"]
 
 Names = list[str]
 
@@ -70,44 +70,16 @@ class ClustersAdmin:
         await self._http.delete(_domain(name, domain), kind="cluster")
 
 
-class TenantsAdmin:
-    """Tenants: who administers them and on which clusters they may have namespaces."""
-
-    def __init__(self, http: HttpSession) -> None:
-        self._http = http
-
-    async def list(self) -> Names:
-        return await self._http.get("/admin/v2/tenants", kind="tenant", read=names)
-
-    async def get(self, name: str) -> TenantInfo:
-        return await self._http.get(_tenant(name), kind="tenant", read=made_by(TenantInfo.from_json))
-
-    async def create(self, name: str, tenant: TenantInfo) -> None:
-        """Raises AlreadyExists, or PreconditionFailed if one of its clusters is not registered."""
-        await self._http.put(_tenant(name), tenant.to_json(), kind="tenant")
-
-    async def update(self, name: str, tenant: TenantInfo) -> None:
-        await self._http.post(_tenant(name), tenant.to_json(), kind="tenant")
-
-    async def delete(self, name: str, *, force: bool = False) -> None:
-        """Raises Conflict if it still has namespaces and is not forced."""
-        await self._http.delete(_tenant(name), kind="tenant", query={"force": force})
-
-
 def _cluster(name: str) -> str:
-    return f"/admin/v2/clusters/{part_of_path('cluster', name)}"
+    return f"/admin/v2/clusters/{path_segment('cluster', name)}"
 
 
 def _domain(cluster: str, domain: str) -> str:
-    return f"{_cluster(cluster)}/failureDomains/{part_of_path('failure domain', domain)}"
+    return f"{_cluster(cluster)}/failureDomains/{path_segment('failure domain', domain)}"
 
 
-def _tenant(name: str) -> str:
-    return f"/admin/v2/tenants/{part_of_path('tenant', name)}"
-
-
-def part_of_path(kind: str, name: str) -> str:
-    """A name, encoded. Raises InvalidRequest if it is empty: brokers would answer for all of that kind."""
+def path_segment(kind: str, name: str) -> str:
+    """A name, encoded. Raises InvalidRequest for an empty one, which brokers take for all names."""
     if not name:
         raise InvalidRequest(f"The name of a {kind} must not be empty")
     return quote(name, safe="")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
-from interpulse.client.admin.clusters import part_of_path
+from interpulse.client.admin.clusters import path_segment
 from interpulse.client.admin.policy_call import NAMESPACE_POLICIES, QUOTAS, QuotaType
 from interpulse.client.json_readers import (
     Read,
@@ -47,7 +47,7 @@ class NamespacesAdmin:
 
     async def list(self, tenant: str) -> Names:
         """Complete names. Raises TenantNotFound."""
-        path = f"/admin/v2/namespaces/{part_of_path('tenant', tenant)}"
+        path = f"/admin/v2/namespaces/{path_segment('tenant', tenant)}"
         return await self._http.get(path, kind="tenant", read=names)
 
     async def topics(
@@ -142,7 +142,7 @@ class NamespacesAdmin:
         return value.decode() or None
 
     async def set_property(self, namespace: NamespaceName | str, key: str, value: str) -> None:
-        await self._http.put(f"{_property_path(namespace, key)}/{part_of_path('value', value)}", kind="namespace")
+        await self._http.put(f"{_property_path(namespace, key)}/{path_segment('value', value)}", kind="namespace")
 
     async def remove_property(self, namespace: NamespaceName | str, key: str) -> None:
         """Nothing happens if the namespace has no such property."""
@@ -393,7 +393,7 @@ def _dispatch_rates(body: Mapping[str, Any]) -> tuple[DispatchRate, dict[str, Di
 
 
 def _property_path(namespace: NamespaceName | str, key: str) -> str:
-    return _path(namespace, f"property/{part_of_path('property', key)}")
+    return _path(namespace, f"property/{path_segment('property', key)}")
 
 
 def _scoped(namespace: NamespaceName | str, bundle: str | None, action: str, subscription: str | None) -> str:

@@ -1,6 +1,6 @@
-"""How single policies travel in admin calls: path, method, and the value in JSON.
+"""The admin calls of single policies: path, method, and the value in JSON.
 
-The names are those of the attributes of `NamespacePolicies` and `TopicPolicies`, which also say what a value is.
+The names are those of the attributes of `NamespacePolicies` and `TopicPolicies`, which also define the values.
 """
 
 from __future__ import annotations

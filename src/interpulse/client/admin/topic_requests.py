@@ -1,4 +1,4 @@
-"""What admin requests about topics are made of: paths, queries, bodies."""
+"""The paths, queries and bodies of admin requests about topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A regular expression that chooses topics of one namespace."""
+"""A regular expression that selects topics of one namespace."""
 
 from __future__ import annotations
 

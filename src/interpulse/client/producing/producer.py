@@ -33,7 +33,7 @@ class Producer(AsyncCloses):
         )
         self._partitions: list[PartitionProducer] = []
         self._is_partitioned = False
-        self._growing = asyncio.Lock()
+        self._updating = asyncio.Lock()
         self._watch: PartitionWatch | None = None
         self._closed = False
 
@@ -63,7 +63,7 @@ class Producer(AsyncCloses):
         """Look for new partitions now; nothing is created by it. Raises TopicNotFound if the topic is gone."""
         if self._closed:
             raise self._already_closed()
-        async with self._growing:
+        async with self._updating:
             if not self._is_partitioned:
                 return
             count = await self._session.lookup.partitions(self._topic, create=False, fallback_on_old_broker=True)

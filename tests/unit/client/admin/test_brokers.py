@@ -1,4 +1,4 @@
-"""Requests about brokers, their configuration, and lookup."""
+"""Requests about brokers and their configuration."""
 
 from interpulse.client.admin.admin_client import AdminClient
 from tests.support.stub_web import StubWeb
@@ -30,11 +30,6 @@ async def test_dynamic_configuration_when_changed_then_key_and_value_are_encoded
         ("POST", f"{ROOT}/configuration/k/a%20b%2Fc"),
         ("DELETE", f"{ROOT}/configuration/k"),
     ]
-
-
-async def test_bundle_range_when_asked_then_is_text(web: StubWeb, admin: AdminClient) -> None:
-    web.answer_raw("GET", "/lookup/v2/topic/persistent/public/default/x/bundle", b"0x00_0xff")
-    assert await admin.lookup.bundle_range("x") == "0x00_0xff"
 
 
 async def test_broker_when_asked_about_itself_then_answers_are_read(web: StubWeb, admin: AdminClient) -> None:

@@ -1,14 +1,13 @@
-"""Requests about clusters and tenants."""
+"""Requests about clusters."""
 
 import pytest
 
 from interpulse.client.admin.admin_client import AdminClient
-from interpulse.model.clusters import ClusterData, FailureDomain, TenantInfo
+from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import InvalidRequest
 from tests.support.stub_web import StubWeb
 
 CLUSTER = {"serviceUrl": "http://w:8080", "brokerClientTlsEnabled": False, "tlsAllowInsecureConnection": False}
-TENANT = {"adminRoles": ["r"], "allowedClusters": ["east", "west"]}
 
 
 async def test_cluster_when_changed_then_requests_are_as_pulsars(web: StubWeb, admin: AdminClient) -> None:
@@ -28,25 +27,6 @@ async def test_cluster_when_read_then_is_a_value(web: StubWeb, admin: AdminClien
     assert await admin.clusters.list() == ["east"]
     assert (await admin.clusters.get("east")).service_url == "http://w:8080"
     assert await admin.clusters.get_json("east") == CLUSTER | {"newer": 1}
-
-
-async def test_tenant_when_changed_then_requests_are_as_pulsars(web: StubWeb, admin: AdminClient) -> None:
-    tenant = TenantInfo(("r",), ("west", "east"))
-    await admin.tenants.create("demo", tenant)
-    await admin.tenants.update("demo", tenant)
-    await admin.tenants.delete("demo", force=True)
-    assert [(asked.method, asked.target, asked.body) for asked in web.asked] == [
-        ("PUT", "/admin/v2/tenants/demo", TENANT),
-        ("POST", "/admin/v2/tenants/demo", TENANT),
-        ("DELETE", "/admin/v2/tenants/demo?force=true", None),
-    ]
-
-
-async def test_tenant_when_read_then_is_a_value(web: StubWeb, admin: AdminClient) -> None:
-    web.answer("GET", "/admin/v2/tenants", ["demo"])
-    web.answer("GET", "/admin/v2/tenants/demo", TENANT)
-    assert await admin.tenants.list() == ["demo"]
-    assert await admin.tenants.get("demo") == TenantInfo(("r",), ("east", "west"))
 
 
 async def test_peers_and_failure_domains_when_read_then_are_values(web: StubWeb, admin: AdminClient) -> None:

@@ -54,7 +54,7 @@ def test_delays_when_a_backoff_is_given_then_it_rules() -> None:
     assert (growing.nack_delay(1), growing.ack_timeout(0)) == (20, 20)
 
 
-def test_letters_when_only_retrying_is_wanted_then_pulsars_policy() -> None:
+def test_dead_letter_policy_when_only_retrying_is_wanted_then_pulsars_policy() -> None:
     assert ConsumerConfig().effective_dead_letter_policy is None
     assert ConsumerConfig(retry_enabled=True).effective_dead_letter_policy == DeadLetterPolicy(16)
     policy = DeadLetterPolicy(2)

@@ -126,7 +126,7 @@ async def test_letters_that_cannot_be_copied_are_refused(session: Session) -> No
         await producer.send_dead_letter(MESSAGE)
 
 
-async def test_letters_when_the_broker_refuses_the_topic_then_another_try_is_another_chance(
+async def test_letters_when_the_broker_refuses_the_topic_then_another_try_may_succeed(
     broker: ScriptedBroker, session: Session
 ) -> None:
     post = Post(broker)

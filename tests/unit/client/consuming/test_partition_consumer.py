@@ -471,7 +471,7 @@ async def test_acknowledgements_without_connection_wait_for_the_next_one(stage: 
     await asyncio.wait_for(stage.consumer.close(), 5)
 
 
-async def test_consumer_when_opening_is_given_up_then_the_broker_is_told_in_case_it_lets_it_in(stage: Stage) -> None:
+async def test_consumer_when_opening_is_cancelled_then_it_is_closed_at_the_broker(stage: Stage) -> None:
     stage.broker.scripts[pb.BaseCommand.SUBSCRIBE] = lambda peer, frame: None
     opening = asyncio.create_task(stage.open())
     await stage.broker.heard(pb.BaseCommand.SUBSCRIBE)
@@ -510,7 +510,7 @@ async def test_message_given_back_for_the_last_time_is_moved_instead_of_asked_fo
     await stage.consumer.close()
 
 
-async def test_message_that_had_its_last_chance_elsewhere_is_moved_without_being_handed_out(stage: Stage) -> None:
+async def test_message_redelivered_too_often_elsewhere_is_dead_without_being_delivered(stage: Stage) -> None:
     await stage.open(receiver_queue_size=2, **DYING)
     stage.deliver(0, batch(b"a", b"b"), redelivery_count=2)
     assert await acknowledged(stage.broker) == [0]

@@ -143,7 +143,7 @@ async def test_entry_when_it_could_not_be_stored_now_then_everything_is_sent_aga
     await queue.close()
 
 
-async def test_lane_when_it_may_not_resend_then_the_first_failure_ends_it(
+async def test_queue_when_it_may_not_resend_then_the_first_failure_ends_it(
     broker: ScriptedBroker, session: Session
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(2))
@@ -159,7 +159,7 @@ async def test_lane_when_it_may_not_resend_then_the_first_failure_ends_it(
 
 
 @pytest.mark.parametrize(("code", "failure"), [(15, TopicTerminated), (25, ProducerFenced)])
-async def test_lane_when_the_topic_takes_nothing_more_then_everything_fails(
+async def test_queue_when_the_topic_takes_nothing_more_then_everything_fails(
     broker: ScriptedBroker, session: Session, code: int, failure: type[PulsarError]
 ) -> None:
     answer_once(broker, pb.BaseCommand.SEND, refuse_send(code))
@@ -240,7 +240,7 @@ async def test_open_when_the_name_is_taken_then_waits_as_long_as_allowed(
     await queue.close()
 
 
-async def test_lane_when_refused_on_its_way_back_then_everything_fails(
+async def test_queue_when_refused_on_its_way_back_then_everything_fails(
     broker: ScriptedBroker, session: Session
 ) -> None:
     queue = await open_queue(session)
@@ -254,7 +254,7 @@ async def test_lane_when_refused_on_its_way_back_then_everything_fails(
     await queue.close()
 
 
-async def test_lane_when_the_name_stays_taken_on_its_way_back_then_gives_up_in_time(
+async def test_queue_when_the_name_stays_taken_on_its_way_back_then_gives_up_in_time(
     broker: ScriptedBroker, session: Session
 ) -> None:
     queue = await open_queue(session, name="n", reconnect_timeout_ms=300)
@@ -294,7 +294,7 @@ async def test_close_when_entries_are_unconfirmed_then_they_fail(broker: Scripte
         await future
 
 
-async def test_lane_when_the_broker_keeps_failing_then_comes_back_ever_more_slowly(broker: ScriptedBroker) -> None:
+async def test_queue_when_the_broker_keeps_failing_then_comes_back_ever_more_slowly(broker: ScriptedBroker) -> None:
     broker.scripts[pb.BaseCommand.SEND] = refuse_send(2)  # type: ignore[assignment]
     patient = Session(ClientConfig(broker.url, backoff_initial_ms=20, backoff_max_ms=60_000))
     queue = await open_queue(patient, send_timeout_ms=200)
@@ -305,7 +305,7 @@ async def test_lane_when_the_broker_keeps_failing_then_comes_back_ever_more_slow
     await patient.close()
 
 
-async def test_lane_when_opening_is_given_up_then_the_broker_is_told_in_case_it_lets_the_producer_in(
+async def test_queue_when_opening_is_cancelled_then_the_producer_is_closed_at_the_broker(
     broker: ScriptedBroker, session: Session
 ) -> None:
     broker.scripts[pb.BaseCommand.PRODUCER] = lambda peer, frame: None

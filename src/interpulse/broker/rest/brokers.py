@@ -21,50 +21,50 @@ _OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_acti
 
 
 async def list_brokers(call: Call) -> Answer:
-    return answer_json([call.rooms.this_broker.broker_id])
+    return answer_json([call.context.this_broker.broker_id])
 
 
 async def list_brokers_of_cluster(call: Call) -> Answer:
     cluster = call.param("cluster")
-    if cluster != call.rooms.namespaces.local_cluster:
+    if cluster != call.context.namespaces.local_cluster:
         raise ClusterNotFound(f"Cluster {cluster} is not served by this broker")
     return await list_brokers(call)
 
 
 async def get_leader(call: Call) -> Answer:
-    broker = call.rooms.this_broker
+    broker = call.context.this_broker
     return answer_json({"serviceUrl": broker.web_url, "brokerId": broker.broker_id})
 
 
 async def get_owned(call: Call) -> Answer:
     """Every bundle of every namespace that has the local cluster: there is no other broker to own one."""
     await list_brokers_of_cluster(call)
-    broker = call.rooms.this_broker.broker_id
+    broker = call.context.this_broker.broker_id
     if call.param("broker") != broker:
         raise NotFound(f"Broker id '{call.param('broker')}' not found in available brokers: there is {broker}")
     owned: dict[str, dict[str, Any]] = {}
-    for tenant in await call.rooms.tenants.list():
-        for name in await call.rooms.namespaces.list(tenant):
+    for tenant in await call.context.tenants.list():
+        for name in await call.context.namespaces.list(tenant):
             with suppress(NamespaceNotFound):  # it went meanwhile
-                bundles = await call.rooms.bundles.served(NamespaceName.parse(name))
+                bundles = await call.context.bundles.served(NamespaceName.parse(name))
                 owned |= {f"{name}/{bundle}": _OWNED for bundle in bundles}
     return answer_json(owned)
 
 
 async def check_backlog_quotas(call: Call) -> Answer:
     """Do now what is done every backlogQuotaCheckIntervalInSeconds."""
-    await call.rooms.registry.topic_tasks.check_backlogs()
+    await call.context.registry.topic_tasks.check_backlogs()
     return DONE
 
 
 async def check_health(call: Call) -> Answer:
     """``ok`` only if clients can publish, there is room for what they do, and the metadata store answers."""
-    if not call.rooms.ready():
+    if not call.context.ready():
         raise ServiceNotReady("The broker is starting or stopping")
-    disk_space = call.rooms.instruments.disk_space
+    disk_space = call.context.instruments.disk_space
     if disk_space is not None:
         disk_space.check()
-    await call.rooms.clusters.get(call.rooms.namespaces.local_cluster)
+    await call.context.clusters.get(call.context.namespaces.local_cluster)
     return answer_text("ok")
 
 
@@ -82,21 +82,21 @@ async def list_dynamic(call: Call) -> Answer:
 
 
 async def get_dynamic(call: Call) -> Answer:
-    return answer_json(await call.rooms.dynamic.values())
+    return answer_json(await call.context.dynamic.values())
 
 
 async def get_runtime(call: Call) -> Answer:
     """Every setting in force, every value a text, as Pulsar shows them."""
-    return answer_json(call.rooms.dynamic.config.as_text())
+    return answer_json(call.context.dynamic.config.as_text())
 
 
 async def set_dynamic(call: Call) -> Answer:
-    await call.rooms.dynamic.set(call.param("key"), call.param("value"))
+    await call.context.dynamic.set(call.param("key"), call.param("value"))
     return DONE
 
 
 async def delete_dynamic(call: Call) -> Answer:
-    await call.rooms.dynamic.delete(call.param("key"))
+    await call.context.dynamic.delete(call.param("key"))
     return DONE
 
 

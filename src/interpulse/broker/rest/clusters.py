@@ -13,58 +13,58 @@ __all__ = ["ROUTES"]
 
 
 async def list_clusters(call: Call) -> Answer:
-    return answer_json(await call.rooms.clusters.list())
+    return answer_json(await call.context.clusters.list())
 
 
 async def get_cluster(call: Call) -> Answer:
-    return answer_json((await call.rooms.clusters.get(call.param("cluster"))).to_json())
+    return answer_json((await call.context.clusters.get(call.param("cluster"))).to_json())
 
 
 async def create_cluster(call: Call) -> Answer:
-    await call.rooms.clusters.create(call.param("cluster"), _cluster(call))
+    await call.context.clusters.create(call.param("cluster"), _cluster(call))
     return DONE
 
 
 async def update_cluster(call: Call) -> Answer:
-    await call.rooms.clusters.update(call.param("cluster"), _cluster(call))
+    await call.context.clusters.update(call.param("cluster"), _cluster(call))
     return DONE
 
 
 async def delete_cluster(call: Call) -> Answer:
-    await call.rooms.clusters.delete(call.param("cluster"))
+    await call.context.clusters.delete(call.param("cluster"))
     return DONE
 
 
 async def get_peers(call: Call) -> Answer:
-    peers = (await call.rooms.clusters.get(call.param("cluster"))).peer_cluster_names
+    peers = (await call.context.clusters.get(call.param("cluster"))).peer_cluster_names
     return answer_json(None if peers is None else list(peers))
 
 
 async def set_peers(call: Call) -> Answer:
     peers = None if call.json_or_none() is None else call.strings()
-    await call.rooms.clusters.set_peers(call.param("cluster"), peers)
+    await call.context.clusters.set_peers(call.param("cluster"), peers)
     return DONE
 
 
 async def list_failure_domains(call: Call) -> Answer:
-    found = await call.rooms.failure_domains.list(call.param("cluster"))
+    found = await call.context.failure_domains.list(call.param("cluster"))
     return answer_json({name: domain.to_json() for name, domain in found.items()})
 
 
 async def get_failure_domain(call: Call) -> Answer:
     return answer_json(
-        (await call.rooms.failure_domains.get(call.param("cluster"), call.param("failure_domain"))).to_json()
+        (await call.context.failure_domains.get(call.param("cluster"), call.param("failure_domain"))).to_json()
     )
 
 
 async def set_failure_domain(call: Call) -> Answer:
     domain = FailureDomain.from_json(call.object(FAILURE_DOMAIN))
-    await call.rooms.failure_domains.put(call.param("cluster"), call.param("failure_domain"), domain)
+    await call.context.failure_domains.put(call.param("cluster"), call.param("failure_domain"), domain)
     return DONE
 
 
 async def delete_failure_domain(call: Call) -> Answer:
-    await call.rooms.failure_domains.delete(call.param("cluster"), call.param("failure_domain"))
+    await call.context.failure_domains.delete(call.param("cluster"), call.param("failure_domain"))
     return DONE
 
 

@@ -17,7 +17,7 @@ async def compact(call: Call) -> Answer:
     What it writes has to have room besides what it replaces, so it is refused while the disk is full.
     """
     _check_stored(call)
-    disk_space = call.rooms.instruments.disk_space
+    disk_space = call.context.instruments.disk_space
     if disk_space is not None:
         disk_space.check()
     conflicts: list[Conflict] = []
@@ -36,7 +36,7 @@ async def status(call: Call) -> Answer:
     """As in Pulsar, a partitioned topic has no status of its own."""
     _check_stored(call)
     topic = call.topic
-    if await call.rooms.lifecycle.partitions(topic, create=False):
+    if await call.context.lifecycle.partitions(topic, create=False):
         raise TopicNotFound(f"Topic {topic} not found: it is partitioned, ask for the status of its partitions")
     return answer_json((await open_persistent(call, topic)).compaction.shown())
 

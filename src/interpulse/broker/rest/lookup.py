@@ -21,9 +21,9 @@ async def look_up(call: Call) -> Answer:
     """200 for what exists or may be created; for a non-persistent topic always, it has no record to ask for."""
     topic = call.topic
     if topic.is_persistent:
-        await call.rooms.lifecycle.check_servable(topic)
+        await call.context.lifecycle.check_servable(topic)
     options = LookupOptions(call.flag("authoritative"), _listener_name(call))
-    target = await call.rooms.lookups.find(topic, options)
+    target = await call.context.lookups.find(topic, options)
     return _redirect(topic, target, options) if target.redirect else answer_json(_addresses(target))
 
 
@@ -35,7 +35,7 @@ async def refuse_older_name(call: Call) -> Answer:
 async def look_up_many(call: Call) -> Answer:
     """Always 200 where the request itself is in order: groups and failures say how each topic fares."""
     try:
-        answer = await call.rooms.lookups.find_many(_batch(call))
+        answer = await call.context.lookups.find_many(_batch(call))
     except UnsupportedVersion as error:  # clients ask topic by topic where there is nothing at this path
         raise NotFound(str(error)) from error
     groups = [_group(target, topics) for target, topics in answer.groups.items()]
@@ -44,7 +44,7 @@ async def look_up_many(call: Call) -> Answer:
 
 
 async def get_bundle(call: Call) -> Answer:
-    return answer_text(await call.rooms.lookups.bundle(call.topic))
+    return answer_text(await call.context.lookups.bundle(call.topic))
 
 
 def _batch(call: Call) -> BatchLookup:

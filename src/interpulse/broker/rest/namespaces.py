@@ -21,27 +21,27 @@ _DOMAINS_BY_MODE: Final[dict[str, tuple[Domain, ...]]] = {
 
 
 async def list_namespaces(call: Call) -> Answer:
-    await call.rooms.tenants.get(call.param("tenant"))
-    return answer_json(await call.rooms.namespaces.list(call.param("tenant")))
+    await call.context.tenants.get(call.param("tenant"))
+    return answer_json(await call.context.namespaces.list(call.param("tenant")))
 
 
 async def get_policies(call: Call) -> Answer:
-    policies = await call.rooms.namespaces.get_policies(call.namespace)
+    policies = await call.context.namespaces.get_policies(call.namespace)
     body = policies.to_json()
     if policies.allow_auto_update_schema is None:
-        body["is_allow_auto_update_schema"] = call.rooms.dynamic.config.is_allow_auto_update_schema_enabled
+        body["is_allow_auto_update_schema"] = call.context.dynamic.config.is_allow_auto_update_schema_enabled
     return answer_json(body)
 
 
 async def create_namespace(call: Call) -> Answer:
     body = call.object_or_empty(NAMESPACE_POLICIES)
-    policies = check_new_policies(body, partitions_max=call.rooms.dynamic.config.partitions_max)
-    await call.rooms.replication_clusters.create_namespace(call.namespace, policies)
+    policies = check_new_policies(body, partitions_max=call.context.dynamic.config.partitions_max)
+    await call.context.replication_clusters.create_namespace(call.namespace, policies)
     return DONE
 
 
 async def delete_namespace(call: Call) -> Answer:
-    await call.rooms.deletion.namespace(call.namespace, force=call.flag("force"))
+    await call.context.deletion.namespace(call.namespace, force=call.flag("force"))
     return DONE
 
 
@@ -49,36 +49,36 @@ async def list_topics(call: Call) -> Answer:
     mode = call.query.get("mode", "PERSISTENT").upper()
     if mode not in _DOMAINS_BY_MODE:
         raise InvalidRequest(f"mode must be one of {', '.join(_DOMAINS_BY_MODE)}, not {mode[:100]!r}")
-    await call.rooms.namespaces.get_policies(call.namespace)
+    await call.context.namespaces.get_policies(call.namespace)
     include_system = call.flag("includeSystemTopic")
     names = [
         str(name)
         for domain in _DOMAINS_BY_MODE[mode]
-        for name in await call.rooms.lifecycle.list_topics(call.namespace, domain, include_system=include_system)
+        for name in await call.context.lifecycle.list_topics(call.namespace, domain, include_system=include_system)
     ]
     return answer_json(names)
 
 
 async def get_bundles(call: Call) -> Answer:
-    policies = await call.rooms.namespaces.get_policies(call.namespace)
+    policies = await call.context.namespaces.get_policies(call.namespace)
     return answer_json(policies.other.get("bundles"))
 
 
 async def unload(call: Call) -> Answer:
     """Close topics. A destination is asked for with a bundle only, as in Pulsar, and there is one that it can be."""
     bundle, destination = call.param_or_none("bundle"), call.query.get("destinationBroker")
-    broker = call.rooms.this_broker.broker_id
+    broker = call.context.this_broker.broker_id
     if bundle is not None and destination not in (None, broker):
         raise Conflict(
             f"Not allowed unload namespace bundle to inactive destination broker {destination}: there is {broker}"
         )
-    await call.rooms.bundles.unload(call.namespace, bundle)
+    await call.context.bundles.unload(call.namespace, bundle)
     return DONE
 
 
 async def split_bundle(call: Call) -> Answer:
     """Divide a bundle; the body has the positions for the algorithm that wants them."""
-    await call.rooms.bundles.split(
+    await call.context.bundles.split(
         call.namespace,
         call.param("bundle"),
         algorithm=call.query.get("splitAlgorithmName") or RANGE_EQUALLY_DIVIDE,
@@ -90,12 +90,12 @@ async def split_bundle(call: Call) -> Answer:
 
 async def clear_backlog(call: Call) -> Answer:
     subscription = _subscription(call) if "subscription" in call.params else None
-    await call.rooms.bundles.clear_backlog(call.namespace, call.param_or_none("bundle"), subscription)
+    await call.context.bundles.clear_backlog(call.namespace, call.param_or_none("bundle"), subscription)
     return DONE
 
 
 async def unsubscribe(call: Call) -> Answer:
-    await call.rooms.bundles.unsubscribe(call.namespace, _subscription(call), call.param_or_none("bundle"))
+    await call.context.bundles.unsubscribe(call.namespace, _subscription(call), call.param_or_none("bundle"))
     return DONE
 
 
@@ -105,7 +105,7 @@ def _subscription(call: Call) -> str:
 
 
 async def get_replication_clusters(call: Call) -> Answer:
-    return answer_json(list((await call.rooms.namespaces.get_policies(call.namespace)).replication_clusters))
+    return answer_json(list((await call.context.namespaces.get_policies(call.namespace)).replication_clusters))
 
 
 async def set_replication_clusters(call: Call) -> Answer:
@@ -115,24 +115,24 @@ async def set_replication_clusters(call: Call) -> Answer:
     if preview or adjust:
         return await _adjust(call, clusters, previewed=preview)
     compare = call.flag("compareTopicPartitions")
-    await call.rooms.replication_clusters.set(call.namespace, clusters, compare=compare)
+    await call.context.replication_clusters.set(call.namespace, clusters, compare=compare)
     return DONE
 
 
 async def _adjust(call: Call, clusters: list[str], *, previewed: bool) -> Answer:
-    if not call.rooms.dynamic.config.supports_replication_preview:
+    if not call.context.dynamic.config.supports_replication_preview:
         raise OperationNotAllowed("Preview and adjustment are switched off by supportsReplicationPreview=false")
-    rooms = call.rooms.replication_clusters
-    plan = await (rooms.preview if previewed else rooms.adjust)(call.namespace, clusters)
+    replication = call.context.replication_clusters
+    plan = await (replication.preview if previewed else replication.adjust)(call.namespace, clusters)
     return answer_json(plan.to_json(), status=plan.http_status)
 
 
 async def get_allowed_clusters(call: Call) -> Answer:
-    return answer_json(list((await call.rooms.namespaces.get_policies(call.namespace)).allowed_clusters))
+    return answer_json(list((await call.context.namespaces.get_policies(call.namespace)).allowed_clusters))
 
 
 async def set_allowed_clusters(call: Call) -> Answer:
-    await call.rooms.replication_clusters.set_allowed(call.namespace, call.strings())
+    await call.context.replication_clusters.set_allowed(call.namespace, call.strings())
     return DONE
 
 

@@ -11,58 +11,58 @@ __all__ = ["ROUTES"]
 
 
 async def get_of_namespace(call: Call) -> Answer:
-    permissions = await call.rooms.grants.of_namespace(call.namespace)
+    permissions = await call.context.grants.of_namespace(call.namespace)
     return answer_json(permissions.to_json()["namespace_auth"])
 
 
 async def grant(call: Call) -> Answer:
-    await call.rooms.grants.grant(call.namespace, call.param("role"), _texts(call, "Actions"))
+    await call.context.grants.grant(call.namespace, call.param("role"), _texts(call, "Actions"))
     return DONE
 
 
 async def revoke(call: Call) -> Answer:
-    await call.rooms.grants.revoke(call.namespace, call.param("role"))
+    await call.context.grants.revoke(call.namespace, call.param("role"))
     return DONE
 
 
 async def get_of_subscriptions(call: Call) -> Answer:
-    permissions = await call.rooms.grants.of_namespace(call.namespace)
+    permissions = await call.context.grants.of_namespace(call.namespace)
     return answer_json(permissions.to_json()["subscription_auth_roles"])
 
 
 async def grant_on_subscription(call: Call) -> Answer:
-    await call.rooms.grants.grant_on_subscription(call.namespace, call.subscription, _texts(call, "Roles"))
+    await call.context.grants.grant_on_subscription(call.namespace, call.subscription, _texts(call, "Roles"))
     return DONE
 
 
 async def revoke_on_subscription(call: Call) -> Answer:
-    await call.rooms.grants.revoke_on_subscription(call.namespace, call.subscription, call.param("role"))
+    await call.context.grants.revoke_on_subscription(call.namespace, call.subscription, call.param("role"))
     return DONE
 
 
 async def get_of_topic(call: Call) -> Answer:
-    return answer_json(await call.rooms.grants.on_topic(call.topic))
+    return answer_json(await call.context.grants.on_topic(call.topic))
 
 
 async def grant_on_topic(call: Call) -> Answer:
-    await call.rooms.grants.grant_on_topic(call.topic, call.param("role"), _texts(call, "Actions"))
+    await call.context.grants.grant_on_topic(call.topic, call.param("role"), _texts(call, "Actions"))
     return DONE
 
 
 async def revoke_on_topic(call: Call) -> Answer:
-    await call.rooms.grants.revoke_on_topic(call.topic, call.param("role"))
+    await call.context.grants.revoke_on_topic(call.topic, call.param("role"))
     return DONE
 
 
 async def get_auth_mode(call: Call) -> Answer:
-    return answer_json(await call.rooms.grants.auth_mode(call.namespace))
+    return answer_json(await call.context.grants.auth_mode(call.namespace))
 
 
 async def set_auth_mode(call: Call) -> Answer:
     mode = call.json_or_none()
     if not isinstance(mode, str | None):
         raise InvalidRequest(f"subscriptionAuthMode must be a text, not {mode!r}"[:200])
-    await call.rooms.grants.set_auth_mode(call.namespace, mode)
+    await call.context.grants.set_auth_mode(call.namespace, mode)
     return DONE
 
 

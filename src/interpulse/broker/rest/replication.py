@@ -13,33 +13,33 @@ __all__ = ["ROUTES"]
 
 
 async def get_namespace_status(call: Call) -> Answer:
-    return answer_json(await call.rooms.replication_status.of_namespace(call.namespace))
+    return answer_json(await call.context.replication_status.of_namespace(call.namespace))
 
 
 async def get_topic_status(call: Call) -> Answer:
-    return answer_json(await call.rooms.replication_status.of_topic(call.topic))
+    return answer_json(await call.context.replication_status.of_topic(call.topic))
 
 
 async def get_topics_with_clusters(call: Call) -> Answer:
     """With one question what a replication job would have to ask of every topic."""
-    await call.rooms.namespaces.get_policies(call.namespace)
-    own = await call.rooms.topic_policies.replication_clusters(call.namespace)
+    await call.context.namespaces.get_policies(call.namespace)
+    own = await call.context.topic_policies.replication_clusters(call.namespace)
     return answer_json({str(topic): sorted(own[topic]) for topic in sorted(own, key=str)})
 
 
 async def get_global_policies(call: Call) -> Answer:
     """What a replication job carries to the other clusters."""
-    await call.rooms.namespaces.get_policies(call.namespace)
-    found = await call.rooms.topic_policies.set_everywhere(call.namespace)
+    await call.context.namespaces.get_policies(call.namespace)
+    found = await call.context.topic_policies.set_everywhere(call.namespace)
     return answer_json({str(topic): found[topic].to_json() for topic in sorted(found, key=str)})
 
 
 async def get_dispatch_rates(call: Call) -> Answer:
     """How fast a replication job may copy each topic: the rate in force for all of them, and those of single topics."""
-    namespace = await call.rooms.namespaces.get_policies(call.namespace)
-    in_force = policies_in_force(TopicPolicies(), namespace, call.rooms.dynamic.config).replicator_dispatch_rate
+    namespace = await call.context.namespaces.get_policies(call.namespace)
+    in_force = policies_in_force(TopicPolicies(), namespace, call.context.dynamic.config).replicator_dispatch_rate
     assert in_force is not None  # the broker has a word on everything
-    own = await call.rooms.topic_policies.replicator_dispatch_rates(call.namespace)
+    own = await call.context.topic_policies.replicator_dispatch_rates(call.namespace)
     topics = {str(topic): own[topic].to_json() for topic in sorted(own, key=str)}
     return answer_json({"default": in_force.to_json(), "topics": topics})
 
@@ -48,7 +48,7 @@ async def report_status(call: Call) -> Answer:
     records = call.json()
     if not isinstance(records, list):
         raise InvalidRequest("The body must be an array of status records")
-    await call.rooms.replication_status.report(call.namespace, records)
+    await call.context.replication_status.report(call.namespace, records)
     return DONE
 
 

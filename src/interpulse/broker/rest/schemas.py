@@ -25,7 +25,9 @@ async def get_schema(call: Call) -> Answer:
     """The latest schema, or the one of the version in the path."""
     topic = _topic(call)
     wanted = _version(call) if "version" in call.params else None
-    shown = [each for each in live_versions(await call.rooms.schemas.versions(topic)) if wanted in (None, each.version)]
+    shown = [
+        each for each in live_versions(await call.context.schemas.versions(topic)) if wanted in (None, each.version)
+    ]
     if not shown:
         raise SchemaNotFound("Schema not found")
     return answer_json(_show(shown[-1]))
@@ -33,24 +35,24 @@ async def get_schema(call: Call) -> Answer:
 
 async def get_history(call: Call) -> Answer:
     """All of them; none, as in Pulsar, is no error."""
-    versions = live_versions(await call.rooms.schemas.versions(_topic(call)))
+    versions = live_versions(await call.context.schemas.versions(_topic(call)))
     return answer_json({"getSchemaResponses": [_show(each) for each in versions]})
 
 
 async def post_schema(call: Call) -> Answer:
-    version = await call.rooms.schemas.register(_topic(call), _schema(call), by=Requester.ADMIN)
+    version = await call.context.schemas.register(_topic(call), _schema(call), by=Requester.ADMIN)
     return answer_json({"version": {"version": version}})
 
 
 async def delete_schema(call: Call) -> Answer:
     topic = _topic(call)
-    await call.rooms.namespaces.get_policies(topic.namespace_name)
-    version = await call.rooms.schemas.delete(topic, force=call.flag("force"))
+    await call.context.namespaces.get_policies(topic.namespace_name)
+    version = await call.context.schemas.delete(topic, force=call.flag("force"))
     return answer_json({"version": version})
 
 
 async def find_version(call: Call) -> Answer:
-    version = await call.rooms.schemas.version_of(_topic(call), _schema(call))
+    version = await call.context.schemas.version_of(_topic(call), _schema(call))
     return answer_json({"version": -1 if version is None else version})
 
 
@@ -58,11 +60,11 @@ async def test_compatibility(call: Call) -> Answer:
     """Whether a schema could be registered now. Real Pulsar answers 500 where it could not."""
     topic, schema = _topic(call), _schema(call)
     try:
-        strategy = await call.rooms.schemas.check(topic, schema)
+        strategy = await call.context.schemas.check(topic, schema)
     except InvalidSchemaDefinition:
         raise
     except IncompatibleSchema:
-        strategy = await call.rooms.schemas.strategy(topic)
+        strategy = await call.context.schemas.strategy(topic)
         return answer_json({"schemaCompatibilityStrategy": strategy, "compatibility": False})
     return answer_json({"schemaCompatibilityStrategy": strategy, "compatibility": True}, status=202)
 

@@ -90,14 +90,14 @@ class _Connections(web.Server):
 class RestServer:
     """Front door 2. Start it last, so that whoever gets an answer finds a broker that works."""
 
-    def __init__(self, rooms: RestContext, bound: socket.socket) -> None:
+    def __init__(self, context: RestContext, bound: socket.socket) -> None:
         """``bound`` is a socket that has its address but does not listen yet."""
-        self._rooms = rooms
+        self._context = context
         self._bound = bound
         self._router = Router(ROUTES)
-        config = rooms.dynamic.config
-        anybody_let_in = rooms.access is None or bool(config.anonymous_user_role)
-        self._guard = Guard(rooms.access, ROUTES, KnownHosts.of(config) if anybody_let_in else None)
+        config = context.dynamic.config
+        anybody_let_in = context.access is None or bool(config.anonymous_user_role)
+        self._guard = Guard(context.access, ROUTES, KnownHosts.of(config) if anybody_let_in else None)
         self._connections = _Connections(self._serve, access_log=None, max_line_size=_LINE_BYTES_READ)
         self._runner = web.ServerRunner(self._connections, shutdown_timeout=_STOP_SECONDS)
 
@@ -126,7 +126,7 @@ class RestServer:
         try:
             route, params = self._guard.find(self._router, request.method, path, request.headers)
             fields = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
-            call = Call(self._rooms, params, fields, b"", request.content_type, request.headers)
+            call = Call(self._context, params, fields, b"", request.content_type, request.headers)
             await self._guard.check(route, call)
             if request.can_read_body:
                 call.body = await request.read()
@@ -135,7 +135,7 @@ class RestServer:
             logger.warning("authentication failed address=%s reason=%s", request.remote, error.detail)
             return _refusal(error.http_status, str(error), {"WWW-Authenticate": "Bearer"})
         except PulsarError as error:
-            self._rooms.instruments.inconsistencies.note(
+            self._context.instruments.inconsistencies.note(
                 error, lambda: f"admin with {request.method} from {request.remote}"
             )
             return _refusal(error.http_status, str(error))

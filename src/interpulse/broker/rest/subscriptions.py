@@ -37,15 +37,15 @@ async def create_subscription(call: Call) -> Answer:
     replicated = call.flag("replicated")
 
     async def create(topic_name: TopicName) -> None:
-        topic = await call.rooms.registry.open(topic_name, by=Requester.ADMIN, create=True)
+        topic = await call.context.registry.open(topic_name, by=Requester.ADMIN, create=True)
         await topic.create_subscription(
             call.subscription, position=position, properties=properties, replicate_state=replicated
         )
 
-    count = await call.rooms.lifecycle.partitions_to_subscribe(name)
+    count = await call.context.lifecycle.partitions_to_subscribe(name)
     for topic_name in [name.partition(index) for index in range(count)] or [name]:
         await create(topic_name)
-    while (grown := await call.rooms.lifecycle.partitions(name, create=False)) > count:
+    while (grown := await call.context.lifecycle.partitions(name, create=False)) > count:
         for index in range(count, grown):
             with suppress(AlreadyExists):  # an expansion that saw it on the first partition brought it along
                 await create(name.partition(index))
@@ -55,7 +55,7 @@ async def create_subscription(call: Call) -> Answer:
 
 async def delete_subscription(call: Call) -> Answer:
     force = call.flag("force")
-    count = await call.rooms.lifecycle.partitions(call.topic, create=False)
+    count = await call.context.lifecycle.partitions(call.topic, create=False)
     async for topic in open_each(call):
         came_meanwhile = 0 < count <= topic.name.partition_index  # with the subscription or without
         with suppress(SubscriptionNotFound) if came_meanwhile else nullcontext():
@@ -123,7 +123,7 @@ async def analyze_backlog(call: Call) -> Answer:
     """Of one topic only; from the next message on, or from the one in the body."""
     start = None if call.json_or_none() is None else _position(call.object(PLACE)).position
     topic = await open_single(call, "Analyze backlog")
-    config = call.rooms.dynamic.config
+    config = call.context.dynamic.config
     limits = backlog_operations.ScanLimits(
         config.subscription_backlog_scan_max_entries, config.subscription_backlog_scan_max_time_ms
     )

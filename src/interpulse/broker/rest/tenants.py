@@ -13,25 +13,25 @@ __all__ = ["ROUTES"]
 
 
 async def list_tenants(call: Call) -> Answer:
-    return answer_json(await call.rooms.tenants.list())
+    return answer_json(await call.context.tenants.list())
 
 
 async def get_tenant(call: Call) -> Answer:
-    return answer_json((await call.rooms.tenants.get(call.param("tenant"))).to_json())
+    return answer_json((await call.context.tenants.get(call.param("tenant"))).to_json())
 
 
 async def create_tenant(call: Call) -> Answer:
-    await call.rooms.tenants.create(call.param("tenant"), _tenant(call))
+    await call.context.tenants.create(call.param("tenant"), _tenant(call))
     return DONE
 
 
 async def update_tenant(call: Call) -> Answer:
-    await call.rooms.tenants.update(call.param("tenant"), _tenant(call))
+    await call.context.tenants.update(call.param("tenant"), _tenant(call))
     return DONE
 
 
 async def delete_tenant(call: Call) -> Answer:
-    await call.rooms.deletion.tenant(call.param("tenant"), force=call.flag("force"))
+    await call.context.deletion.tenant(call.param("tenant"), force=call.flag("force"))
     return DONE
 
 

@@ -13,10 +13,10 @@ __all__ = ["ROUTES"]
 
 async def get_clusters(call: Call) -> Answer:
     """What is set for the topic, or with ``applied`` what is in force."""
-    record = await call.rooms.topic_policies.record_of_existing(call.topic)
+    record = await call.context.topic_policies.record_of_existing(call.topic)
     everywhere = call.flag("isGlobal")
     if call.flag("applied"):
-        namespace = await call.rooms.namespaces.get_policies(call.topic.namespace_name)
+        namespace = await call.context.namespaces.get_policies(call.topic.namespace_name)
         own_level = topic_level(record, everywhere=everywhere)
         return answer_json(sorted(effective_replication_clusters(own_level, namespace)))
     own = record.level(everywhere=everywhere).replication_clusters
@@ -24,12 +24,12 @@ async def get_clusters(call: Call) -> Answer:
 
 
 async def set_clusters(call: Call) -> Answer:
-    await call.rooms.topic_clusters.set(call.topic, call.strings(), everywhere=call.flag("isGlobal"))
+    await call.context.topic_clusters.set(call.topic, call.strings(), everywhere=call.flag("isGlobal"))
     return DONE
 
 
 async def remove_clusters(call: Call) -> Answer:
-    await call.rooms.topic_clusters.clear(call.topic, everywhere=call.flag("isGlobal"))
+    await call.context.topic_clusters.clear(call.topic, everywhere=call.flag("isGlobal"))
     return DONE
 
 

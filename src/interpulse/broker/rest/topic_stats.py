@@ -37,7 +37,7 @@ async def _stats(call: Call, topic: AnyTopic) -> dict[str, Any]:
 
 async def _with_status(call: Call, name: TopicName, stats: dict[str, Any]) -> dict[str, Any]:
     """Say beside the figures of replication what the job knows, how it is going, and why not."""
-    for cluster, known in (await call.rooms.replication_status.in_stats(name)).items():
+    for cluster, known in (await call.context.replication_status.in_stats(name)).items():
         stats["replication"][cluster] = NO_REPLICATION | stats["replication"].get(cluster, {}) | known
     return stats
 
@@ -48,7 +48,7 @@ async def get_internal_stats(call: Call) -> Answer:
 
 async def get_internal_info(call: Call) -> Answer:
     """What is recorded, without loading anything; of a partitioned topic, that of each partition."""
-    topic, lifecycle = call.topic, call.rooms.lifecycle
+    topic, lifecycle = call.topic, call.context.lifecycle
     if not topic.is_persistent:
         raise OperationNotAllowed(f"{topic} is not persistent: nothing of it is recorded")
     if await lifecycle.metadata(topic) is None:
@@ -84,13 +84,13 @@ async def get_last_message_id(call: Call) -> Answer:
 
 
 async def terminate(call: Call) -> Answer:
-    if not call.topic.is_partition and await call.rooms.lifecycle.partitions(call.topic, create=False):
+    if not call.topic.is_partition and await call.context.lifecycle.partitions(call.topic, create=False):
         raise OperationNotAllowed("Termination of a partitioned topic is not allowed; use terminate/partitions")
     return answer_json(await _terminated(await open_persistent(call, call.topic)))
 
 
 async def terminate_partitioned(call: Call) -> Answer:
-    if await call.rooms.lifecycle.metadata(call.topic) is None:
+    if await call.context.lifecycle.metadata(call.topic) is None:
         raise OperationNotAllowed(
             "Termination of a non-partitioned topic is not allowed using partitioned-terminate, please use terminate "
             "commands"
@@ -106,7 +106,7 @@ async def _terminated(topic: Topic) -> dict[str, int]:
 
 
 async def _partitioned(call: Call) -> PartitionedTopicMetadata:
-    metadata = await call.rooms.lifecycle.metadata(call.topic)
+    metadata = await call.context.lifecycle.metadata(call.topic)
     if metadata is None:
         raise PartitionedTopicNotFound(f"Partitioned Topic {call.topic} not found")
     return metadata

@@ -17,44 +17,44 @@ __all__ = ["ROUTES"]
 
 
 async def list_topics(call: Call) -> Answer:
-    await call.rooms.namespaces.get_policies(call.namespace)
+    await call.context.namespaces.get_policies(call.namespace)
     include_system = call.flag("includeSystemTopic")
-    names = await call.rooms.lifecycle.list_topics(call.namespace, _domain(call), include_system=include_system)
+    names = await call.context.lifecycle.list_topics(call.namespace, _domain(call), include_system=include_system)
     return answer_json([str(name) for name in names])
 
 
 async def list_partitioned(call: Call) -> Answer:
     """Names, or with ``partitionCounts`` (not known to a real Pulsar) the count of each name."""
-    await call.rooms.namespaces.get_policies(call.namespace)
+    await call.context.namespaces.get_policies(call.namespace)
     include_system = call.flag("includeSystemTopic")
     if call.flag("partitionCounts"):
-        counts = await call.rooms.lifecycle.partition_counts(
+        counts = await call.context.lifecycle.partition_counts(
             call.namespace, _domain(call), include_system=include_system
         )
         return answer_json({str(name): count for name, count in counts.items()})
-    names = await call.rooms.lifecycle.list_partitioned(call.namespace, _domain(call), include_system=include_system)
+    names = await call.context.lifecycle.list_partitioned(call.namespace, _domain(call), include_system=include_system)
     return answer_json([str(name) for name in names])
 
 
 async def create_topic(call: Call) -> Answer:
     topic, properties = call.topic, call.properties()
-    await call.rooms.lifecycle.create_plain(topic, properties=properties)
+    await call.context.lifecycle.create_plain(topic, properties=properties)
     if topic.is_persistent:
-        call.rooms.inactive_topics.note_created(topic)
+        call.context.inactive_topics.note_created(topic)
     else:
-        await call.rooms.registry.open(topic, by=Requester.ADMIN, create=True)
+        await call.context.registry.open(topic, by=Requester.ADMIN, create=True)
     return DONE
 
 
 async def delete_topic(call: Call) -> Answer:
-    await call.rooms.deletion.topic(call.topic, force=call.flag("force"))
+    await call.context.deletion.topic(call.topic, force=call.flag("force"))
     return DONE
 
 
 async def get_partitions(call: Call) -> Answer:
     """PIP-344: asking creates nothing unless ``checkAllowAutoCreation`` is true; then properties are left out."""
     create = call.flag("checkAllowAutoCreation")
-    metadata = await call.rooms.lifecycle.partitions_for_operator(call.topic, create=create)
+    metadata = await call.context.lifecycle.partitions_for_operator(call.topic, create=create)
     return answer_json(metadata.to_json())
 
 
@@ -62,7 +62,7 @@ async def create_partitioned(call: Call) -> Answer:
     partitions, properties = _partitions(call)
     local_only = call.flag("createLocalTopicOnly")
     topic = call.topic
-    await call.rooms.lifecycle.create_partitioned(topic, partitions, properties=properties, local_only=local_only)
+    await call.context.lifecycle.create_partitioned(topic, partitions, properties=properties, local_only=local_only)
     return DONE
 
 
@@ -79,30 +79,30 @@ def _partitions(call: Call) -> tuple[int, dict[str, str]]:
 async def expand(call: Call) -> Answer:
     """Other clusters of the namespace expand first, unless ``updateLocalTopicOnly`` is true."""
     partitions, force, local_only = call.integer(), call.flag("force"), call.flag("updateLocalTopicOnly")
-    await call.rooms.expansion.expand(call.topic, partitions, force=force, local_only=local_only)
+    await call.context.expansion.expand(call.topic, partitions, force=force, local_only=local_only)
     return DONE
 
 
 async def create_missed_partitions(call: Call) -> Answer:
-    await call.rooms.lifecycle.create_missed_partitions(call.topic)
+    await call.context.lifecycle.create_missed_partitions(call.topic)
     return DONE
 
 
 async def delete_partitioned(call: Call) -> Answer:
-    await call.rooms.deletion.partitioned_topic(call.topic, force=call.flag("force"))
+    await call.context.deletion.partitioned_topic(call.topic, force=call.flag("force"))
     return DONE
 
 
 async def get_properties(call: Call) -> Answer:
     _check_stored(call)
-    await call.rooms.lifecycle.partitions(call.topic, create=False)
-    return answer_json(await call.rooms.lifecycle.properties(call.topic))
+    await call.context.lifecycle.partitions(call.topic, create=False)
+    return answer_json(await call.context.lifecycle.properties(call.topic))
 
 
 async def update_properties(call: Call) -> Answer:
     properties = call.properties()
     _check_stored(call)
-    await call.rooms.lifecycle.set_properties(call.topic, lambda old: old | properties)
+    await call.context.lifecycle.set_properties(call.topic, lambda old: old | properties)
     return DONE
 
 
@@ -111,7 +111,7 @@ async def delete_property(call: Call) -> Answer:
     if not key:
         raise InvalidRequest("The query parameter key has to name the property")
     _check_stored(call)
-    await call.rooms.lifecycle.set_properties(
+    await call.context.lifecycle.set_properties(
         call.topic, lambda old: {name: value for name, value in old.items() if name != key}
     )
     return DONE
@@ -142,9 +142,9 @@ async def trim(call: Call) -> Answer:
 
 async def unload(call: Call) -> Answer:
     topic = call.topic
-    partitions = await call.rooms.lifecycle.partitions(topic, create=False)
+    partitions = await call.context.lifecycle.partitions(topic, create=False)
     for name in [topic.partition(index) for index in range(partitions)] or [topic]:
-        await call.rooms.registry.unload(name)
+        await call.context.registry.unload(name)
     return DONE
 
 

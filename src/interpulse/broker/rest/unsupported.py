@@ -170,13 +170,13 @@ async def _remove_nothing(call: Call) -> Answer:
 async def _check_existing(call: Call) -> None:
     """Raises NamespaceNotFound, TopicNotFound, and PreconditionFailed for a partition, which has no policies."""
     if "topic" in call.params:
-        await call.rooms.topic_policies.record_of_existing(call.topic)
+        await call.context.topic_policies.record_of_existing(call.topic)
     else:
-        await call.rooms.namespaces.get_policies(call.namespace)
+        await call.context.namespaces.get_policies(call.namespace)
 
 
 async def _delete_bundle(call: Call) -> Answer:
-    policies = await call.rooms.namespaces.get_policies(call.namespace)
+    policies = await call.context.namespaces.get_policies(call.namespace)
     checked_bundle(call.param("bundle"), boundaries_of(policies))
     raise _refusal(NotOffered.BUNDLE_DELETION)
 

@@ -59,7 +59,7 @@ def answer_text(text: str, *, content_type: str = "text/plain") -> Answer:
 class Call:
     """What was asked: the parts of the path that vary (still encoded), the query, the body."""
 
-    rooms: RestContext
+    context: RestContext
     params: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes = b""
@@ -101,7 +101,7 @@ class Call:
     @property
     def refused_lookups(self) -> Callable[[Mapping[str, TopicName]], Awaitable[Mapping[str, PulsarError]]] | None:
         """Tells which topics the caller may not look up; None if there are none such."""
-        authorization = self.rooms.access.authorization if self.rooms.access else None
+        authorization = self.context.access.authorization if self.context.access else None
         if authorization is None or self.principal is None:
             return None
         return partial(authorization.refused_lookups, self.principal)

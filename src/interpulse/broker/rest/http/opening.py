@@ -16,7 +16,7 @@ __all__ = ["existing_partitions", "open_each", "open_persistent", "open_single",
 
 async def open_topic(call: Call, name: TopicName) -> AnyTopic:
     """Load one topic that exists; raises TopicNotFound and TopicInconsistent."""
-    return await call.rooms.registry.open(name, by=Requester.ADMIN, create=False)
+    return await call.context.registry.open(name, by=Requester.ADMIN, create=False)
 
 
 async def open_persistent(call: Call, name: TopicName) -> Topic:
@@ -32,7 +32,7 @@ async def open_single(call: Call, operation: str) -> Topic:
     name = call.topic
     if not name.is_persistent:
         raise OperationNotAllowed(f"{operation} on a non-persistent topic is not allowed")
-    if not name.is_partition and await call.rooms.lifecycle.partitions(name, create=False):
+    if not name.is_partition and await call.context.lifecycle.partitions(name, create=False):
         raise OperationNotAllowed(f"{operation} on a partitioned topic is not allowed, ask one of its partitions")
     return await open_persistent(call, name)
 
@@ -40,11 +40,11 @@ async def open_single(call: Call, operation: str) -> Topic:
 async def open_each(call: Call) -> AsyncIterator[AnyTopic]:
     """The topic of the path, or its partitions that exist one after the other, also those that it gets meanwhile."""
     name = call.topic
-    if name.is_partition or await call.rooms.lifecycle.partitions(name, create=False) == 0:
+    if name.is_partition or await call.context.lifecycle.partitions(name, create=False) == 0:
         yield await open_topic(call, name)
         return
     begin = 0
-    while (end := await call.rooms.lifecycle.partitions(name, create=False)) > begin:
+    while (end := await call.context.lifecycle.partitions(name, create=False)) > begin:
         for partition in await _existing(call, [name.partition(index) for index in range(begin, end)]):
             yield await open_topic(call, partition)
         begin = end
@@ -52,12 +52,12 @@ async def open_each(call: Call) -> AsyncIterator[AnyTopic]:
 
 async def existing_partitions(call: Call, base: TopicName) -> list[TopicName]:
     """The partitions of a partitioned topic that have a record or are loaded."""
-    partitions = await call.rooms.lifecycle.partitions(base, create=False)
+    partitions = await call.context.lifecycle.partitions(base, create=False)
     return await _existing(call, [base.partition(index) for index in range(partitions)])
 
 
 async def _existing(call: Call, names: Sequence[TopicName]) -> list[TopicName]:
     if not call.topic.is_persistent:
-        return [name for name in names if call.rooms.registry.get(name) is not None]
-    kinds = [(await call.rooms.lifecycle.existence(name)).kind for name in names]
+        return [name for name in names if call.context.registry.get(name) is not None]
+    kinds = [(await call.context.lifecycle.existence(name)).kind for name in names]
     return [name for name, kind in zip(names, kinds, strict=True) if kind is not TopicKind.ABSENT]

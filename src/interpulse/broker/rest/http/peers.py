@@ -18,7 +18,7 @@ def or_at_peer(handler: Handler, below: str = "") -> Handler:
 
     @functools.wraps(handler)
     async def answer(call: Call) -> Answer:
-        peer = await call.rooms.lookups.peer(call.namespace)
+        peer = await call.context.lookups.peer(call.namespace)
         if peer is None or not peer.web_url:
             return await handler(call)
         query = f"?{urlencode(call.query)}" if call.query else ""

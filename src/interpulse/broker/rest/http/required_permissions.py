@@ -66,7 +66,7 @@ def _topic(call: Call) -> TopicName:
     if "domain" in call.params:
         return call.topic
     params = {**call.params, "domain": PERSISTENT}
-    return Call(call.rooms, params, call.query).topic
+    return Call(call.context, params, call.query).topic
 
 
 def _policy(path: str, method: str) -> Need:

@@ -16,11 +16,11 @@ __all__ = ["ROUTES"]
 
 
 async def get_metrics(call: Call) -> Answer:
-    rooms, page = call.rooms, Exposition()
-    cluster = rooms.namespaces.local_cluster
-    topic_level = rooms.dynamic.config.expose_topic_level_metrics_in_prometheus
-    await write_topics(page, rooms.registry.topics(), cluster, topic_level=topic_level)
-    write_broker(page, rooms.instruments, cluster)
+    context, page = call.context, Exposition()
+    cluster = context.namespaces.local_cluster
+    topic_level = context.dynamic.config.expose_topic_level_metrics_in_prometheus
+    await write_topics(page, context.registry.topics(), cluster, topic_level=topic_level)
+    write_broker(page, context.instruments, cluster)
     process = CollectorRegistry()
     ProcessCollector(registry=process)
     return Answer(200, page.render() + generate_latest(process), CONTENT_TYPE)

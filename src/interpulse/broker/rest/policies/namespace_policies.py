@@ -108,7 +108,7 @@ def _show_auto_topic_creation(policies: NamespacePolicies, config: BrokerConfig,
 def _parse_auto_topic_creation(call: Call) -> Values:
     if call.json_or_none() is None:  # nothing in its place takes an override away
         return {"auto_topic_creation": None}
-    most = call.rooms.dynamic.config.partitions_max
+    most = call.context.dynamic.config.partitions_max
     return {"auto_topic_creation": check_auto_topic_creation(call.object(AUTO_TOPIC_CREATION), partitions_max=most)}
 
 
@@ -213,8 +213,8 @@ _POLICIES: Final = (
 
 def _shower(policy: _Policy) -> Handler:
     async def show(call: Call) -> Answer:
-        policies = await call.rooms.namespaces.get_policies(call.namespace)
-        return answer_json(policy.show(policies, call.rooms.dynamic.config, call))
+        policies = await call.context.namespaces.get_policies(call.namespace)
+        return answer_json(policy.show(policies, call.context.dynamic.config, call))
 
     return show
 
@@ -242,19 +242,19 @@ def _clearer(values: Values) -> Handler:
 
 async def change_policies(call: Call, change: Callable[[NamespacePolicies], NamespacePolicies]) -> Answer:
     """Store what ``change`` makes of the policies; when the call returns it is in force in the loaded topics too."""
-    await call.rooms.namespaces.update_policies(call.namespace, change)
-    await call.rooms.registry.policies_changed(call.namespace)
+    await call.context.namespaces.update_policies(call.namespace, change)
+    await call.context.registry.policies_changed(call.namespace)
     return DONE
 
 
 async def get_legacy_strategy(call: Call) -> Answer:
-    strategy = (await call.rooms.namespaces.get_policies(call.namespace)).other.get(_LEGACY_FIELD)
+    strategy = (await call.context.namespaces.get_policies(call.namespace)).other.get(_LEGACY_FIELD)
     return DONE if strategy is None else answer_json(strategy)
 
 
 async def set_legacy_strategy(call: Call) -> Answer:
     strategy = check_strategy(call.json(), _LEGACY_STRATEGIES)
-    await call.rooms.namespaces.update_policies(
+    await call.context.namespaces.update_policies(
         call.namespace, lambda policies: policies.changed(other={**policies.other, _LEGACY_FIELD: strategy})
     )
     return DONE

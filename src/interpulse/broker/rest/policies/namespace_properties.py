@@ -21,7 +21,7 @@ async def add_all(call: Call) -> Answer:
 
 
 async def remove_all(call: Call) -> Answer:
-    await call.rooms.namespaces.update_policies(call.namespace, lambda policies: policies.changed(properties={}))
+    await call.context.namespaces.update_policies(call.namespace, lambda policies: policies.changed(properties={}))
     return DONE
 
 
@@ -43,16 +43,16 @@ async def remove_one(call: Call) -> Answer:
         before = rest.pop(key, "")
         return policies.changed(properties=rest)
 
-    await call.rooms.namespaces.update_policies(call.namespace, change)
+    await call.context.namespaces.update_policies(call.namespace, change)
     return _value(before)
 
 
 async def _properties(call: Call) -> Mapping[str, str]:
-    return (await call.rooms.namespaces.get_policies(call.namespace)).properties
+    return (await call.context.namespaces.get_policies(call.namespace)).properties
 
 
 async def _add(call: Call, added: Mapping[str, str]) -> Answer:
-    await call.rooms.namespaces.update_policies(
+    await call.context.namespaces.update_policies(
         call.namespace, lambda policies: policies.changed(properties={**policies.properties, **added})
     )
     return DONE

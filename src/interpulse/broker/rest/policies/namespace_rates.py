@@ -37,8 +37,8 @@ def _rate_routes(
     path: str, attribute: str, body: Body, check: Callable[[Mapping[str, Any]], Rate]
 ) -> tuple[Route, ...]:
     async def show(call: Call) -> Answer:
-        policies = await call.rooms.namespaces.get_policies(call.namespace)
-        rate = getattr(policies, attribute).get(call.rooms.namespaces.local_cluster)
+        policies = await call.context.namespaces.get_policies(call.namespace)
+        rate = getattr(policies, attribute).get(call.context.namespaces.local_cluster)
         return answer_json(rate and rate.to_json())
 
     async def store(call: Call) -> Answer:
@@ -48,7 +48,7 @@ def _rate_routes(
         return await replace(call, None)
 
     async def replace(call: Call, rate: Rate | None) -> Answer:
-        cluster = call.rooms.namespaces.local_cluster
+        cluster = call.context.namespaces.local_cluster
 
         def change(policies: NamespacePolicies) -> NamespacePolicies:
             others = _without(getattr(policies, attribute), cluster)
@@ -61,7 +61,7 @@ def _rate_routes(
 
 
 async def get_backlog_quotas(call: Call) -> Answer:
-    policies = await call.rooms.namespaces.get_policies(call.namespace)
+    policies = await call.context.namespaces.get_policies(call.namespace)
     return answer_json({kind: quota.to_json() for kind, quota in sorted(policies.backlog_quotas.items())})
 
 

@@ -103,7 +103,7 @@ _POLICIES: Final = (
     _Policy(
         "maxMessageSize",
         "max_message_size",
-        lambda call: check_max_message_size(call.integer(), broker_max=call.rooms.dynamic.config.max_message_size),
+        lambda call: check_max_message_size(call.integer(), broker_max=call.context.dynamic.config.max_message_size),
         unset=DONE,
     ),
     _checked("delayedDelivery", "delayed_delivery", DELAYED_DELIVERY, check_delayed_delivery),
@@ -150,12 +150,12 @@ def _shower(policy: _Policy) -> Handler:
 
 async def _policies(call: Call, *, has_levels: bool = True) -> TopicPolicies:
     """What is set for the topic, or with ``applied`` what is in force."""
-    record = await call.rooms.topic_policies.record_of_existing(call.topic)
+    record = await call.context.topic_policies.record_of_existing(call.topic)
     everywhere = call.flag("isGlobal") and has_levels
     if not call.flag("applied"):
         return record.level(everywhere=everywhere)
-    namespace = await call.rooms.namespaces.get_policies(call.topic.namespace_name)
-    return policies_in_force(topic_level(record, everywhere=everywhere), namespace, call.rooms.dynamic.config)
+    namespace = await call.context.namespaces.get_policies(call.topic.namespace_name)
+    return policies_in_force(topic_level(record, everywhere=everywhere), namespace, call.context.dynamic.config)
 
 
 def _setter(policy: _Policy) -> Handler:
@@ -190,16 +190,16 @@ async def _change(
     ``refusal`` is what is said if quotas of the backlog and retention do not fit together afterwards.
     """
     name = call.topic
-    namespace = await call.rooms.namespaces.find_policies(name.namespace_name)
+    namespace = await call.context.namespaces.find_policies(name.namespace_name)
 
     def checked(policies: TopicPolicies) -> TopicPolicies:
         changed = change(policies)
         if changed.retention != policies.retention or changed.backlog_quotas != policies.backlog_quotas:
-            _check_fit(changed, namespace, call.rooms.namespaces.local_cluster, refusal)
+            _check_fit(changed, namespace, call.context.namespaces.local_cluster, refusal)
         return changed
 
-    await call.rooms.topic_policies.update(name, checked, everywhere=everywhere)
-    await call.rooms.registry.policies_changed(name.namespace_name, name.base)
+    await call.context.topic_policies.update(name, checked, everywhere=everywhere)
+    await call.context.registry.policies_changed(name.namespace_name, name.base)
     return DONE
 
 
@@ -237,7 +237,7 @@ async def _with_quotas(call: Call, quotas: Mapping[str, Any]) -> Answer:
 
 async def remove_all(call: Call) -> Answer:
     """Take away whatever is set for the topic, on both levels, its replication clusters included."""
-    await call.rooms.topic_clusters.clear_with_all_policies(call.topic)
+    await call.context.topic_clusters.clear_with_all_policies(call.topic)
     return DONE
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.rest.http.call import Route
-from interpulse.broker.rest.http.required_permissions import OPEN, need_of
+from interpulse.broker.rest.http.required_permissions import open_to_all
 from interpulse.broker.rest.server import ROUTES
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
@@ -62,7 +62,7 @@ async def test_every_route_when_a_page_of_somebody_else_calls_then_is_refused(
             async with http.request(route.method, path, headers=FOREIGN[told], data=b"{}") as answer:
                 assert answer.headers["X-Content-Type-Options"] == "nosniff"
                 assert "Access-Control-Allow-Origin" not in answer.headers
-                if need_of(route) is OPEN:
+                if route.required is open_to_all:
                     assert answer.status == 200, path
                 else:
                     assert (answer.status, route.method, path) == (403, route.method, path)

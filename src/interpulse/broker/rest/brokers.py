@@ -8,6 +8,7 @@ from typing import Any, Final
 from interpulse import __version__
 from interpulse.broker.config.broker_config import dynamic_keys
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json, answer_text
+from interpulse.broker.rest.http.required_permissions import any_role, open_to_all, super_user
 from interpulse.model.errors import ClusterNotFound, NamespaceNotFound, NotFound, ServiceNotReady
 from interpulse.model.names import NamespaceName
 
@@ -104,19 +105,19 @@ _BROKERS: Final = "/admin/v2/brokers"
 _CONFIGURATION: Final = f"{_BROKERS}/configuration"
 
 ROUTES: Final = (
-    Route("GET", _BROKERS, list_brokers),
-    Route("GET", f"{_BROKERS}/{{cluster}}", list_brokers_of_cluster),
-    Route("GET", f"{_BROKERS}/{{cluster}}/{{broker}}/ownedNamespaces", get_owned),
-    Route("GET", f"{_BROKERS}/backlog-quota-check", check_backlog_quotas),
-    Route("GET", f"{_BROKERS}/leaderBroker", get_leader),
-    Route("GET", f"{_BROKERS}/health", check_health),
-    Route("GET", f"{_BROKERS}/ready", check_health),
-    Route("GET", f"{_BROKERS}/version", get_version),
-    Route("GET", _CONFIGURATION, list_dynamic),
-    Route("GET", f"{_CONFIGURATION}/values", get_dynamic),
-    Route("GET", f"{_CONFIGURATION}/runtime", get_runtime),
-    Route("POST", f"{_CONFIGURATION}/{{key}}/{{value}}", set_dynamic),
-    Route("DELETE", f"{_CONFIGURATION}/{{key}}", delete_dynamic),
-    Route("GET", "/livez", check_alive),
-    Route("GET", "/readyz", check_health),
+    Route("GET", _BROKERS, list_brokers, super_user),
+    Route("GET", f"{_BROKERS}/{{cluster}}", list_brokers_of_cluster, super_user),
+    Route("GET", f"{_BROKERS}/{{cluster}}/{{broker}}/ownedNamespaces", get_owned, super_user),
+    Route("GET", f"{_BROKERS}/backlog-quota-check", check_backlog_quotas, super_user),
+    Route("GET", f"{_BROKERS}/leaderBroker", get_leader, super_user),
+    Route("GET", f"{_BROKERS}/health", check_health, super_user),
+    Route("GET", f"{_BROKERS}/ready", check_health, any_role),
+    Route("GET", f"{_BROKERS}/version", get_version, any_role),
+    Route("GET", _CONFIGURATION, list_dynamic, super_user),
+    Route("GET", f"{_CONFIGURATION}/values", get_dynamic, super_user),
+    Route("GET", f"{_CONFIGURATION}/runtime", get_runtime, super_user),
+    Route("POST", f"{_CONFIGURATION}/{{key}}/{{value}}", set_dynamic, super_user),
+    Route("DELETE", f"{_CONFIGURATION}/{{key}}", delete_dynamic, super_user),
+    Route("GET", "/livez", check_alive, open_to_all),
+    Route("GET", "/readyz", check_health, open_to_all),
 )

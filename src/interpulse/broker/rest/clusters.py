@@ -6,6 +6,7 @@ from typing import Final
 
 from interpulse.broker.rest.http.bodies import CLUSTER, FAILURE_DOMAIN
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.required_permissions import any_role, super_user
 from interpulse.model.clusters import ClusterData, FailureDomain
 from interpulse.model.errors import InvalidRequest
 
@@ -78,15 +79,15 @@ _CLUSTER: Final = "/admin/v2/clusters/{cluster}"
 _DOMAIN: Final = f"{_CLUSTER}/failureDomains/{{failure_domain}}"
 
 ROUTES: Final = (
-    Route("GET", "/admin/v2/clusters", list_clusters),
-    Route("GET", _CLUSTER, get_cluster),
-    Route("PUT", _CLUSTER, create_cluster),
-    Route("POST", _CLUSTER, update_cluster),
-    Route("DELETE", _CLUSTER, delete_cluster),
-    Route("GET", f"{_CLUSTER}/peers", get_peers),
-    Route("POST", f"{_CLUSTER}/peers", set_peers),
-    Route("GET", f"{_CLUSTER}/failureDomains", list_failure_domains),
-    Route("GET", _DOMAIN, get_failure_domain),
-    Route("POST", _DOMAIN, set_failure_domain),
-    Route("DELETE", _DOMAIN, delete_failure_domain),
+    Route("GET", "/admin/v2/clusters", list_clusters, any_role),
+    Route("GET", _CLUSTER, get_cluster, super_user),
+    Route("PUT", _CLUSTER, create_cluster, super_user),
+    Route("POST", _CLUSTER, update_cluster, super_user),
+    Route("DELETE", _CLUSTER, delete_cluster, super_user),
+    Route("GET", f"{_CLUSTER}/peers", get_peers, super_user),
+    Route("POST", f"{_CLUSTER}/peers", set_peers, super_user),
+    Route("GET", f"{_CLUSTER}/failureDomains", list_failure_domains, super_user),
+    Route("GET", _DOMAIN, get_failure_domain, super_user),
+    Route("POST", _DOMAIN, set_failure_domain, super_user),
+    Route("DELETE", _DOMAIN, delete_failure_domain, super_user),
 )

@@ -6,7 +6,9 @@ from typing import Final
 
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import open_each, open_persistent
+from interpulse.broker.rest.http.required_permissions import on_topic
 from interpulse.model.errors import Conflict, OperationNotAllowed, TopicNotFound
+from interpulse.model.permissions import TopicOperation
 
 __all__ = ["ROUTES"]
 
@@ -48,4 +50,7 @@ def _check_stored(call: Call) -> None:
 
 _PATH: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/compaction"
 
-ROUTES: Final = (Route("PUT", _PATH, compact), Route("GET", _PATH, status))
+ROUTES: Final = (
+    Route("PUT", _PATH, compact, on_topic(TopicOperation.COMPACT)),
+    Route("GET", _PATH, status, on_topic(TopicOperation.COMPACT)),
+)

@@ -7,9 +7,11 @@ from urllib.parse import urlencode
 
 from interpulse.broker.rest.http.bodies import BATCH_LOOKUP
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, answer_text
+from interpulse.broker.rest.http.required_permissions import any_role, on_namespace, on_topic
 from interpulse.broker.topics.lookup import BatchLookup, LookupOptions
 from interpulse.model.errors import InvalidRequest, InvalidTopicName, NotFound, UnsupportedVersion
 from interpulse.model.names import TopicName
+from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.rules.lookup import LookupFailure, LookupTarget
 
 __all__ = ["ROUTES"]
@@ -120,10 +122,10 @@ _OLDER: Final = "/lookup/v2/topic/{any_domain}/{tenant}/{cluster}/{namespace}/{a
 _OTHER_DOMAIN: Final = "/lookup/v2/topic/{any_domain}/{tenant}/{namespace}/{any_topic}"
 
 ROUTES: Final = (
-    Route("GET", _TOPIC, look_up),
-    Route("GET", _OLDER, refuse_older_name),
-    Route("GET", f"{_OLDER}/bundle", refuse_older_name),
-    Route("GET", _OTHER_DOMAIN, refuse_older_name),
-    Route("GET", f"{_TOPIC}/bundle", get_bundle),
-    Route("POST", "/lookup/v2/topics", look_up_many),
+    Route("GET", _TOPIC, look_up, on_topic(TopicOperation.LOOKUP)),
+    Route("GET", _OLDER, refuse_older_name, any_role),
+    Route("GET", f"{_OLDER}/bundle", refuse_older_name, any_role),
+    Route("GET", _OTHER_DOMAIN, refuse_older_name, any_role),
+    Route("GET", f"{_TOPIC}/bundle", get_bundle, on_namespace(NamespaceOperation.GET_BUNDLE)),
+    Route("POST", "/lookup/v2/topics", look_up_many, any_role),
 )

@@ -13,6 +13,7 @@ from interpulse.broker.live.timeline import nth_position
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, whole_number
 from interpulse.broker.rest.http.entry_headers import entry_headers
 from interpulse.broker.rest.http.opening import open_single
+from interpulse.broker.rest.http.required_permissions import on_topic
 from interpulse.model.errors import (
     InvalidRequest,
     NotFound,
@@ -20,6 +21,7 @@ from interpulse.model.errors import (
     PreconditionFailed,
 )
 from interpulse.model.ids import Position
+from interpulse.model.permissions import TopicOperation
 from interpulse.storage.api import LogEntry
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.compression import decompress
@@ -89,9 +91,11 @@ def _answer(found: LogEntry) -> Answer:
 
 _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
+_PEEK_MESSAGES: Final = on_topic(TopicOperation.PEEK_MESSAGES)
+
 ROUTES: Final = (
-    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{position}}", peek),
-    Route("GET", f"{_TOPIC}/examinemessage", examine),
-    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", get_message),
-    Route("GET", f"{_TOPIC}/messageid/{{time}}", get_message_id_at),
+    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{position}}", peek, _PEEK_MESSAGES),
+    Route("GET", f"{_TOPIC}/examinemessage", examine, _PEEK_MESSAGES),
+    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", get_message, _PEEK_MESSAGES),
+    Route("GET", f"{_TOPIC}/messageid/{{time}}", get_message_id_at, _PEEK_MESSAGES),
 )

@@ -6,8 +6,10 @@ from typing import Final
 
 from interpulse.broker.rest.http.bodies import NAMESPACE_POLICIES
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, super_user, tenant_admin
 from interpulse.model.errors import Conflict, InvalidRequest, OperationNotAllowed
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain
+from interpulse.model.permissions import NamespaceOperation
 from interpulse.rules.bundles import RANGE_EQUALLY_DIVIDE
 from interpulse.rules.new_namespace import check_new_policies
 
@@ -138,24 +140,27 @@ async def set_allowed_clusters(call: Call) -> Answer:
 
 _NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 
+_CLEAR_BACKLOG: Final = on_namespace(NamespaceOperation.CLEAR_BACKLOG)
+_UNSUBSCRIBE: Final = on_namespace(NamespaceOperation.UNSUBSCRIBE)
+
 ROUTES: Final = (
-    Route("GET", "/admin/v2/namespaces/{tenant}", list_namespaces),
-    Route("GET", _NAMESPACE, get_policies),
-    Route("PUT", _NAMESPACE, create_namespace),
-    Route("DELETE", _NAMESPACE, delete_namespace),
-    Route("GET", f"{_NAMESPACE}/topics", list_topics),
-    Route("GET", f"{_NAMESPACE}/bundles", get_bundles),
-    Route("PUT", f"{_NAMESPACE}/unload", unload),
-    Route("PUT", f"{_NAMESPACE}/{{bundle}}/unload", unload),
-    Route("PUT", f"{_NAMESPACE}/{{bundle}}/split", split_bundle),
-    Route("POST", f"{_NAMESPACE}/clearBacklog", clear_backlog),
-    Route("POST", f"{_NAMESPACE}/clearBacklog/{{subscription}}", clear_backlog),
-    Route("POST", f"{_NAMESPACE}/{{bundle}}/clearBacklog", clear_backlog),
-    Route("POST", f"{_NAMESPACE}/{{bundle}}/clearBacklog/{{subscription}}", clear_backlog),
-    Route("POST", f"{_NAMESPACE}/unsubscribe/{{subscription}}", unsubscribe),
-    Route("POST", f"{_NAMESPACE}/{{bundle}}/unsubscribe/{{subscription}}", unsubscribe),
-    Route("GET", f"{_NAMESPACE}/replication", get_replication_clusters),
-    Route("POST", f"{_NAMESPACE}/replication", set_replication_clusters),
-    Route("GET", f"{_NAMESPACE}/allowedClusters", get_allowed_clusters),
-    Route("POST", f"{_NAMESPACE}/allowedClusters", set_allowed_clusters),
+    Route("GET", "/admin/v2/namespaces/{tenant}", list_namespaces, tenant_admin),
+    Route("GET", _NAMESPACE, get_policies, on_policy),
+    Route("PUT", _NAMESPACE, create_namespace, tenant_admin),
+    Route("DELETE", _NAMESPACE, delete_namespace, tenant_admin),
+    Route("GET", f"{_NAMESPACE}/topics", list_topics, on_namespace(NamespaceOperation.GET_TOPICS)),
+    Route("GET", f"{_NAMESPACE}/bundles", get_bundles, on_namespace(NamespaceOperation.GET_BUNDLE)),
+    Route("PUT", f"{_NAMESPACE}/unload", unload, super_user),
+    Route("PUT", f"{_NAMESPACE}/{{bundle}}/unload", unload, super_user),
+    Route("PUT", f"{_NAMESPACE}/{{bundle}}/split", split_bundle, super_user),
+    Route("POST", f"{_NAMESPACE}/clearBacklog", clear_backlog, _CLEAR_BACKLOG),
+    Route("POST", f"{_NAMESPACE}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG),
+    Route("POST", f"{_NAMESPACE}/{{bundle}}/clearBacklog", clear_backlog, _CLEAR_BACKLOG),
+    Route("POST", f"{_NAMESPACE}/{{bundle}}/clearBacklog/{{subscription}}", clear_backlog, _CLEAR_BACKLOG),
+    Route("POST", f"{_NAMESPACE}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE),
+    Route("POST", f"{_NAMESPACE}/{{bundle}}/unsubscribe/{{subscription}}", unsubscribe, _UNSUBSCRIBE),
+    Route("GET", f"{_NAMESPACE}/replication", get_replication_clusters, on_policy),
+    Route("POST", f"{_NAMESPACE}/replication", set_replication_clusters, on_policy),
+    Route("GET", f"{_NAMESPACE}/allowedClusters", get_allowed_clusters, on_policy),
+    Route("POST", f"{_NAMESPACE}/allowedClusters", set_allowed_clusters, on_policy),
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, tenant_admin
 from interpulse.model.errors import InvalidRequest
+from interpulse.model.permissions import NamespaceOperation
 
 __all__ = ["ROUTES"]
 
@@ -76,16 +78,19 @@ _NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 _GRANTS: Final = f"{_NAMESPACE}/permissions"
 _TOPIC_GRANTS: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/permissions"
 
+_GRANT_PERMISSION: Final = on_namespace(NamespaceOperation.GRANT_PERMISSION)
+_REVOKE_PERMISSION: Final = on_namespace(NamespaceOperation.REVOKE_PERMISSION)
+
 ROUTES: Final = (
-    Route("GET", _GRANTS, get_of_namespace),
-    Route("POST", f"{_GRANTS}/{{role}}", grant),
-    Route("DELETE", f"{_GRANTS}/{{role}}", revoke),
-    Route("GET", f"{_GRANTS}/subscription", get_of_subscriptions),
-    Route("POST", f"{_GRANTS}/subscription/{{subscription}}", grant_on_subscription),
-    Route("DELETE", f"{_GRANTS}/{{subscription}}/{{role}}", revoke_on_subscription),
-    Route("GET", _TOPIC_GRANTS, get_of_topic),
-    Route("POST", f"{_TOPIC_GRANTS}/{{role}}", grant_on_topic),
-    Route("DELETE", f"{_TOPIC_GRANTS}/{{role}}", revoke_on_topic),
-    Route("GET", f"{_NAMESPACE}/subscriptionAuthMode", get_auth_mode),
-    Route("POST", f"{_NAMESPACE}/subscriptionAuthMode", set_auth_mode),
+    Route("GET", _GRANTS, get_of_namespace, on_namespace(NamespaceOperation.GET_PERMISSION)),
+    Route("POST", f"{_GRANTS}/{{role}}", grant, _GRANT_PERMISSION),
+    Route("DELETE", f"{_GRANTS}/{{role}}", revoke, _REVOKE_PERMISSION),
+    Route("GET", f"{_GRANTS}/subscription", get_of_subscriptions, on_namespace(NamespaceOperation.GET_PERMISSION)),
+    Route("POST", f"{_GRANTS}/subscription/{{subscription}}", grant_on_subscription, _GRANT_PERMISSION),
+    Route("DELETE", f"{_GRANTS}/{{subscription}}/{{role}}", revoke_on_subscription, _REVOKE_PERMISSION),
+    Route("GET", _TOPIC_GRANTS, get_of_topic, tenant_admin),
+    Route("POST", f"{_TOPIC_GRANTS}/{{role}}", grant_on_topic, tenant_admin),
+    Route("DELETE", f"{_TOPIC_GRANTS}/{{role}}", revoke_on_topic, tenant_admin),
+    Route("GET", f"{_NAMESPACE}/subscriptionAuthMode", get_auth_mode, on_policy),
+    Route("POST", f"{_NAMESPACE}/subscriptionAuthMode", set_auth_mode, on_policy),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.broker.topics.topic_settings import policies_in_force
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.topic_policies import TopicPolicies
@@ -57,11 +58,11 @@ _NAMESPACE: Final = f"{_REPLICATION}/status"
 _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/replication/status"
 
 ROUTES: Final = (
-    Route("GET", _NAMESPACE, get_namespace_status),
-    Route("GET", f"{_REPLICATION}/topics", get_topics_with_clusters),
-    Route("GET", f"{_REPLICATION}/globalTopicPolicies", get_global_policies),
-    Route("GET", f"{_REPLICATION}/dispatchRates", get_dispatch_rates),
-    Route("POST", _NAMESPACE, report_status),
-    Route("GET", _TOPIC, get_topic_status),
-    Route("POST", _TOPIC, report_status),
+    Route("GET", _NAMESPACE, get_namespace_status, on_policy),
+    Route("GET", f"{_REPLICATION}/topics", get_topics_with_clusters, on_policy),
+    Route("GET", f"{_REPLICATION}/globalTopicPolicies", get_global_policies, on_policy),
+    Route("GET", f"{_REPLICATION}/dispatchRates", get_dispatch_rates, on_policy),
+    Route("POST", _NAMESPACE, report_status, on_policy),
+    Route("GET", _TOPIC, get_topic_status, on_policy),
+    Route("POST", _TOPIC, report_status, on_policy),
 )

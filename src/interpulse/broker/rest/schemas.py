@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from interpulse.broker.rest.http.bodies import SCHEMA
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.required_permissions import on_topic, tenant_admin
 from interpulse.model.errors import (
     IncompatibleSchema,
     InvalidRequest,
@@ -13,7 +14,7 @@ from interpulse.model.errors import (
     SchemaNotFound,
     Unprocessable,
 )
-from interpulse.model.names import TopicName
+from interpulse.model.permissions import TopicOperation
 from interpulse.model.schemas import SchemaInfo, SchemaType, definition_from_text, definition_to_text
 from interpulse.model.topics import Requester
 from interpulse.rules.schemas import SchemaVersion, live_versions
@@ -23,7 +24,7 @@ __all__ = ["ROUTES"]
 
 async def get_schema(call: Call) -> Answer:
     """The latest schema, or the one of the version in the path."""
-    topic = _topic(call)
+    topic = call.topic
     wanted = _version(call) if "version" in call.params else None
     shown = [
         each for each in live_versions(await call.context.schemas.versions(topic)) if wanted in (None, each.version)
@@ -35,30 +36,30 @@ async def get_schema(call: Call) -> Answer:
 
 async def get_history(call: Call) -> Answer:
     """All of them; none, as in Pulsar, is no error."""
-    versions = live_versions(await call.context.schemas.versions(_topic(call)))
+    versions = live_versions(await call.context.schemas.versions(call.topic))
     return answer_json({"getSchemaResponses": [_show(each) for each in versions]})
 
 
 async def post_schema(call: Call) -> Answer:
-    version = await call.context.schemas.register(_topic(call), _schema(call), by=Requester.ADMIN)
+    version = await call.context.schemas.register(call.topic, _schema(call), by=Requester.ADMIN)
     return answer_json({"version": {"version": version}})
 
 
 async def delete_schema(call: Call) -> Answer:
-    topic = _topic(call)
+    topic = call.topic
     await call.context.namespaces.get_policies(topic.namespace_name)
     version = await call.context.schemas.delete(topic, force=call.flag("force"))
     return answer_json({"version": version})
 
 
 async def find_version(call: Call) -> Answer:
-    version = await call.context.schemas.version_of(_topic(call), _schema(call))
+    version = await call.context.schemas.version_of(call.topic, _schema(call))
     return answer_json({"version": -1 if version is None else version})
 
 
 async def test_compatibility(call: Call) -> Answer:
     """Whether a schema could be registered now. Real Pulsar answers 500 where it could not."""
-    topic, schema = _topic(call), _schema(call)
+    topic, schema = call.topic, _schema(call)
     try:
         strategy = await call.context.schemas.check(topic, schema)
     except InvalidSchemaDefinition:
@@ -67,12 +68,6 @@ async def test_compatibility(call: Call) -> Answer:
         strategy = await call.context.schemas.strategy(topic)
         return answer_json({"schemaCompatibilityStrategy": strategy, "compatibility": False})
     return answer_json({"schemaCompatibilityStrategy": strategy, "compatibility": True}, status=202)
-
-
-def _topic(call: Call) -> TopicName:
-    """Both domains share one history, so the path does not say which."""
-    call.params = {**call.params, "domain": "persistent"}
-    return call.topic
 
 
 def _version(call: Call) -> int:
@@ -113,11 +108,11 @@ def _show(version: SchemaVersion) -> dict[str, Any]:
 _TOPIC: Final = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 
 ROUTES: Final = (
-    Route("GET", f"{_TOPIC}/schema", get_schema),
-    Route("GET", f"{_TOPIC}/schema/{{version}}", get_schema),
-    Route("GET", f"{_TOPIC}/schemas", get_history),
-    Route("POST", f"{_TOPIC}/schema", post_schema),
-    Route("DELETE", f"{_TOPIC}/schema", delete_schema),
-    Route("POST", f"{_TOPIC}/version", find_version),
-    Route("POST", f"{_TOPIC}/compatibility", test_compatibility),
+    Route("GET", f"{_TOPIC}/schema", get_schema, on_topic(TopicOperation.GET_METADATA)),
+    Route("GET", f"{_TOPIC}/schema/{{version}}", get_schema, on_topic(TopicOperation.GET_METADATA)),
+    Route("GET", f"{_TOPIC}/schemas", get_history, on_topic(TopicOperation.GET_METADATA)),
+    Route("POST", f"{_TOPIC}/schema", post_schema, on_topic(TopicOperation.PRODUCE)),
+    Route("DELETE", f"{_TOPIC}/schema", delete_schema, tenant_admin),
+    Route("POST", f"{_TOPIC}/version", find_version, on_topic(TopicOperation.GET_METADATA)),
+    Route("POST", f"{_TOPIC}/compatibility", test_compatibility, tenant_admin),
 )

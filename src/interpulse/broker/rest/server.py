@@ -32,7 +32,7 @@ from interpulse.broker.rest import (
     topics,
     unsupported,
 )
-from interpulse.broker.rest.http.authorization_filter import Guard
+from interpulse.broker.rest.http.authorization_filter import AuthorizationFilter
 from interpulse.broker.rest.http.call import Answer, Call, Route
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
@@ -97,7 +97,7 @@ class RestServer:
         self._router = Router(ROUTES)
         config = context.dynamic.config
         anybody_let_in = context.access is None or bool(config.anonymous_user_role)
-        self._guard = Guard(context.access, ROUTES, KnownHosts.of(config) if anybody_let_in else None)
+        self._filter = AuthorizationFilter(context.access, KnownHosts.of(config) if anybody_let_in else None)
         self._connections = _Connections(self._serve, access_log=None, max_line_size=_LINE_BYTES_READ)
         self._runner = web.ServerRunner(self._connections, shutdown_timeout=_STOP_SECONDS)
 
@@ -124,10 +124,10 @@ class RestServer:
             return _refusal(414, f"The path and query may have {_PATH_BYTES_MAX} bytes, not {len(request.raw_path)}")
         path, _, query = request.raw_path.partition("?")
         try:
-            route, params = self._guard.find(self._router, request.method, path, request.headers)
+            route, params = self._filter.find(self._router, request.method, path, request.headers)
             fields = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
-            call = Call(self._context, params, fields, b"", request.content_type, request.headers)
-            await self._guard.check(route, call)
+            call = Call(self._context, route, params, fields, b"", request.content_type, request.headers)
+            await self._filter.check(call)
             if request.can_read_body:
                 call.body = await request.read()
             return await route.handler(call)

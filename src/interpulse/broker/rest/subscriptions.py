@@ -13,9 +13,11 @@ from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.rest.http.bodies import NEW_SUBSCRIPTION, PLACE, POSITION
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import open_each, open_persistent, open_single
+from interpulse.broker.rest.http.required_permissions import on_topic
 from interpulse.model.errors import AlreadyExists, InvalidRequest, SubscriptionNotFound
 from interpulse.model.ids import LATEST, MessageId
 from interpulse.model.names import TopicName
+from interpulse.model.permissions import TopicOperation
 from interpulse.model.topics import Requester
 
 __all__ = ["ROUTES"]
@@ -184,20 +186,23 @@ def _message(body: dict[str, Any]) -> MessageId:
 _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 _SUBSCRIPTION: Final = f"{_TOPIC}/subscription/{{subscription}}"
 
+_EXPIRE_MESSAGES: Final = on_topic(TopicOperation.EXPIRE_MESSAGES)
+_GET_REPLICATED: Final = on_topic(TopicOperation.GET_REPLICATED_SUBSCRIPTION_STATUS)
+
 ROUTES: Final = (
-    Route("GET", f"{_TOPIC}/subscriptions", list_subscriptions),
-    Route("PUT", _SUBSCRIPTION, create_subscription),
-    Route("DELETE", _SUBSCRIPTION, delete_subscription),
-    Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{time}}", reset_to_time),
-    Route("POST", f"{_SUBSCRIPTION}/resetcursor", reset_to_message),
-    Route("POST", f"{_SUBSCRIPTION}/skip_all", skip_all),
-    Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", skip),
-    Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", expire_by_time),
-    Route("POST", f"{_SUBSCRIPTION}/expireMessages", expire_by_position),
-    Route("POST", f"{_TOPIC}/all_subscription/expireMessages/{{seconds}}", expire_all_by_time),
-    Route("GET", f"{_SUBSCRIPTION}/replicatedSubscriptionStatus", get_replicated_status),
-    Route("POST", f"{_SUBSCRIPTION}/analyzeBacklog", analyze_backlog),
-    Route("PUT", f"{_TOPIC}/backlogSize", get_backlog_size),
-    Route("GET", f"{_SUBSCRIPTION}/properties", get_properties),
-    Route("PUT", f"{_SUBSCRIPTION}/properties", set_properties),
+    Route("GET", f"{_TOPIC}/subscriptions", list_subscriptions, on_topic(TopicOperation.GET_SUBSCRIPTIONS)),
+    Route("PUT", _SUBSCRIPTION, create_subscription, on_topic(TopicOperation.SUBSCRIBE)),
+    Route("DELETE", _SUBSCRIPTION, delete_subscription, on_topic(TopicOperation.UNSUBSCRIBE)),
+    Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{time}}", reset_to_time, on_topic(TopicOperation.RESET_CURSOR)),
+    Route("POST", f"{_SUBSCRIPTION}/resetcursor", reset_to_message, on_topic(TopicOperation.RESET_CURSOR)),
+    Route("POST", f"{_SUBSCRIPTION}/skip_all", skip_all, on_topic(TopicOperation.SKIP)),
+    Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", skip, on_topic(TopicOperation.SKIP)),
+    Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", expire_by_time, _EXPIRE_MESSAGES),
+    Route("POST", f"{_SUBSCRIPTION}/expireMessages", expire_by_position, _EXPIRE_MESSAGES),
+    Route("POST", f"{_TOPIC}/all_subscription/expireMessages/{{seconds}}", expire_all_by_time, _EXPIRE_MESSAGES),
+    Route("GET", f"{_SUBSCRIPTION}/replicatedSubscriptionStatus", get_replicated_status, _GET_REPLICATED),
+    Route("POST", f"{_SUBSCRIPTION}/analyzeBacklog", analyze_backlog, on_topic(TopicOperation.CONSUME)),
+    Route("PUT", f"{_TOPIC}/backlogSize", get_backlog_size, on_topic(TopicOperation.GET_BACKLOG_SIZE)),
+    Route("GET", f"{_SUBSCRIPTION}/properties", get_properties, on_topic(TopicOperation.CONSUME)),
+    Route("PUT", f"{_SUBSCRIPTION}/properties", set_properties, on_topic(TopicOperation.SUBSCRIBE)),
 )

@@ -6,6 +6,7 @@ from typing import Final
 
 from interpulse.broker.rest.http.bodies import TENANT
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.required_permissions import super_user, tenant_itself
 from interpulse.model.clusters import TenantInfo
 from interpulse.model.errors import PreconditionFailed
 
@@ -43,9 +44,9 @@ def _tenant(call: Call) -> TenantInfo:
 
 
 ROUTES: Final = (
-    Route("GET", "/admin/v2/tenants", list_tenants),
-    Route("GET", "/admin/v2/tenants/{tenant}", get_tenant),
-    Route("PUT", "/admin/v2/tenants/{tenant}", create_tenant),
-    Route("POST", "/admin/v2/tenants/{tenant}", update_tenant),
-    Route("DELETE", "/admin/v2/tenants/{tenant}", delete_tenant),
+    Route("GET", "/admin/v2/tenants", list_tenants, super_user),
+    Route("GET", "/admin/v2/tenants/{tenant}", get_tenant, tenant_itself),
+    Route("PUT", "/admin/v2/tenants/{tenant}", create_tenant, tenant_itself),
+    Route("POST", "/admin/v2/tenants/{tenant}", update_tenant, tenant_itself),
+    Route("DELETE", "/admin/v2/tenants/{tenant}", delete_tenant, tenant_itself),
 )

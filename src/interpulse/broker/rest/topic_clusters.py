@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
+from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.rules.effective_policies import topic_level
 from interpulse.rules.replication import effective_replication_clusters
 
@@ -36,7 +37,7 @@ async def remove_clusters(call: Call) -> Answer:
 _PATH: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/replication"
 
 ROUTES: Final = (
-    Route("GET", _PATH, get_clusters),
-    Route("POST", _PATH, set_clusters),
-    Route("DELETE", _PATH, remove_clusters),
+    Route("GET", _PATH, get_clusters, on_policy),
+    Route("POST", _PATH, set_clusters, on_policy),
+    Route("DELETE", _PATH, remove_clusters, on_policy),
 )

@@ -9,8 +9,10 @@ from interpulse.broker.rest.http.bodies import PARTITIONED_TOPIC
 from interpulse.broker.rest.http.call import DONE, Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.opening import open_each, open_persistent
 from interpulse.broker.rest.http.peers import or_at_peer
+from interpulse.broker.rest.http.required_permissions import on_namespace, on_policy, on_topic, tenant_admin
 from interpulse.model.errors import InvalidRequest, OperationNotAllowed, PreconditionFailed
 from interpulse.model.names import Domain
+from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.model.topics import Requester
 
 __all__ = ["ROUTES"]
@@ -157,19 +159,19 @@ _NAMESPACE: Final = "/admin/v2/{domain}/{tenant}/{namespace}"
 _TOPIC: Final = f"{_NAMESPACE}/{{topic}}"
 
 ROUTES: Final = (
-    Route("GET", _NAMESPACE, list_topics),
-    Route("GET", f"{_NAMESPACE}/partitioned", list_partitioned),
-    Route("PUT", _TOPIC, or_at_peer(create_topic)),
-    Route("DELETE", _TOPIC, delete_topic),
-    Route("GET", f"{_TOPIC}/partitions", or_at_peer(get_partitions, "/partitions")),
-    Route("PUT", f"{_TOPIC}/partitions", or_at_peer(create_partitioned, "/partitions")),
-    Route("POST", f"{_TOPIC}/partitions", expand),
-    Route("DELETE", f"{_TOPIC}/partitions", delete_partitioned),
-    Route("POST", f"{_TOPIC}/createMissedPartitions", create_missed_partitions),
-    Route("GET", f"{_TOPIC}/properties", get_properties),
-    Route("PUT", f"{_TOPIC}/properties", update_properties),
-    Route("DELETE", f"{_TOPIC}/properties", delete_property),
-    Route("DELETE", f"{_TOPIC}/truncate", truncate),
-    Route("POST", f"{_TOPIC}/trim", trim),
-    Route("PUT", f"{_TOPIC}/unload", unload),
+    Route("GET", _NAMESPACE, list_topics, on_namespace(NamespaceOperation.GET_TOPICS)),
+    Route("GET", f"{_NAMESPACE}/partitioned", list_partitioned, on_namespace(NamespaceOperation.GET_TOPICS)),
+    Route("PUT", _TOPIC, or_at_peer(create_topic), on_namespace(NamespaceOperation.CREATE_TOPIC)),
+    Route("DELETE", _TOPIC, delete_topic, on_namespace(NamespaceOperation.DELETE_TOPIC)),
+    Route("GET", f"{_TOPIC}/partitions", or_at_peer(get_partitions, "/partitions"), on_topic(TopicOperation.LOOKUP)),
+    Route("PUT", f"{_TOPIC}/partitions", or_at_peer(create_partitioned, "/partitions"), on_policy),
+    Route("POST", f"{_TOPIC}/partitions", expand, on_policy),
+    Route("DELETE", f"{_TOPIC}/partitions", delete_partitioned, on_namespace(NamespaceOperation.DELETE_TOPIC)),
+    Route("POST", f"{_TOPIC}/createMissedPartitions", create_missed_partitions, on_topic(TopicOperation.LOOKUP)),
+    Route("GET", f"{_TOPIC}/properties", get_properties, on_topic(TopicOperation.GET_METADATA)),
+    Route("PUT", f"{_TOPIC}/properties", update_properties, on_topic(TopicOperation.UPDATE_METADATA)),
+    Route("DELETE", f"{_TOPIC}/properties", delete_property, on_topic(TopicOperation.DELETE_METADATA)),
+    Route("DELETE", f"{_TOPIC}/truncate", truncate, tenant_admin),
+    Route("POST", f"{_TOPIC}/trim", trim, on_topic(TopicOperation.TRIM_TOPIC)),
+    Route("PUT", f"{_TOPIC}/unload", unload, on_topic(TopicOperation.UNLOAD)),
 )

@@ -10,9 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Handler, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Handler, RequiredPermission, Route, answer_json
+from interpulse.broker.rest.http.required_permissions import (
+    on_namespace,
+    on_policy,
+    on_topic,
+    super_user,
+    tenant_admin,
+)
 from interpulse.model.errors import NotImplementedYet
 from interpulse.model.not_offered import NotOffered
+from interpulse.model.permissions import NamespaceOperation, TopicOperation
 from interpulse.rules.bundles import boundaries_of, checked_bundle
 
 __all__ = ["ROUTES"]
@@ -45,6 +53,7 @@ class _Policy:
     set_path: str | None = None
     remove_path: str | None = None
     removable: bool = True
+    required: RequiredPermission = on_policy
 
 
 _OF_NAMESPACES: Final = (
@@ -64,7 +73,14 @@ _OF_NAMESPACES: Final = (
 _OF_TOPICS: Final = (
     _Policy("dispatcherPauseOnAckStatePersistent", NotOffered.PAUSE_ON_ACK_STATE, shown=False),
     _Policy("entryFilters", NotOffered.ENTRY_FILTERS),
-    _Policy("offload", NotOffered.OFFLOADING, shown=_OFFLOAD_STATUS, method="PUT", removable=False),
+    _Policy(
+        "offload",
+        NotOffered.OFFLOADING,
+        shown=_OFFLOAD_STATUS,
+        method="PUT",
+        removable=False,
+        required=on_topic(TopicOperation.OFFLOAD),
+    ),
     _Policy("offloadPolicies", NotOffered.OFFLOADING),
     _Policy("persistence", NotOffered.BOOKIES),
     _Policy("shadowTopics", NotOffered.SHADOW_TOPICS, method="PUT"),
@@ -73,24 +89,35 @@ _OF_TOPICS: Final = (
 _SCALABLE: Final = f"{_ADMIN}/scalable/{{tenant}}/{{namespace}}"
 _QUOTAS: Final = f"{_ADMIN}/resource-quotas"
 _ISOLATION: Final = f"{_ADMIN}/clusters/{{cluster}}/namespaceIsolationPolicies"
-_REFUSED: Final[Mapping[NotOffered | None, tuple[str, ...]]] = {
-    NotOffered.CLUSTER_MIGRATION: (
-        f"GET POST {_ADMIN}/clusters/{{cluster}}/migrate",
-        f"POST {_NAMESPACE}/migration",
-    ),
-    None: (
-        f"GET {_TOPIC}/backlog",
-        f"GET {_TOPIC}/getMessageIdByIndex",
-        f"GET {_NAMESPACE}/{{bundle}}/topicHashPositions",
-        f"GET {_ADMIN}/schemas/{{tenant}}/{{namespace}}/{{topic}}/metadata",
-    ),
-    NotOffered.REPLICATED_SUBSCRIPTIONS: (f"POST {_TOPIC}/subscription/{{subscription}}/replicatedSubscriptionStatus",),
-    NotOffered.PUBLISHING_OVER_HTTP: (f"POST {_TOPIC}", f"POST {_TOPIC}/partitions/{{partition}}"),
+_REPLICATED_STATUS: Final = f"{_TOPIC}/subscription/{{subscription}}/replicatedSubscriptionStatus"
+_BUNDLE_TOPICS: Final = f"{_ADMIN}/non-persistent/{{tenant}}/{{namespace}}/{{bundle}}"
+
+_PRODUCE: Final = on_topic(TopicOperation.PRODUCE)
+_PEEK_MESSAGES: Final = on_topic(TopicOperation.PEEK_MESSAGES)
+_GET_METADATA: Final = on_topic(TopicOperation.GET_METADATA)
+_SET_REPLICATED: Final = on_topic(TopicOperation.SET_REPLICATED_SUBSCRIPTION_STATUS)
+_GET_BUNDLE: Final = on_namespace(NamespaceOperation.GET_BUNDLE)
+
+_REFUSED: Final[tuple[tuple[str, str, RequiredPermission, NotOffered | None], ...]] = (
+    ("POST", f"{_NAMESPACE}/migration", on_policy, NotOffered.CLUSTER_MIGRATION),
+    ("GET", f"{_TOPIC}/backlog", on_policy, None),
+    ("GET", f"{_TOPIC}/getMessageIdByIndex", _PEEK_MESSAGES, None),
+    ("GET", f"{_NAMESPACE}/{{bundle}}/topicHashPositions", _GET_BUNDLE, None),
+    ("GET", f"{_ADMIN}/schemas/{{tenant}}/{{namespace}}/{{topic}}/metadata", _GET_METADATA, None),
+    ("POST", _REPLICATED_STATUS, _SET_REPLICATED, NotOffered.REPLICATED_SUBSCRIPTIONS),
+    ("POST", _TOPIC, _PRODUCE, NotOffered.PUBLISHING_OVER_HTTP),
+    ("POST", f"{_TOPIC}/partitions/{{partition}}", _PRODUCE, NotOffered.PUBLISHING_OVER_HTTP),
+    ("GET", _BUNDLE_TOPICS, _GET_BUNDLE, NotOffered.BUNDLE_TOPICS),
+    ("GET", f"{_NAMESPACE}/scanOffloadedLedgers", on_policy, NotOffered.OFFLOADING),
+)
+"""Method, path, required permission and reason."""
+
+_REFUSED_TO_SUPER_USERS: Final[Mapping[NotOffered, tuple[str, ...]]] = {
+    NotOffered.CLUSTER_MIGRATION: (f"GET POST {_ADMIN}/clusters/{{cluster}}/migrate",),
     NotOffered.PERMISSIONS_ON_SEVERAL_TOPICS: (
         f"POST {_ADMIN}/namespaces/grantPermissionsOnTopics",
         f"POST {_ADMIN}/namespaces/revokePermissionsOnTopics",
     ),
-    NotOffered.BUNDLE_TOPICS: (f"GET {_ADMIN}/non-persistent/{{tenant}}/{{namespace}}/{{bundle}}",),
     NotOffered.SHUTDOWN: (f"POST {_ADMIN}/brokers/shutdown",),
     NotOffered.INTERNAL_CONFIGURATION: (
         f"GET {_ADMIN}/brokers/internal-configuration",
@@ -111,7 +138,6 @@ _REFUSED: Final[Mapping[NotOffered | None, tuple[str, ...]]] = {
         f"GET {_ADMIN}/bookies/racks-info",
         f"GET POST DELETE {_ADMIN}/bookies/racks-info/{{bookie}}",
     ),
-    NotOffered.OFFLOADING: (f"GET {_NAMESPACE}/scanOffloadedLedgers",),
     NotOffered.RESOURCE_GROUPS: (f"GET {_ADMIN}/resourcegroups", f"GET PUT DELETE {_ADMIN}/resourcegroups/{{group}}"),
     NotOffered.BROKER_STATS: (
         f"GET {_ADMIN}/broker-stats/allocator-stats/{{allocator}}",
@@ -182,10 +208,10 @@ async def _delete_bundle(call: Call) -> Answer:
 
 
 def _policy_routes(root: str, policy: _Policy) -> Iterator[Route]:
-    yield Route("GET", f"{root}/{policy.path}", _showing(policy.shown))
-    yield Route(policy.method, f"{root}/{policy.set_path or policy.path}", _refusing(policy.reason))
+    yield Route("GET", f"{root}/{policy.path}", _showing(policy.shown), policy.required)
+    yield Route(policy.method, f"{root}/{policy.set_path or policy.path}", _refusing(policy.reason), policy.required)
     if policy.removable:
-        yield Route("DELETE", f"{root}/{policy.remove_path or policy.path}", _remove_nothing)
+        yield Route("DELETE", f"{root}/{policy.remove_path or policy.path}", _remove_nothing, policy.required)
 
 
 def _routes() -> Iterator[Route]:
@@ -193,12 +219,14 @@ def _routes() -> Iterator[Route]:
         yield from _policy_routes(_NAMESPACE, policy)
     for policy in _OF_TOPICS:
         yield from _policy_routes(_TOPIC, policy)
-    for reason, calls in _REFUSED.items():
+    for method, path, required, reason in _REFUSED:
+        yield Route(method, path, _refusing(reason), required)
+    for reason, calls in _REFUSED_TO_SUPER_USERS.items():
         for each in calls:
             *methods, path = each.split()
             for method in methods:
-                yield Route(method, path, _refusing(reason))
-    yield Route("DELETE", f"{_NAMESPACE}/{{bundle}}", _delete_bundle)
+                yield Route(method, path, _refusing(reason), super_user)
+    yield Route("DELETE", f"{_NAMESPACE}/{{bundle}}", _delete_bundle, tenant_admin)
 
 
 ROUTES: Final = tuple(_routes())

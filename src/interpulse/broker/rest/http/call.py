@@ -11,14 +11,26 @@ from math import isfinite
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
+from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.rest.http.context import RestContext
 from interpulse.broker.rest.http.fields import FLAG, LONG, Body, checked_fields, checked_value
 from interpulse.model.errors import InvalidRequest, PulsarError
-from interpulse.model.names import NamespaceName, TopicName
+from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.numbers import LONG_MAX, is_whole_number
 from interpulse.model.permissions import Principal
 
-__all__ = ["DONE", "UNSET", "Answer", "Call", "Handler", "Route", "answer_json", "answer_text", "whole_number"]
+__all__ = [
+    "DONE",
+    "UNSET",
+    "Answer",
+    "Call",
+    "Handler",
+    "RequiredPermission",
+    "Route",
+    "answer_json",
+    "answer_text",
+    "whole_number",
+]
 
 T = TypeVar("T")
 
@@ -60,6 +72,7 @@ class Call:
     """What was asked: the parts of the path that vary (still encoded), the query, the body."""
 
     context: RestContext
+    route: Route
     params: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes = b""
@@ -85,9 +98,13 @@ class Call:
 
     @property
     def topic(self) -> TopicName:
-        """The topic in the path, whose last part is form-encoded; raises InvalidTopicName."""
+        """The topic in the path, whose last part is form-encoded; raises InvalidTopicName.
+
+        Without a domain in the path it is a persistent one: both domains share schemas and permissions.
+        """
         local_name = _decoded(self.params["topic"], form_encoded=True)
-        return TopicName.of(self.params["domain"], self.param("tenant"), self.param("namespace"), local_name)
+        domain = self.params.get("domain", PERSISTENT)
+        return TopicName.of(domain, self.param("tenant"), self.param("namespace"), local_name)
 
     @property
     def subscription(self) -> str:
@@ -205,6 +222,9 @@ def _typed(value: Any, kind: type[T], words: str) -> T:
 
 Handler = Callable[[Call], Awaitable[Answer]]
 
+RequiredPermission = Callable[[Authorization, Principal, Call], Awaitable[None]]
+"""Raises AuthorizationError, or TenantNotFound, unless the principal may do what the call asks for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -213,3 +233,4 @@ class Route:
     method: str
     path: str
     handler: Handler
+    required: RequiredPermission

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import generate_latest
 
 from interpulse.broker.rest.http.call import Answer, Call, Route
+from interpulse.broker.rest.http.required_permissions import open_to_all
 from interpulse.broker.rest.metrics.exposition import CONTENT_TYPE, Exposition
 from interpulse.broker.rest.metrics.metrics_broker import write_broker
 from interpulse.broker.rest.metrics.metrics_topics import write_topics
@@ -27,6 +28,6 @@ async def get_metrics(call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    Route("GET", "/metrics", get_metrics),
-    Route("GET", "/metrics/", get_metrics),  # where real Pulsar sends those who ask for the other
+    Route("GET", "/metrics", get_metrics, open_to_all),
+    Route("GET", "/metrics/", get_metrics, open_to_all),  # where real Pulsar sends those who ask for the other
 )

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.rest.http.bodies import AUTO_TOPIC_CREATION, DELAYED_DELIVERY
-from interpulse.broker.rest.http.call import DONE, Answer, Call, Handler, Route, answer_json
+from interpulse.broker.rest.http.call import DONE, Answer, Call, Handler, RequiredPermission, Route, answer_json
+from interpulse.broker.rest.http.required_permissions import on_policy, super_user
 from interpulse.broker.rest.policies.policy_bodies import (
     auto_subscription_creation,
     count,
@@ -58,6 +59,8 @@ class _Policy:
     method: str = "POST"
     check: Callable[[NamespacePolicies], None] = lambda policies: None
     """Looks at all policies as they would be, and refuses by raising."""
+    required: RequiredPermission = on_policy
+    """To set and to clear it."""
 
 
 def fits_retention(policies: NamespacePolicies, refusal: str) -> None:
@@ -180,6 +183,7 @@ _POLICIES: Final = (
         "delayed_delivery",
         lambda call: record(call, DELAYED_DELIVERY, check_delayed_delivery),
         _record_json,
+        required=super_user,
     ),
     _single(
         "deduplicationSnapshotInterval",
@@ -264,13 +268,13 @@ _NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 _LEGACY_PATH: Final = f"{_NAMESPACE}/schemaAutoUpdateCompatibilityStrategy"
 
 ROUTES: Final = (
-    *(Route("GET", f"{_NAMESPACE}/{policy.path}", _shower(policy)) for policy in _POLICIES),
-    *(Route(policy.method, f"{_NAMESPACE}/{policy.path}", _setter(policy)) for policy in _POLICIES),
+    *(Route("GET", f"{_NAMESPACE}/{policy.path}", _shower(policy), on_policy) for policy in _POLICIES),
+    *(Route(policy.method, f"{_NAMESPACE}/{policy.path}", _setter(policy), policy.required) for policy in _POLICIES),
     *(
-        Route("DELETE", f"{_NAMESPACE}/{policy.path}", _clearer(policy.clear))
+        Route("DELETE", f"{_NAMESPACE}/{policy.path}", _clearer(policy.clear), policy.required)
         for policy in _POLICIES
         if policy.clear is not None
     ),
-    Route("GET", _LEGACY_PATH, get_legacy_strategy),
-    Route("PUT", _LEGACY_PATH, set_legacy_strategy),
+    Route("GET", _LEGACY_PATH, get_legacy_strategy, on_policy),
+    Route("PUT", _LEGACY_PATH, set_legacy_strategy, on_policy),
 )

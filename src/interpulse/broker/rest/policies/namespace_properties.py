@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Route, answer_json, answer_text
+from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.model.policies import NamespacePolicies
 
 __all__ = ["ROUTES"]
@@ -68,10 +69,10 @@ _ALL: Final = f"{_NAMESPACE}/properties"
 _ONE: Final = f"{_NAMESPACE}/property/{{key}}"
 
 ROUTES: Final = (
-    Route("GET", _ALL, get_all),
-    Route("PUT", _ALL, add_all),
-    Route("DELETE", _ALL, remove_all),
-    Route("GET", _ONE, get_one),
-    Route("PUT", f"{_ONE}/{{value}}", set_one),
-    Route("DELETE", _ONE, remove_one),
+    Route("GET", _ALL, get_all, on_policy),
+    Route("PUT", _ALL, add_all, on_policy),
+    Route("DELETE", _ALL, remove_all, on_policy),
+    Route("GET", _ONE, get_one, on_policy),
+    Route("PUT", f"{_ONE}/{{value}}", set_one, on_policy),
+    Route("DELETE", _ONE, remove_one, on_policy),
 )

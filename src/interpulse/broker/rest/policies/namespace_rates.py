@@ -11,6 +11,7 @@ from typing import Any, Final
 from interpulse.broker.rest.http.bodies import BACKLOG_QUOTA, DISPATCH_RATE, PUBLISH_RATE, SUBSCRIBE_RATE
 from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.fields import Body
+from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.broker.rest.policies.namespace_policies import change_policies, fits_retention
 from interpulse.broker.rest.policies.policy_bodies import backlog_quota_type, record
 from interpulse.model.messaging_policies import DispatchRate, PublishRate, SubscribeRate
@@ -57,7 +58,11 @@ def _rate_routes(
         return await change_policies(call, change)
 
     url = f"{_NAMESPACE}/{path}"
-    return Route("GET", url, show), Route("POST", url, store), Route("DELETE", url, clear)
+    return (
+        Route("GET", url, show, on_policy),
+        Route("POST", url, store, on_policy),
+        Route("DELETE", url, clear, on_policy),
+    )
 
 
 async def get_backlog_quotas(call: Call) -> Answer:
@@ -93,7 +98,7 @@ ROUTES: Final = (
     *_rate_routes("subscriptionDispatchRate", "subscription_dispatch_rates", DISPATCH_RATE, check_dispatch_rate),
     *_rate_routes("subscribeRate", "subscribe_rates", SUBSCRIBE_RATE, check_subscribe_rate),
     *_rate_routes("replicatorDispatchRate", "replicator_dispatch_rates", DISPATCH_RATE, check_dispatch_rate),
-    Route("GET", f"{_NAMESPACE}/backlogQuotaMap", get_backlog_quotas),
-    Route("POST", f"{_NAMESPACE}/backlogQuota", set_backlog_quota),
-    Route("DELETE", f"{_NAMESPACE}/backlogQuota", remove_backlog_quota),
+    Route("GET", f"{_NAMESPACE}/backlogQuotaMap", get_backlog_quotas, on_policy),
+    Route("POST", f"{_NAMESPACE}/backlogQuota", set_backlog_quota, on_policy),
+    Route("DELETE", f"{_NAMESPACE}/backlogQuota", remove_backlog_quota, on_policy),
 )

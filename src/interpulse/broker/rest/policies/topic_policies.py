@@ -15,6 +15,7 @@ from interpulse.broker.rest.http.bodies import (
 )
 from interpulse.broker.rest.http.call import DONE, UNSET, Answer, Call, Handler, Route, answer_json
 from interpulse.broker.rest.http.fields import Body
+from interpulse.broker.rest.http.required_permissions import on_policy
 from interpulse.broker.rest.policies.policy_bodies import (
     auto_subscription_creation,
     backlog_quota_type,
@@ -244,11 +245,15 @@ async def remove_all(call: Call) -> Answer:
 _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES: Final = (
-    *(Route("GET", f"{_TOPIC}/{policy.path}", _shower(policy)) for policy in _POLICIES),
-    *(Route(policy.method, f"{_TOPIC}/{policy.path}", _setter(policy)) for policy in _POLICIES),
-    *(Route("DELETE", f"{_TOPIC}/{policy.path}", _clearer(policy)) for policy in _POLICIES if policy.removable),
-    Route("DELETE", f"{_TOPIC}/policies", remove_all),
-    Route("GET", f"{_TOPIC}/backlogQuotaMap", get_backlog_quotas),
-    Route("POST", f"{_TOPIC}/backlogQuota", set_backlog_quota),
-    Route("DELETE", f"{_TOPIC}/backlogQuota", remove_backlog_quota),
+    *(Route("GET", f"{_TOPIC}/{policy.path}", _shower(policy), on_policy) for policy in _POLICIES),
+    *(Route(policy.method, f"{_TOPIC}/{policy.path}", _setter(policy), on_policy) for policy in _POLICIES),
+    *(
+        Route("DELETE", f"{_TOPIC}/{policy.path}", _clearer(policy), on_policy)
+        for policy in _POLICIES
+        if policy.removable
+    ),
+    Route("DELETE", f"{_TOPIC}/policies", remove_all, on_policy),
+    Route("GET", f"{_TOPIC}/backlogQuotaMap", get_backlog_quotas, on_policy),
+    Route("POST", f"{_TOPIC}/backlogQuota", set_backlog_quota, on_policy),
+    Route("DELETE", f"{_TOPIC}/backlogQuota", remove_backlog_quota, on_policy),
 )

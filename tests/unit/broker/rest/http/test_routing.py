@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker.rest.http.call import Answer, Call, Handler, Route
+from interpulse.broker.rest.http.required_permissions import open_to_all
 from interpulse.broker.rest.http.routing import MethodNotAllowed, Router
 from interpulse.model.errors import NotFound
 
@@ -19,11 +20,11 @@ def handler_named(name: str) -> Handler:
 
 ROUTER = Router(
     [
-        Route("GET", "/namespaces/{tenant}", handler_named("list_namespaces")),
-        Route("GET", "/namespaces/{tenant}/{namespace}/topics", handler_named("list_topics")),
-        Route("GET", "/{domain}/{tenant}/{namespace}/partitioned", handler_named("list_partitioned")),
-        Route("PUT", "/{domain}/{tenant}/{namespace}/{topic}", handler_named("create")),
-        Route("GET", "/{domain}/{tenant}/{namespace}/{topic}/stats", handler_named("stats")),
+        Route("GET", "/namespaces/{tenant}", handler_named("list_namespaces"), open_to_all),
+        Route("GET", "/namespaces/{tenant}/{namespace}/topics", handler_named("list_topics"), open_to_all),
+        Route("GET", "/{domain}/{tenant}/{namespace}/partitioned", handler_named("list_partitioned"), open_to_all),
+        Route("PUT", "/{domain}/{tenant}/{namespace}/{topic}", handler_named("create"), open_to_all),
+        Route("GET", "/{domain}/{tenant}/{namespace}/{topic}/stats", handler_named("stats"), open_to_all),
     ]
 )
 
@@ -85,6 +86,6 @@ def test_method_nobody_has_names_those_there_are() -> None:
 
 
 def test_two_routes_for_one_path_are_a_mistake() -> None:
-    route = Route("GET", "/x", handler_named("x"))
+    route = Route("GET", "/x", handler_named("x"), open_to_all)
     with pytest.raises(AssertionError, match="two routes for GET /x"):
         Router([route, route])

@@ -36,6 +36,7 @@ MODULES = (
     "interpulse.broker.binary.topics",
     "interpulse.broker.rest.brokers",
     "interpulse.broker.rest.http.call",
+    "interpulse.broker.rest.http.fields",
     "interpulse.broker.rest.lookup",
     "interpulse.broker.rest.policies.namespace_policies",
     "interpulse.broker.rest.http.opening",

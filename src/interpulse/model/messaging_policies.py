@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from interpulse.model.numbers import INT_MAX, LONG_MAX
-from interpulse.model.policy_fields import truth, whole_number
+from interpulse.model.policy_fields import integer, truth
 
 __all__ = [
     "CONSUMER_BACKLOG_EVICTION",
@@ -171,7 +171,7 @@ class DelayedDelivery:
 
 def _number(body: Mapping[str, Any], key: str, default: int, *, most: int = INT_MAX) -> int:
     value = body.get(key)
-    return default if value is None else whole_number(key, value, most=most)
+    return default if value is None else integer(key, value, most=most)
 
 
 def _flag(body: Mapping[str, Any], key: str) -> bool:

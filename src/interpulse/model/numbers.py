@@ -1,15 +1,25 @@
-"""Whole numbers as Pulsar's clients, which are written in Java, can read them: of 32 bits or of 64."""
+"""Integers that Pulsar's clients, which are written in Java, can read: of 32 bits or of 64."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, TypeGuard
 
-__all__ = ["INT_MAX", "LONG_MAX", "is_whole_number"]
+__all__ = ["INT_MAX", "LONG_MAX", "is_integer", "read_integer"]
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 
+_DIGITS: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
-def is_whole_number(value: Any, *, most: int = INT_MAX) -> TypeGuard[int]:
+
+def is_integer(value: Any, *, most: int = INT_MAX) -> TypeGuard[int]:
     """An integer from ``-most - 1`` to ``most``; not true or false, which are integers to Python."""
     return isinstance(value, int) and not isinstance(value, bool) and -most - 1 <= value <= most
+
+
+def read_integer(value: Any, *, most: int = INT_MAX) -> int | None:
+    """The integer that a JSON value or a string stands for, as Jackson reads it; None for every other value."""
+    if (isinstance(value, str) and _DIGITS.fullmatch(value)) or (isinstance(value, float) and value.is_integer()):
+        value = int(value)
+    return value if is_integer(value, most=most) else None

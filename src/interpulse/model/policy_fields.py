@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
-from interpulse.model.numbers import INT_MAX, is_whole_number
+from interpulse.model.numbers import INT_MAX, is_integer
+from interpulse.model.strings import are_strings, is_string_map
 
 __all__ = [
     "PolicyField",
@@ -72,8 +73,8 @@ def write_fields(fields: Iterable[PolicyField], policies: object) -> dict[str, A
 
 
 def number(key: str, attribute: str, *, most: int = INT_MAX) -> PolicyField:
-    """A whole number of 32 bits, or of as many as ``most`` needs."""
-    return PolicyField(key, attribute, lambda name, value: whole_number(name, value, most=most), _same)
+    """An integer of 32 bits, or of as many as ``most`` needs."""
+    return PolicyField(key, attribute, lambda name, value: integer(name, value, most=most), _same)
 
 
 def flag(key: str, attribute: str) -> PolicyField:
@@ -82,17 +83,17 @@ def flag(key: str, attribute: str) -> PolicyField:
 
 
 def text(key: str, attribute: str) -> PolicyField:
-    """A text; an empty one is none."""
+    """A string; an empty one is none."""
     return PolicyField(key, attribute, _text, _same)
 
 
 def texts(key: str, attribute: str) -> PolicyField:
-    """An array of texts, in any order."""
+    """An array of strings, in any order."""
     return PolicyField(key, attribute, _texts, sorted)
 
 
 def pairs(key: str, attribute: str) -> PolicyField:
-    """An object of texts."""
+    """An object of strings."""
     return PolicyField(key, attribute, _pairs, dict)
 
 
@@ -110,10 +111,10 @@ def one_each(key: str, attribute: str, kind: type[_Record]) -> PolicyField:
     return PolicyField(key, attribute, read, lambda value: {name: value[name].to_json() for name in sorted(value)})
 
 
-def whole_number(name: str, value: Any, *, most: int = INT_MAX) -> int:
-    """The value if it is a whole number that a Java client can read; raises ValueError."""
-    if not is_whole_number(value, most=most):
-        raise ValueError(f"{name} must be a whole number from {-most - 1} to {most}, not {_shown(value)}")
+def integer(name: str, value: Any, *, most: int = INT_MAX) -> int:
+    """The value if it is an integer that a Java client can read; raises ValueError."""
+    if not is_integer(value, most=most):
+        raise ValueError(f"{name} must be an integer from {-most - 1} to {most}, not {_shown(value)}")
     return value
 
 
@@ -126,21 +127,20 @@ def truth(name: str, value: Any) -> bool:
 
 def _text(name: str, value: Any) -> str | None:
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be a text, not {_shown(value)}")
+        raise ValueError(f"{name} must be a string, not {_shown(value)}")
     return value or None
 
 
 def _texts(name: str, value: Any) -> frozenset[str]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise ValueError(f"{name} must be an array of texts, not {_shown(value)}")
+    if not are_strings(value):
+        raise ValueError(f"{name} must be an array of strings, not {_shown(value)}")
     return frozenset(value)
 
 
 def _pairs(name: str, value: Any) -> dict[str, str]:
-    found = _object(name, value)
-    if not all(isinstance(each, str) for each in found.values()):
-        raise ValueError(f"{name} must be an object of texts, not {_shown(value)}")
-    return found
+    if not is_string_map(value):
+        raise ValueError(f"{name} must be an object of strings, not {_shown(value)}")
+    return value
 
 
 def _object(name: str, value: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from interpulse.model.changes import DeletePartitionedMetadata
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import TopicName
-from interpulse.model.numbers import INT_MAX, is_whole_number
+from interpulse.model.numbers import INT_MAX, is_integer
 from interpulse.model.policies import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
@@ -105,8 +105,8 @@ def check_inactive_topics(body: Mapping[str, Any]) -> InactiveTopicPolicies:
     enabled = body.get("deleteWhileInactive", False)
     if mode not in DELETE_MODES:
         raise _invalid(f"inactiveTopicDeleteMode must be {' or '.join(DELETE_MODES)}, not {mode}")
-    if not is_whole_number(seconds) or seconds < 0:
-        raise _invalid(f"maxInactiveDurationSeconds must be a whole number from 0 to {INT_MAX}, not {seconds}")
+    if not is_integer(seconds) or seconds < 0:
+        raise _invalid(f"maxInactiveDurationSeconds must be an integer from 0 to {INT_MAX}, not {seconds}")
     if not isinstance(enabled, bool):
         raise _invalid(f"deleteWhileInactive must be true or false, not {enabled}")
     return InactiveTopicPolicies(mode, seconds, enabled)

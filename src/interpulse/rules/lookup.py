@@ -237,7 +237,7 @@ def _goes_elsewhere(name: str, topic: TopicName, namespace: NamespaceView, answe
 
 
 def _by_parts(namespaces: Mapping[NamespaceName, View]) -> dict[tuple[str, str], View]:
-    """By tenant and local name: a pair of texts is found twice as fast as a namespace, and this is done per topic."""
+    """By tenant and local name: a pair of strings is found twice as fast as a namespace, and this is done per topic."""
     return {(name.tenant, name.local): view for name, view in namespaces.items()}
 
 

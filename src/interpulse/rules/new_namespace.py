@@ -66,7 +66,7 @@ def _of_type(key: str, kind: type[T], words: str, value: Any) -> T:
 
 
 def _number(key: str, *, most: int = INT_MAX) -> Callable[[Any], object]:
-    return lambda value: check_not_negative(key, _of_type(key, int, "a whole number", value), most=most)
+    return lambda value: check_not_negative(key, _of_type(key, int, "an integer", value), most=most)
 
 
 def _record(key: str, check: Callable[[Mapping[str, Any]], object]) -> Callable[[Any], object]:
@@ -82,7 +82,7 @@ def _flag(key: str) -> Callable[[Any], object]:
 
 
 def _subscription_types(value: Any) -> None:
-    key, words = "subscription_types_enabled", "an array of texts"
+    key, words = "subscription_types_enabled", "an array of strings"
     check_subscription_types([_of_type(key, str, words, each) for each in _of_type(key, list, words, value)])
 
 
@@ -122,7 +122,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "encryption_required": _flag("encryption_required"),
     "auth_policies": _permissions,
     "subscription_auth_mode": lambda mode: check_subscription_auth_mode(
-        _of_type("subscription_auth_mode", str, "a text", mode)
+        _of_type("subscription_auth_mode", str, "a string", mode)
     ),
     "publishMaxMessageRate": _rates("publishMaxMessageRate", check_publish_rate),
     "topicDispatchRate": _rates("topicDispatchRate", check_dispatch_rate),

@@ -114,7 +114,7 @@ def _truth(name: str, value: Any) -> bool:
 
 
 def _count(name: str, value: Any) -> int | None:
-    """A whole number of 32 bits as JSON or as text, as Pulsar reads it."""
+    """An integer of 32 bits as JSON or as text, as Pulsar reads it."""
     digits = str(value).removeprefix("-")
     if value is None:
         return None
@@ -122,7 +122,7 @@ def _count(name: str, value: Any) -> int | None:
         count = int(value)
         if abs(count) <= INT_MAX:
             return count
-    raise InvalidRequest(f"{name} must be a whole number up to {INT_MAX}, not {_quoted(value)}")
+    raise InvalidRequest(f"{name} must be an integer up to {INT_MAX}, not {_quoted(value)}")
 
 
 def _quoted(value: Any) -> str:

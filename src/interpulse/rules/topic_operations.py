@@ -24,7 +24,7 @@ from interpulse.model.errors import (
     PulsarError,
 )
 from interpulse.model.names import TopicName
-from interpulse.model.numbers import LONG_MAX, is_whole_number
+from interpulse.model.numbers import LONG_MAX, is_integer
 from interpulse.model.topics import TopicKind
 from interpulse.rules.decision import Decision
 from interpulse.rules.topic_checks import (
@@ -158,7 +158,7 @@ def _signed_long(text: str) -> int | None:
     if not (digits.isascii() and digits.isdigit()):
         return None
     number = int(text)
-    return number if is_whole_number(number, most=LONG_MAX) else None
+    return number if is_integer(number, most=LONG_MAX) else None
 
 
 @looks_at(Part.PARTITION_RECORDS)

@@ -29,7 +29,7 @@ _EARLIEST = frozenset({"earliestMsgPublishTimeInBacklog", "earliestMsgPublishTim
 
 
 def summed(partitions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Numbers are added, lists joined, objects merged key by key; of texts the first one counts."""
+    """Numbers are added, lists joined, objects merged key by key; of strings the first one counts."""
     total: dict[str, Any] = {}
     for stats in partitions:
         for key, value in stats.items():

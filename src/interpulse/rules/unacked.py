@@ -17,6 +17,6 @@ def consumer_blocked(unacknowledged: int, limit: int, *, before: bool) -> bool:
 def subscription_blocked(unacknowledged: int, limit: int, *, before: bool) -> bool:
     """As `consumer_blocked`, for all consumers of a subscription together; it has to fall below the half.
 
-    A limit of 1 has no whole number below its half: there, nothing unacknowledged is enough.
+    A limit of 1 has no integer below its half: there, nothing unacknowledged is enough.
     """
     return unacknowledged >= limit or (before and unacknowledged >= max(limit // 2, 1))

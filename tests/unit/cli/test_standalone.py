@@ -50,7 +50,7 @@ def test_broker_when_its_extra_is_not_installed_then_one_sentence_names_it(monke
     [
         (b"allowAutoTopicCreatoin=true", "the nearest is allowAutoTopicCreation"),
         (b"no equals sign", "line 1: expected key=value"),
-        (b"keepAliveIntervalSeconds=soon", "keepAliveIntervalSeconds=soon: must be a whole number"),
+        (b"keepAliveIntervalSeconds=soon", "keepAliveIntervalSeconds=soon: must be an integer"),
         (b"\x00\xff", "broker.conf cannot be read: it is not UTF-8 text"),
     ],
 )

@@ -40,7 +40,7 @@ def test_settings_when_written_in_python_then_hold(settings: dict[str, Any], fie
         ({"allowAutoTopicCreate": False}, "allowAutoTopicCreate is not a known setting; the nearest is allowAuto"),
         ({"allow_auto_topic_creation": 1}, "is not a known setting; the nearest is allowAutoTopicCreation"),
         ({"allowAutoTopicCreation": 0}, "allowAutoTopicCreation=0: must be true or false"),
-        ({"defaultNumPartitions": True}, "defaultNumPartitions=true: must be a whole number"),
+        ({"defaultNumPartitions": True}, "defaultNumPartitions=true: must be an integer"),
         ({"defaultNumPartitions": 0}, "defaultNumPartitions=0: must be at least 1"),
         ({"defaultNumPartitions": 3.0}, "defaultNumPartitions=3.0: must be a bool, an int or a str, and is a float"),
         ({"superUserRoles": ["me"]}, r"superUserRoles=\['me'\]: must be a bool, an int or a str, and is a list"),

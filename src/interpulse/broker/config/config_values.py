@@ -81,7 +81,7 @@ def _boolean(text: str) -> bool:
 
 def _integer(text: str, least: int | None, most: int | None) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,20}", text, re.ASCII):
-        raise ValueError("must be a whole number")
+        raise ValueError("must be an integer")
     number = int(text)
     if least is not None and number < least:
         raise ValueError(f"must be at least {least}")

@@ -273,5 +273,5 @@ def _checked(namespace: NamespaceName, record: Any) -> Record:
             raise InvalidRequest(f"{field} of a status record must be a number or null, not {record[field]!r}"[:200])
     for field in _TEXTS:
         if not isinstance(record.get(field), str | None):
-            raise InvalidRequest(f"{field} of a status record must be a text or null, not {record[field]!r}"[:200])
+            raise InvalidRequest(f"{field} of a status record must be a string or null, not {record[field]!r}"[:200])
     return {field: record.get(field) for field in _FIELDS} | {"topic": str(topic)}

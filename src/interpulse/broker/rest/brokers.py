@@ -87,7 +87,7 @@ async def get_dynamic(call: Call) -> Answer:
 
 
 async def get_runtime(call: Call) -> Answer:
-    """Every setting in force, every value a text, as Pulsar shows them."""
+    """Every setting in force, every value a string, as Pulsar shows them."""
     return answer_json(call.context.dynamic.config.as_text())
 
 

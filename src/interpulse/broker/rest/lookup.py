@@ -12,6 +12,7 @@ from interpulse.broker.topics.lookup import BatchLookup, LookupOptions
 from interpulse.model.errors import InvalidRequest, InvalidTopicName, NotFound, UnsupportedVersion
 from interpulse.model.names import TopicName
 from interpulse.model.permissions import NamespaceOperation, TopicOperation
+from interpulse.model.strings import are_strings
 from interpulse.rules.lookup import LookupFailure, LookupTarget
 
 __all__ = ["ROUTES"]
@@ -52,11 +53,11 @@ async def get_bundle(call: Call) -> Answer:
 def _batch(call: Call) -> BatchLookup:
     body = call.object(BATCH_LOOKUP)
     topics = body.get("topics")
-    if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
+    if not are_strings(topics):
         raise InvalidRequest("topics must be an array of topic names")
     listener_name = body.get("listenerName")
     if not isinstance(listener_name, str | None):
-        raise InvalidRequest(f"listenerName must be a text or null, not {listener_name!r}")
+        raise InvalidRequest(f"listenerName must be a string or null, not {listener_name!r}")
     options = LookupOptions(_flag(body, "authoritative", False), listener_name or _listener_name(call))
     return BatchLookup(
         topics,

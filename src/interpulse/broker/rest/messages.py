@@ -10,7 +10,7 @@ from typing import Final
 
 from interpulse.broker.live.registry import backlog_operations
 from interpulse.broker.live.timeline import nth_position
-from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, whole_number
+from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json, not_negative
 from interpulse.broker.rest.http.entry_headers import entry_headers
 from interpulse.broker.rest.http.opening import open_single
 from interpulse.broker.rest.http.required_permissions import on_topic
@@ -71,7 +71,7 @@ async def get_message_id_at(call: Call) -> Answer:
 
 
 def _counted(name: str, text: str) -> int:
-    number = whole_number(name, text)
+    number = not_negative(name, text)
     if number == 0:
         raise InvalidRequest(f"{name} is counted from 1, not from 0")
     return number

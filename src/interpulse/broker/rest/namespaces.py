@@ -84,7 +84,7 @@ async def split_bundle(call: Call) -> Answer:
         call.namespace,
         call.param("bundle"),
         algorithm=call.query.get("splitAlgorithmName") or RANGE_EQUALLY_DIVIDE,
-        positions=call.whole_numbers(),
+        positions=call.integers(),
         unload=call.flag("unload"),
     )
     return DONE

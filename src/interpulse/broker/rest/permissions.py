@@ -63,7 +63,7 @@ async def get_auth_mode(call: Call) -> Answer:
 async def set_auth_mode(call: Call) -> Answer:
     mode = call.json_or_none()
     if not isinstance(mode, str | None):
-        raise InvalidRequest(f"subscriptionAuthMode must be a text, not {mode!r}"[:200])
+        raise InvalidRequest(f"subscriptionAuthMode must be a string, not {mode!r}"[:200])
     await call.context.grants.set_auth_mode(call.namespace, mode)
     return DONE
 

@@ -9,7 +9,6 @@ from interpulse.broker.rest.http.call import Answer, Call, Route, answer_json
 from interpulse.broker.rest.http.required_permissions import on_topic, tenant_admin
 from interpulse.model.errors import (
     IncompatibleSchema,
-    InvalidRequest,
     InvalidSchemaDefinition,
     SchemaNotFound,
     Unprocessable,
@@ -25,7 +24,7 @@ __all__ = ["ROUTES"]
 async def get_schema(call: Call) -> Answer:
     """The latest schema, or the one of the version in the path."""
     topic = call.topic
-    wanted = _version(call) if "version" in call.params else None
+    wanted = call.number("version") if "version" in call.params else None
     shown = [
         each for each in live_versions(await call.context.schemas.versions(topic)) if wanted in (None, each.version)
     ]
@@ -68,13 +67,6 @@ async def test_compatibility(call: Call) -> Answer:
         strategy = await call.context.schemas.strategy(topic)
         return answer_json({"schemaCompatibilityStrategy": strategy, "compatibility": False})
     return answer_json({"schemaCompatibilityStrategy": strategy, "compatibility": True}, status=202)
-
-
-def _version(call: Call) -> int:
-    text = call.param("version")
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidRequest(f"The version must be a whole number, not {text!r}")
-    return int(text)
 
 
 def _schema(call: Call) -> SchemaInfo:

@@ -179,7 +179,7 @@ def _position(body: dict[str, Any]) -> MessageId:
 
 def _message(body: dict[str, Any]) -> MessageId:
     if "ledgerId" not in body or "entryId" not in body:
-        raise InvalidRequest("A message id has whole numbers ledgerId and entryId")
+        raise InvalidRequest("A message id has the integers ledgerId and entryId")
     return MessageId(body["ledgerId"], body["entryId"], body.get("partitionIndex", -1), body.get("batchIndex", -1))
 
 

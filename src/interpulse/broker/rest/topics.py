@@ -74,7 +74,7 @@ def _partitions(call: Call) -> tuple[int, dict[str, str]]:
         return call.integer(), {}
     given = call.object(PARTITIONED_TOPIC)
     if "partitions" not in given:
-        raise InvalidRequest("partitions must be a whole number, it is missing")
+        raise InvalidRequest("partitions must be an integer, it is missing")
     return given["partitions"], given.get("properties", {})
 
 

@@ -20,6 +20,7 @@ import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
 from interpulse.model.errors import InvalidSchemaDefinition
+from interpulse.model.strings import are_strings
 
 __all__ = ["AvroField", "AvroType", "avro_identity", "parse_avro"]
 
@@ -107,7 +108,7 @@ def _without_defaults(schema: Any) -> Any:
     if not isinstance(schema, dict):
         raise ValueError(f"a type is a name, an object or a list, not {json.dumps(schema)[:80]}")
     if "type" in schema and not isinstance(schema["type"], str):
-        raise ValueError(f"the word for a type is a text, not {json.dumps(schema['type'])[:80]}")
+        raise ValueError(f"the word for a type is a string, not {json.dumps(schema['type'])[:80]}")
     if schema.get("type") in ("record", "error") and not isinstance(schema.get("fields"), list):
         raise ValueError(f"the record {schema.get('name')} has no list of fields")
     shown = {_HIDDEN.get(key, key): value for key, value in schema.items()}
@@ -225,7 +226,7 @@ def _checked_name(name: str) -> str:
 
 def _checked_size(name: str, size: Any) -> int:
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        raise _invalid(f"the size of {name} is a whole number from 0, not {size!r}")
+        raise _invalid(f"the size of {name} is an integer from 0, not {size!r}")
     return size
 
 
@@ -237,7 +238,7 @@ def _aliases(parsed: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _texts(aliases: Any) -> tuple[str, ...]:
-    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+    if not are_strings(aliases):
         raise _invalid(f"aliases are a list of names, not {json.dumps(aliases)[:80]}")
     return tuple(aliases)
 

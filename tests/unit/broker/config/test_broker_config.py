@@ -202,7 +202,7 @@ def test_number_when_it_is_not_one_is_refused_or_left_out(number: str) -> None:
     if not number:
         assert load_config(settings=["defaultNumPartitions="]).config == BrokerConfig()
         return
-    with pytest.raises(ConfigError, match="whole number"):
+    with pytest.raises(ConfigError, match="an integer"):
         load_config(settings=[f"defaultNumPartitions={number}"])
 
 

@@ -11,13 +11,13 @@ from typing import Final
 from interpulse.broker.rest.http.fields import (
     ANY,
     FLAG,
+    INTEGER,
     LONG,
-    NUMBER,
-    PAIRS,
-    TEXT,
-    TEXTS,
-    TEXTS_BY_NAME,
-    TEXTS_BY_NAME_TWICE,
+    STRING,
+    STRING_MAP,
+    STRINGS,
+    STRINGS_BY_NAME,
+    STRINGS_BY_NAME_TWICE,
     Body,
     Unoffered,
     each,
@@ -49,22 +49,22 @@ __all__ = [
 
 _OWN_STATE: Final = "the broker keeps it by itself"
 
-TENANT: Final = Body("a tenant", {"adminRoles": TEXTS, "allowedClusters": TEXTS})
+TENANT: Final = Body("a tenant", {"adminRoles": STRINGS, "allowedClusters": STRINGS})
 
 CLUSTER: Final = Body(
     "a cluster",
     {
-        **dict.fromkeys(("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls"), TEXT),
-        **dict.fromkeys(("proxyServiceUrl", "proxyProtocol", "listenerName", "brokerClientTrustCertsFilePath"), TEXT),
-        **dict.fromkeys(("brokerClientKeyFilePath", "brokerClientCertificateFilePath"), TEXT),
-        **dict.fromkeys(("authenticationPlugin", "authenticationParameters"), TEXT),
-        **dict.fromkeys(("brokerClientTlsTrustStoreType", "brokerClientTlsTrustStore"), TEXT),
-        **dict.fromkeys(("brokerClientTlsTrustStorePassword", "brokerClientTlsKeyStorePassword"), TEXT),
-        **dict.fromkeys(("brokerClientTlsKeyStoreType", "brokerClientTlsKeyStore"), TEXT),
-        **dict.fromkeys(("brokerClientSslFactoryPlugin", "brokerClientSslFactoryPluginParams"), TEXT),
+        **dict.fromkeys(("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls"), STRING),
+        **dict.fromkeys(("proxyServiceUrl", "proxyProtocol", "listenerName", "brokerClientTrustCertsFilePath"), STRING),
+        **dict.fromkeys(("brokerClientKeyFilePath", "brokerClientCertificateFilePath"), STRING),
+        **dict.fromkeys(("authenticationPlugin", "authenticationParameters"), STRING),
+        **dict.fromkeys(("brokerClientTlsTrustStoreType", "brokerClientTlsTrustStore"), STRING),
+        **dict.fromkeys(("brokerClientTlsTrustStorePassword", "brokerClientTlsKeyStorePassword"), STRING),
+        **dict.fromkeys(("brokerClientTlsKeyStoreType", "brokerClientTlsKeyStore"), STRING),
+        **dict.fromkeys(("brokerClientSslFactoryPlugin", "brokerClientSslFactoryPluginParams"), STRING),
         **dict.fromkeys(("brokerClientTlsEnabled", "tlsAllowInsecureConnection"), FLAG),
         "brokerClientTlsEnabledWithKeyStore": FLAG,
-        "peerClusterNames": TEXTS,
+        "peerClusterNames": STRINGS,
     },
     {
         "migrated": Unoffered(NotOffered.CLUSTER_MIGRATION, (False,)),
@@ -72,21 +72,21 @@ CLUSTER: Final = Body(
     },
 )
 
-FAILURE_DOMAIN: Final = Body("a failure domain", {"brokers": TEXTS})
+FAILURE_DOMAIN: Final = Body("a failure domain", {"brokers": STRINGS})
 
-RETENTION: Final = Body("a retention policy", {"retentionTimeInMinutes": NUMBER, "retentionSizeInMB": LONG})
+RETENTION: Final = Body("a retention policy", {"retentionTimeInMinutes": INTEGER, "retentionSizeInMB": LONG})
 
 INACTIVE_TOPICS: Final = Body(
     "inactive topic policies",
-    {"inactiveTopicDeleteMode": TEXT, "maxInactiveDurationSeconds": NUMBER, "deleteWhileInactive": FLAG},
+    {"inactiveTopicDeleteMode": STRING, "maxInactiveDurationSeconds": INTEGER, "deleteWhileInactive": FLAG},
 )
 
 AUTO_TOPIC_CREATION: Final = Body(
     "an auto topic creation policy",
     {
         "allowAutoTopicCreation": FLAG,
-        "topicType": TEXT,
-        "defaultNumPartitions": NUMBER,
+        "topicType": STRING,
+        "defaultNumPartitions": INTEGER,
         "alwaysAllowForReplicator": FLAG,
     },
 )
@@ -95,46 +95,48 @@ AUTO_SUBSCRIPTION_CREATION: Final = Body(
     "an auto subscription creation policy", {"allowAutoSubscriptionCreation": FLAG}
 )
 
-BACKLOG_QUOTA: Final = Body("a backlog quota", {"limit": LONG, "limitSize": LONG, "limitTime": NUMBER, "policy": TEXT})
+BACKLOG_QUOTA: Final = Body(
+    "a backlog quota", {"limit": LONG, "limitSize": LONG, "limitTime": INTEGER, "policy": STRING}
+)
 
 PUBLISH_RATE: Final = Body(
-    "a publish rate", {"publishThrottlingRateInMsg": NUMBER, "publishThrottlingRateInByte": LONG}
+    "a publish rate", {"publishThrottlingRateInMsg": INTEGER, "publishThrottlingRateInByte": LONG}
 )
 
 DISPATCH_RATE: Final = Body(
     "a dispatch rate",
     {
-        "dispatchThrottlingRateInMsg": NUMBER,
+        "dispatchThrottlingRateInMsg": INTEGER,
         "dispatchThrottlingRateInByte": LONG,
         "relativeToPublishRate": FLAG,
-        "ratePeriodInSecond": NUMBER,
+        "ratePeriodInSecond": INTEGER,
     },
 )
 
 SUBSCRIBE_RATE: Final = Body(
-    "a subscribe rate", {"subscribeThrottlingRatePerConsumer": NUMBER, "ratePeriodInSecond": NUMBER}
+    "a subscribe rate", {"subscribeThrottlingRatePerConsumer": INTEGER, "ratePeriodInSecond": INTEGER}
 )
 
 DELAYED_DELIVERY: Final = Body(
     "a delayed delivery policy", {"active": FLAG, "tickTime": LONG, "maxDeliveryDelayInMillis": LONG}
 )
 
-_BUNDLES: Final = Body("bundles", {"numBundles": NUMBER, "boundaries": TEXTS})
+_BUNDLES: Final = Body("bundles", {"numBundles": INTEGER, "boundaries": STRINGS})
 
 _PERMISSIONS: Final = Body(
     "permissions",
     {
-        "namespace_auth": TEXTS_BY_NAME,
-        "destination_auth": TEXTS_BY_NAME_TWICE,
-        "subscription_auth_roles": TEXTS_BY_NAME,
+        "namespace_auth": STRINGS_BY_NAME,
+        "destination_auth": STRINGS_BY_NAME_TWICE,
+        "subscription_auth_roles": STRINGS_BY_NAME,
     },
 )
 
 NAMESPACE_POLICIES: Final = Body(
     "the policies of a namespace",
     {
-        "replication_clusters": TEXTS,
-        "allowed_clusters": TEXTS,
+        "replication_clusters": STRINGS,
+        "allowed_clusters": STRINGS,
         "auth_policies": one(_PERMISSIONS),
         "bundles": one(_BUNDLES),
         "autoTopicCreationOverride": one(AUTO_TOPIC_CREATION),
@@ -150,17 +152,17 @@ NAMESPACE_POLICIES: Final = Body(
         "clusterSubscribeRate": each(SUBSCRIBE_RATE),
         **dict.fromkeys(("deduplicationEnabled", "encryption_required", "schema_validation_enforced"), FLAG),
         **dict.fromkeys(("is_allow_auto_update_schema", "is_allow_auto_update_schema_with_replicator"), FLAG),
-        **dict.fromkeys(("message_ttl_in_seconds", "max_topics_per_namespace", "max_producers_per_topic"), NUMBER),
-        **dict.fromkeys(("max_consumers_per_topic", "max_consumers_per_subscription"), NUMBER),
-        **dict.fromkeys(("max_subscriptions_per_topic", "deduplicationSnapshotIntervalSeconds"), NUMBER),
-        **dict.fromkeys(("max_unacked_messages_per_consumer", "max_unacked_messages_per_subscription"), NUMBER),
-        "subscription_expiration_time_minutes": NUMBER,
+        **dict.fromkeys(("message_ttl_in_seconds", "max_topics_per_namespace", "max_producers_per_topic"), INTEGER),
+        **dict.fromkeys(("max_consumers_per_topic", "max_consumers_per_subscription"), INTEGER),
+        **dict.fromkeys(("max_subscriptions_per_topic", "deduplicationSnapshotIntervalSeconds"), INTEGER),
+        **dict.fromkeys(("max_unacked_messages_per_consumer", "max_unacked_messages_per_subscription"), INTEGER),
+        "subscription_expiration_time_minutes": INTEGER,
         "compaction_threshold": LONG,
-        "properties": PAIRS,
-        "subscription_types_enabled": TEXTS,
-        "subscription_auth_mode": TEXT,
-        "schema_compatibility_strategy": TEXT,
-        "schema_auto_update_compatibility_strategy": TEXT,
+        "properties": STRING_MAP,
+        "subscription_types_enabled": STRINGS,
+        "subscription_auth_mode": STRING,
+        "schema_compatibility_strategy": STRING,
+        "schema_auto_update_compatibility_strategy": STRING,
     },
     {
         "deleted": Unoffered(_OWN_STATE, (False,)),
@@ -183,13 +185,13 @@ NAMESPACE_POLICIES: Final = Body(
 
 PARTITIONED_TOPIC: Final = Body(
     "a partitioned topic",
-    {"partitions": NUMBER, "properties": PAIRS},
+    {"partitions": INTEGER, "properties": STRING_MAP},
     {"deleted": Unoffered(_OWN_STATE, (False,))},
 )
 
 _MESSAGE_ID: Final = {
     **dict.fromkeys(("ledgerId", "entryId"), LONG),
-    **dict.fromkeys(("partitionIndex", "batchIndex"), NUMBER),
+    **dict.fromkeys(("partitionIndex", "batchIndex"), INTEGER),
     **dict.fromkeys(("batchSize", "outstandingAcksInSameBatch", "originalBatchSize"), ANY),
     **dict.fromkeys(("ownerTopic", "topicName", "topicPartitionName", "innerMessageId"), ANY),
 }
@@ -197,7 +199,7 @@ _MESSAGE_ID: Final = {
 
 NEW_SUBSCRIPTION: Final = Body(
     "a new subscription",
-    {**_MESSAGE_ID, "properties": PAIRS},
+    {**_MESSAGE_ID, "properties": STRING_MAP},
     {"excluded": Unoffered("it begins with its message; reset its cursor to begin behind it", (False,))},
 )
 
@@ -216,14 +218,14 @@ PLACE: Final = Body(
     },
 )
 
-SCHEMA: Final = Body("a schema", {"type": TEXT, "schema": TEXT, "properties": PAIRS})
+SCHEMA: Final = Body("a schema", {"type": STRING, "schema": STRING, "properties": STRING_MAP})
 
 BATCH_LOOKUP: Final = Body(
     "a batch lookup",
     {
-        "topics": TEXTS,
+        "topics": STRINGS,
         "authoritative": FLAG,
-        "listenerName": TEXT,
+        "listenerName": STRING,
         "createIfMissing": FLAG,
         "expandPartitions": FLAG,
     },

@@ -8,15 +8,25 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from interpulse.broker.access.authorization import Authorization
 from interpulse.broker.rest.http.context import RestContext
-from interpulse.broker.rest.http.fields import FLAG, LONG, Body, checked_fields, checked_value
+from interpulse.broker.rest.http.fields import (
+    FLAG,
+    LONG,
+    LONGS,
+    OBJECT,
+    STRING_MAP,
+    STRINGS,
+    Body,
+    checked_fields,
+    checked_value,
+)
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
-from interpulse.model.numbers import LONG_MAX, is_whole_number
+from interpulse.model.numbers import LONG_MAX, read_integer
 from interpulse.model.permissions import Principal
 
 __all__ = [
@@ -29,12 +39,11 @@ __all__ = [
     "Route",
     "answer_json",
     "answer_text",
-    "whole_number",
+    "not_negative",
 ]
 
-T = TypeVar("T")
-
 _JSON: Final = "application/json"
+_BODY: Final = "The body"
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 
@@ -124,8 +133,8 @@ class Call:
         return partial(authorization.refused_lookups, self.principal)
 
     def number(self, name: str) -> int:
-        """A whole number in the path, 0 or more; raises InvalidRequest."""
-        return whole_number(name, self.param(name))
+        """An integer in the path, 0 or more; raises InvalidRequest."""
+        return not_negative(name, self.param(name))
 
     def flag(self, name: str, default: bool = False) -> bool:
         """A query parameter that is true or false."""
@@ -154,39 +163,34 @@ class Call:
 
     def object(self, body: Body) -> dict[str, Any]:
         """The body, which has to be a JSON object with the fields of this one; see `checked_fields`."""
-        return checked_fields(body, _typed(self.json(), dict, "an object"))
+        return checked_fields(body, checked_value(OBJECT, _BODY, self.json()))
 
     def object_or_empty(self, body: Body) -> dict[str, Any]:
         """As `object`, of a body that may be missing."""
         return {} if self.json_or_none() is None else self.object(body)
 
     def strings(self) -> list[str]:
-        """The body, which has to be an array of texts; null counts as an empty one."""
-        found = self.json()
-        body = _typed([] if found is None else found, list, "an array")
-        return [_typed(item, str, "an array of texts") for item in body]
+        """The body, which has to be an array of strings; null counts as an empty one."""
+        body = self.json()
+        return [] if body is None else list(checked_value(STRINGS, _BODY, body))
 
-    def whole_numbers(self) -> list[int]:
-        """The body, an array of whole numbers of 64 bits or missing."""
+    def integers(self) -> list[int]:
+        """The body, an array of integers of 64 bits or missing."""
         body = self.json_or_none()
-        numbers = [] if body is None else _typed(body, list, "an array")
-        if not all(is_whole_number(number, most=LONG_MAX) for number in numbers):
-            raise InvalidRequest(f"The body must be an array of whole numbers, not {json.dumps(body)[:100]}")
-        return numbers
+        return [] if body is None else list(checked_value(LONGS, _BODY, body))
 
     def properties(self) -> dict[str, str]:
-        """The body, an object of texts or missing."""
+        """The body, an object of strings or missing."""
         body = self.json_or_none()
-        pairs = {} if body is None else _typed(body, dict, "an object")
-        return {key: _typed(value, str, "an object of texts") for key, value in pairs.items()}
+        return {} if body is None else dict(checked_value(STRING_MAP, _BODY, body))
 
     def integer(self) -> int:
-        """The body, which has to be a whole number of 64 bits, or a text of one."""
-        return int(checked_value(LONG, "The body", self.json()))
+        """The body, which has to be an integer of 64 bits, or a string of one."""
+        return int(checked_value(LONG, _BODY, self.json()))
 
     def boolean(self) -> bool:
-        """The body, which has to be true or false, or a text that says so."""
-        return bool(checked_value(FLAG, "The body", self.json()))
+        """The body, which has to be true or false, or a string that says so."""
+        return bool(checked_value(FLAG, _BODY, self.json()))
 
 
 def _decoded(text: str, *, form_encoded: bool = False) -> str:
@@ -199,11 +203,12 @@ def _decoded(text: str, *, form_encoded: bool = False) -> str:
         raise InvalidRequest(f"The path is not UTF-8: {text[:100]!r}") from None
 
 
-def whole_number(name: str, text: str) -> int:
-    """A number from 0 to the largest that Pulsar's clients know; raises InvalidRequest."""
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LONG_MAX)) and int(text) <= LONG_MAX):
-        raise InvalidRequest(f"{name} must be a whole number from 0 to {LONG_MAX}, not {text[:100]!r}")
-    return int(text)
+def not_negative(name: str, text: str) -> int:
+    """An integer of the path or the query, from 0 to the largest that Pulsar's clients know; raises InvalidRequest."""
+    number = read_integer(text, most=LONG_MAX)
+    if number is None or number < 0:
+        raise InvalidRequest(f"{name} must be an integer from 0 to {LONG_MAX}, not {text[:100]!r}")
+    return number
 
 
 def _finite(text: str) -> float:
@@ -211,12 +216,6 @@ def _finite(text: str) -> float:
     value = float(text)
     if not isfinite(value):
         raise ValueError(f"{text[:100]} is not a number that JSON can hold")
-    return value
-
-
-def _typed(value: Any, kind: type[T], words: str) -> T:
-    if not isinstance(value, kind):
-        raise InvalidRequest(f"The body must be {words}, not {json.dumps(value)[:100]}")
     return value
 
 

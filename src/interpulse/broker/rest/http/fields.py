@@ -1,33 +1,35 @@
 """How the body of a call is checked: every field of a type, none of them unknown.
 
-What comes with another type is refused here, so nothing behind the door meets a text where it expects a number, or
-stores one. A number or truth value may come as a text, as Jackson reads it. A null means "not set". Pulsar drops a
-field it does not know in silence; here it is named in the refusal, so that whoever misspells a setting is told.
+A value of another type is refused here, so that no handler meets a string where it expects a number, or stores one. A
+number or truth value may come as a string, as Jackson reads it. A null means "not set". Pulsar drops a field that it
+does not know in silence; here the refusal names it, since a misspelled setting would have no effect.
 The bodies themselves stand in `interpulse.broker.rest.http.bodies`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
 from interpulse.model.errors import InvalidRequest
-from interpulse.model.numbers import INT_MAX, LONG_MAX, is_whole_number
+from interpulse.model.numbers import INT_MAX, LONG_MAX, is_integer, read_integer
+from interpulse.model.strings import are_strings, is_string_map
 
 __all__ = [
     "ANY",
     "FLAG",
+    "INTEGER",
     "LONG",
-    "NUMBER",
-    "PAIRS",
-    "TEXT",
-    "TEXTS",
-    "TEXTS_BY_NAME",
-    "TEXTS_BY_NAME_TWICE",
+    "LONGS",
+    "OBJECT",
+    "STRING",
+    "STRINGS",
+    "STRINGS_BY_NAME",
+    "STRINGS_BY_NAME_TWICE",
+    "STRING_MAP",
     "Body",
     "Kind",
     "Unoffered",
@@ -38,7 +40,6 @@ __all__ = [
 ]
 
 _SHOWN_MAX: Final = 100
-_WHOLE: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _NO_FIT: Final = object()
 
 
@@ -120,13 +121,12 @@ def each(body: Body) -> Kind:
     return Kind("an object of objects", read)
 
 
-def _whole(most: int) -> Callable[[Any], Any]:
+def _integer(most: int) -> Kind:
     def read(value: Any) -> Any:
-        if (isinstance(value, str) and _WHOLE.fullmatch(value)) or (isinstance(value, float) and value.is_integer()):
-            value = int(value)
-        return value if is_whole_number(value, most=most) else _NO_FIT
+        number = read_integer(value, most=most)
+        return _NO_FIT if number is None else number
 
-    return read
+    return Kind(f"an integer from {-most - 1} to {most}", read)
 
 
 def _truth(value: Any) -> Any:
@@ -139,12 +139,8 @@ def _if(fits: Callable[[Any], bool]) -> Callable[[Any], Any]:
     return lambda value: value if fits(value) else _NO_FIT
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _are_texts_by_name(value: Any) -> bool:
-    return isinstance(value, dict) and all(_are_texts(item) for item in value.values())
+def _are_strings_by_name(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(are_strings, value.values()))
 
 
 def _shown(value: Any) -> str:
@@ -152,17 +148,19 @@ def _shown(value: Any) -> str:
 
 
 ANY: Final = Kind("anything", lambda value: value)
-TEXT: Final = Kind("a text", _if(lambda value: isinstance(value, str)))
+STRING: Final = Kind("a string", _if(lambda value: isinstance(value, str)))
 FLAG: Final = Kind("true or false", _truth)
-NUMBER: Final = Kind(f"a whole number from {-INT_MAX - 1} to {INT_MAX}", _whole(INT_MAX))
-LONG: Final = Kind(f"a whole number from {-LONG_MAX - 1} to {LONG_MAX}", _whole(LONG_MAX))
-TEXTS: Final = Kind("an array of texts", _if(_are_texts))
-PAIRS: Final = Kind(
-    "an object of texts",
-    _if(lambda value: isinstance(value, dict) and all(isinstance(item, str) for item in value.values())),
+INTEGER: Final = _integer(INT_MAX)
+LONG: Final = _integer(LONG_MAX)
+LONGS: Final = Kind(
+    "an array of integers",
+    _if(lambda value: isinstance(value, list) and all(is_integer(item, most=LONG_MAX) for item in value)),
 )
-TEXTS_BY_NAME: Final = Kind("an object of arrays of texts", _if(_are_texts_by_name))
-TEXTS_BY_NAME_TWICE: Final = Kind(
-    "an object of objects of arrays of texts",
-    _if(lambda value: isinstance(value, dict) and all(_are_texts_by_name(item) for item in value.values())),
+OBJECT: Final = Kind("an object", _if(lambda value: isinstance(value, dict)))
+STRINGS: Final = Kind("an array of strings", _if(are_strings))
+STRING_MAP: Final = Kind("an object of strings", _if(is_string_map))
+STRINGS_BY_NAME: Final = Kind("an object of arrays of strings", _if(_are_strings_by_name))
+STRINGS_BY_NAME_TWICE: Final = Kind(
+    "an object of objects of arrays of strings",
+    _if(lambda value: isinstance(value, dict) and all(map(_are_strings_by_name, value.values()))),
 )

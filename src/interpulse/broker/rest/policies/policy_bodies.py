@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -10,7 +9,7 @@ from interpulse.broker.rest.http.bodies import AUTO_SUBSCRIPTION_CREATION, INACT
 from interpulse.broker.rest.http.call import Call
 from interpulse.broker.rest.http.fields import Body
 from interpulse.model.errors import InvalidRequest
-from interpulse.model.numbers import INT_MAX
+from interpulse.model.numbers import INT_MAX, LONG_MAX, read_integer
 from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.rules.inactivity import check_inactive_topics
 from interpulse.rules.policies import check_not_negative, check_retention, check_strategy
@@ -64,7 +63,7 @@ def backlog_quota_type(call: Call) -> str:
 
 
 def strategy(call: Call) -> str | None:
-    """A schema compatibility strategy; null, no body, an empty text and UNDEFINED take it away."""
+    """A schema compatibility strategy; null, no body, an empty string and UNDEFINED take it away."""
     value = call.json_or_none()
     return None if value in (None, "", "UNDEFINED") else check_strategy(value, SCHEMA_STRATEGIES)
 
@@ -74,9 +73,12 @@ def count_in_query(call: Call, name: str) -> int | None:
     if call.json_or_none() is not None:
         raise InvalidRequest(f"{name} is expected in the query, as in ?{name}=60, and not in the body")
     text = call.query.get(name, "")
-    if not re.fullmatch(r"(-?[0-9]{1,10})?", text, re.ASCII):
-        raise InvalidRequest(f"{name} must be a whole number, not {text[:100]}")
-    return check_not_negative(name, int(text)) if text else None
+    if not text:
+        return None
+    number = read_integer(text, most=LONG_MAX)
+    if number is None:
+        raise InvalidRequest(f"{name} must be an integer, not {text[:100]}")
+    return check_not_negative(name, number)
 
 
 def auto_subscription_creation(call: Call) -> bool | None:

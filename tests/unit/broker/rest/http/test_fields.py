@@ -7,11 +7,11 @@ import pytest
 from interpulse.broker.rest.http.fields import (
     ANY,
     FLAG,
+    INTEGER,
     LONG,
-    NUMBER,
-    PAIRS,
-    TEXT,
-    TEXTS,
+    STRING,
+    STRING_MAP,
+    STRINGS,
     Body,
     Unoffered,
     checked_fields,
@@ -20,16 +20,16 @@ from interpulse.broker.rest.http.fields import (
 )
 from interpulse.model.errors import InvalidRequest
 
-INNER = Body("an inner thing", {"count": NUMBER})
+INNER = Body("an inner thing", {"count": INTEGER})
 THING = Body(
     "a thing",
     {
-        "name": TEXT,
-        "names": TEXTS,
+        "name": STRING,
+        "names": STRINGS,
         "active": FLAG,
-        "count": NUMBER,
+        "count": INTEGER,
         "size": LONG,
-        "pairs": PAIRS,
+        "pairs": STRING_MAP,
         "inner": one(INNER),
         "byName": each(INNER),
         "whatever": ANY,
@@ -68,21 +68,21 @@ def test_body_when_fields_come_in_an_order_then_keeps_it() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"names": "a"}, 'names must be an array of texts, not "a"'),
-        ({"names": [1]}, "names must be an array of texts"),
-        ({"name": 1}, "name must be a text, not 1"),
+        ({"names": "a"}, 'names must be an array of strings, not "a"'),
+        ({"names": [1]}, "names must be an array of strings"),
+        ({"name": 1}, "name must be a string, not 1"),
         ({"active": "yes"}, "active must be true or false"),
         ({"active": 1}, "active must be true or false"),
-        ({"count": True}, "count must be a whole number"),
-        ({"count": 2**31}, "count must be a whole number"),
-        ({"count": "2147483648"}, "count must be a whole number"),
-        ({"count": 1.5}, "count must be a whole number"),
-        ({"count": ""}, "count must be a whole number"),
-        ({"count": "\u0663"}, "count must be a whole number"),
-        ({"size": 2**63}, "size must be a whole number"),
-        ({"pairs": {"a": 1}}, "pairs must be an object of texts"),
+        ({"count": True}, "count must be an integer"),
+        ({"count": 2**31}, "count must be an integer"),
+        ({"count": "2147483648"}, "count must be an integer"),
+        ({"count": 1.5}, "count must be an integer"),
+        ({"count": ""}, "count must be an integer"),
+        ({"count": "\u0663"}, "count must be an integer"),
+        ({"size": 2**63}, "size must be an integer"),
+        ({"pairs": {"a": 1}}, "pairs must be an object of strings"),
         ({"inner": 4}, "inner must be an object, not 4"),
-        ({"inner": {"count": "x"}}, "count must be a whole number"),
+        ({"inner": {"count": "x"}}, "count must be an integer"),
         ({"byName": {"x": 1}}, "byName must be an object of objects"),
     ],
 )

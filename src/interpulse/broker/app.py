@@ -124,7 +124,7 @@ class BrokerApp:
             async with asyncio.timeout(_STOP_SECONDS_MAX):
                 await self._opened.aclose()
         except TimeoutError:
-            _logger.error("stop took too long, gave up seconds=%s", _STOP_SECONDS_MAX)
+            _logger.error("stop timed out seconds=%s", _STOP_SECONDS_MAX)
 
     async def _start(self, opened: AsyncExitStack) -> None:
         config = self.config

@@ -1,4 +1,4 @@
-"""What the broker measures besides its topics, and where it is read when somebody asks for metrics."""
+"""Measurements of the broker besides its topics, and where a scrape of the metrics reads them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class ConnectionCounts(NamedTuple):
 
 @dataclass(slots=True)
 class AccessMeter:
-    """How often somebody was let in or not, since the broker started."""
+    """How often credentials were accepted or refused since the broker started."""
 
     successes: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By provider and method."""

@@ -28,7 +28,7 @@ class ServiceAddress:
     port: int
 
     def bind(self) -> socket.socket:
-        """Take the address without listening on it yet: its port is known, and nobody gets in before we are ready."""
+        """Take the address without listening on it yet: its port is known, and no client can connect."""
         with self.listening():
             family, kind, protocol, _, address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
             bound = socket.socket(family, kind, protocol)
@@ -42,7 +42,7 @@ class ServiceAddress:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """For what listens on it: that somebody took the address after we did is only noticed then."""
+        """For what listens on it: an address that another process took after `bind` is noticed only then."""
         try:
             yield
         except OSError as error:
@@ -62,7 +62,7 @@ def advertised_host(advertised: str, *, listening: str) -> str:
         ) from None
     if is_every_address(advertised):
         _logger.warning(
-            "clients on other machines are sent to themselves told=%s listening=%s remedy=%s",
+            "clients on other machines cannot reach the advertised address advertised=%s listening=%s remedy=%s",
             host,
             listening,
             "advertisedAddress=NAME (--advertised-address), a name or address by which they reach this machine",

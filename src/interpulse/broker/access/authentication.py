@@ -1,4 +1,4 @@
-"""Who a client is: credentials in, an identity out, the same for both doors."""
+"""Authentication of clients: credentials in, an identity out, the same for both front ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Authentication", "BadCredentials", "Identity", "Provider", "Refused"
 
 
 class BadCredentials(AuthenticationError):
-    """Somebody is not let in. ``str()`` is all he is told; ``detail`` is for the log and holds no secret."""
+    """Credentials are not accepted. Clients read ``str()``; ``detail`` is for the log and holds no secret."""
 
     def __init__(self, message: str = "Failed to authenticate", detail: str = "") -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class BadCredentials(AuthenticationError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody who proved who he is."""
+    """The role that credentials prove."""
 
     role: str
     expires_at: float | None = None
@@ -30,7 +30,7 @@ class Identity:
 
 
 class Provider(Protocol):
-    """One way to prove who one is."""
+    """One authentication method."""
 
     name: str
     """As Pulsar names it, in settings and metrics."""
@@ -55,7 +55,7 @@ class Authentication:
     """Asks the provider that the client's method belongs to."""
 
     def __init__(self, providers: Iterable[Provider], *, anonymous_role: str = "") -> None:
-        """``anonymous_role`` is given to whoever brings no credentials that a provider is for; empty = to nobody."""
+        """``anonymous_role`` is the role of clients without credentials for a provider; empty = they are refused."""
         self._providers: Mapping[str, Provider] = {provider.method: provider for provider in providers}
         self._anonymous_role = anonymous_role
         self.meter = AccessMeter()

@@ -1,9 +1,9 @@
-"""Whether somebody may do what he asks for.
+"""Authorization of what clients ask for.
 
 Reads who administers the tenant and what the namespace grants, and asks the rules.
 
-Whoever is privileged is recognised first. All others learn by a refusal of permission that a tenant does not exist, as
-in Pulsar, but nothing about namespaces and topics.
+Privileged roles are recognised first. Others learn by the refusal that a tenant does not exist, as in Pulsar, but
+nothing about namespaces and topics.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Authorization:
         self._cursor_prefix = f"{replicator_prefix}."
 
     def principal(self, role: str, original: str | None, *, same_allowed: bool = False) -> Principal:
-        """Who asks when ``role`` names somebody it speaks for; see `check_principals`."""
+        """The principal behind ``role`` and the original role it speaks for; see `check_principals`."""
         error = check_principals(role, original, self._proxies, same_allowed=same_allowed)
         if error is not None:
             raise error
@@ -62,7 +62,7 @@ class Authorization:
         return all(may_administer(role, super_users=self._super_users) for role in principal.roles)
 
     def is_replicator(self, principal: Principal) -> bool:
-        """Whether somebody who calls himself a replicator is one (``replicatorRoles``)."""
+        """Whether the principal is a replicator (``replicatorRoles``)."""
         return all(role in self._replicators or role in self._super_users for role in principal.roles)
 
     def check_super_user(
@@ -75,7 +75,7 @@ class Authorization:
     async def check_tenant_admin(
         self, principal: Principal, tenant: str, refusal: AuthorizationError | None = None
     ) -> None:
-        """For what only the administrators of a tenant may; ``refusal`` is what the others are told."""
+        """For what only the administrators of a tenant may; ``refusal`` is raised for others."""
         for role in principal.roles:
             if not await self._administers(role, tenant):
                 raise refusal or Unauthorized(_NOT_ADMIN)
@@ -92,7 +92,7 @@ class Authorization:
             if await self._administers(role, namespace.tenant):
                 continue
             policies = await self._namespaces.find_policies(namespace)
-            if not may_on_namespace(role, operation, policies) or self._is_anothers(role, subscription):
+            if not may_on_namespace(role, operation, policies) or self._is_of_replicators(role, subscription):
                 raise denied_on_namespace(operation, namespace)
 
     async def check_topic(
@@ -105,10 +105,10 @@ class Authorization:
             policies = await self._namespaces.find_policies(topic.namespace_name)
             if not may_on_topic(role, operation, topic, policies, subscription):
                 raise denied_on_topic(role, operation, topic, policies, subscription)
-            if self._is_anothers(role, subscription):
+            if self._is_of_replicators(role, subscription):
                 raise denied_on_topic(role, operation, topic, policies)
 
-    def _is_anothers(self, role: str, subscription: str | None) -> bool:
+    def _is_of_replicators(self, role: str, subscription: str | None) -> bool:
         """A replication cursor is for replicators: without it, what another cluster does not have yet is trimmed."""
         return bool(subscription and subscription.startswith(self._cursor_prefix) and role not in self._replicators)
 

@@ -29,19 +29,19 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What both doors ask about everybody who comes. There is none while authentication is off."""
+    """Authentication and authorization, as both front ends ask for them. There is none while authentication is off."""
 
     authentication: Authentication
     authorization: Authorization | None
-    """None: whoever is let in may do everything."""
+    """None: every authenticated role may do everything."""
     refresh_check_seconds: int = 60
     """How often a connection whose credentials end is looked at; 0 = never."""
     original_authenticated: bool = False
     """A proxy has to bring the credentials of its clients, their names are not enough."""
-    metrics_guarded: bool = False
+    metrics_authenticated: bool = False
 
     def principal(self, role: str, original: str | None, *, same_allowed: bool = False) -> Principal:
-        """Who asks. Nobody is checked for speaking for others where everybody may do everything."""
+        """The principal of a call. Original roles are not checked where every role may do everything."""
         if self.authorization is None:
             return Principal(role)
         return self.authorization.principal(role, original, same_allowed=same_allowed)
@@ -57,7 +57,7 @@ def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces)
             )
         if not _is_loopback(config.bind_address):
             _logger.warning(
-                "anybody who reaches this broker may do everything address=%s remedy=%s",
+                "clients without credentials may do everything address=%s remedy=%s",
                 config.bind_address,
                 "authenticationEnabled=true and authorizationEnabled=true, or bindAddress=127.0.0.1",
             )
@@ -68,7 +68,7 @@ def build_access(config: BrokerConfig, tenants: Tenants, namespaces: Namespaces)
         _authorization(config, tenants, namespaces) if config.authorization_enabled else None,
         refresh_check_seconds=config.authentication_refresh_check_seconds,
         original_authenticated=config.authenticate_original_auth_data,
-        metrics_guarded=config.authenticate_metrics_endpoint,
+        metrics_authenticated=config.authenticate_metrics_endpoint,
     )
 
 

@@ -21,7 +21,7 @@ _OPTIONS: Final[Options] = {"verify_aud": False, "verify_iat": False, "verify_su
 
 
 class BadToken(Exception):
-    """The token is not accepted. ``str()`` is for the log, never for whoever sent it; it does not show the token."""
+    """The token is not accepted. ``str()`` is for the log, never for the client; it does not show the token."""
 
     reason = "INVALID_TOKEN"
 
@@ -31,7 +31,7 @@ class ExpiredToken(BadToken):
 
 
 class WrongAudience(BadToken):
-    """It is meant for somebody else."""
+    """Its audience is another one."""
 
     reason = "INVALID_AUDIENCES"
 
@@ -136,7 +136,7 @@ def create_token(
 
 
 def show_token(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims as they stand there, verified by nobody; raises BadToken if it is no token."""
+    """Header and claims, not verified; raises BadToken if it is no token."""
     try:
         return jwt.get_unverified_header(text), jwt.decode(text, options={"verify_signature": False})
     except jwt.PyJWTError as error:

@@ -73,7 +73,7 @@ _BACKLOG: Final = 1024
 _PATH_BYTES_MAX: Final = 8_190
 """As much as Pulsar's web server takes."""
 _LINE_BYTES_READ: Final = 256 * 1024
-"""A path that is too long is still read, so that its sender is told in the same form as everybody else."""
+"""A path that is too long is still read, so that the answer has the form of all others."""
 
 
 class _Connections(web.Server):
@@ -88,7 +88,7 @@ class _Connections(web.Server):
 
 
 class RestServer:
-    """Front door 2. Start it last, so that whoever gets an answer finds a broker that works."""
+    """Front end of the admin API. Start it last, so that a client that gets an answer finds a broker that works."""
 
     def __init__(self, context: RestContext, bound: socket.socket) -> None:
         """``bound`` is a socket that has its address but does not listen yet."""

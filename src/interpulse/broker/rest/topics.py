@@ -134,7 +134,7 @@ async def truncate(call: Call) -> Answer:
 
 
 async def trim(call: Call) -> Answer:
-    """Forget what nobody needs any more, of all partitions if there are any, without waiting for the next round."""
+    """Forget messages that no subscription and no policy keeps, of all partitions if there are any."""
     if not call.topic.is_persistent:
         raise OperationNotAllowed(f"{call.topic} is not persistent: it keeps no messages")
     async for topic in open_each(call):

@@ -1,7 +1,7 @@
 """What real Pulsar offers under these paths and this broker does not.
 
 Setting something answers 501 with the reason, instead of "not found". Reading a policy that cannot be set answers what
-Pulsar answers before anybody sets it, and taking it away succeeds, so that programs which look first find nothing.
+Pulsar answers before it is set, and taking it away succeeds, so that programs which look first find nothing.
 """
 
 from __future__ import annotations

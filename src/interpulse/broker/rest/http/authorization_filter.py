@@ -38,7 +38,7 @@ class AuthorizationFilter:
         access, required = self._access, call.route.required
         if required is not open_to_all:
             self._check_no_web_page(call)
-        if access is None or (required is open_to_all and not _is_guarded(access, call.route)):
+        if access is None or (required is open_to_all and not _needs_credentials(access, call.route)):
             return
         identity = access.authentication.authenticate_http(call.request_headers)
         original = call.request_headers.get(_ORIGINAL_PRINCIPAL)
@@ -52,6 +52,6 @@ class AuthorizationFilter:
             self._hosts.check(call.request_headers)
 
 
-def _is_guarded(access: Access, route: Route) -> bool:
+def _needs_credentials(access: Access, route: Route) -> bool:
     """Whether an open route needs credentials all the same (``authenticateMetricsEndpoint``)."""
-    return access.metrics_guarded and route.path.startswith("/metrics")
+    return access.metrics_authenticated and route.path.startswith("/metrics")

@@ -194,7 +194,7 @@ class Call:
 
 
 def _decoded(text: str, *, form_encoded: bool = False) -> str:
-    """A part of the path, decoded strictly: what is not UTF-8 would come out as a name nobody wrote."""
+    """A part of the path, decoded strictly: other bytes than UTF-8 would become another name."""
     if _BAD_ESCAPE.search(text):
         raise InvalidRequest(f"A % in the path needs two hexadecimal digits behind it: {text[:100]!r}")
     try:

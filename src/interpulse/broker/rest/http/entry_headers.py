@@ -63,7 +63,7 @@ def _one_line(text: str | bytes) -> str:
 
 
 def _moment(time_ms: int) -> str:
-    """As RFC 3339. Times beyond the calendar, which nobody means, stay at its end."""
+    """As RFC 3339. Times beyond the calendar stay at its end."""
     try:
         moment = _EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Namespaces that a peer cluster serves in this one's place: whoever asks for one of their topics is sent there."""
+"""Namespaces that a peer cluster serves in place of this one: calls about their topics are redirected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["or_at_peer"]
 def or_at_peer(handler: Handler, below: str = "") -> Handler:
     """A handler that redirects (307) where a peer cluster is to be asked; its path ends with the topic and ``below``.
 
-    Real Pulsar does so with questions, and answers creations 503, from which nobody learns where to go.
+    Real Pulsar redirects questions, and answers creations 503, which does not say where to go.
     """
 
     @functools.wraps(handler)

@@ -24,7 +24,7 @@ __all__ = [
 
 
 async def open_to_all(authorization: Authorization, principal: Principal, call: Call) -> None:
-    """For everybody, also without credentials."""
+    """For every caller, also without credentials."""
 
 
 async def any_role(authorization: Authorization, principal: Principal, call: Call) -> None:

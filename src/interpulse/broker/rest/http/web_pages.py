@@ -1,13 +1,13 @@
 """Keeps web pages away from the broker: a browser calls any address that a page tells it to, in the name of its user.
 
-Two rules, for every route that is not open to everybody:
+Two rules, for every route that is not open to all:
 
 * What a page of another origin sends is refused. Browsers say so in ``Sec-Fetch-Site``, or in ``Origin`` where that is
   missing, and no page can make them say something else (the rule of Go's ``http.CrossOriginProtection``; here it holds
   for GET too, which can create a topic). Programs send neither header.
 * ``Host`` has to be a name of this broker. A page whose own name is made to resolve to the broker's address (DNS
   rebinding) is of the same origin for its browser, but the name it calls is not ours. A literal address is always
-  accepted: there is no name in it that somebody could have pointed here. Asked only where callers without credentials
+  accepted: it has no name that could have been pointed here. Asked only where callers without credentials
   are let in; credentials of ours are never sent by a browser on its own.
 """
 
@@ -51,7 +51,7 @@ class KnownHosts:
         return cls(frozenset(names - {"", "*", *domains}), (".localhost", *domains), any_name="*" in given)
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """Raise Forbidden if the caller means somebody else. Programs may leave ``Host`` out, browsers never do."""
+        """Raise Forbidden if the caller means another host. Programs may leave ``Host`` out, browsers never do."""
         host = headers.get("Host", "")
         if not host or self.any_name or self._is_ours(_name_of(host)):
             return

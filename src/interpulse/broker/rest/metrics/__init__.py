@@ -1,1 +1,5 @@
-"""Metrics for Prometheus."""
+"""The page for Prometheus: `metrics` is the call, `exposition` the text format.
+
+`metrics_topics` has the figures of topics and their sums, `metrics_limits` those of policies, `metrics_broker` those of
+the broker.
+"""

@@ -21,7 +21,7 @@ _OF_TOPIC: Final[tuple[Row, ...]] = (
 _EVICTIONS: Final[Row] = (
     "pulsar_storage_backlog_quota_exceeded_evictions_total",
     "counter",
-    "How often a backlog quota made messages go.",
+    "Evictions of messages by a backlog quota.",
 )
 _QUOTA_TYPES: Final = ((DESTINATION_STORAGE, "size"), (MESSAGE_AGE, "time"))
 _THROTTLED: Final[tuple[tuple[str, Row], ...]] = (

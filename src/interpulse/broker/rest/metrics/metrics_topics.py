@@ -26,7 +26,7 @@ from interpulse.broker.rest.metrics.metrics_limits import write_limits
 __all__ = ["SERIES_OWNERS_MAX", "write_topics"]
 
 SERIES_OWNERS_MAX: Final = 20_000
-"""Topics and subscriptions that are shown one by one; a page of more helps nobody and takes seconds to make."""
+"""Topics and subscriptions that are shown one by one; a page of more takes seconds to make."""
 
 _AT_ONCE: Final = 100  # topics read in one turn of the event loop: about 2 ms
 
@@ -70,8 +70,8 @@ _OF_SUBSCRIPTION: Final[tuple[Row, ...]] = (
 )
 _OF_REPLICATION: Final[tuple[Row, ...]] = (
     ("pulsar_replication_backlog", "gauge", "Entries that the remote cluster does not have yet."),
-    ("pulsar_replication_connected_count", "gauge", "Whether the replication job reads this topic now."),
-    ("pulsar_replication_disconnected_count", "gauge", "Whether it does not."),
+    ("pulsar_replication_connected_count", "gauge", "1 while the replication job reads this topic, else 0."),
+    ("pulsar_replication_disconnected_count", "gauge", "1 while the replication job does not read this topic, else 0."),
     ("pulsar_replication_rate_out", "gauge", "Messages per second taken for the remote cluster."),
     ("pulsar_replication_throughput_out", "gauge", "Bytes per second taken for the remote cluster."),
 )

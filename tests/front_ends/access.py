@@ -18,10 +18,10 @@ from interpulse.broker.access.tokens import create_token
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.support.raw_client import RawClient
+from tests.support.tokens import SECRET
 
-__all__ = ["BINARY", "REST", "ROLES", "SECRET", "Player", "Row", "differing", "logged_in", "settings", "token"]
+__all__ = ["BINARY", "REST", "ROLES", "Player", "Row", "differing", "logged_in", "settings", "token"]
 
-SECRET: Final = bytes(range(32))
 ROLES: Final = (
     "admin", "acme-admin", "other-admin", "nprod", "ncons", "tprod", "tcons", "nfunc", "scons", "nobody",
 )  # fmt: skip

@@ -10,11 +10,12 @@ import pulsar
 import pytest
 
 from interpulse.testing import InProcessBroker
-from tests.front_ends.access import GONE, SECRET, TOPIC, Player, differing, token
+from tests.front_ends.access import GONE, TOPIC, Player, differing, token
 from tests.front_ends.brokers import guarded_broker
 from tests.interop.conftest import JavaCheck
 from tests.interop.pulsar_with_tokens import PulsarWithTokens
 from tests.support.official_client import RECEIVE_MS
+from tests.support.tokens import SECRET
 
 RENEWED_SECONDS_MAX = 20
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import jwt
 import pytest
 
 from interpulse.broker.access.authentication import Authentication, BadCredentials, Identity
 from interpulse.broker.access.tokens import TokenProvider, TokenVerifier
+from tests.support.tokens import SECRET, signed
 
-SECRET = bytes(range(32))
 PROVIDER = "AuthenticationProviderToken"
-
-
-def token(**claims: object) -> str:
-    return jwt.encode(claims, SECRET, algorithm="HS256")
 
 
 def authentication(anonymous_role: str = "") -> Authentication:
@@ -22,8 +17,10 @@ def authentication(anonymous_role: str = "") -> Authentication:
 
 def test_credentials_when_good_then_tell_the_role_and_are_counted() -> None:
     asked = authentication()
-    assert asked.authenticate("token", token(sub="app", exp=9_999_999_999).encode()) == Identity("app", 9_999_999_999.0)
-    assert asked.authenticate_http({"Authorization": f"Bearer {token(sub='app')}"}) == Identity("app")
+    assert asked.authenticate("token", signed(sub="app", exp=9_999_999_999).encode()) == Identity(
+        "app", 9_999_999_999.0
+    )
+    assert asked.authenticate_http({"Authorization": f"Bearer {signed(sub='app')}"}) == Identity("app")
     assert asked.meter.successes == {(PROVIDER, "token"): 2}
     assert not asked.meter.failures
 
@@ -34,7 +31,7 @@ def test_credentials_when_good_then_tell_the_role_and_are_counted() -> None:
         (b"abc", "INVALID_TOKEN", 0),
         (b"", "INVALID_TOKEN", 0),
         (b"\xff", "INVALID_AUTH_DATA", 0),
-        (token(sub="app", exp=1).encode(), "INVALID_TOKEN", 1),
+        (signed(sub="app", exp=1).encode(), "INVALID_TOKEN", 1),
     ],
 )
 def test_credentials_when_bad_then_nobody_is_told_why_and_they_are_counted(
@@ -56,14 +53,14 @@ def test_method_when_nobody_offers_it_then_only_an_anonymous_role_lets_in(method
 
 
 @pytest.mark.parametrize(
-    "header", [None, "Basic YTpi", "Digest x", "Bearer", "Bearer abc", token(sub="app"), "Bearer ü"]
+    "header", [None, "Basic YTpi", "Digest x", "Bearer", "Bearer abc", signed(sub="app"), "Bearer ü"]
 )
 def test_call_when_without_good_credentials_then_is_told_to_bring_some(header: str | None) -> None:
     headers = {} if header is None else {"Authorization": header}
     with pytest.raises(BadCredentials, match=r"^Authentication required$") as refusal:
         authentication().authenticate_http(headers)
     assert refusal.value.http_status == 401
-    assert token(sub="app") not in refusal.value.detail  # it goes to the log
+    assert signed(sub="app") not in refusal.value.detail  # it goes to the log
 
 
 def test_call_when_without_credentials_then_is_anonymous_where_there_is_such_a_role() -> None:

@@ -17,8 +17,8 @@ from interpulse.broker.tenancy.tenants import Tenants
 from interpulse.model.errors import PreconditionFailed
 from interpulse.model.permissions import Principal
 from interpulse.storage.memory import MemoryMetadataStore
+from tests.support.tokens import SECRET
 
-SECRET = bytes(range(32))
 CURVE = ec.generate_private_key(ec.SECP256R1())
 PUBLIC = base64.b64encode(CURVE.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
 TOKENS = {

@@ -15,15 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from interpulse.broker.access.tokens import BadToken, ExpiredToken, Token, TokenVerifier, create_token, show_token
+from tests.support.tokens import SECRET, signed
 
-SECRET = bytes(range(32))
 RSA = rsa.generate_private_key(65537, 2048)
 CURVE = ec.generate_private_key(ec.SECP256R1())
 BY_PULSAR = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9."
-
-
-def signed(**claims: Any) -> str:
-    return jwt.encode(claims, SECRET, algorithm="HS256")
 
 
 @pytest.mark.parametrize(

@@ -22,18 +22,18 @@ from interpulse.model.errors import PersistenceError, ProducerFenced, PulsarErro
 from interpulse.model.ids import EARLIEST, Position
 from interpulse.wire.ids import signed
 
-__all__ = ["PendingPublish", "Producer", "ProducerOwner", "Publish"]
+__all__ = ["PendingPublish", "Producer", "ProducerOwner"]
 
 _DUPLICATE = EARLIEST
 """The position that tells a producer its entry was stored before."""
 
-_new = tuple.__new__
 _MODE_LABELS = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
 
 
-class Publish(NamedTuple):
-    """What a producer published, and what its answer needs. ``entry`` None = there is only an answer to give."""
+class PendingPublish(NamedTuple):
+    """A publish that is answered once everything up to its position is durable. ``entry`` None = nothing to store."""
 
+    position: Position
     producer: Producer
     sequence_id: int
     highest_sequence_id: int
@@ -42,13 +42,6 @@ class Publish(NamedTuple):
     sequence: SequenceState | None = None
     sequence_last: int = -1
     error: PulsarError | None = None
-
-
-class PendingPublish(NamedTuple):
-    """A publish that is answered once everything up to its position is durable."""
-
-    position: Position
-    publish: Publish
 
 
 class ProducerOwner(Protocol):
@@ -71,14 +64,26 @@ class ProducerOwner(Protocol):
     def broker_entry_interceptor(self) -> BrokerEntryInterceptor | None:
         """None if entries are stored as they come; the same as long as the topic is loaded."""
 
-    def append(self, publish: Publish, metadata: EntryMetadata | None) -> None:
-        """Append an entry, and answer when it is durable; ``metadata`` None = it is ordinary.
+    def append(
+        self,
+        entry: bytes,
+        metadata: EntryMetadata | None,
+        producer: Producer,
+        sequence_id: int,
+        highest_sequence_id: int,
+        message_count: int,
+        sequence: SequenceState | None,
+        sequence_last: int,
+    ) -> None:
+        """Append an entry, and answer its `PendingPublish` when it is durable; ``metadata`` None = it is ordinary.
 
         Raises TopicTerminated, PersistenceError; then there is no answer.
         """
 
-    def answer_in_turn(self, publish: Publish) -> None:
-        """Answer when everything that was appended so far is durable."""
+    def answer_in_turn(
+        self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
+    ) -> None:
+        """Answer without an entry, once everything that was appended so far is durable."""
 
     def remove_producer(self, producer: Producer) -> None: ...
 
@@ -143,8 +148,7 @@ class Producer:
                     return self._answer(sequence_id, highest_sequence_id, None)
             if interceptor is not None:
                 stored = interceptor.intercept(entry, metadata)
-            row = (self, sequence_id, highest_sequence_id, stored, num_messages, sequence, last, None)
-            owner.append(_new(Publish, row), metadata)
+            owner.append(stored, metadata, self, sequence_id, highest_sequence_id, num_messages, sequence, last)
         except PulsarError as error:
             if self.leaving:
                 self.pending_count -= 1
@@ -160,7 +164,7 @@ class Producer:
     def answered(self, publishes: Iterable[PendingPublish]) -> None:
         """The log came to the positions of these publishes."""
         receipts: list[tuple[int, int, int, int]] = []
-        for position, (_, sequence_id, highest_sequence_id, entry, _, sequence, last, error) in publishes:
+        for position, _, sequence_id, highest_sequence_id, entry, _, sequence, last, error in publishes:
             self.pending_count -= 1
             if sequence is not None:
                 sequence.confirm(last)
@@ -175,7 +179,7 @@ class Producer:
         if receipts and not self.closed:
             self.sink.receipts(self.producer_id, receipts)
 
-    def failed(self, publish: Publish, error: PulsarError) -> None:
+    def failed(self, publish: PendingPublish, error: PulsarError) -> None:
         """The entry will not become durable."""
         self.pending_count -= 1
         if not self.closed:
@@ -200,11 +204,10 @@ class Producer:
 
     def _answer(self, sequence_id: int, highest_sequence_id: int, error: PulsarError | None) -> None:
         """Answer without having appended, but not before the answers of earlier publishes."""
-        publish = Publish(self, sequence_id, highest_sequence_id, None, 0, error=error)
         if self.pending_count == 1:
-            self.answered((PendingPublish(_DUPLICATE, publish),))
+            self.answered((PendingPublish(_DUPLICATE, self, sequence_id, highest_sequence_id, None, 0, error=error),))
         else:
-            self._owner.answer_in_turn(publish)
+            self._owner.answer_in_turn(self, sequence_id, highest_sequence_id, error)
 
     def _sequence_of(
         self, entry: bytes, sequence_id: int, highest_sequence_id: int, num_messages: int

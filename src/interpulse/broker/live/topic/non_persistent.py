@@ -18,8 +18,8 @@ from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import EntryMetadata, sticky_slot_of
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import LimitMeasure, Measured, SubscriptionMeasure, TopicMeasure, summed
-from interpulse.broker.live.producing.deduplication import Deduplication
-from interpulse.broker.live.producing.producer import PendingPublish, Producer, Publish
+from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState
+from interpulse.broker.live.producing.producer import PendingPublish, Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest, SubType
@@ -217,19 +217,31 @@ class NonPersistentTopic:
     def topic_epoch(self) -> int | None:
         return self.producers.epoch
 
-    def append(self, publish: Publish, metadata: EntryMetadata | None) -> None:
+    def append(
+        self,
+        entry: bytes,
+        metadata: EntryMetadata | None,
+        producer: Producer,
+        sequence_id: int,
+        highest_sequence_id: int,
+        message_count: int,
+        sequence: SequenceState | None,
+        sequence_last: int,
+    ) -> None:
         """Nothing is kept: the answer and the entry are sent at once."""
         if self._refusal is not None:
             raise self._refusal
         self.entries_added += 1
-        self.answer_in_turn(publish)
-        assert publish.entry is not None
-        delivery = Delivery(_NOWHERE, publish.entry, 0, (), publish.message_count)
+        publish = PendingPublish(_NOWHERE, producer, sequence_id, highest_sequence_id, entry, message_count)
+        producer.answered((publish,))
+        delivery = Delivery(_NOWHERE, entry, 0, (), message_count)
         for subscription in list(self.subscriptions.values()):
             subscription.send(delivery)
 
-    def answer_in_turn(self, publish: Publish) -> None:
-        publish.producer.answered((PendingPublish(_NOWHERE, publish),))
+    def answer_in_turn(
+        self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
+    ) -> None:
+        producer.answered((PendingPublish(_NOWHERE, producer, sequence_id, highest_sequence_id, None, 0, error=error),))
 
     def remove_producer(self, producer: Producer) -> None:
         self.producers.remove(producer)

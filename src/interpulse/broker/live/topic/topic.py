@@ -23,8 +23,8 @@ from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.entry_metadata import EntryMetadata, EntryMetadataCache
 from interpulse.broker.live.host import TopicHost
 from interpulse.broker.live.measures import Measured
-from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication
-from interpulse.broker.live.producing.producer import PendingPublish, Producer, Publish
+from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication, SequenceState
+from interpulse.broker.live.producing.producer import PendingPublish, Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.producing.sequence_keeper import SequenceKeeper
@@ -54,7 +54,7 @@ __all__ = ["Topic"]
 log = logging.getLogger(__name__)
 
 _new = tuple.__new__
-_producer_of = attrgetter("publish.producer")
+_producer_of = attrgetter("producer")
 
 
 class _LogListener:
@@ -188,9 +188,7 @@ class Topic:
         fresh: list[Delivery] = []
         if listening:
             fresh = [
-                _new(Delivery, (position, publish.entry, 0, (), publish.message_count))
-                for position, publish in done
-                if publish.entry
+                _new(Delivery, (each.position, each.entry, 0, (), each.message_count)) for each in done if each.entry
             ]
         self.sequences.count(last.entry - previous.entry if last.ledger == previous.ledger else last.entry + 1)
         if self._last_marker > previous:
@@ -219,7 +217,7 @@ class Topic:
         refusal = kind(f"The topic {self.name} is fenced: {error}")
         self._refusal = refusal
         pending, self._pending = list(self._pending), deque()
-        for _, publish in pending:
+        for publish in pending:
             publish.producer.failed(publish, refusal)
         self.disconnect()
         self._host.topic_failed(self)
@@ -240,16 +238,25 @@ class Topic:
             raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
         return producer
 
-    def append(self, publish: Publish, metadata: EntryMetadata | None) -> None:
+    def append(
+        self,
+        entry: bytes,
+        metadata: EntryMetadata | None,
+        producer: Producer,
+        sequence_id: int,
+        highest_sequence_id: int,
+        message_count: int,
+        sequence: SequenceState | None,
+        sequence_last: int,
+    ) -> None:
         """Give an entry to the log, which fixes its place in the order, and answer when it is durable.
 
         ``metadata`` None = the entry is ordinary. Raises TopicTerminated, PersistenceError.
         """
         if self._refusal is not None:
             raise self._refusal
-        assert publish.entry is not None
         try:
-            position = self.log.append(publish.entry)
+            position = self.log.append(entry)
         except LogTerminated as error:
             raise TopicTerminated(f"Topic {self.name} was already terminated") from error
         self.entries_added += 1
@@ -258,11 +265,25 @@ class Topic:
             if metadata.is_marker:
                 self._last_marker = position
             self.chunk_published = self.chunk_published or bool(metadata.chunk_uuid)
-        self._pending.append(_new(PendingPublish, (position, publish)))
+        row = (
+            position,
+            producer,
+            sequence_id,
+            highest_sequence_id,
+            entry,
+            message_count,
+            sequence,
+            sequence_last,
+            None,
+        )
+        self._pending.append(_new(PendingPublish, row))
 
-    def answer_in_turn(self, publish: Publish) -> None:
-        """Answer when everything that was appended so far is durable."""
-        self._pending.append(PendingPublish(self.log.last_appended, publish))
+    def answer_in_turn(
+        self, producer: Producer, sequence_id: int, highest_sequence_id: int, error: PulsarError | None
+    ) -> None:
+        """Answer without an entry, once everything that was appended so far is durable."""
+        position = self.log.last_appended
+        self._pending.append(PendingPublish(position, producer, sequence_id, highest_sequence_id, None, 0, error=error))
 
     @property
     def pending_count(self) -> int:

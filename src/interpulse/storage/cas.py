@@ -1,29 +1,43 @@
-"""Doing a read-decide-commit step again when somebody else was faster."""
+"""Compare and set: a step that reads, decides and commits runs again after a conflict."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final, TypeVar
 
 from interpulse.model.errors import MetadataError
-from interpulse.storage.api import CommitConflict
+from interpulse.storage.api import CommitConflict, MetadataStore, Put
 
-__all__ = ["until_unchanged"]
+__all__ = ["advance_counter", "retry_on_conflict"]
 
 T = TypeVar("T")
 
-# Each lost race means that somebody else's commit went through, so a burst of callers on one key needs one round each.
+# Each lost race means that another commit went through, so a burst of callers on one key needs one attempt each.
 _ATTEMPTS_MAX: Final = 1000
 
 
-async def until_unchanged(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Run ``attempt``, which reads, decides and commits under the versions it read, until no `CommitConflict` ends it.
+async def retry_on_conflict(attempt: Callable[[], Awaitable[T]], *, raised_for: Collection[str] = ()) -> T:
+    """Run ``attempt``, which commits under the versions it read, until no `CommitConflict` ends it.
 
-    Raises MetadataError if that does not happen within a bounded number of rounds.
+    A conflict of one of the keys ``raised_for`` is raised. Raises MetadataError after a bounded number of attempts.
     """
     for _ in range(_ATTEMPTS_MAX):
         try:
             return await attempt()
         except CommitConflict as conflict:
+            if conflict.key in raised_for:
+                raise
             key = conflict.key
     raise MetadataError(f"{key} keeps changing; gave up after {_ATTEMPTS_MAX} attempts")
+
+
+async def advance_counter(store: MetadataStore, key: str, count: int, *, start: int) -> int:
+    """Add ``count`` to a stored counter that begins with ``start``; the value before. Durable on return."""
+
+    async def attempt() -> int:
+        stored = await store.get(key)
+        before = int(stored.value) if stored else start
+        await store.commit([Put(key, str(before + count).encode())], {key: stored.version if stored else None})
+        return before
+
+    return await retry_on_conflict(attempt)

@@ -23,7 +23,6 @@ from typing import Any
 from interpulse.model.ids import Position
 from interpulse.storage.api import (
     Change,
-    CommitConflict,
     CompactedLedger,
     Delete,
     LedgerRecord,
@@ -32,6 +31,7 @@ from interpulse.storage.api import (
     Put,
     Versioned,
 )
+from interpulse.storage.cas import advance_counter, retry_on_conflict
 
 __all__ = ["LEDGER_COUNTER_KEY", "LedgerIds", "TopicRecord", "TopicRecords", "ledger_key", "record_key", "with_ledgers"]
 
@@ -117,16 +117,8 @@ class LedgerIds:
         return int(stored.value) if stored else 1
 
     async def _reserve(self) -> None:
-        while True:
-            stored = await self._metadata.get(LEDGER_COUNTER_KEY)
-            first = int(stored.value) if stored else 1
-            put = Put(LEDGER_COUNTER_KEY, str(first + _BLOCK).encode())
-            try:
-                await self._metadata.commit([put], {LEDGER_COUNTER_KEY: stored.version if stored else None})
-            except CommitConflict:
-                continue
-            self._next, self._end = first, first + _BLOCK
-            return
+        self._next = await advance_counter(self._metadata, LEDGER_COUNTER_KEY, _BLOCK, start=1)
+        self._end = self._next + _BLOCK
 
 
 class TopicRecords:
@@ -146,16 +138,16 @@ class TopicRecords:
     async def change(self, name: str, step: Callable[[TopicRecord | None], TopicRecord]) -> TopicRecord:
         """Replace the record by what ``step`` makes of it, trying again if somebody else was faster."""
         key = record_key(name)
-        while True:
+
+        async def attempt() -> TopicRecord:
             stored = await self._metadata.get(key)
             old = _decode(name, stored.value) if stored else None
             new = step(old)
             changes: list[Change] = [Put(key, new.encode()), *_owner_changes(name, old, new)]
-            try:
-                await self._metadata.commit(changes, {key: stored.version if stored else None})
-            except CommitConflict:
-                continue
+            await self._metadata.commit(changes, {key: stored.version if stored else None})
             return new
+
+        return await retry_on_conflict(attempt)
 
     async def delete(
         self, *names: str, also: Sequence[Change] = (), expect: Mapping[str, int | None] = {}
@@ -166,7 +158,8 @@ class TopicRecords:
         understood goes as well; its ledgers have no record then, and are taken for dead by the next start.
         """
         keys = {record_key(name): name for name in names}
-        while True:
+
+        async def attempt() -> list[int]:
             stored = await self._metadata.get_many(list(keys))
             ledgers = [ledger for key, found in stored.items() for ledger in _ledgers_of(keys[key], found.value)]
             doomed = [*stored, *map(ledger_key, ledgers)]
@@ -177,13 +170,10 @@ class TopicRecords:
             if not doomed and not also:
                 return []
             versions = {key: stored[key].version if key in stored else None for key in keys}
-            try:
-                await self._metadata.commit([*map(Delete, doomed), *also], {**versions, **expect})
-            except CommitConflict as conflict:
-                if conflict.key in expect:
-                    raise
-                continue
+            await self._metadata.commit([*map(Delete, doomed), *also], {**versions, **expect})
             return ledgers
+
+        return await retry_on_conflict(attempt, raised_for=expect)
 
     async def living(self, ledger_ids: Iterable[int]) -> dict[int, str]:
         """Which of these ledgers some log still has, and the name of that log."""

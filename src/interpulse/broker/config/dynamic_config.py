@@ -18,7 +18,7 @@ from interpulse.broker.config.broker_config import BrokerConfig, ConfigError, dy
 from interpulse.broker.config.pulsar_keys import PULSAR_KEYS
 from interpulse.model.errors import PreconditionFailed
 from interpulse.storage.api import MetadataStore, Put
-from interpulse.storage.cas import until_unchanged
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["DynamicConfig"]
 
@@ -78,7 +78,7 @@ class DynamicConfig:
             )
             return changed
 
-        self._apply(await until_unchanged(attempt))
+        self._apply(await retry_on_conflict(attempt))
 
     def _apply(self, values: Mapping[str, str]) -> None:
         allowed = set(dynamic_keys())

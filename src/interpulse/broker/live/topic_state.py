@@ -17,7 +17,8 @@ from typing import NamedTuple
 from interpulse.broker import metadata_paths as keys
 from interpulse.model.errors import ServiceNotReady
 from interpulse.model.names import TopicName, decode_local_name, encode_local_name
-from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, scan_pages
+from interpulse.storage.api import Change, Delete, MetadataStore, Put, scan_pages
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["TopicCounters", "TopicStateStore"]
 
@@ -97,16 +98,14 @@ class TopicStateStore:
         await self._change_record(lambda record: json.dumps(json.loads(record) | {counter: value}).encode())
 
     async def _change_record(self, change: Callable[[bytes], bytes], *also: Change) -> None:
-        while True:
+        async def attempt() -> None:
             stored = await self._metadata.get(self._record_key)
             if stored is None or self._closed:
                 raise ServiceNotReady(f"Topic {self._topic} is being closed")
             put = Put(self._record_key, change(stored.value))
-            try:
-                await self._metadata.commit([put, *also], {self._record_key: stored.version})
-            except CommitConflict:
-                continue  # a ledger was begun at the same time
-            return
+            await self._metadata.commit([put, *also], {self._record_key: stored.version})
+
+        await retry_on_conflict(attempt)  # a ledger may begin at the same time
 
     def _cursor_key(self, name: str) -> str:
         return f"{self._record_key}/{encode_local_name(name)}"

@@ -21,7 +21,7 @@ from interpulse.model.names import NON_PERSISTENT, PERSISTENT, NamespaceName, To
 from interpulse.model.topics import TopicKind
 from interpulse.rules.replication import effective_replication_clusters, remote_clusters
 from interpulse.storage.api import MetadataStore, Put
-from interpulse.storage.cas import until_unchanged
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["STATES", "ReplicationStatus"]
 
@@ -99,7 +99,7 @@ class ReplicationStatus:
             expect = {key: stored.version if stored else None, **await self._namespaces.guard(namespace)}
             await self._store.commit([Put(key, json.dumps(list(merged.values())).encode())], expect)
 
-        await until_unchanged(attempt)
+        await retry_on_conflict(attempt)
 
     async def _of_what_exists(self, stored: Sequence[Record], newer: Sequence[Record]) -> list[Record]:
         """Nobody reports topics that are deleted: without this their records would gather, one for each there ever was.

@@ -14,7 +14,7 @@ from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topic_policies import TopicPolicyRecord
 from interpulse.rules.clusters import check_cluster_data, check_peers
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put, scan_pages
-from interpulse.storage.cas import until_unchanged
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["Clusters", "check_entity_name"]
 
@@ -49,7 +49,7 @@ class Clusters:
                 return name
             return stored.value.decode()
 
-        return await until_unchanged(attempt)
+        return await retry_on_conflict(attempt)
 
     async def list(self) -> list[str]:
         """The names of all registered clusters, sorted."""
@@ -89,7 +89,7 @@ class Clusters:
                 raise ClusterNotFound(f"Cluster does not exist: {name}")
             await self._store.commit([Put(key, cluster.dump())], {key: stored.version})
 
-        await until_unchanged(attempt)
+        await retry_on_conflict(attempt)
 
     async def put(self, name: str, cluster: ClusterData) -> None:
         """Register a cluster or replace its addresses."""
@@ -108,7 +108,7 @@ class Clusters:
             changed = replace(ClusterData.load(stored.value), peer_cluster_names=distinct)
             await self._store.commit([Put(key, changed.dump())], {key: stored.version})
 
-        await until_unchanged(attempt)
+        await retry_on_conflict(attempt)
 
     async def delete(self, name: str) -> None:
         """Forget a cluster that nothing is replicated to; raises ClusterNotFound and PreconditionFailed.

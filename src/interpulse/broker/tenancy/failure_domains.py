@@ -12,7 +12,7 @@ from interpulse.model.errors import ClusterNotFound, InvalidRequest, NotFound, P
 from interpulse.model.names import decode_local_name
 from interpulse.rules.clusters import check_failure_domain
 from interpulse.storage.api import Delete, MetadataStore, Put
-from interpulse.storage.cas import until_unchanged
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["FailureDomains"]
 
@@ -49,7 +49,7 @@ class FailureDomains:
             expect: dict[str, int | None] = {keys.failure_domain(cluster, each): found[each][1] for each in found}
             await self._store.commit([Put(key, domain.dump())], {key: None} | expect)
 
-        await until_unchanged(attempt)
+        await retry_on_conflict(attempt)
 
     async def delete(self, cluster: str, name: str) -> None:
         """Raises NotFound, and PreconditionFailed if the cluster is not registered."""

@@ -16,7 +16,7 @@ from interpulse.rules.bundles import bundles_of_new_namespace
 from interpulse.rules.replication import check_namespace_left_by_others, remote_clusters
 from interpulse.rules.topic_view import NamespaceStanding
 from interpulse.storage.api import Change, CommitConflict, Delete, MetadataStore, Put, Versioned
-from interpulse.storage.cas import until_unchanged
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["Namespaces", "bootstrap"]
 
@@ -73,7 +73,7 @@ class Namespaces:
                 await self._store.commit([Put(key, changed.dump()), *also], {key: stored.version})
             return changed
 
-        return await until_unchanged(attempt)
+        return await retry_on_conflict(attempt)
 
     async def removal_of_grants(self, topic: TopicName) -> tuple[Sequence[Change], dict[str, int | None]]:
         """What takes away the permissions on a topic that is deleted, and what that rests on; mostly nothing."""

@@ -12,7 +12,7 @@ from interpulse.model.names import NamespaceName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.rules.tenants import check_clusters_kept, check_tenant
 from interpulse.storage.api import CommitConflict, Delete, MetadataStore, Put
-from interpulse.storage.cas import until_unchanged
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["Tenants"]
 
@@ -65,7 +65,7 @@ class Tenants:
             versions = await self._check_kept(name, removed) if removed else {}
             await self._store.commit([Put(key, tenant.dump())], {key: stored.version} | versions)
 
-        await until_unchanged(attempt)
+        await retry_on_conflict(attempt)
 
     async def delete(self, name: str) -> None:
         """Forget a tenant without namespaces; raises TenantNotFound and NotEmpty."""
@@ -79,7 +79,7 @@ class Tenants:
                 raise NotEmpty(f"The tenant still has active namespaces: {name}")
             await self._store.commit([Delete(key)], {key: stored.version})
 
-        await until_unchanged(attempt)
+        await retry_on_conflict(attempt)
 
     async def _check_kept(self, name: str, removed: Collection[str]) -> dict[str, int | None]:
         """Refuse while a namespace is on one of these clusters; the versions of all that were looked at."""

@@ -27,7 +27,7 @@ from interpulse.model.errors import InvalidTopicName, NotEmpty, NotFound, Operat
 from interpulse.model.names import NON_PERSISTENT, PERSISTENT, Domain, NamespaceName, TopicName
 from interpulse.rules.replication import check_topic_left_by_others, effective_replication_clusters, remote_clusters
 from interpulse.storage.api import Change, Delete, MetadataStore, scan_pages
-from interpulse.storage.cas import until_unchanged
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["Deletion"]
 
@@ -73,11 +73,11 @@ class Deletion:
                 await self._check_left_by_others(name)
             await self._delete_plain(name, force=force)
 
-        await until_unchanged(attempt)
+        await retry_on_conflict(attempt)
 
     async def inactive_topic(self, name: TopicName, check: DeleteCheck) -> None:
         """Delete one topic or partition that nobody needs; ``check`` has the last word (see `TopicRegistry.delete`)."""
-        await until_unchanged(lambda: self._delete_plain(name, check=check))
+        await retry_on_conflict(lambda: self._delete_plain(name, check=check))
 
     async def orphaned_metadata(self, name: TopicName) -> bool:
         """Delete a partitioned topic that has no partition left, in one commit; whether it was one."""
@@ -95,7 +95,7 @@ class Deletion:
                 await self._check_left_by_others(name)
             await self._registry.delete(*plan.partitions, force=force, also=plan.changes, expect=plan.expect)
 
-        await until_unchanged(attempt)
+        await retry_on_conflict(attempt)
 
     async def namespace(self, namespace: NamespaceName, *, force: bool) -> None:
         """Delete a namespace; raises NotEmpty if it holds topics of its users and it is not forced."""

@@ -44,7 +44,7 @@ from interpulse.rules.inactivity import decide_delete_orphaned_metadata
 from interpulse.rules.topic_view import Part, TopicView, existence, looked_at, metadata_names
 from interpulse.storage.api import Change as StoreChange
 from interpulse.storage.api import Delete, MetadataStore, Put, scan_pages
-from interpulse.storage.cas import until_unchanged
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["AssociatedMetadata", "PartitionedDeletion", "TopicLifecycle"]
 
@@ -233,7 +233,7 @@ class TopicLifecycle:
                 expecting = replace(reading, versions={**reading.versions, **versions})
                 await self._commit(expecting, decision.changes, cursors)
 
-        await until_unchanged(attempt)
+        await retry_on_conflict(attempt)
 
     async def set_properties(self, name: TopicName, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
         """Replace the properties of a topic, those of a partitioned topic in its metadata; raises TopicNotFound."""
@@ -253,7 +253,7 @@ class TopicLifecycle:
                 )
             await self._store.commit([update], reading.versions)
 
-        await until_unchanged(attempt)
+        await retry_on_conflict(attempt)
 
     # --- deleting
 
@@ -318,7 +318,7 @@ class TopicLifecycle:
                 await self._commit(expecting, decision.changes, associated.removal)
             return decision.answer
 
-        return await until_unchanged(attempt)
+        return await retry_on_conflict(attempt)
 
     # --- the loop
 
@@ -339,7 +339,7 @@ class TopicLifecycle:
                 await self._commit(reading, decision.changes)
             return decision.answer
 
-        return await until_unchanged(attempt)
+        return await retry_on_conflict(attempt)
 
     async def _commit(self, reading: Reading, changes: Sequence[Change], more: Sequence[StoreChange] = ()) -> None:
         expect = dict(reading.versions)

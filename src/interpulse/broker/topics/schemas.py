@@ -34,7 +34,7 @@ from interpulse.rules.schemas import (
     live_versions,
 )
 from interpulse.storage.api import Delete, MetadataStore, Put
-from interpulse.storage.cas import until_unchanged
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["PolicySource", "SchemaSettings", "Schemas"]
 
@@ -91,7 +91,7 @@ class Schemas:
             known = decide_registration(history, schema, strategy=strategy, may_update=may_update)
             return await self._append(topic, history, stored_version, schema) if known is None else known
 
-        return await until_unchanged(attempt)
+        return await retry_on_conflict(attempt)
 
     async def check(self, topic: TopicName, schema: SchemaInfo) -> str:
         """The strategy under which ``schema`` could be registered; raises IncompatibleSchema if it could not.
@@ -173,7 +173,7 @@ class Schemas:
             history, stored_version = await self._read(topic)
             return await self._append(topic, history, stored_version, None)
 
-        return await until_unchanged(attempt)
+        return await retry_on_conflict(attempt)
 
     async def _in_force(self, topic: TopicName) -> TopicPolicies:
         """Of the topic's policies those about schemas, after its namespace's and the broker's are taken in."""

@@ -13,7 +13,7 @@ from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 from interpulse.model.topics import TopicKind
 from interpulse.rules.effective_policies import topic_level
 from interpulse.storage.api import Delete, MetadataStore, Put
-from interpulse.storage.cas import until_unchanged
+from interpulse.storage.cas import retry_on_conflict
 
 __all__ = ["TopicPolicyRecords", "stored_policies"]
 
@@ -102,7 +102,7 @@ class TopicPolicyRecords:
                 expect |= await self._lifecycle.guard(name)
                 await self._store.commit([update], expect | {key: found[key].version if key in found else None})
 
-        await until_unchanged(attempt)
+        await retry_on_conflict(attempt)
 
     async def _check(self, name: TopicName) -> None:
         if name.is_partition:

@@ -25,7 +25,8 @@ from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.topics import Requester
-from interpulse.storage.api import Change, CommitConflict, Log, LogListener, LogNotFound, LogStore, MetadataStore, Put
+from interpulse.storage.api import Change, Log, LogListener, LogNotFound, LogStore, MetadataStore
+from interpulse.storage.cas import advance_counter
 
 __all__ = ["AnyTopic", "DeleteCheck", "OpenRule", "TopicRegistry"]
 
@@ -109,15 +110,7 @@ class TopicRegistry:
 
     async def start(self) -> None:
         """Count this start, so that generated producer names are never used twice; begin the upkeep."""
-        while True:
-            stored = await self.metadata.get(_NAME_COUNTER_KEY)
-            self._starts = int(stored.value) if stored else 0
-            put = Put(_NAME_COUNTER_KEY, str(self._starts + 1).encode())
-            try:
-                await self.metadata.commit([put], {_NAME_COUNTER_KEY: stored.version if stored else None})
-            except CommitConflict:
-                continue
-            break
+        self._starts = await advance_counter(self.metadata, _NAME_COUNTER_KEY, 1, start=0)
         self.spawn(run_periodically("cursors", lambda: _FLUSH_SECONDS, self.flush))
         self.topic_tasks.begin(self.spawn)
 

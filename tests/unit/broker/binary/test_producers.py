@@ -167,7 +167,7 @@ async def test_send_when_its_payload_is_large_then_copied_once_on_its_way_to_the
     """Copies are counted by what lives at once: each holds its source until it is made. Reads begin amid frames."""
     appended: list[bytes] = []
     owner = Mock(publish_limits=None, deduplication=None, broker_entry_interceptor=None)
-    owner.append.side_effect = lambda publish, _: appended.append(publish.entry)
+    owner.append.side_effect = lambda entry, *_: appended.append(entry)
     opened = await client.open_producer()
     connected = client.connection.producers[1]
     publish = Producer(owner, opened.request, "p", opened.sink).publish

@@ -89,10 +89,13 @@ class Life:
                 truth.acknowledged.add(payload)
 
     async def index_written(self) -> None:
-        """Wait until the writer's thread has nothing left to do: the index follows the receipt."""
-        store = await self.open_store()
-        assert isinstance(store.journal, SegmentJournal)
-        await store.journal.unlink([])
+        """Wait until the writer's thread has nothing left to do: it writes the index after the receipt.
+
+        Needed before the files are copied or counted.
+        """
+        if self.store is not None:
+            assert isinstance(self.store.journal, SegmentJournal)
+            await self.store.journal.unlink([])
 
     async def roll(self, name: str) -> None:
         log, listener = await self.log(name)

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.micro_topic import Sink
-from interpulse.broker.clock import SystemClock
 from interpulse.broker.live.compaction.compaction import CompactionStatus
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
+from interpulse.clock import SystemClock
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester

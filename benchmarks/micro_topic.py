@@ -13,12 +13,12 @@ import sys
 import time
 from collections.abc import Sequence
 
-from interpulse.broker.clock import SystemClock
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.registry.topic_registry import TopicRegistry
 from interpulse.broker.live.requests import ProducerRequest, SubscribeRequest, SubType
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.topic import Topic
+from interpulse.clock import SystemClock
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Requester

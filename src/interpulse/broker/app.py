@@ -23,7 +23,6 @@ from interpulse.broker.binary.permits import LookupPermits
 from interpulse.broker.binary.server import BinaryServer
 from interpulse.broker.binary.transport.command_connection import Handlers
 from interpulse.broker.binary.transport.context import BinaryContext, ConnectionLimits
-from interpulse.broker.clock import Clock, SystemClock
 from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.config.dynamic_config import DynamicConfig
 from interpulse.broker.inconsistencies import InconsistencyCounters
@@ -59,6 +58,7 @@ from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.broker.topics.topic_settings import topic_settings
 from interpulse.broker.topics.topic_watches import TopicWatches
+from interpulse.clock import Clock, SystemClock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import MetadataError, PreconditionFailed

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, NamedTuple
 
-from interpulse.broker.clock import SystemClock
 from interpulse.broker.inconsistencies import InconsistencyCounters
+from interpulse.clock import SystemClock
 from interpulse.storage.disk_space import DiskSpace
 from interpulse.storage.journals import JournalStatistics
 from interpulse.storage.write_meter import WrittenEntries

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from interpulse.clock import now_ms
 from interpulse.storage.api import Change, LedgerRecord, LogListener, LogNotFound, MetadataStore
 from interpulse.storage.journals import Journal
 from interpulse.storage.tail_cache import TailCache
@@ -25,7 +25,7 @@ class TopicLogStore:
         metadata: MetadataStore,
         journal: Journal,
         config: LogConfig | None = None,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = now_ms,
     ) -> None:
         self.config = config or LogConfig()
         self.journal = journal

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.clock import Clock
 from interpulse.broker.tenancy.cluster_links import ClusterLinks
 from interpulse.broker.tenancy.namespaces import Namespaces
 from interpulse.broker.throttled_log import ThrottledLog
@@ -26,6 +25,7 @@ from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.partition_records import stored_partitions
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.client.transport.backoff import Backoff
+from interpulse.clock import Clock
 from interpulse.model.errors import PulsarError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.topics import TopicKind

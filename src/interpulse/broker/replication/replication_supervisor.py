@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.clock import Clock, SystemClock
+from interpulse.clock import Clock, SystemClock
 from interpulse.model.errors import PulsarError
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topic_policies import TopicPolicyRecord

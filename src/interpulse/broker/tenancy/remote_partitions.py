@@ -7,8 +7,8 @@ import logging
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from interpulse.broker.clock import Clock
 from interpulse.broker.tenancy.clusters import Clusters
+from interpulse.clock import Clock
 from interpulse.model.errors import NotFound, PulsarError
 from interpulse.model.names import TopicName
 from interpulse.model.topics import TopicKind

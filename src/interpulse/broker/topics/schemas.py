@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.clock import Clock
 from interpulse.broker.topics.topic_policies import stored_policies
+from interpulse.clock import Clock
 from interpulse.model.errors import IncompatibleSchema, SchemaNotFound
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -14,6 +13,7 @@ from interpulse.client.producing.batcher import Batcher, EntryBuilder
 from interpulse.client.producing.router import HashingScheme, RoutingMode
 from interpulse.client.producing.send_queue import OutgoingEntry, ProducerRequest, Receipt, SendQueue
 from interpulse.client.session import Session
+from interpulse.clock import now_ms
 from interpulse.model.errors import InvalidRequest, PulsarError
 from interpulse.model.ids import ChunkMessageId, MessageId
 from interpulse.model.names import TopicName
@@ -150,7 +150,7 @@ class PartitionProducer:
         """Send one message, waiting only for room; the future has its id, or the failure."""
         config = self._config
         if message.deliver_after_ms is not None:
-            message = message.due_from(_now_ms())
+            message = message.due_from(now_ms())
         if message.replication_clusters:
             check_names("replication_clusters", message.replication_clusters)
         await self._send_queue.room(entries_max=config.pending_messages_max, bytes_max=config.pending_bytes_max)
@@ -174,19 +174,19 @@ class PartitionProducer:
 
     def _send_single(self, message: OutgoingMessage, sequence_id: int, future: asyncio.Future[MessageId]) -> None:
         self._refresh_builder()
-        now_ms = _now_ms()
-        built = self._builder.single(message, sequence_id, now_ms)
+        published_ms = now_ms()
+        built = self._builder.single(message, sequence_id, published_ms)
         if self._config.chunking_enabled and len(built.entry) > self._send_queue.message_bytes_max:
-            self._send_chunks(message, sequence_id, now_ms, future)
+            self._send_chunks(message, sequence_id, published_ms, future)
             return
         self._check_size(len(built.entry))
         self._transmit(built, [future])
 
     def _send_chunks(
-        self, message: OutgoingMessage, sequence_id: int, now_ms: int, future: asyncio.Future[MessageId]
+        self, message: OutgoingMessage, sequence_id: int, published_ms: int, future: asyncio.Future[MessageId]
     ) -> None:
         """The message has the id of its last chunk, knows the first one, and fails with the first that fails."""
-        chunks = self._builder.chunks(message, sequence_id, now_ms, self._send_queue.message_bytes_max)
+        chunks = self._builder.chunks(message, sequence_id, published_ms, self._send_queue.message_bytes_max)
         receipts = [self._transmit(chunk, [], on_failure=future) for chunk in chunks[:-1]]
         self._transmit(chunks[-1], [future], first_chunk=receipts[0] if receipts else None)
 
@@ -213,7 +213,7 @@ class PartitionProducer:
             return
         self._refresh_builder()
         futures, self._waiting = self._waiting, []
-        built = self._batcher.take(_now_ms())
+        built = self._batcher.take(now_ms())
         try:
             self._check_size(len(built.entry))
             self._transmit(built, futures, in_batch=True)
@@ -297,7 +297,3 @@ def _fail_all(futures: list[asyncio.Future[MessageId]], failure: BaseException) 
         if not future.done():
             future.set_exception(failure)
             future.exception()  # an ignored future is not worth a warning of the event loop
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

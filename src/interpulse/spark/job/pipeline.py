@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.clock import now_ms
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.spark.job.pipeline_config import ClusterAddress, PipelineConfig
 from interpulse.spark.job.progress import BatchProgress
@@ -110,7 +111,7 @@ class Pipeline:
             "since": failure.since_ms if failure else state.since_ms,
             "reason": failure.reason if failure else state.reason or ("Spark is starting" if starting else None),
             "remedy": failure.remedy if failure else state.remedy,
-            "nextRetryAt": None if retry_at is None else _now_ms() + int(max(0.0, retry_at - time.monotonic()) * 1000),
+            "nextRetryAt": None if retry_at is None else now_ms() + int(max(0.0, retry_at - time.monotonic()) * 1000),
             "lagEntries": lag_entries,
             "lagMessages": self._rates.messages_in(name, lag_entries),
             "lagSeconds": lag_seconds,
@@ -141,7 +142,3 @@ def _hold_of(held: HeldRange) -> dict[str, Any]:
         "remedy": "resolve what the reason names; the entries are kept and retried automatically",
         "nextRetryAt": held.retry_at_ms,
     }
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

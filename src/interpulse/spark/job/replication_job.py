@@ -14,12 +14,12 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.clock import now_ms
 from interpulse.model.clusters import shown_address
 from interpulse.model.errors import AuthorizationError, NotFound, PulsarError
 from interpulse.spark.job.pipeline import Pipeline
@@ -215,7 +215,7 @@ class ReplicationJob:
                 known = before.get(remote)
                 if known is None or known.problem != selection.problem:
                     _emit({"event": "error", "cluster": remote, "error": selection.problem})
-                    known = UnusableRemote(remote, selection.problem, since_ms=time.time_ns() // 1_000_000)
+                    known = UnusableRemote(remote, selection.problem, since_ms=now_ms())
                 self._unusable_remotes[remote] = replace(known, topics=selection.topics)
 
     async def _report_status(self, admin: AdminClient) -> None:

@@ -7,6 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from interpulse.clock import now_ms
 from interpulse.spark.connection_options import access_as_options
 from interpulse.spark.job.route import Emit, Route
 from interpulse.spark.options import OptionError
@@ -101,7 +102,7 @@ class RouteQuery:
         self.failure = QueryFailure(
             _shortened(text),
             _PERMANENT_REMEDY if self._is_permanent else _REMEDY,
-            self.failure.since_ms if self.failure else time.time_ns() // 1_000_000,
+            self.failure.since_ms if self.failure else now_ms(),
             None if self._is_permanent else self._retry_at,
         )
         limit = _UNREACHABLE_MAX_S if any(word in text for word in _PASSING) else _BACKOFF_MAX_S

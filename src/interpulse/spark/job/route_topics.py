@@ -21,6 +21,7 @@ from interpulse.client.admin.admin_client import AdminClient
 from interpulse.client.config import ClientConfig
 from interpulse.client.lookup.topic_schemas import store_schema
 from interpulse.client.session import Session
+from interpulse.clock import now_ms
 from interpulse.model.errors import AlreadyExists, PulsarError
 from interpulse.model.ids import EARLIEST, MessageId
 from interpulse.model.names import TopicName
@@ -163,7 +164,7 @@ class RouteTopics:
     async def _prepare(self, topic: TopicName, count: int, problem: PulsarError | None) -> None:
         """Everything a topic needs before its first entry is planned; ``problem`` is what holds every topic."""
         # Also a topic that was never ready is listed by its partitions: the stream may have been reading them before.
-        known = self.states.get(topic, TopicState(since_ms=_now_ms(), partitions=count))
+        known = self.states.get(topic, TopicState(since_ms=now_ms(), partitions=count))
         before = replace(known, counted=count)
         try:
             if problem is not None:
@@ -188,7 +189,7 @@ class RouteTopics:
             retry_at=time.monotonic() + _VERIFY_EVERY_S,
             pause=_HELD_FIRST_S,
         )
-        self.states[topic] = ready if before.is_ready else replace(ready, since_ms=_now_ms())
+        self.states[topic] = ready if before.is_ready else replace(ready, since_ms=now_ms())
         if provisioned is not None:
             self._policies.forget([topic])
             self._emit(
@@ -264,7 +265,7 @@ class RouteTopics:
 
     def _hold(self, topic: TopicName, before: TopicState, error: Exception) -> None:
         problem = describe_problem(self._route.remote, error)
-        since = before.since_ms if before.state == problem.state else _now_ms()
+        since = before.since_ms if before.state == problem.state else now_ms()
         self.states[topic] = replace(
             before,
             state=problem.state,
@@ -323,7 +324,3 @@ class RouteTopics:
         if session is not None:
             await self._presence.close()
             await session.close()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

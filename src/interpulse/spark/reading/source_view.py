@@ -13,7 +13,6 @@ import logging
 import os
 import re
 import secrets
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -22,6 +21,7 @@ from interpulse.client.consuming.entry_reader import EntryReader
 from interpulse.client.session import Session
 from interpulse.client.transport.backoff import Backoff, retry
 from interpulse.client.transport.connection import Connection
+from interpulse.clock import now_ms
 from interpulse.model.errors import ConsumerBusy, OperationTimeout, PulsarError, TopicNotFound
 from interpulse.model.ids import LATEST, Position
 from interpulse.model.names import NamespaceName, TopicName
@@ -301,9 +301,9 @@ class BrokerSourceView:
         seen = (found.st_mtime_ns, found.st_ino)
         if seen != self._held_seen:
             self._held_ranges, self._held_seen = load_held(path), seen
-        now_ms = time.time_ns() // 1_000_000
+        now = now_ms()
         return {
-            topic: HeldBack(item.after, item.attempts, item.retry_at_ms <= now_ms)
+            topic: HeldBack(item.after, item.attempts, item.retry_at_ms <= now)
             for topic, item in self._held_ranges.items()
         }
 

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import itertools
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from interpulse.client.producing.entry_sender import EntrySender
 from interpulse.client.producing.send_queue import Receipt
 from interpulse.client.session import Session
+from interpulse.clock import now_ms
 from interpulse.model.errors import IncompatibleSchema, InvalidRequest
 from interpulse.model.names import TopicName
 from interpulse.model.schemas import SchemaType
@@ -116,7 +116,7 @@ class PublishingWriter:
             packed,
             producer_name=publisher.sender.name,
             sequence_id=publisher.next_sequence_id,
-            publish_time_ms=time.time_ns() // 1_000_000,
+            publish_time_ms=now_ms(),
             batched=self._options.batching_max_messages > 1 and not packed[0].deliver_at_ms,
             codec=self._codec,
             schema_version=publisher.sender.schema_version,

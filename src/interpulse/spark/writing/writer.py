@@ -7,13 +7,13 @@ batch and its ``commit`` runs in yet another process, so lane states travel thro
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from interpulse.clock import now_ms
 from interpulse.spark.lanes import LaneState
 from interpulse.spark.options import OptionError
 from interpulse.spark.state_files import LaneFiles
@@ -113,7 +113,7 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
             files.commit(batchId, {report.topic: report.state for report in reports if report.has_sequence})
             held = {report.topic: (report.after, report.held) for report in reports if report.held is not None}
             released = [report.topic for report in reports if report.held is None]
-            files.hold(held, released=released, now_ms=time.time_ns() // 1_000_000)
+            files.hold(held, released=released, now_ms=now_ms())
             topics = {
                 report.topic: (report.entries, report.messages, report.bytes) for report in reports if report.entries
             }

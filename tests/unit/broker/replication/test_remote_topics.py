@@ -12,7 +12,6 @@ from typing import Any, cast
 import pytest
 
 from interpulse.broker import metadata_paths as keys
-from interpulse.broker.clock import SystemClock
 from interpulse.broker.replication.remote_topics import RemoteTopics
 from interpulse.broker.tenancy.cluster_links import QUESTIONS_MAX, ClusterLinks, Connect
 from interpulse.broker.tenancy.clusters import Clusters
@@ -21,6 +20,7 @@ from interpulse.broker.topics.lifecycle import TopicLifecycle
 from interpulse.broker.topics.topic_policies import TopicPolicyRecords
 from interpulse.broker.topics.topic_reading import LifecycleSettings
 from interpulse.client.admin.admin_client import AdminClient
+from interpulse.clock import SystemClock
 from interpulse.model.clusters import ClusterData
 from interpulse.model.errors import AlreadyExists, NotConnected, OperationTimeout, TopicNotFound
 from interpulse.model.names import PUBLIC_DEFAULT, TopicName

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, KeysView, Mapping, Sequence
 from typing import Any, TypeVar
 
-from interpulse.broker.clock import Clock
 from interpulse.broker.instruments import LatencyMeter
 from interpulse.broker.live.host import HostedTopic
 from interpulse.broker.live.read_buffer_limiter import ReadBufferLimiter
@@ -21,6 +20,7 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.non_persistent import NonPersistentTopic
 from interpulse.broker.live.topic.topic import Topic
 from interpulse.broker.periodic import run_periodically
+from interpulse.clock import Clock
 from interpulse.model.broker_entry_metadata import BrokerEntryFields
 from interpulse.model.errors import PersistenceError, PulsarError, ServiceNotReady, TopicNotFound
 from interpulse.model.names import NamespaceName, TopicName

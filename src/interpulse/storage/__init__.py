@@ -1,1 +1,10 @@
-"""Durable state behind three seams: metadata store, log store, log. Entries are opaque bytes here."""
+"""Durable state: metadata, and the logs of topics. Entries are opaque bytes here.
+
+* `api`: the three seams, `MetadataStore`, `LogStore` and `Log`, with their errors
+* `sqlite`: metadata; `cas`: commits that are tried again after a conflict; `watches`: who is told of changes
+* `topic_log_store`, `topic_log`: the log of a topic, its ledgers (`ledgers`, `topic_records`), its newest entries
+  (`tail_cache`) and what compaction kept of it (`compacted`), over a journal (`journals`)
+* `segments`: the journal on disk, which all topics share; `segments.writer` writes and syncs
+* `memory`: metadata and journal without a disk, for tests and benchmarks
+* `lock`, `disk_space`, `write_meter`: one process per data directory, the space left in it, what is written
+"""

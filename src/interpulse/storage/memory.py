@@ -1,4 +1,7 @@
-"""The seams in memory: for tests, and for topics that are not persistent. Nothing survives the process."""
+"""Metadata and the journal of logs in memory, for tests and benchmarks: the broker itself never uses them.
+
+Nothing survives the process. The log itself is the real one, `topic_log`, over `MemoryJournal` instead of segments.
+"""
 
 from __future__ import annotations
 

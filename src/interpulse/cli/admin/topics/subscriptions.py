@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import click
 from interpulse.cli.support.command_lists import topic_command
 from interpulse.cli.support.output import print_json, print_lines, print_value
 from interpulse.cli.support.params import MESSAGE_ID, PAIRS, TIME, joined_pairs
+from interpulse.clock import now_ms
 from interpulse.model.ids import MessageId
 from interpulse.model.names import TopicName
 
@@ -79,7 +79,7 @@ async def reset_cursor(
     if message_id is not None:
         await admin.topics.reset_cursor_to_message(topic, subscription, message_id, excluded=excluded)
     elif ago_seconds is not None:
-        time_ms = int(time.time() * 1000) - ago_seconds * 1000
+        time_ms = now_ms() - ago_seconds * 1000
         await admin.topics.reset_cursor_to_time(topic, subscription, time_ms)
     else:
         raise click.UsageError("Either --time or --messageId has to be provided to reset cursor")

@@ -22,7 +22,7 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.model.errors import ConsumerBusy
 from interpulse.model.names import TopicName
 
-__all__ = ["Dispatch", "DispatchOwner", "check_fitting", "delays_of", "fits", "in_the_way", "new_dispatch"]
+__all__ = ["Dispatch", "DispatchOwner", "check_fitting", "delays_of", "fits", "in_the_way", "make_way", "new_dispatch"]
 
 Dispatch = SingleActiveDispatch | SharedDispatch
 
@@ -78,6 +78,19 @@ def check_fitting(request: SubscribeRequest, first: SubscribeRequest) -> None:
     difference = _difference(request, first)
     if difference:
         raise ConsumerBusy(f"Subscription is of different type. Active subscription {difference}.")
+
+
+async def make_way(request: SubscribeRequest, consumers: Sequence[Consumer]) -> None:
+    """Close the consumers whose client is gone if some are in the way; raises ConsumerBusy as `check_fitting` does.
+
+    A client whose connection broke without a word comes back before the old one is found dead.
+    """
+    if consumers:
+        check_fitting(request, consumers[0].request)
+    if in_the_way(request, consumers):
+        for consumer in list(consumers):
+            if not await consumer.sink.is_alive():
+                consumer.close()
 
 
 def _difference(request: SubscribeRequest, first: SubscribeRequest) -> str:

@@ -13,19 +13,20 @@ from interpulse.broker.live.api import ConsumerSink, Delivery, LastMessage, Prod
 from interpulse.broker.live.compaction.compacted_reads import check_allowed
 from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.consumer_choice import choose_active, share_out
-from interpulse.broker.live.dispatch.dispatch_choice import check_fitting
+from interpulse.broker.live.dispatch.dispatch_choice import make_way
 from interpulse.broker.live.dispatch.sticky_keys import StickyKeys
 from interpulse.broker.live.entry_metadata import EntryMetadata, sticky_slot_of
 from interpulse.broker.live.host import TopicHost
-from interpulse.broker.live.measures import LimitMeasure, Measured, SubscriptionMeasure, TopicMeasure, summed
+from interpulse.broker.live.measures import LimitMeasure, Measured, SubscriptionMeasure, summed
 from interpulse.broker.live.producing.deduplication import Deduplication, SequenceState
 from interpulse.broker.live.producing.producer import PendingPublish, Producer
 from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.producing.publish_limits import PublishLimits, check_encrypted
 from interpulse.broker.live.requests import InitialPosition, ProducerRequest, SubscribeRequest, SubType
 from interpulse.broker.live.settings import TopicSettings
-from interpulse.broker.live.stats import TrafficMeter
+from interpulse.broker.live.stats import TrafficMeter, sum_of
 from interpulse.broker.live.topic import non_persistent_stats
+from interpulse.broker.live.topic.publish_stats import publish_measure
 from interpulse.broker.live.topic.topic_limits import TopicLimits
 from interpulse.model.errors import (
     ConsumerBusy,
@@ -38,7 +39,6 @@ from interpulse.model.errors import (
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
 from interpulse.model.names import TopicName
-from interpulse.rules.limits import check_consumers_of_subscription, check_consumers_of_topic
 
 __all__ = ["NonPersistentSubscription", "NonPersistentTopic"]
 
@@ -62,18 +62,10 @@ class NonPersistentSubscription:
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Raises ConsumerBusy."""
-        if self.consumers:
-            check_fitting(request, self.consumers[0].request)
-        if request.sub_type is SubType.EXCLUSIVE:
-            for other in list(self.consumers):
-                if await other.sink.is_alive():
-                    raise ConsumerBusy("Exclusive consumer is already connected")
-                other.close()
-            if self.consumers:  # somebody came while we asked
-                raise ConsumerBusy("Exclusive consumer is already connected")
-        topic = self._topic
-        check_consumers_of_topic(topic.consumer_count, topic.limits.settings.max_consumers)
-        check_consumers_of_subscription(len(self.consumers), topic.limits.settings.max_consumers_per_subscription)
+        await make_way(request, self.consumers)
+        if request.sub_type is SubType.EXCLUSIVE and self.consumers:
+            raise ConsumerBusy("Exclusive consumer is already connected")
+        self._topic.limits.check_consumers(self._topic.consumer_count, len(self.consumers))
         self.sub_type = request.sub_type
         consumer = Consumer(self, request, sink)
         if request.sub_type is SubType.KEY_SHARED:
@@ -154,30 +146,25 @@ class NonPersistentSubscription:
 
     def measure(self) -> SubscriptionMeasure:
         """What metrics show."""
-        consumers = self.consumers
+        out = self.out
         return SubscriptionMeasure(
             backlog=0,
             unacknowledged=0,
             blocked=False,
-            rate_out=sum(each.out.message_rate for each in consumers),
-            throughput_out=sum(each.out.byte_rate for each in consumers),
+            rate_out=out.message_rate,
+            throughput_out=out.byte_rate,
             rate_redelivered=0.0,
             rate_acknowledged=0.0,
-            consumers=len(consumers),
+            consumers=len(self.consumers),
             expired=0,
-            messages_out=self._given_up.messages + sum(each.out.messages for each in consumers),
-            bytes_out=self._given_up.bytes + sum(each.out.bytes for each in consumers),
+            messages_out=out.messages,
+            bytes_out=out.bytes,
         )
 
     @property
     def out(self) -> TrafficMeter:
         """What was sent to consumers, also to those that are gone."""
-        total = TrafficMeter()
-        for meter in (self._given_up, *(each.out for each in self.consumers)):
-            total.absorb(meter)
-            total.message_rate += meter.message_rate
-            total.byte_rate += meter.byte_rate
-        return total
+        return sum_of(self._given_up, *(each.out for each in self.consumers))
 
 
 class NonPersistentTopic:
@@ -364,16 +351,8 @@ class NonPersistentTopic:
     def measure(self) -> Measured:
         """What metrics show."""
         subscriptions = {name: each.measure() for name, each in self.subscriptions.items()}
-        producers = self.producers.by_name.values()
-        figures = TopicMeasure(
-            producers=len(producers),
-            rate_in=sum(each.published.message_rate for each in producers),
-            throughput_in=sum(each.published.byte_rate for each in producers),
-            messages_in=self.published.messages + sum(each.published.messages for each in producers),
-            bytes_in=self.published.bytes + sum(each.published.bytes for each in producers),
-        )
         limits = LimitMeasure(self.limits.publish_throttled) if self.limits.publish else None
-        return Measured(summed(figures, subscriptions), subscriptions, {}, limits)
+        return Measured(summed(publish_measure(self), subscriptions), subscriptions, {}, limits)
 
     def internal_stats(self) -> dict[str, Any]:
         return non_persistent_stats.internal_stats(self)

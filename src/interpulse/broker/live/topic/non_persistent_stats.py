@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from interpulse.broker.live.dispatch.consumer import Consumer
-from interpulse.broker.live.producing.producer_set import ProducerSet
 from interpulse.broker.live.requests import SubType
 from interpulse.broker.live.stats import TrafficMeter
-from interpulse.broker.live.topic.topic_limits import TopicLimits
+from interpulse.broker.live.topic.publish_stats import PublishedTopic, publish_stats
 
 __all__ = ["ShownSubscription", "ShownTopic", "internal_stats", "stats", "subscription_stats"]
 
@@ -86,17 +85,12 @@ class ShownSubscription(Protocol):
         """What was sent since the subscription is there."""
 
 
-class ShownTopic(Protocol):
+class ShownTopic(PublishedTopic, Protocol):
     """What statistics look at of a topic."""
 
-    created_ms: int
     entries_added: int
     gone: TrafficMeter
     """What was sent to subscriptions that are gone."""
-    limits: TopicLimits
-    producers: ProducerSet
-    published: TrafficMeter
-    """By producers that are gone."""
 
     @property
     def subscriptions(self) -> Mapping[str, ShownSubscription]: ...
@@ -104,24 +98,16 @@ class ShownTopic(Protocol):
 
 def stats(topic: ShownTopic) -> dict[str, Any]:
     """``NonPersistentTopicStats``: counters since the topic was loaded, rates of the last period."""
-    producers = sorted(topic.producers.by_name.values(), key=lambda each: each.name)
     shown = {name: subscription_stats(topic.subscriptions[name]) for name in sorted(topic.subscriptions)}
     return _NOTHING_STORED | {
-        "msgRateIn": float(sum(each.published.message_rate for each in producers)),
-        "msgThroughputIn": float(sum(each.published.byte_rate for each in producers)),
+        **publish_stats(topic),
         "msgRateOut": float(sum(each["msgRateOut"] for each in shown.values())),
         "msgThroughputOut": float(sum(each["msgThroughputOut"] for each in shown.values())),
-        "bytesInCounter": topic.published.bytes + sum(each.published.bytes for each in producers),
-        "msgInCounter": topic.published.messages + sum(each.published.messages for each in producers),
         "bytesOutCounter": topic.gone.bytes + sum(each["bytesOutCounter"] for each in shown.values()),
         "msgOutCounter": topic.gone.messages + sum(each["msgOutCounter"] for each in shown.values()),
         "msgDropRate": float(sum(each["msgDropRate"] for each in shown.values())),
-        "publishRateLimitedTimes": topic.limits.publish_throttled,
-        "publishers": [each.stats() for each in producers if each.request.remote_cluster is None],
-        "waitingPublishers": len(topic.producers.waiting),
         "subscriptions": shown,
         "replication": {},
-        "topicCreationTimeStamp": topic.created_ms,
     }
 
 

@@ -17,10 +17,9 @@ from interpulse.broker.live.dispatch.consumer import Consumer
 from interpulse.broker.live.dispatch.dispatch_choice import (
     Dispatch,
     DispatchOwner,
-    check_fitting,
     delays_of,
     fits,
-    in_the_way,
+    make_way,
     new_dispatch,
 )
 from interpulse.broker.live.dispatch.dispatch_limits import DispatchGate
@@ -30,7 +29,6 @@ from interpulse.broker.live.stats import TrafficMeter
 from interpulse.broker.live.topic.topic_limits import TopicLimits
 from interpulse.model.errors import MetadataError, NotAllowed, PreconditionFailed
 from interpulse.model.ids import MessageId, Position
-from interpulse.rules.limits import check_consumers_of_subscription, check_consumers_of_topic
 from interpulse.wire.ack_sets import mask_of
 
 __all__ = ["Subscription", "SubscriptionOwner"]
@@ -116,29 +114,20 @@ class Subscription:
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Open a consumer; the caller holds `changing`. Raises ConsumerBusy, ConsumerAssignError."""
-        if self.consumers:
-            check_fitting(request, self.consumers[0].request)
-        if in_the_way(request, self.consumers):
-            await self._drop_dead_consumers()
+        await make_way(request, self.consumers)
         if self.dispatch is None or self._made_for is None or not fits(request, self._made_for):
             if self.dispatch is not None:
                 self.dispatch.put_away()
             self.dispatch = new_dispatch(request, self._owner, self.cursor, self.pump)
             self._made_for = request
             self._limit_dispatch()
-        self._check_room()
+        if self._owner.remote_of(self.name) is None:
+            self._owner.limits.check_consumers(self._owner.consumer_count, len(self.consumers))
         consumer = Consumer(self, request, sink)
         consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
         self.dispatch.add(consumer)
         self._use_changed()
         return consumer
-
-    def _check_room(self) -> None:
-        """Raises ConsumerBusy if there are as many consumers as there may be."""
-        if self._owner.remote_of(self.name) is None:
-            settings = self._owner.limits.settings
-            check_consumers_of_topic(self._owner.consumer_count, settings.max_consumers)
-            check_consumers_of_subscription(len(self.consumers), settings.max_consumers_per_subscription)
 
     def use_limits(self) -> None:
         """The policies of the topic limit something else now."""
@@ -160,12 +149,6 @@ class Subscription:
         dispatch.gate = self._gate = limits.gate(self._gate, self.pump)
         if isinstance(dispatch, SharedDispatch):
             dispatch.unacknowledged_max = limits.settings.max_unacked_per_subscription
-
-    async def _drop_dead_consumers(self) -> None:
-        """A client whose connection broke without a word comes back before the old one is found dead."""
-        for consumer in list(self.consumers):
-            if not await consumer.sink.is_alive():
-                consumer.close()
 
     def remove(self, consumer: Consumer) -> None:
         """The consumer is closed."""

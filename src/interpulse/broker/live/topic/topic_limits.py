@@ -15,7 +15,11 @@ from interpulse.broker.live.requests import SubscribeRequest
 from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.topic.subscribe_limits import SubscribeLimits
 from interpulse.model.names import TopicName
-from interpulse.rules.limits import check_subscription_type
+from interpulse.rules.limits import (
+    check_consumers_of_subscription,
+    check_consumers_of_topic,
+    check_subscription_type,
+)
 
 __all__ = ["TopicLimits"]
 
@@ -68,6 +72,11 @@ class TopicLimits:
         check_subscription_type(str(self._name), request.sub_type.label, self.settings.subscription_types_enabled)
         if self._subscribes is not None:
             self._subscribes.check(request, self._now_ms())
+
+    def check_consumers(self, of_topic: int, of_subscription: int) -> None:
+        """Raises ConsumerBusy if a topic or a subscription with so many consumers may have no more."""
+        check_consumers_of_topic(of_topic, self.settings.max_consumers)
+        check_consumers_of_subscription(of_subscription, self.settings.max_consumers_per_subscription)
 
     def gate(self, before: DispatchGate | None, wake: Callable[[], None]) -> DispatchGate | None:
         """What holds back the deliveries of one subscription, None = nothing; ``wake`` looks again what can be sent."""

@@ -12,18 +12,22 @@ from interpulse.broker.live.measures import (
     Measured,
     ReplicationMeasure,
     SubscriptionMeasure,
-    TopicMeasure,
     summed,
 )
 from interpulse.broker.live.producing.deduplication import DEDUPLICATION_CURSOR, Deduplication
 from interpulse.broker.live.producing.producer import Producer
-from interpulse.broker.live.producing.producer_set import ProducerSet
-from interpulse.broker.live.stats import TrafficMeter, iso_time, sum_of
+from interpulse.broker.live.stats import iso_time, sum_of
 from interpulse.broker.live.timeline import bytes_after, publish_time_of
 from interpulse.broker.live.topic import subscription_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
+from interpulse.broker.live.topic.publish_stats import (
+    PublishedTopic,
+    producers_by_name,
+    publish_measure,
+    publish_stats,
+    published_by_all,
+)
 from interpulse.broker.live.topic.subscription import Subscription
-from interpulse.broker.live.topic.topic_limits import TopicLimits
 from interpulse.model.errors import NotFound
 from interpulse.model.ids import Position
 from interpulse.storage.api import CompactedLedger, Log
@@ -76,19 +80,14 @@ NO_REPLICATION: dict[str, Any] = {
 """``ReplicatorStats`` of a cluster that nothing goes to."""
 
 
-class ShownTopic(Protocol):
+class ShownTopic(PublishedTopic, Protocol):
     """What statistics look at of a topic."""
 
     compaction: Compaction
-    created_ms: int
     entries_added: int
     last_publish_ms: int
-    limits: TopicLimits
     log: Log
     positions: LogPositions
-    producers: ProducerSet
-    published: TrafficMeter
-    """By producers that are gone."""
 
     @property
     def backlog_keeper(self) -> BacklogKeeper: ...
@@ -115,9 +114,7 @@ class ShownTopic(Protocol):
 
 def stats(topic: ShownTopic) -> dict[str, Any]:
     """``TopicStats``: counters in messages and bytes since the topic was loaded, rates of the last period."""
-    producers = sorted(topic.producers.by_name.values(), key=lambda each: each.name)
     subscriptions = {name: topic.subscriptions[name] for name in sorted(topic.subscriptions)}
-    published = sum_of(topic.published, *(each.published for each in producers))
     sent = sum_of(*(subscription_stats.sent(each) for each in subscriptions.values()))
     ledgers = topic.log.ledgers
     backlogs = [
@@ -126,27 +123,21 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
         if each.durable and each.cursor.backlog(topic.positions.durable)
     ]
     return {
-        "msgRateIn": published.message_rate,
-        "msgThroughputIn": published.byte_rate,
+        **publish_stats(topic),
         "msgRateOut": sent.message_rate,
         "msgThroughputOut": sent.byte_rate,
-        "bytesInCounter": published.bytes,
-        "msgInCounter": published.messages,
         "bytesOutCounter": sent.bytes,
         "msgOutCounter": sent.messages,
-        "averageMsgSize": published.average_bytes,
+        "averageMsgSize": published_by_all(topic).average_bytes,
         "msgChunkPublished": topic.chunk_published,
         "storageSize": sum(each.size for each in ledgers),
         "backlogSize": max(backlogs, default=0),
         **topic.backlog_keeper.stats(),
-        "publishRateLimitedTimes": topic.limits.publish_throttled,
         "earliestMsgPublishTimeInBacklogs": 0,
-        "publishers": [each.stats() for each in producers if each.request.remote_cluster is None],
-        "waitingPublishers": len(topic.producers.waiting),
         "subscriptions": {
             name: _subscription(topic, each) for name, each in subscriptions.items() if topic.remote_of(name) is None
         },
-        "replication": _replications(topic, producers),
+        "replication": _replications(topic, producers_by_name(topic)),
         "deduplicationStatus": "Enabled" if topic.deduplication is not None else "Disabled",
         "nonContiguousDeletedMessagesRanges": sum(
             sum(1 for _ in each.cursor.ranges()) for each in subscriptions.values()
@@ -155,7 +146,6 @@ def stats(topic: ShownTopic) -> dict[str, Any]:
         "delayedMessageIndexSizeInBytes": sum(map(subscription_stats.delayed_bytes, subscriptions.values())),
         **_NEVER_IN_TOPICS,
         "compaction": topic.compaction.stats(),
-        "topicCreationTimeStamp": topic.created_ms,
         "lastPublishTimeStamp": topic.last_publish_ms,
     } | ({} if topic.topic_epoch is None else {"topicEpoch": topic.topic_epoch})
 
@@ -175,13 +165,7 @@ def measure(topic: ShownTopic) -> Measured:
             )
     ledgers = topic.log.ledgers
     waiting = [topic.subscriptions[name].cursor.mark_delete for name, found in own.items() if found.backlog]
-    published, producers = topic.published, topic.producers.by_name.values()
-    figures = TopicMeasure(
-        producers=len(producers),
-        rate_in=sum(each.published.message_rate for each in producers),
-        throughput_in=sum(each.published.byte_rate for each in producers),
-        messages_in=published.messages + sum(each.published.messages for each in producers),
-        bytes_in=published.bytes + sum(each.published.bytes for each in producers),
+    figures = publish_measure(topic)._replace(
         backlog_bytes=bytes_after(ledgers, min(waiting)) if waiting else 0,
         storage_bytes=sum(each.size for each in ledgers),
     )

@@ -1,0 +1,60 @@
+"""What the statistics of every topic, persistent or not, say of its producers."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from interpulse.broker.live.measures import TopicMeasure
+from interpulse.broker.live.producing.producer import Producer
+from interpulse.broker.live.producing.producer_set import ProducerSet
+from interpulse.broker.live.stats import TrafficMeter, sum_of
+from interpulse.broker.live.topic.topic_limits import TopicLimits
+
+__all__ = ["PublishedTopic", "producers_by_name", "publish_measure", "publish_stats", "published_by_all"]
+
+
+class PublishedTopic(Protocol):
+    """What these statistics look at of a topic."""
+
+    created_ms: int
+    limits: TopicLimits
+    producers: ProducerSet
+    published: TrafficMeter
+    """By producers that are gone."""
+
+
+def producers_by_name(topic: PublishedTopic) -> list[Producer]:
+    """The open producers, in the order of their names."""
+    return sorted(topic.producers.by_name.values(), key=lambda each: each.name)
+
+
+def published_by_all(topic: PublishedTopic) -> TrafficMeter:
+    """What open producers and those that are gone published."""
+    return sum_of(topic.published, *(each.published for each in topic.producers.by_name.values()))
+
+
+def publish_stats(topic: PublishedTopic) -> dict[str, Any]:
+    """The fields of ``TopicStats`` on producers; those of replication are left out of the list."""
+    published = published_by_all(topic)
+    return {
+        "msgRateIn": published.message_rate,
+        "msgThroughputIn": published.byte_rate,
+        "bytesInCounter": published.bytes,
+        "msgInCounter": published.messages,
+        "publishRateLimitedTimes": topic.limits.publish_throttled,
+        "publishers": [each.stats() for each in producers_by_name(topic) if each.request.remote_cluster is None],
+        "waitingPublishers": len(topic.producers.waiting),
+        "topicCreationTimeStamp": topic.created_ms,
+    }
+
+
+def publish_measure(topic: PublishedTopic) -> TopicMeasure:
+    """What metrics show of producers."""
+    published = published_by_all(topic) if topic.producers.by_name else topic.published
+    return TopicMeasure(
+        producers=len(topic.producers.by_name),
+        rate_in=published.message_rate,
+        throughput_in=published.byte_rate,
+        messages_in=published.messages,
+        bytes_in=published.bytes,
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guides.walk import Walk, build_wheel
+from tests.guides.walk import Walk, build_wheel, install
 from tests.interop.conftest import real_pulsar
 from tests.support.standalone_process import free_port
 
@@ -19,11 +19,23 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
-@pytest.fixture
-def reader(tmp_path: Path, wheel: Path) -> WalkFactory:
-    """Makes somebody who follows a page; the ports that everybody knows are free ones here."""
+@pytest.fixture(scope="session")
+def shared_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package with what a broker needs, for pages that install nothing."""
+    return install(wheel, "broker", tmp_path_factory.mktemp("installed") / "venv")
 
-    def make(installed: str | None = None, replaced: Mapping[str, str] | None = None) -> Walk:
+
+@pytest.fixture
+def reader(tmp_path: Path, wheel: Path, request: pytest.FixtureRequest) -> WalkFactory:
+    """Makes a reader who follows a page, with the package installed where ``prepared`` says so (``"own"``: the page
+    changes what is installed); the well-known ports are free ones here."""
+
+    def make(prepared: str | None = None, replaced: Mapping[str, str] | None = None) -> Walk:
+        installed = None
+        if prepared == "own":
+            installed = install(wheel, "broker", tmp_path / "venv")
+        elif prepared == "shared":
+            installed = request.getfixturevalue("shared_environment")
         binary, web = free_port(), free_port()
         environment = {
             "brokerServicePort": binary,

@@ -55,7 +55,7 @@ def shown(page: str, outputs: dict[str, str]) -> list[tuple[str, str]]:
 
 @pytest.mark.spark
 def test_spark_page_when_followed_then_shows_what_it_says(reader: WalkFactory) -> None:
-    outputs = reader("broker").follow(steps("use-spark.md"))
+    outputs = reader("own").follow(steps("use-spark.md"))
     for said, printed in shown("use-spark.md", outputs):
         assert said == printed
     assert outputs[steps("use-spark.md")[-1].place].count("content:too hot: 3") == 2
@@ -63,14 +63,14 @@ def test_spark_page_when_followed_then_shows_what_it_says(reader: WalkFactory) -
 
 def test_container_page_when_followed_then_clients_are_told_the_advertised_address(reader: WalkFactory) -> None:
     here = {"broker.example.com": "localhost"}
-    outputs = reader("broker", replaced=here).follow(steps("run-in-containers.md"))
+    outputs = reader("shared", replaced=here).follow(steps("run-in-containers.md"))
     addresses = [printed for said, printed in shown("run-in-containers.md", outputs) if said.startswith("pulsar://")]
     assert len(addresses) == 1
     assert addresses[0].startswith("pulsar://localhost:")
 
 
 def test_monitoring_page_when_followed_then_every_metric_it_names_is_there(reader: WalkFactory) -> None:
-    page, walk = "monitor.md", reader("broker")
+    page, walk = "monitor.md", reader("shared")
     outputs = walk.follow([*steps(page)[:2], *blocks_of(README)[1:2], *steps(page)[2:]])
     metrics = next(said for said in outputs.values() if "# TYPE" in said)
     there = set(re.findall(r"^# TYPE (\S+)", metrics, re.MULTILINE))
@@ -83,19 +83,19 @@ def test_monitoring_page_when_followed_then_every_metric_it_names_is_there(reade
 
 
 def test_backup_page_when_followed_then_what_was_not_read_is_there_again(reader: WalkFactory) -> None:
-    outputs = reader("broker").follow(steps("back-up.md"))
+    outputs = reader("shared").follow(steps("back-up.md"))
     consumed = outputs[steps("back-up.md")[-1].place]
     assert re.findall(r"content:(\w+)", consumed) == ["one", "two", "three"]
 
 
 def test_upgrade_page_when_followed_then_the_new_version_is_well(reader: WalkFactory) -> None:
-    outputs = reader("broker").follow(steps("upgrade.md"))
+    outputs = reader("own").follow(steps("upgrade.md"))
     assert outputs[steps("upgrade.md")[-1].place].split("\n")[:2] == [__version__, "ok"]
 
 
 def test_full_disk_page_when_followed_then_its_commands_make_room(reader: WalkFactory) -> None:
     before = [RUNNING, *ORDERS]
-    outputs = reader("broker").follow([*before, *steps("handle-a-full-disk.md")])
+    outputs = reader("shared").follow([*before, *steps("handle-a-full-disk.md")])
     assert '"storageSize"' in outputs[steps("handle-a-full-disk.md")[0].place]
 
 
@@ -103,12 +103,12 @@ def test_compaction_page_when_followed_then_the_topic_is_compacted(reader: WalkF
     prices = Block(
         "test", 1, "", "sh", "interpulse-admin topics create prices\ninterpulse produce prices -k a -m 1,2\n"
     )
-    outputs = reader("broker").follow([RUNNING, prices, *steps("compact-topics.md")])
+    outputs = reader("shared").follow([RUNNING, prices, *steps("compact-topics.md")])
     assert "Compaction was a success" in outputs[steps("compact-topics.md")[0].place]
 
 
 def test_repair_page_when_nothing_is_wrong_then_its_commands_end_well(reader: WalkFactory) -> None:
-    outputs = reader("broker").follow([RUNNING, *ORDERS, *steps("repair-topics.md", "Look", "Repair")])
+    outputs = reader("shared").follow([RUNNING, *ORDERS, *steps("repair-topics.md", "Look", "Repair")])
     assert len(outputs) == 1 + len(ORDERS) + 2
 
 
@@ -117,7 +117,7 @@ def test_security_page_when_followed_then_a_role_may_do_what_it_was_granted(
 ) -> None:
     secrets = tmp_path / "etc"
     secrets.mkdir()
-    walk = reader("broker", replaced={"/etc/interpulse": str(secrets)})
+    walk = reader("shared", replaced={"/etc/interpulse": str(secrets)})
     walked = steps(
         "secure-a-broker.md", "1. A key and the first token", "2. The settings", "3. Clients", "4. Permissions"
     )
@@ -138,7 +138,7 @@ def test_replication_page_when_followed_then_messages_arrive(reader: WalkFactory
         for each in page
         if each.language == "sh" and each.heading[:2] in {"En", "1.", "2.", "3.", "4.", "5.", "On"}
     ]
-    outputs = reader("broker", replaced=ports).follow(walked)
+    outputs = reader("own", replaced=ports).follow(walked)
     previewed, sent = ("".join(outputs[each.place] for each in walked if each.heading[0] == n) for n in "35")
     assert "shop/orders can be replicated to east, west as it is." in previewed
     assert sent.count("content:hello") == 10

@@ -17,6 +17,7 @@ UV = Path(sys.executable).with_name("uv")
 SECONDS_MAX = 600
 _THIS_CHECKOUT = re.compile(r"(pip install (?:--upgrade )?)'?\.(\[[a-z,]+\])?'?(?=\s|$)")
 _MARK = "@@ walk "
+PINS = "pins.txt"
 # What this test run says to its own programs is no business of the page's.
 _PRIVATE = re.compile(
     r"^(VIRTUAL_ENV|PYTHON.*|PYTEST.*|PULSAR_.*|SPARK_.*|PYSPARK.*|webServiceUrl|brokerServiceUrl|auth.*)$"
@@ -26,7 +27,8 @@ _PRIVATE = re.compile(
 class Walk:
     """One reader with an empty directory, a shell, and the package as a wheel instead of a checkout.
 
-    ``installed``: the extras that he has installed already, in an environment that is activated; None: he has nothing.
+    ``installed``: an environment that they have activated, with the package in it; None: they have nothing. It serves
+    many walks: a page that installs something needs one of its own.
     ``replaced``: texts of the page that are other ones here, for example addresses. ``environment``: what the reader's
     shell has set.
     """
@@ -36,7 +38,7 @@ class Walk:
         directory: Path,
         wheel: Path,
         *,
-        installed: str | None = None,
+        installed: Path | None = None,
         replaced: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -45,7 +47,7 @@ class Walk:
         self.directory.mkdir()
         self.logs.mkdir()
         self._wheel = wheel
-        self._first = "" if installed is None else _installation(f"{wheel}[{installed}]")
+        self._first = "" if installed is None else f". {installed}/bin/activate"
         self._replaced = replaced or {}
         python = Path(getattr(sys, "_base_executable", sys.executable)).parent
         self._environment = {
@@ -54,7 +56,7 @@ class Walk:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "WALK_UV": str(UV),
             "WALK_LOGS": str(self.logs),
-            "UV_CONSTRAINT": str(_pins(directory)),
+            "UV_CONSTRAINT": str(wheel.with_name(PINS)),
             **(environment or {}),
         }
 
@@ -95,12 +97,19 @@ class Walk:
         return f"echo '{_MARK}{block.place}'\n{text}"
 
 
-def _installation(package: str) -> str:
-    return f"""\"$WALK_UV\" -q venv ../venv && . ../venv/bin/activate && pip install -q '{package}'"""
+def install(wheel: Path, extras: str, environment: Path) -> Path:
+    """A new environment with the package in it."""
+    subprocess.run([UV, "-q", "venv", environment], check=True)
+    package = ["--python", environment, "-c", wheel.with_name(PINS), f"{wheel}[{extras}]"]
+    for offline in (["--offline"], []):  # what uv's cache has, it takes from there; the rest comes from the index
+        if subprocess.run([UV, *offline, "pip", "install", "-q", *package], check=False).returncode == 0:
+            return environment
+    raise AssertionError("uv could not install the wheel; its message stands above")
 
 
 def build_wheel(directory: Path) -> Path:
-    """The wheel that a release would be made of."""
+    """The wheel that a release would be made of, and beside it the versions to install with it."""
+    _write_pins(directory / PINS)
     for offline in (["--offline"], []):
         built = subprocess.run([UV, "build", "-q", "--wheel", *offline, "-o", directory, ROOT], check=False)
         if built.returncode == 0:
@@ -108,9 +117,7 @@ def build_wheel(directory: Path) -> Path:
     raise AssertionError("uv build failed; its message stands above")
 
 
-def _pins(directory: Path) -> Path:
-    """The versions of uv.lock: what somebody released this morning is not what is tested here."""
-    pins = directory / "pins.txt"
+def _write_pins(pins: Path) -> None:
+    """The versions of uv.lock: what was released this morning is not what is tested here."""
     wanted = ("--frozen", "--offline", "--all-extras", "--no-emit-project", "--no-hashes", "--no-annotate")
     subprocess.run([UV, "export", "-q", *wanted, "--project", ROOT, "-o", pins], check=True, stdout=subprocess.DEVNULL)
-    return pins

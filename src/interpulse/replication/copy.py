@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from interpulse.model.ids import Position
 from interpulse.wire import pulsar_api_pb2 as pb
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "EntryMarker",
     "renumber",
     "skip_reason",
-    "source_position_of",
 ]
 
 SOURCE_POSITION = "__MSG_PROP_REPL_SOURCE_POSITION"
@@ -52,14 +50,6 @@ def skip_reason(metadata: pb.MessageMetadata, target_cluster: str) -> str | None
         return SKIP_REPLICATED
     addressed = metadata.replicate_to
     return SKIP_NOT_ADDRESSED if addressed and target_cluster not in addressed else None
-
-
-def source_position_of(metadata: pb.MessageMetadata) -> Position | None:
-    """Where a copied entry lies on its source cluster; None for an entry that was not copied."""
-    for item in metadata.properties:
-        if item.key == SOURCE_POSITION:
-            return Position.parse(item.value)
-    return None
 
 
 class EntryMarker:

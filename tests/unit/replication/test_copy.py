@@ -15,7 +15,6 @@ from interpulse.replication.copy import (
     EntryMarker,
     renumber,
     skip_reason,
-    source_position_of,
 )
 from interpulse.wire import pulsar_api_pb2 as pb
 
@@ -42,7 +41,6 @@ def test_mark_sets_origin_lane_and_position():
         ORIGINAL_PRODUCER: "app",
         ORIGINAL_SEQUENCE: "7",
     }
-    assert source_position_of(copy) == Position(12, 845)
 
 
 @given(
@@ -68,7 +66,7 @@ def test_everything_else_stays(producer, sequence, ledger, entry, properties):
         deliver_at_time=9,
     )
     copy = marked(source, Position(ledger, entry), ledger << 32 | entry, schema_version=source.schema_version)
-    assert source_position_of(copy) == Position(ledger, entry)
+    assert [item.value for item in copy.properties if item.key == SOURCE_POSITION] == [f"{ledger}:{entry}"]
     for name in ("replicated_from", "highest_sequence_id"):
         copy.ClearField(name)
     copy.producer_name, copy.sequence_id = producer, sequence
@@ -119,7 +117,3 @@ def test_transaction_marks_are_removed():
 )
 def test_skip_rules(values, expected):
     assert skip_reason(metadata(**values), "west") == expected
-
-
-def test_source_position_of_an_ordinary_entry_is_none():
-    assert source_position_of(metadata()) is None

@@ -64,8 +64,8 @@ def test_everything_arrives_exactly_once_and_nothing_comes_back_when_the_job_is_
     real_side, our_side = clusters.items()
     create(topic, *clusters.values())
     for cluster in clusters.values():
-        publish(cluster, range(3000), topic=topic)
-        publish(cluster, range(3000, 7000), topic=topic, batching_enabled=False)
+        publish(cluster, range(500), topic=topic)
+        publish(cluster, range(500, 2500), topic=topic, batching_enabled=False)
 
     def stored() -> list[int]:
         return [stored_entries(cluster, *partitions(topic)) for cluster in clusters.values()]
@@ -85,13 +85,13 @@ def test_everything_arrives_exactly_once_and_nothing_comes_back_when_the_job_is_
         wait_until(lambda: min(stored()) >= published)
         # Each direction has looked at all that the other one brought once it has copied what was published after that.
         for cluster in clusters.values():
-            publish(cluster, range(7000, 7050), topic=topic, batching_enabled=False)
+            publish(cluster, range(2500, 2550), topic=topic, batching_enabled=False)
         wait_until(lambda: min(stored()) >= published + 100)
     finally:
         job.stop()
     for name, cluster in clusters.items():
         (other,) = clusters.keys() - {name}
         found = read_all(cluster, topic)
-        assert_exactly_once(found, range(7050), source=other)
-        assert_exactly_once(found, range(7050), source=None)
-        assert len(found) == 2 * 7050
+        assert_exactly_once(found, range(2550), source=other)
+        assert_exactly_once(found, range(2550), source=None)
+        assert len(found) == 2 * 2550

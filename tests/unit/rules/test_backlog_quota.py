@@ -23,7 +23,13 @@ AGE = BacklogQuota(-1, 3)
     ],
 )
 def test_exceeded(size: int, age_ms: int, over: list[str]) -> None:
-    assert list(exceeded({"message_age": AGE, "destination_storage": STORAGE}, size, age_ms)) == over
+    quotas = {"message_age": AGE, "destination_storage": STORAGE}
+    assert exceeded(quotas, size, age_ms) == {quota_type: quotas[quota_type] for quota_type in over}
+
+
+def test_smallest_quota_is_exceeded() -> None:
+    quotas = {"message_age": BacklogQuota(-1, 1), "destination_storage": BacklogQuota(1, -1)}
+    assert exceeded(quotas, 1, 1001).keys() == quotas.keys()
 
 
 @pytest.mark.parametrize("quota", [BacklogQuota(-1, -1), BacklogQuota(0, 0)])
@@ -60,8 +66,8 @@ def test_age_in_words() -> None:
 
 
 def test_eviction_goes_to_nine_tenths() -> None:
-    assert (bytes_kept(STORAGE), age_kept_ms(BacklogQuota(-1, 3)), age_kept_ms(BacklogQuota(-1, 10))) == (
-        270,
+    assert (bytes_kept(BacklogQuota(305, -1)), age_kept_ms(BacklogQuota(-1, 3)), age_kept_ms(BacklogQuota(-1, 10))) == (
+        274,
         2000,
         9000,
     )

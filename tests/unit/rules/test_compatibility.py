@@ -51,6 +51,13 @@ def test_no_difference(local: NamespaceSnapshot, remote: NamespaceSnapshot) -> N
             id="counts",
         ),
         pytest.param(
+            snapshot(__change_events=2),
+            snapshot(__change_events=3),
+            "Partition count mismatch for __change_events system topic 'persistent://public/default/__change_events': "
+            "local cluster has 2 partitions, remote cluster 'west' has 3 partitions",
+            id="counts-of-the-system-topic-of-policies",
+        ),
+        pytest.param(
             snapshot(x=0),
             snapshot(x=3),
             "Topic type mismatch for topic 'persistent://public/default/x': local cluster has a non-partitioned topic, "

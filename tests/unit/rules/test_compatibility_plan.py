@@ -35,6 +35,12 @@ def plan(local: NamespaceSnapshot, remote: NamespaceSnapshot | None) -> ClusterP
     return plan_adjustments("west", DEMO, local, remote)
 
 
+PLAIN_HERE = (
+    "Topic type mismatch for topic 'persistent://demo/a/u': local cluster has a non-partitioned topic, "
+    "but remote cluster 'west' has a partitioned topic with {} partitions"
+)
+
+
 def whole(*clusters: ClusterPlan) -> AdjustmentPlan:
     return AdjustmentPlan(DEMO, "east", ("east", "west"), clusters)
 
@@ -162,12 +168,14 @@ def test_difference_that_can_be_adjusted_is_one_change(
 
 
 @pytest.mark.parametrize(
-    ("local", "remote", "kind", "remedy", "sides"),
+    ("local", "remote", "kind", "reason", "remedy", "sides"),
     [
         pytest.param(
             snapshot(u=2),
             snapshot(u=8),
             "PARTITIONS_CANNOT_SHRINK",
+            "Partition count mismatch for topic 'persistent://demo/a/u': local cluster has 2 partitions, "
+            "remote cluster 'west' has 8 partitions",
             "expand it here (topics update-partitioned-topic persistent://demo/a/u -p 8), "
             "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), "
             "with -f if it is in use or replicated",
@@ -178,6 +186,8 @@ def test_difference_that_can_be_adjusted_is_one_change(
             snapshot(u=2),
             snapshot(u=0),
             "TOPIC_TYPE_MISMATCH",
+            "Topic type mismatch for topic 'persistent://demo/a/u': local cluster has a partitioned topic with "
+            "2 partitions, but remote cluster 'west' has a non-partitioned topic",
             "delete it here (topics delete-partitioned-topic persistent://demo/a/u), "
             "or delete it on west (topics delete persistent://demo/a/u), with -f if it is in use or replicated",
             (2, 0),
@@ -187,6 +197,7 @@ def test_difference_that_can_be_adjusted_is_one_change(
             snapshot(u=0),
             snapshot(u=2),
             "TOPIC_TYPE_MISMATCH",
+            PLAIN_HERE.format(2),
             "delete it here (topics delete persistent://demo/a/u), "
             "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), "
             "with -f if it is in use or replicated",
@@ -197,24 +208,46 @@ def test_difference_that_can_be_adjusted_is_one_change(
             replace(snapshot(u=0), left_over=frozenset({topic("u")})),
             snapshot(u=2),
             "TOPIC_TYPE_MISMATCH",
+            PLAIN_HERE.format(2),
             "keep what is left of its partitions here (topics create-partitioned-topic persistent://demo/a/u -p 2), "
             "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), "
             "with -f if it is in use or replicated",
             (0, 2),
             id="partitions-without-metadata-here",
         ),
+        pytest.param(
+            snapshot(u=1),
+            snapshot(u=0),
+            "TOPIC_TYPE_MISMATCH",
+            "Topic type mismatch for topic 'persistent://demo/a/u': local cluster has a partitioned topic with "
+            "1 partitions, but remote cluster 'west' has a non-partitioned topic",
+            "delete it here (topics delete-partitioned-topic persistent://demo/a/u), "
+            "or delete it on west (topics delete persistent://demo/a/u), with -f if it is in use or replicated",
+            (1, 0),
+            id="plain-there-one-partition-here",
+        ),
+        pytest.param(
+            snapshot(u=0),
+            snapshot(u=1),
+            "TOPIC_TYPE_MISMATCH",
+            PLAIN_HERE.format(1),
+            "delete it here (topics delete persistent://demo/a/u), "
+            "or delete it on west (topics delete-partitioned-topic persistent://demo/a/u), "
+            "with -f if it is in use or replicated",
+            (0, 1),
+            id="plain-here-one-partition-there",
+        ),
     ],
 )
 def test_topic_that_nothing_can_make_equal_is_a_conflict_with_the_commands_that_end_it(
-    local: NamespaceSnapshot, remote: NamespaceSnapshot, kind: str, remedy: str, sides: tuple[int, int]
+    local: NamespaceSnapshot, remote: NamespaceSnapshot, kind: str, reason: str, remedy: str, sides: tuple[int, int]
 ) -> None:
     found = plan(local, remote)
     assert not found.changes
     (conflict,) = [each.to_json() for each in found.conflicts]
     assert (conflict["kind"], conflict["topic"]) == (kind, "persistent://demo/a/u")
     assert (conflict["local"]["partitions"], conflict["remote"]["partitions"]) == sides
-    assert "persistent://demo/a/u" in conflict["reason"]
-    assert conflict["remedy"] == remedy
+    assert (conflict["reason"], conflict["remedy"]) == (reason, remedy)
     assert whole(found).outcome is Outcome.CONFLICT
 
 
@@ -230,7 +263,13 @@ def test_name_in_a_remedy_is_quoted_for_the_shell() -> None:
     assert shlex.split(command) == ["topics", "update-partitioned-topic", str(topic(name)), "-p", "8"]
 
 
+def test_conflicts_of_one_kind_stand_in_the_order_of_their_topics() -> None:
+    found = plan(snapshot(b=1, c=1, a=1), snapshot(b=2, c=2, a=2))
+    assert [str(each.topic) for each in found.conflicts] == [str(topic(name)) for name in "abc"]
+
+
 def test_missing_namespace_is_a_conflict() -> None:
+    assert plan(snapshot(x=1), None).cluster == "west"
     assert [each.to_json() for each in plan(snapshot(x=1), None).conflicts] == [
         {
             "kind": "NAMESPACE_MISSING",

@@ -20,6 +20,7 @@ from interpulse.model.names import TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules import topic_operations as operations
 from interpulse.rules.consistency import (
+    PARTITIONS_CREATED_MAX,
     CreateMissedPartitions,
     DeleteTopic,
     Disagreement,
@@ -214,11 +215,65 @@ def test_diagnose_when_heartbeat_namespace_then_is_left_alone() -> None:
             topics(counts={"x": 2}, deleted=True),
             "the deletion of {x} was begun and not finished (no partition is left)",
         ),
+        (
+            topics("x", *partitions(1), counts={"x": 2}, deleted=True),
+            "the deletion of {x} was begun and not finished (partition 1 is still stored), so that clients are refused"
+            "; the plain topic of the same name stays",
+        ),
+        (topics(*partitions(0, 2), counts={"x": 3}), "partition 1 of {x}, which counts 3, is not stored"),
+        (topics(*partitions(0, 3), counts={"x": 4}), "partitions 1 to 2 of {x}, which counts 4, are not stored"),
+        (
+            topics("x", *partitions(1)),
+            "partition 1 of {x} is stored, but its partition metadata is lost, so that clients are refused; "
+            "beside the plain topic of its name it cannot be created again",
+        ),
+        (
+            topics("x", *partitions(0), counts={"x": 1}),
+            "{x} is a partitioned topic of 1 partition and a plain topic at once: clients use the partitions",
+        ),
+        (
+            topics(*partitions(0, 2**31 - 1), counts={"x": 1}),
+            "{x} has 1 partition, but partition 2147483647 is stored as well, where clients are refused; "
+            "2147483648 partitions are too many to be created unasked",
+        ),
     ],
 )
 def test_sentence_when_read_then_names_the_partitions(state: NamespaceTopics, sentence: str) -> None:
     (finding,) = diagnose(state)
     assert finding.sentence.startswith(sentence.format(x=X))
+
+
+@pytest.mark.parametrize(
+    ("state", "outcomes"),
+    [
+        pytest.param(
+            topics("x", *partitions(1)),
+            ["a partitioned topic of 2 partitions can be created again", "the other partitions stay"],
+            id="beside-a-plain-topic",
+        ),
+        pytest.param(
+            topics("x", *partitions(0), counts={"x": 1}),
+            ["the partitioned topic stays", "the plain topic stays"],
+            id="both-kinds",
+        ),
+    ],
+)
+def test_deletion_when_offered_then_says_what_stays(state: NamespaceTopics, outcomes: list[str]) -> None:
+    (finding,) = diagnose(state)
+    assert [each.outcome for each in finding.deletions] == outcomes
+
+
+def test_lost_metadata_under_a_name_that_cannot_be_partitioned_says_so() -> None:
+    (lost,) = diagnose(topics("x-partition-0-partition-2", "x-partition-0", counts={"x": 1}))
+    assert lost.sentence.endswith("clients are refused; a partitioned topic of this name cannot be created")
+
+
+def test_partitions_up_to_the_bound_are_created_unasked() -> None:
+    count = PARTITIONS_CREATED_MAX + 2  # two of them are there
+    (orphan,) = diagnose(topics(*partitions(0, count - 1), counts={"x": 1}))
+    assert orphan.repairs == (SetPartitionCount(X, count),)
+    (further,) = diagnose(topics(*partitions(0, count), counts={"x": 1}))
+    assert further.repairs == ()
 
 
 def test_sentence_when_very_many_partitions_are_scattered_then_stays_readable() -> None:

@@ -34,6 +34,9 @@ CHECKS: list[tuple[Callable[[int, int], None], type[Exception], str]] = [
 )
 def test_count(check: Callable[[int, int], None], kind: type[Exception], text: str) -> None:
     check(1, 2)
+    check(0, 1)
+    with pytest.raises(kind):
+        check(1, 1)
     check(10**6, 0)
     for count in (2, 3):
         with pytest.raises(kind) as refused:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 
 import pytest
 
 from interpulse.model.clusters import ClusterData, TenantInfo
-from interpulse.model.errors import PreconditionFailed, PulsarError
+from interpulse.model.errors import Forbidden, PreconditionFailed, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topic_policies import TopicPolicies
@@ -42,6 +43,7 @@ def test_clusters_that_may_be_listed() -> None:
         pytest.param(("north", "west"), None, None, 409, id="peers-before-namespace"),
         pytest.param(("east",), None, None, 404, id="namespace-missing"),
         pytest.param(("east", "west"), LIMITED, EAST_ONLY, 400, id="namespace-before-tenant"),
+        pytest.param(("east",), LIMITED, None, 404, id="allowed-by-the-namespace-tenant-missing"),
         pytest.param(("east", "west"), POLICIES, None, 404, id="tenant-missing"),
         pytest.param(("east", "west"), POLICIES, EAST_ONLY, 403, id="tenant-not-allowed"),
     ],
@@ -191,3 +193,32 @@ def test_clusters_of_a_new_namespace(
     with pytest.raises(PulsarError) if status else nullcontext() as refusal:
         check_new_namespace_clusters(DEMO, policies, registered=KNOWN, tenant=tenant)
     assert status is None or refusal.value.http_status == status
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(
+            lambda: check_replication_clusters(
+                DEMO, ("east", "west"), registered=KNOWN, policies=POLICIES, tenant=EAST_ONLY
+            ),
+            id="of-a-namespace",
+        ),
+        pytest.param(
+            lambda: check_allowed_clusters(
+                DEMO, ("east", "west"), registered=KNOWN, policies=POLICIES, tenant=EAST_ONLY
+            ),
+            id="allowed-clusters",
+        ),
+        pytest.param(
+            lambda: check_topic_replication_clusters(
+                TOPIC, ("east", "west"), needed="east", registered=KNOWN, tenant=EAST_ONLY
+            ),
+            id="of-a-topic",
+        ),
+    ],
+)
+def test_refusal_of_a_cluster_names_it_and_the_tenant(check: Callable[[], None]) -> None:
+    with pytest.raises(Forbidden) as refusal:
+        check()
+    assert str(refusal.value) == "Cluster [west] is not in the list of allowed clusters list for tenant [demo]"

@@ -66,7 +66,7 @@ means without limit. Message ids are `latest`, `earliest` or `ledgerId:entryId`.
 
 def page() -> str:
     """The whole page."""
-    context = click.Context(interpulse, info_name="interpulse")
+    context = click.Context(interpulse, info_name="interpulse", **interpulse.context_settings)
     return INTRODUCTION + "".join(_sections(context))
 
 
@@ -84,7 +84,7 @@ ours among them.
 
 def tree_page() -> str:
     """The page of pulsar-admin's commands."""
-    context = click.Context(admin, info_name="interpulse-admin")
+    context = click.Context(admin, info_name="interpulse-admin", **admin.context_settings)
     return TREE_INTRODUCTION + "".join(_group(context, name) for name in sorted({*TREE, *ABSENT_GROUPS}))
 
 

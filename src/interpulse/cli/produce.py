@@ -13,8 +13,8 @@ import click
 from interpulse.cli.messaging import Pace, messaging_options, run_with_client
 from interpulse.cli.support.params import PAIRS, STRINGS, TOPIC, joined_pairs
 from interpulse.cli.support.progress import Progress
+from interpulse.cli.support.retention_warning import warn_if_not_retained
 from interpulse.cli.support.standard_input import lines_of_standard_input
-from interpulse.cli.support.unkept import tell_if_unkept
 from interpulse.model.names import TopicName
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def produce(
         contents = _contents(messages, files, separator)
     batching, replication = not disable_batching, not disable_replication
     order = _Order(contents, repetitions, rate, key, joined_pairs(properties), batching, chunking, replication)
-    tell_if_unkept(run_with_client(flags, lambda client: _send(client, topic, order)), topic)
+    warn_if_not_retained(run_with_client(flags, lambda client: _send(client, topic, order)), topic)
 
 
 def _contents(messages: tuple[str, ...], files: tuple[list[str], ...], separator: str) -> list[bytes]:

@@ -144,7 +144,7 @@ def _remove_command(row: PolicyRow, calls: Calls) -> click.Command:
     async def run(admin: Any, target: Any, **given: Any) -> None:
         await calls.remove(admin, target, row.name, **given)
 
-    about = f"Let the level above decide again {row.about}."
+    about = f"Remove the policy; the level above decides {row.about}."
     return command(f"remove-{row.noun}", about, run, calls.target, *calls.options)
 
 

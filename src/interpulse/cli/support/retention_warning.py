@@ -15,18 +15,18 @@ from interpulse.model.names import TopicName
 if TYPE_CHECKING:
     from interpulse.cli.support.settings import ConnectionSettings
 
-__all__ = ["tell_if_unkept"]
+__all__ = ["warn_if_not_retained"]
 
 _WAITED_S: Final = 2.0
 
 
-def tell_if_unkept(settings: ConnectionSettings, topic: TopicName) -> None:
+def warn_if_not_retained(settings: ConnectionSettings, topic: TopicName) -> None:
     """Warn if the topic has neither a subscription nor retention, if its web service answers in time."""
     web_url = settings.paired_admin_url
     if web_url is None or not topic.is_persistent:
         return
     with suppress(PulsarError, click.UsageError, TimeoutError):
-        if asyncio.run(asyncio.wait_for(_is_unkept(settings, web_url, topic), _WAITED_S)):
+        if asyncio.run(asyncio.wait_for(_is_not_retained(settings, web_url, topic), _WAITED_S)):
             click.echo(
                 f"Warning: {topic} has neither a subscription nor retention: its messages can be deleted at any "
                 "moment, and the topic with them a minute after the last client has disconnected. Create a "
@@ -35,7 +35,7 @@ def tell_if_unkept(settings: ConnectionSettings, topic: TopicName) -> None:
             )
 
 
-async def _is_unkept(settings: ConnectionSettings, web_url: str, topic: TopicName) -> bool:
+async def _is_not_retained(settings: ConnectionSettings, web_url: str, topic: TopicName) -> bool:
     async with open_admin(settings, web_url) as admin:
         if await admin.topics.subscriptions(topic):
             return False

@@ -1,12 +1,12 @@
-"""Who is warned that a topic keeps nothing, and who is left alone."""
+"""The warning that a topic keeps no messages, and when it is left out."""
 
 import time
 from typing import Any
 
 import pytest
 
+from interpulse.cli.support.retention_warning import warn_if_not_retained
 from interpulse.cli.support.settings import ConnectionSettings
-from interpulse.cli.support.unkept import tell_if_unkept
 from interpulse.model.names import TopicName
 from tests.support.stub_web import StubWeb
 
@@ -15,7 +15,7 @@ ROOT = "/admin/v2/persistent/a/b/c"
 
 
 def told(web_url: str | None, capsys: pytest.CaptureFixture[str], topic: TopicName = TOPIC, **flags: str) -> str:
-    tell_if_unkept(ConnectionSettings.resolve({"webServiceUrl": web_url, **flags}, {}), topic)
+    warn_if_not_retained(ConnectionSettings.resolve({"webServiceUrl": web_url, **flags}, {}), topic)
     return capsys.readouterr().err
 
 
@@ -30,8 +30,14 @@ def told(web_url: str | None, capsys: pytest.CaptureFixture[str], topic: TopicNa
     ],
 )
 def test_topic_when_nothing_keeps_its_messages_then_the_producer_is_told(
-    web: StubWeb, capsys: pytest.CaptureFixture[str], subscriptions: list[str], retention: Any, warned: bool
+    web: StubWeb,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    subscriptions: list[str],
+    retention: Any,
+    warned: bool,
 ) -> None:
+    monkeypatch.setattr("interpulse.cli.support.retention_warning._WAITED_S", 60)
     web.answer("GET", f"{ROOT}/subscriptions", subscriptions)
     web.answer("GET", f"{ROOT}/retention", retention)
     text = told(web.url, capsys)
@@ -50,7 +56,7 @@ def test_web_service_when_it_refuses_then_nobody_is_told(
 def test_web_service_when_it_is_silent_then_is_not_waited_for(
     web: StubWeb, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpulse.cli.support.unkept._WAITED_S", 0.1)
+    monkeypatch.setattr("interpulse.cli.support.retention_warning._WAITED_S", 0.1)
     web.say_nothing("GET", f"{ROOT}/subscriptions")
     began = time.monotonic()
     assert told(web.url, capsys) == ""

@@ -230,3 +230,21 @@ async def test_unloading_when_entries_are_on_their_way_then_those_behind_are_not
     assert ([receipt[0] for receipt in sink.received], sink.failures, sink.closed) == ([1], [], [1])
     producer.publish(3, -1, 1, make_entry(3))
     assert (len(sink.received), sink.failures) == (1, [])
+
+
+async def test_log_that_fails_before_its_topic_exists_then_the_topic_is_not_loaded(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = bench.registry._logs
+    opened = logs.open
+
+    async def failing(name: str, listener: Any, *, create: bool) -> Any:
+        log = await opened(name, listener, create=create)
+        listener.on_log_failed(PersistenceError("the disk is gone"))
+        return log
+
+    monkeypatch.setattr(logs, "open", failing)
+    with pytest.raises(PersistenceError, match="failed while it was loaded"):
+        await bench.topic()
+    monkeypatch.undo()
+    assert not (await bench.topic()).failed

@@ -90,8 +90,7 @@ class BrokerApp:
         open_stores: OpenStores | None = None,
         job_arguments: tuple[str, ...] = (),
     ) -> None:
-        """``handlers`` of the binary protocol and ``open_stores`` are others in tests. ``job_arguments`` tell the
-        replication job how to show its log."""
+        """Tests have other ``handlers`` and stores. ``job_arguments`` tell the replication job how to show its log."""
         self.config = config
         self.data_dir = Path(config.data_dir)
         self.service_url = ""
@@ -208,6 +207,7 @@ class BrokerApp:
 
     def _build_registry(self) -> TopicRegistry:
         config = self.config
+        quota_seconds = config.backlog_quota_check_interval_in_seconds if config.backlog_quota_check_enabled else None
         return TopicRegistry(
             cluster=config.cluster_name,
             metadata=self.stores.metadata,
@@ -219,9 +219,7 @@ class BrokerApp:
             upkeep_seconds=config.retention_check_interval_in_seconds,
             compaction_seconds=config.broker_service_compaction_monitor_interval_in_seconds,
             subscription_expiry_seconds=config.subscription_expiry_check_interval_in_minutes * 60,
-            quota_check_seconds=config.backlog_quota_check_interval_in_seconds
-            if config.backlog_quota_check_enabled
-            else None,
+            quota_check_seconds=quota_seconds,
             broker_entry_fields=BrokerEntryFields.named(config.broker_entry_metadata_interceptors),
             read_bytes_max=config.managed_ledger_cache_size_mb * 1024 * 1024,
             check_disk_space=self.stores.check_disk_space,

@@ -18,7 +18,7 @@ from interpulse.model.names import NamespaceName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
-from interpulse.storage.api import Put
+from interpulse.storage.api import Delete, Put
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore
 from tests.durability.lifecycle_room import MortalStore, Room, copy_of, disorder, named, picture
 
@@ -52,7 +52,7 @@ async def orphaned(room: Room) -> None:
     await room.deletion.topic(X.partition(1), force=True)
     metadata = await room.store.get(keys.partitioned_topic(X))
     assert metadata is not None
-    await room.store.commit([deletion.Delete(keys.partitioned_topic(X))])
+    await room.store.commit([Delete(keys.partitioned_topic(X))])
 
 
 async def with_surplus(room: Room) -> None:

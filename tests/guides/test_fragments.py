@@ -41,7 +41,7 @@ async def test_consuming_page_when_run_then_its_calls_exist(pulsar_broker: InPro
             await client.subscribe(topic, "keep")
             await publish(client, topic, b"one")
         first = await client.subscribe("orders", "first", initial_position="earliest")
-        names = {
+        names: dict[str, Any] = {
             "client": client,
             "re": re,
             "DeadLetterPolicy": DeadLetterPolicy,

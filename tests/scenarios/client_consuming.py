@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -41,7 +42,7 @@ async def new_namespace(admin: AdminClient) -> str:
     return namespace
 
 
-async def send(client: Client, topic: str, *contents: bytes, **options: object) -> list[MessageId]:
+async def send(client: Client, topic: str, *contents: bytes, **options: Any) -> list[MessageId]:
     async with await client.create_producer(topic, batching_enabled=False) as producer:
         return [await producer.send(content, **options) for content in contents]
 

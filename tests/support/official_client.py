@@ -35,7 +35,7 @@ def receive(consumer: pulsar.Consumer, count: int) -> list[pulsar.Message]:
 
 def receive_all(consumer: pulsar.Consumer, *, acknowledge: bool = True) -> list[pulsar.Message]:
     """Everything that comes until it is quiet."""
-    messages = []
+    messages: list[pulsar.Message] = []
     while True:
         try:
             message = consumer.receive(RECEIVE_MS if not messages else QUIET_MS)

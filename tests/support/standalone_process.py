@@ -34,16 +34,16 @@ class StandaloneProcess:
                 env=environment(),
             )
         assert self._process.stdout is not None
-        self.lines = []
-        for line in self._process.stdout:
-            self.lines.append(line.strip())
-            if line == "ready\n":
+        self.lines: list[str] = []
+        for said in self._process.stdout:
+            self.lines.append(said.strip())
+            if said == "ready\n":
                 break
         else:
             self.kill()
             raise AssertionError(f"the broker did not start:\n{self.log.read_text()}")
-        said = dict(line.split(": ", 1) for line in self.lines[:-1])
-        self.service_url, self.web_url = said["binary service"], said["web service"]
+        addresses = dict(line.split(": ", 1) for line in self.lines[:-1])
+        self.service_url, self.web_url = addresses["binary service"], addresses["web service"]
 
     @property
     def pid(self) -> int:

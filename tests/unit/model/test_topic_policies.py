@@ -53,7 +53,7 @@ def test_policies_when_every_one_is_set_then_all_are_read_back() -> None:
         DispatchRate(9),
         SubscribeRate(10, 11),
         DispatchRate(11),
-        *range(12, 19),
+        *range(12, 19),  # type: ignore[call-arg]
         DelayedDelivery(True, 19, 20),
         True,
         21,

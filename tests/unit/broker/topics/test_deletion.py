@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpulse.broker import metadata_paths as keys
+from interpulse.broker.config.broker_config import BrokerConfig
 from interpulse.broker.topics import deletion
 from interpulse.model.errors import (
     OperationNotAllowed,
@@ -176,7 +177,7 @@ async def test_check_has_the_last_word_about_an_inactive_topic(room: Room) -> No
 async def test_namespace_and_tenant_by_force_only_where_it_is_allowed(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room.deletion, "_config", lambda: deletion.BrokerConfig())
+    monkeypatch.setattr(room.deletion, "_config", lambda: BrokerConfig())
     with pytest.raises(OperationNotAllowed):
         await room.deletion.namespace(TRIAL, force=True)
     with pytest.raises(OperationNotAllowed):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from interpulse.spark import session
 from interpulse.spark.job import launch
 from interpulse.spark.job.dry_run import Finding
 
@@ -41,8 +40,8 @@ def test_java_that_is_missing_is_asked_for(config, capsys, monkeypatch):
 
 
 def test_pyspark_that_is_missing_is_asked_for(config, capsys, monkeypatch):
-    monkeypatch.setattr(session.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(session.shutil, "which", lambda name: "/usr/bin/java")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: "/usr/bin/java")
     assert launch.replicate(config) == launch.EXIT_CANNOT_RUN
     assert "pip install 'interpulse[spark]'" in capsys.readouterr().err
 

@@ -84,7 +84,7 @@ async def test_cluster_that_does_not_answer_is_waited_for_by_no_other(tmp_path, 
 
     async def new_pipeline(admin, target):
         made.append(FakePipeline(target.cluster, awake))
-        made[-1].route = SimpleNamespace(target=target)
+        made[-1].route = SimpleNamespace(target=target)  # type: ignore[attr-defined]
         return made[-1]
 
     monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
@@ -138,7 +138,7 @@ async def test_update_that_fails_concerns_its_own_cluster_and_is_tried_again(tmp
             await asyncio.sleep(0)  # the updates of the others fail meanwhile
             raise AuthorizationError("east says no")
         pipeline = Failing(target.cluster, asyncio.Event())
-        pipeline.route = SimpleNamespace(target=target)
+        pipeline.route = SimpleNamespace(target=target)  # type: ignore[attr-defined]
         return pipeline
 
     monkeypatch.setattr("interpulse.spark.job.replication_job.select", select)
@@ -246,7 +246,7 @@ async def test_cluster_whose_record_cannot_be_used_is_told_once_and_its_topics_a
     config = PipelineConfig(name="t", state=tmp_path, source=at, target=None, select=Selection(from_policies=True))
     job = ReplicationJob(config, supervised=False)
     west = FakePipeline("west", asyncio.Event())
-    west.route = SimpleNamespace(target=at)
+    west.route = SimpleNamespace(target=at)  # type: ignore[attr-defined]
     job._pipelines["west"] = west
     found = RemoteSelection(None, {TopicName.parse("x"): 2}, problem="west wants basic")
 
@@ -270,7 +270,7 @@ async def test_target_that_is_silent_does_not_keep_the_job_from_its_turn(tmp_pat
     config = PipelineConfig(name="t", state=tmp_path, source=source, target=at, select=Selection(topics=("x",)))
     job = ReplicationJob(config, supervised=False)
     west = FakePipeline("west", asyncio.Event())
-    west.route = SimpleNamespace(target=at)
+    west.route = SimpleNamespace(target=at)  # type: ignore[attr-defined]
     job._pipelines["west"] = west
 
     async def misnamed(admin, given, address):

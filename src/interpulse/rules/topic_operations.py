@@ -26,6 +26,7 @@ from interpulse.model.errors import (
 from interpulse.model.names import TopicName
 from interpulse.model.numbers import LONG_MAX, is_integer
 from interpulse.model.topics import TopicKind
+from interpulse.rules.consistency import check_consistency
 from interpulse.rules.decision import Decision
 from interpulse.rules.topic_checks import (
     NO_PROPERTIES,
@@ -41,7 +42,6 @@ from interpulse.rules.topic_view import (
     PARTITION_MARK,
     Part,
     TopicView,
-    check_consistency,
     existence,
     first_part,
     looks_at,

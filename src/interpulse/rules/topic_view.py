@@ -6,8 +6,8 @@ Two records exist per topic:
 * the *topic record*, kept under the exact name (base or partition): "the storage of this topic exists". A
   non-persistent topic has none; it exists while it is loaded.
 
-The predicates are `existence`, `may_create` and `check_consistency`. Sources: PIP-344 (partition metadata without
-creation) and PIP-414 (consistency of topics), as Apache Pulsar 5.0 behaves.
+The predicates are `existence` and `may_create`; `consistency` has the check that both records agree. Source: PIP-344
+(partition metadata without creation), as Apache Pulsar 5.0 behaves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, TypeVar
 
-from interpulse.model.errors import Inconsistency, TopicInconsistent
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, TopicKind
 from interpulse.rules.policies import EffectiveAutoCreation
@@ -27,7 +26,6 @@ __all__ = [
     "NamespaceStanding",
     "Part",
     "TopicView",
-    "check_consistency",
     "existence",
     "first_part",
     "looked_at",
@@ -166,24 +164,3 @@ def may_create(view: TopicView) -> bool:
     if view.name.is_partition and view.base_metadata:
         return not view.deletion_begun and view.name.partition_index < view.partitions
     return view.auto_creation.allowed
-
-
-def check_consistency(view: TopicView) -> None:
-    """Refuse a name that disagrees with its partition metadata; raises TopicInconsistent.
-
-    PIP-414, the six rows of its rule: a partition name without metadata (1), inside (2) and outside of it (3), a base
-    name without (4) and with metadata (5), and heartbeat namespaces, which are exempt (6). System topics are not.
-    """
-    name, partitions = view.name, view.partitions
-    if name.namespace_name.is_heartbeat:
-        return
-    if not name.is_partition:
-        if partitions:
-            message = f"Found partitioned metadata for non-partitioned topic: {name}"
-            raise TopicInconsistent(message, Inconsistency.PARTITIONED_METADATA_FOUND, str(name))
-    elif not partitions:
-        message = f"Partition metadata not found for the partitioned topic: {name}"
-        raise TopicInconsistent(message, Inconsistency.METADATA_MISSING, str(name))
-    elif name.partition_index >= partitions:
-        message = f"Illegal topic partition name {name}: {name.base} has {partitions} partitions, 0 to {partitions - 1}"
-        raise TopicInconsistent(message, Inconsistency.PARTITION_BEYOND_METADATA, str(name))

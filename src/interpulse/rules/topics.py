@@ -19,6 +19,7 @@ from interpulse.model.errors import (
     TopicNotFound,
 )
 from interpulse.model.topics import PartitionedTopicMetadata, Requester, TopicKind
+from interpulse.rules.consistency import check_consistency
 from interpulse.rules.decision import AskRemotes, Decision
 from interpulse.rules.topic_checks import (
     check_namespace,
@@ -30,7 +31,7 @@ from interpulse.rules.topic_checks import (
     not_found_to_open,
     topic_not_found,
 )
-from interpulse.rules.topic_view import NamespaceStanding, TopicView, check_consistency, existence, may_create
+from interpulse.rules.topic_view import NamespaceStanding, TopicView, existence, may_create
 
 __all__ = [
     "decide_lookup",

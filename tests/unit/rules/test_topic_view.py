@@ -1,17 +1,13 @@
-"""The predicates of topics: the rows of PIP-344 and PIP-414 about what exists, may be created, and is consistent."""
+"""The predicates of topics: the rows of PIP-344 about what exists and may be created."""
 
 from __future__ import annotations
 
 import pytest
 
-from interpulse.model.errors import (
-    TopicInconsistent,
-)
 from interpulse.model.topics import Existence, TopicKind
 from interpulse.rules.topic_view import (
     NamespaceStanding,
     TopicView,
-    check_consistency,
     existence,
     may_create,
     metadata_names,
@@ -87,32 +83,6 @@ class TestMayCreate:
     )
     def test_may_create(self, view: TopicView, expected: bool) -> None:
         assert may_create(view) is expected
-
-
-class TestConsistency:
-    """PIP-414: a name must agree with the partition metadata of its base."""
-
-    @pytest.mark.parametrize(
-        ("view", "message"),
-        [
-            pytest.param(view_of("x-partition-0"), "Partition metadata not found", id="pip414-row1"),
-            pytest.param(view_of("x-partition-2", 3), None, id="pip414-row2"),
-            pytest.param(view_of("x-partition-3", 3), "Illegal topic partition name", id="pip414-row3"),
-            pytest.param(view_of("x"), None, id="pip414-row4"),
-            pytest.param(view_of("x", 3), "Found partitioned metadata for non-partitioned topic", id="pip414-row5"),
-            pytest.param(view_of(f"{HEARTBEAT}-partition-0"), None, id="pip414-row6"),
-            pytest.param(view_of("__change_events-partition-0"), "Partition metadata not found", id="system-topic"),
-            pytest.param(view_of("x-partition-01", 3), None, id="not-a-partition-name"),
-            pytest.param(view_of("x-partition-0-DLQ", 3), None, id="dead-letter-topic-of-a-partition"),
-        ],
-    )
-    def test_consistency(self, view: TopicView, message: str | None) -> None:
-        if message is None:
-            check_consistency(view)
-            return
-        with pytest.raises(TopicInconsistent, match=message) as refusal:
-            check_consistency(view)
-        assert str(view.name) in str(refusal.value)
 
 
 class TestMetadataNames:

@@ -1,7 +1,7 @@
 """Finding and repairing topics whose records disagree, through the admin API alone.
 
 Works against our own broker and against Apache Pulsar: the lists of a namespace, one question per partitioned topic,
-and the calls that `interpulse.rules.consistency` names.
+and the calls that `interpulse.rules.topic_diagnosis` names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from interpulse.model.changes import (
 from interpulse.model.errors import InvalidTopicName, PulsarError, TopicNotFound, UnknownError
 from interpulse.model.names import Domain, NamespaceName, TopicName
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules.consistency import (
+from interpulse.rules.topic_diagnosis import (
     CreateMissedPartitions,
     Disagreement,
     Finding,

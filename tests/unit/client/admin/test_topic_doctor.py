@@ -17,7 +17,7 @@ from interpulse.model.changes import (
 )
 from interpulse.model.errors import AuthorizationError, NamespaceNotFound, UnknownError
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
-from interpulse.rules.consistency import CreateMissedPartitions, DeleteTopic, Disagreement, Repair
+from interpulse.rules.topic_diagnosis import CreateMissedPartitions, DeleteTopic, Disagreement, Repair
 from tests.support.stub_web import StubWeb
 
 NAMESPACE = NamespaceName("t", "ns")

@@ -25,7 +25,7 @@ from interpulse.model.changes import (
 )
 from interpulse.model.errors import AuthorizationError, InvalidTopicName, PulsarError
 from interpulse.model.names import NamespaceName, TopicName
-from interpulse.rules.consistency import CreateMissedPartitions, Deletion, Disagreement, Finding, Repair
+from interpulse.rules.topic_diagnosis import CreateMissedPartitions, Deletion, Disagreement, Finding, Repair
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

@@ -1,0 +1,324 @@
+"""Which topics of a namespace break the rule of PIP-414, and which admin call repairs each.
+
+A topic that is refused because its records disagree stays refused until an operator acts. `diagnose` finds every such
+topic, and those that were left half created or half deleted, from nothing but names and partition counts. Repairs that
+lose nothing are told apart from deletions, which only a person may choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import islice, pairwise
+from typing import Final
+
+from interpulse.model.changes import (
+    CreatePartitionedMetadata,
+    CreateTopicRecord,
+    DeletePartitionedMetadata,
+    SetPartitionCount,
+)
+from interpulse.model.names import TopicName
+from interpulse.model.topics import PartitionedTopicMetadata
+
+__all__ = [
+    "CreateMissedPartitions",
+    "DeleteTopic",
+    "Deletion",
+    "Disagreement",
+    "Finding",
+    "NamespaceTopics",
+    "Repair",
+    "diagnose",
+]
+
+PARTITIONS_CREATED_MAX: Final = 1000
+"""More than so many partitions are not created unasked: one stray partition of a huge index shall not make millions."""
+
+_RUNS_SHOWN_MAX: Final = 10
+_PARTITION_MARK: Final = "-partition-"
+
+
+class Disagreement(Enum):
+    """How the records of a topic can disagree."""
+
+    LOST_METADATA = "lost-metadata"
+    ORPHAN_PARTITIONS = "orphan-partitions"
+    BOTH_KINDS = "both-kinds"
+    MISSING_PARTITIONS = "missing-partitions"
+    UNFINISHED_DELETION = "unfinished-deletion"
+    UNFINISHED_EXPANSION = "unfinished-expansion"
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceTopics:
+    """The topics of a namespace as a cluster lists them.
+
+    ``present`` are the topics and partitions that are stored, of non-persistent ones those that are loaded. A metadata
+    record of 0 partitions is one whose count could not be read: nothing is concluded from it.
+    """
+
+    present: frozenset[TopicName] = frozenset()
+    metadata: Mapping[TopicName, PartitionedTopicMetadata] = field(default_factory=dict)
+
+    @property
+    def known(self) -> frozenset[TopicName]:
+        """Every name there is, partitioned topics and partitions included."""
+        return self.present | self.metadata.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMissedPartitions:
+    """The partitions that the metadata counts come into being where they are not stored."""
+
+    topic: TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic:
+    """One topic or partition goes with its entries and subscriptions."""
+
+    topic: TopicName
+    force: bool = False
+
+
+Repair = (
+    CreatePartitionedMetadata
+    | SetPartitionCount
+    | CreateTopicRecord
+    | CreateMissedPartitions
+    | DeletePartitionedMetadata
+    | DeleteTopic
+)
+"""One admin call. `SetPartitionCount` to the present count finishes an expansion; `DeletePartitionedMetadata` deletes a
+partitioned topic with its partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A way out that loses what is in the ``lost`` topics, which a broker opens only if they are not ``refused``."""
+
+    call: DeletePartitionedMetadata | DeleteTopic
+    lost: tuple[TopicName, ...]
+    outcome: str
+    refused: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One disagreement. ``repairs`` lose nothing and together end it; ``deletions`` are choices of the operator.
+
+    The sentence says what is wrong and what that means for clients.
+    """
+
+    kind: Disagreement
+    topic: TopicName
+    sentence: str
+    repairs: tuple[Repair, ...] = ()
+    deletions: tuple[Deletion, ...] = ()
+
+
+def diagnose(topics: NamespaceTopics) -> list[Finding]:
+    """Everything that disagrees, by topic. Names that only look like partitions are topics of their own."""
+    partitions = _partitions_by_base(topics.present)
+    bases = sorted(partitions.keys() | topics.metadata.keys(), key=str)
+    return [
+        finding
+        for base in bases
+        if not base.namespace_name.is_heartbeat
+        for finding in _judge(_Family(base, topics, partitions.get(base, {})))
+    ]
+
+
+def _partitions_by_base(present: Iterable[TopicName]) -> dict[TopicName, dict[int, TopicName]]:
+    found: dict[TopicName, dict[int, TopicName]] = {}
+    for name in present:
+        if name.is_partition:
+            found.setdefault(name.base, {})[name.partition_index] = name
+    return found
+
+
+Run = tuple[int, int]
+"""Partition indices, both ends included. A count can be hostile, so that gaps are never spelled out."""
+
+
+class _Family:
+    """A base name with everything that is recorded under it.
+
+    Names of partitions are those that were listed: ``t-partition-1`` has a partition of its own whose name cannot be
+    made of it, since partition 1 of a name that ends so is the name itself.
+    """
+
+    def __init__(self, base: TopicName, topics: NamespaceTopics, partitions: Mapping[int, TopicName]) -> None:
+        self.base = base
+        self.metadata = topics.metadata.get(base)
+        self.count = self.metadata.partitions if self.metadata else 0
+        self.partitions = partitions
+        self.covered = sorted(index for index in partitions if index < self.count)
+        self.orphans = sorted(index for index in partitions if index >= self.count)
+        self.plain_present = base in topics.present
+
+    @property
+    def gaps(self) -> list[Run]:
+        """Non-persistent partitions are present only while somebody uses them, so none is ever missing."""
+        if not self.base.is_persistent:
+            return []
+        edges = [-1, *self.covered, self.count]
+        return [(left + 1, right - 1) for left, right in pairwise(edges) if right - left > 1]
+
+    @property
+    def present_word(self) -> str:
+        return "stored" if self.base.is_persistent else "loaded"
+
+    def deletions(self, indices: Iterable[int]) -> tuple[Deletion, ...]:
+        """One choice per partition: somebody may want to keep some of them."""
+        names = (self.partitions[index] for index in indices)
+        return tuple(Deletion(DeleteTopic(name), (name,), "the other partitions stay") for name in names)
+
+    def may_cover(self, partitions: int) -> bool:
+        """Whether a partitioned topic of so many partitions may be made of this without asking."""
+        return partitions - len(self.partitions) <= PARTITIONS_CREATED_MAX
+
+
+def _judge(family: _Family) -> Iterator[Finding]:
+    if family.metadata is None:
+        yield _lost_metadata(family)
+    elif family.base.is_partition:  # no call creates, grows or deletes a partitioned topic of such a name
+        if family.orphans and family.count:
+            yield _stuck_orphans(family)
+    elif family.metadata.deleted:
+        yield _unfinished_deletion(family)
+    elif family.count:
+        if family.plain_present:
+            yield _both_kinds(family)
+        if family.gaps:
+            yield _missing_partitions(family)
+        if family.orphans:
+            yield _orphan_partitions(family)
+
+
+def _lost_metadata(family: _Family) -> Finding:
+    """Repaired by creating the partitioned topic again, which takes stored partitions over with their entries."""
+    base, partitions = family.base, family.orphans[-1] + 1
+    sentence = (
+        f"{_numbered(_runs(family.orphans))} of {base} {_is_or_are(family.orphans)} {family.present_word}, but its "
+        f"partition metadata is lost, so that clients are refused"
+    )
+    deletions = family.deletions(family.orphans)
+    repairs: tuple[Repair, ...] = ()
+    if family.plain_present and not base.is_partition:
+        sentence += "; beside the plain topic of its name it cannot be created again"
+        outcome = f"a partitioned topic of {_counted(partitions)} can be created again"
+        deletions = (Deletion(DeleteTopic(base), (base,), outcome, refused=False), *deletions)
+    elif not _may_be_partitioned(base):
+        sentence += "; a partitioned topic of this name cannot be created"
+    elif not family.may_cover(partitions):
+        sentence += f"; {partitions} partitions are too many to be created unasked"
+    else:
+        repairs = (CreatePartitionedMetadata(base, partitions),)
+    return Finding(Disagreement.LOST_METADATA, base, sentence, repairs, deletions)
+
+
+def _may_be_partitioned(base: TopicName) -> bool:
+    """Whether ``create-partitioned-topic`` accepts the name."""
+    marked = base.is_partition or (base.is_persistent and _PARTITION_MARK in base.encoded)
+    return base.creatable and not marked
+
+
+def _unfinished_deletion(family: _Family) -> Finding:
+    """Deleting again takes up where it ended. Partitions beyond the count would be left behind without metadata."""
+    base = family.base
+    left = f"{_are(family.covered)} still {family.present_word}" if family.covered else "no partition is left"
+    sentence = f"the deletion of {base} was begun and not finished ({left}), so that clients are refused"
+    if family.plain_present:
+        sentence += "; the plain topic of the same name stays"
+    if family.orphans:
+        sentence += f"; {_numbered(_runs(family.orphans))}, beyond its count of {family.count}, would be left behind"
+        return Finding(Disagreement.UNFINISHED_DELETION, base, sentence, deletions=family.deletions(family.orphans))
+    return Finding(Disagreement.UNFINISHED_DELETION, base, sentence, (DeletePartitionedMetadata(base),))
+
+
+def _both_kinds(family: _Family) -> Finding:
+    """Nobody but the operator knows which of the two is meant."""
+    base = family.base
+    sentence = (
+        f"{base} is a partitioned topic of {_counted(family.count)} and a plain topic at once: clients use the "
+        f"partitions and cannot reach the plain topic"
+    )
+    covered = tuple(family.partitions[index] for index in family.covered)
+    deletions = (
+        Deletion(DeleteTopic(base, force=True), (base,), "the partitioned topic stays"),
+        Deletion(DeletePartitionedMetadata(base), covered, "the plain topic stays", refused=False),
+    )
+    return Finding(Disagreement.BOTH_KINDS, base, sentence, deletions=deletions)
+
+
+def _missing_partitions(family: _Family) -> Finding:
+    """A gap at the end, behind partitions that are all there, is what a broken-off expansion leaves behind."""
+    base, gaps, count, covered = family.base, family.gaps, family.count, len(family.covered)
+    if gaps == [(covered, count - 1)] and covered and not family.orphans:
+        sentence = f"{base} counts {_counted(count)}, but of them only {_are(family.covered)} stored"
+        return Finding(Disagreement.UNFINISHED_EXPANSION, base, sentence, (SetPartitionCount(base, count),))
+    missing = sum(last - first + 1 for first, last in gaps)
+    sentence = f"{_numbered(gaps)} of {base}, which counts {count}, {'is' if missing == 1 else 'are'} not stored"
+    repairs: tuple[Repair, ...] = (CreateMissedPartitions(base),)
+    if _PARTITION_MARK in base.local_name:  # that call refuses such names
+        indices = (index for first, last in gaps for index in range(first, last + 1))
+        repairs = tuple(CreateTopicRecord(base.partition(index)) for index in islice(indices, PARTITIONS_CREATED_MAX))
+    return Finding(Disagreement.MISSING_PARTITIONS, base, sentence, repairs)
+
+
+def _orphan_partitions(family: _Family) -> Finding:
+    """Growing the count to cover them loses nothing."""
+    finding, partitions = _stuck_orphans(family), family.orphans[-1] + 1
+    if not family.may_cover(partitions):
+        return replace(
+            finding, sentence=f"{finding.sentence}; {partitions} partitions are too many to be created unasked"
+        )
+    return replace(finding, repairs=(SetPartitionCount(family.base, partitions),))
+
+
+def _stuck_orphans(family: _Family) -> Finding:
+    sentence = (
+        f"{family.base} has {_counted(family.count)}, but "
+        f"{_are(family.orphans)} {family.present_word} as well, where clients are refused"
+    )
+    deletions = family.deletions(family.orphans)
+    return Finding(Disagreement.ORPHAN_PARTITIONS, family.base, sentence, deletions=deletions)
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def _runs(indices: Iterable[int]) -> list[Run]:
+    """Sorted indices as runs."""
+    runs: list[Run] = []
+    for index in indices:
+        if runs and runs[-1][1] == index - 1:
+            runs[-1] = (runs[-1][0], index)
+        else:
+            runs.append((index, index))
+    return runs
+
+
+def _are(indices: Sequence[int]) -> str:
+    """``partition 7 is``, ``partitions 0 to 2 and 7 are``."""
+    return f"{_numbered(_runs(indices))} {_is_or_are(indices)}"
+
+
+def _is_or_are(things: Sequence[object]) -> str:
+    return "is" if len(things) == 1 else "are"
+
+
+def _counted(partitions: int) -> str:
+    return "1 partition" if partitions == 1 else f"{partitions} partitions"
+
+
+def _numbered(runs: Sequence[Run]) -> str:
+    words = [str(first) if first == last else f"{first} to {last}" for first, last in runs[:_RUNS_SHOWN_MAX]]
+    if len(runs) > _RUNS_SHOWN_MAX:
+        words.append("more")
+    listed = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    single = len(runs) == 1 and runs[0][0] == runs[0][1]
+    return f"{'partition' if single else 'partitions'} {listed}"

@@ -11,9 +11,10 @@ PAGE = ROOT / "docs/reference/topic-lifecycle.md"
 MODULES = (
     "interpulse.model.names",
     "interpulse.rules.bundles",
+    "interpulse.rules.consistency",
     "interpulse.rules.inactivity",
     "interpulse.rules.lookup",
-    "interpulse.rules.policies",
+    "interpulse.rules.policy_checks",
     "interpulse.rules.remote_expansion",
     "interpulse.rules.topic_checks",
     "interpulse.rules.topic_operations",

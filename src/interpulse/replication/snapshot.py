@@ -22,7 +22,7 @@ from interpulse.model.errors import (
 from interpulse.model.names import PERSISTENT, NamespaceName, TopicName
 from interpulse.model.policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
 from interpulse.rules.compatibility import NamespaceSnapshot
-from interpulse.rules.policies import effective_schema_strategy
+from interpulse.rules.effective_policies import effective_schema_strategy
 
 if TYPE_CHECKING:
     from interpulse.client.admin.admin_client import AdminClient

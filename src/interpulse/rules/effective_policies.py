@@ -8,15 +8,23 @@ first, that of a topic's own policies. Each policy replaces the one of the level
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from interpulse.model.messaging_policies import BacklogQuota
-from interpulse.model.policies import NamespacePolicies
+from interpulse.model.names import TopicName
+from interpulse.model.policies import PARTITIONED, AutoTopicCreation, NamespacePolicies
 from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
-from interpulse.rules.policies import effective_schema_strategy
 
-__all__ = ["effective_policies", "namespace_level", "topic_level"]
+__all__ = [
+    "EffectiveAutoCreation",
+    "effective_auto_creation",
+    "effective_policies",
+    "effective_schema_strategy",
+    "effective_topics_max",
+    "namespace_level",
+    "topic_level",
+]
 
 _NOTHING_SET: Final = TopicPolicies()
 _NOT_SET: Final = (None, frozenset[str]())
@@ -39,6 +47,17 @@ _SAME_NAMES: Final = (
     "subscription_types_enabled",
     "auto_subscription_creation_allowed",
 )
+_LEGACY_STRATEGY_FIELD: Final = "schema_auto_update_compatibility_strategy"
+_LEGACY_STRATEGIES: Final = {
+    "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
+    "AlwaysCompatible": "ALWAYS_COMPATIBLE",
+    "Backward": "BACKWARD",
+    "Forward": "FORWARD",
+    "Full": "FULL",
+    "BackwardTransitive": "BACKWARD_TRANSITIVE",
+    "ForwardTransitive": "FORWARD_TRANSITIVE",
+    "FullTransitive": "FULL_TRANSITIVE",
+}
 
 
 def topic_level(record: TopicPolicyRecord, *, everywhere: bool = False) -> TopicPolicies:
@@ -94,3 +113,44 @@ def _quotas(levels: Sequence[TopicPolicies]) -> Mapping[str, BacklogQuota]:
     for level in reversed(levels):
         quotas |= level.backlog_quotas or {}
     return quotas
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveAutoCreation:
+    """What becomes of a question for a missing topic. ``partitions`` counts only if ``partitioned``."""
+
+    allowed: bool
+    partitioned: bool = False
+    partitions: int = 0
+    replicator_allowed: bool = True
+
+
+def effective_auto_creation(
+    topic: TopicName, namespace: NamespacePolicies | None, broker: AutoTopicCreation
+) -> EffectiveAutoCreation:
+    """The auto-creation policy for one name.
+
+    A namespace override replaces the broker's settings as a whole, it is not merged with them. Dead-letter and retry
+    topics are never created partitioned. The topic type counts only in its exact spelling, as in Pulsar.
+    """
+    override = namespace.auto_topic_creation if namespace else None
+    policy = override or broker
+    return EffectiveAutoCreation(
+        allowed=policy.allowed,
+        partitioned=policy.topic_type == PARTITIONED and not topic.is_dead_letter_or_retry,
+        partitions=policy.default_partitions or 0,
+        replicator_allowed=policy.always_allow_for_replicator is not False,
+    )
+
+
+def effective_schema_strategy(namespace: NamespacePolicies, broker_strategy: str) -> str:
+    """How a new schema has to fit the earlier ones; the namespace's older setting counts if the newer says nothing."""
+    if namespace.schema_compatibility_strategy != "UNDEFINED":
+        return namespace.schema_compatibility_strategy
+    return _LEGACY_STRATEGIES.get(str(namespace.other.get(_LEGACY_STRATEGY_FIELD)), broker_strategy)
+
+
+def effective_topics_max(namespace: NamespacePolicies | None, broker_max: int) -> int:
+    """How many topics the namespace may hold; 0 = no limit."""
+    override = namespace.max_topics_per_namespace if namespace else None
+    return broker_max if override is None else override

@@ -15,20 +15,18 @@ from interpulse.model.permissions import Permissions
 from interpulse.model.policies import NamespacePolicies
 from interpulse.rules.inactivity import check_inactive_topics
 from interpulse.rules.permissions import check_actions, check_subscription_auth_mode
-from interpulse.rules.policies import (
-    check_auto_topic_creation,
-    check_not_negative,
-    check_retention,
-    check_schema_switch,
-    check_strategy,
-)
 from interpulse.rules.policy_checks import (
     SCHEMA_STRATEGIES,
+    check_auto_topic_creation,
     check_backlog_quota,
     check_delayed_delivery,
     check_dispatch_rate,
+    check_not_negative,
     check_publish_rate,
     check_quota_type,
+    check_retention,
+    check_schema_switch,
+    check_strategy,
     check_subscribe_rate,
     check_subscription_types,
 )

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 from interpulse.model.names import TopicName
 from interpulse.model.topics import Existence, PartitionedTopicMetadata, TopicKind
-from interpulse.rules.policies import EffectiveAutoCreation
+from interpulse.rules.effective_policies import EffectiveAutoCreation
 
 __all__ = [
     "PARTITION_MARK",

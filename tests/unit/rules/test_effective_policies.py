@@ -14,9 +14,25 @@ from interpulse.model.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies import InactiveTopicPolicies, NamespacePolicies, RetentionPolicies
+from interpulse.model.names import TopicName
+from interpulse.model.policies import (
+    NON_PARTITIONED,
+    PARTITIONED,
+    AutoTopicCreation,
+    InactiveTopicPolicies,
+    NamespacePolicies,
+    RetentionPolicies,
+)
 from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
-from interpulse.rules.effective_policies import effective_policies, namespace_level, topic_level
+from interpulse.rules.effective_policies import (
+    EffectiveAutoCreation,
+    effective_auto_creation,
+    effective_policies,
+    effective_schema_strategy,
+    effective_topics_max,
+    namespace_level,
+    topic_level,
+)
 
 NOTHING = TopicPolicies()
 
@@ -194,3 +210,68 @@ def test_namespace_level_when_the_strategy_is_not_defined_then_it_is_not_set(
     policies: NamespacePolicies | None, strategy: str | None
 ) -> None:
     assert namespace_level(policies, cluster="c").schema_compatibility_strategy == strategy
+
+
+X = TopicName.parse("x")
+BROKER = AutoTopicCreation(True, PARTITIONED, 4)
+NOTHING_SET = NamespacePolicies()
+NO_LIMIT = NamespacePolicies(max_topics_per_namespace=0)
+
+
+def override(*values: Any) -> NamespacePolicies:
+    return NamespacePolicies(auto_topic_creation=AutoTopicCreation(*values))
+
+
+@pytest.mark.parametrize(
+    ("namespace", "expected"),
+    [
+        pytest.param(None, EffectiveAutoCreation(True, True, 4), id="no-namespace"),
+        pytest.param(NOTHING_SET, EffectiveAutoCreation(True, True, 4), id="no-override"),
+        pytest.param(override(False), EffectiveAutoCreation(False), id="override-replaces-the-whole"),
+        pytest.param(override(True, NON_PARTITIONED), EffectiveAutoCreation(True), id="override-not-partitioned"),
+        pytest.param(override(True, PARTITIONED, 2), EffectiveAutoCreation(True, True, 2), id="override-partitioned"),
+        pytest.param(override(True, "PARTITIONED", 2), EffectiveAutoCreation(True, False, 2), id="type-exactly"),
+        pytest.param(
+            override(False, None, None, False), EffectiveAutoCreation(False, replicator_allowed=False), id="replicator"
+        ),
+    ],
+)
+def test_effective_auto_creation(namespace: NamespacePolicies | None, expected: EffectiveAutoCreation) -> None:
+    assert effective_auto_creation(X, namespace, BROKER) == expected
+
+
+@pytest.mark.parametrize("local", ["x-DLQ", "x-sub-RETRY", "x-partition-0-DLQ"])
+def test_dead_letter_and_retry_topics_are_never_partitioned(local: str) -> None:
+    assert not effective_auto_creation(TopicName.parse(local), None, BROKER).partitioned
+
+
+@pytest.mark.parametrize(("namespace", "most"), [(None, 9), (NOTHING_SET, 9), (NO_LIMIT, 0)])
+def test_topics_max_is_the_broker_s_unless_the_namespace_says_something(
+    namespace: NamespacePolicies | None, most: int
+) -> None:
+    assert effective_topics_max(namespace, 9) == most
+
+
+@pytest.mark.parametrize(
+    ("policies", "strategy"),
+    [
+        (NamespacePolicies(), "FULL"),
+        (NamespacePolicies(schema_compatibility_strategy="FORWARD"), "FORWARD"),
+        (NamespacePolicies(other={"schema_auto_update_compatibility_strategy": "Backward"}), "BACKWARD"),
+        (
+            NamespacePolicies(
+                schema_compatibility_strategy="FORWARD",
+                other={"schema_auto_update_compatibility_strategy": "AutoUpdateDisabled"},
+            ),
+            "FORWARD",
+        ),
+        (
+            NamespacePolicies(other={"schema_auto_update_compatibility_strategy": "AutoUpdateDisabled"}),
+            "ALWAYS_INCOMPATIBLE",
+        ),
+    ],
+)
+def test_schema_strategy_of_the_namespace_then_its_older_setting_then_the_broker(
+    policies: NamespacePolicies, strategy: str
+) -> None:
+    assert effective_schema_strategy(policies, "FULL") == strategy

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interpulse.model.errors import InvalidRequest, PreconditionFailed
+from interpulse.model.errors import InvalidRequest, PartitionCountAboveMaximum, PreconditionFailed
 from interpulse.model.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
@@ -15,15 +15,19 @@ from interpulse.model.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies import RetentionPolicies
+from interpulse.model.policies import NON_PARTITIONED, PARTITIONED, AutoTopicCreation, RetentionPolicies
 from interpulse.rules.policy_checks import (
+    check_auto_topic_creation,
     check_backlog_quota,
     check_delayed_delivery,
     check_dispatch_rate,
     check_max_message_size,
+    check_not_negative,
     check_publish_rate,
     check_quota_type,
     check_quotas_fit,
+    check_retention,
+    check_strategy,
     check_subscribe_rate,
     check_subscription_types,
 )
@@ -127,3 +131,80 @@ def test_max_message_size_when_above_the_broker_s_then_is_refused(size: int, tak
     else:
         with pytest.raises(PreconditionFailed, match=rf"\(100\), not {size}"):
             check_max_message_size(size, broker_max=100)
+
+
+@pytest.mark.parametrize(
+    ("body", "refusal"),
+    [
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 3}, None, id="partitioned"),
+        pytest.param({"topicType": "Partitioned", "defaultNumPartitions": 3}, None, id="any-case"),
+        pytest.param({"topicType": "non-partitioned"}, None, id="non-partitioned"),
+        pytest.param({"topicType": "partitioned"}, PreconditionFailed, id="count-missing"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 0}, PreconditionFailed, id="count-zero"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": "3"}, None, id="count-text"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": "x"}, InvalidRequest, id="count-word"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": True}, InvalidRequest, id="count-truth"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 1.5}, InvalidRequest, id="count-fraction"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 2**31}, InvalidRequest, id="count-huge"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": "٣"}, InvalidRequest, id="count-script"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": []}, InvalidRequest, id="count-list"),
+        pytest.param({"allowAutoTopicCreation": "yes"}, InvalidRequest, id="allowed-word"),
+        pytest.param({"allowAutoTopicCreation": [], "topicType": "partitioned"}, InvalidRequest, id="allowed-list"),
+        pytest.param({"topicType": ["partitioned"]}, PreconditionFailed, id="type-list"),
+        pytest.param({"topicType": "non-partitioned", "defaultNumPartitions": 1}, PreconditionFailed, id="count"),
+        pytest.param({"topicType": "weird"}, PreconditionFailed, id="type-unknown"),
+        pytest.param({}, PreconditionFailed, id="type-missing"),
+        pytest.param({"topicType": "partitioned", "defaultNumPartitions": 6}, PartitionCountAboveMaximum, id="above"),
+    ],
+)
+def test_auto_topic_creation_that_is_allowed_is_checked(body: dict[str, Any], refusal: type[Exception] | None) -> None:
+    body = {"allowAutoTopicCreation": True, **body}
+    if refusal is None:
+        checked = check_auto_topic_creation(body, partitions_max=5)
+        assert checked.default_partitions in (None, 3)
+        assert checked.topic_type in (PARTITIONED, NON_PARTITIONED)
+    else:
+        with pytest.raises(refusal):
+            check_auto_topic_creation(body, partitions_max=5)
+
+
+def test_auto_topic_creation_that_is_switched_off_is_taken_as_it_is() -> None:
+    body = {"allowAutoTopicCreation": False, "topicType": "weird", "defaultNumPartitions": -1}
+    assert check_auto_topic_creation(body, partitions_max=5) == AutoTopicCreation(False, "weird", -1)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_auto_topic_creation_above_the_maximum_is_refused_even_switched_off(allowed: bool) -> None:
+    body = {"allowAutoTopicCreation": allowed, "topicType": "partitioned", "defaultNumPartitions": 6}
+    with pytest.raises(PartitionCountAboveMaximum, match="less than or equal to 5"):
+        check_auto_topic_creation(body, partitions_max=5)
+
+
+@pytest.mark.parametrize(("minutes", "megabytes"), [(0, 0), (-1, -1), (10, -1), (-1, 5), (10, 5)])
+def test_retention_that_means_something(minutes: int, megabytes: int) -> None:
+    body = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}
+    assert check_retention(body) == RetentionPolicies(minutes, megabytes)
+
+
+@pytest.mark.parametrize(("minutes", "megabytes"), [(0, 5), (5, 0), (-1, 0), (-2, 1), (1, -2)])
+def test_retention_that_means_nothing_is_refused(minutes: int, megabytes: int) -> None:
+    with pytest.raises(InvalidRequest, match="Invalid retention policy"):
+        check_retention({"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes})
+
+
+def test_limits_are_not_negative() -> None:
+    assert check_not_negative("x", 0) == 0
+    assert check_not_negative("x", 2**31 - 1) == 2**31 - 1
+    with pytest.raises(PreconditionFailed, match=r"^x must be 0 or more$"):
+        check_not_negative("x", -1)
+    with pytest.raises(PreconditionFailed, match=f"x: it must be 0 or more.* not {2**31}"):
+        check_not_negative("x", 2**31)
+    with pytest.raises(PreconditionFailed, match=r"^Invalid value for message TTL, message TTL must >= 0: .* not -1$"):
+        check_not_negative("messageTTL", -1)
+
+
+@pytest.mark.parametrize("value", ["full", "NONE", None, 1, ["FULL"]])
+def test_strategy_is_spelled_exactly(value: Any) -> None:
+    assert check_strategy("FULL", ("FULL", "BACKWARD")) == "FULL"
+    with pytest.raises(PreconditionFailed, match="allowed are FULL, BACKWARD"):
+        check_strategy(value, ("FULL", "BACKWARD"))

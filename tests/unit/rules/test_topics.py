@@ -31,7 +31,7 @@ from interpulse.model.errors import (
 )
 from interpulse.model.topics import PartitionedTopicMetadata
 from interpulse.rules.decision import AskRemotes, Decision
-from interpulse.rules.policies import EffectiveAutoCreation
+from interpulse.rules.effective_policies import EffectiveAutoCreation
 from interpulse.rules.topic_view import NamespaceStanding, TopicView
 from interpulse.rules.topics import (
     decide_lookup,

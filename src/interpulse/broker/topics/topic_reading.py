@@ -16,7 +16,7 @@ from interpulse.model.errors import MetadataError
 from interpulse.model.names import TopicName
 from interpulse.model.policies import NON_PARTITIONED, AutoTopicCreation, NamespacePolicies
 from interpulse.model.topics import PartitionedTopicMetadata
-from interpulse.rules.policies import effective_auto_creation, effective_topics_max
+from interpulse.rules.effective_policies import effective_auto_creation, effective_topics_max
 from interpulse.rules.topic_view import Part, TopicView, metadata_names
 from interpulse.storage.api import MetadataStore
 

@@ -22,13 +22,15 @@ from interpulse.broker.rest.policies.policy_bodies import (
 from interpulse.model.messaging_policies import DESTINATION_STORAGE
 from interpulse.model.numbers import INT_MAX, LONG_MAX
 from interpulse.model.policies import PARTITIONED, NamespacePolicies
-from interpulse.rules.policies import (
+from interpulse.rules.policy_checks import (
+    SCHEMA_STRATEGIES,
     check_auto_topic_creation,
+    check_delayed_delivery,
     check_not_negative,
+    check_quotas_fit,
     check_schema_switch,
     check_strategy,
 )
-from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, check_delayed_delivery, check_quotas_fit
 
 __all__ = ["ROUTES", "change_policies", "fits_retention"]
 

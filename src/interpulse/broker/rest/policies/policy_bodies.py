@@ -12,8 +12,14 @@ from interpulse.model.errors import InvalidRequest
 from interpulse.model.numbers import INT_MAX, LONG_MAX, read_integer
 from interpulse.model.policies import InactiveTopicPolicies, RetentionPolicies
 from interpulse.rules.inactivity import check_inactive_topics
-from interpulse.rules.policies import check_not_negative, check_retention, check_strategy
-from interpulse.rules.policy_checks import SCHEMA_STRATEGIES, check_quota_type, check_subscription_types
+from interpulse.rules.policy_checks import (
+    SCHEMA_STRATEGIES,
+    check_not_negative,
+    check_quota_type,
+    check_retention,
+    check_strategy,
+    check_subscription_types,
+)
 
 __all__ = [
     "auto_subscription_creation",

@@ -1,7 +1,7 @@
 """Namespace policies as Pulsar's JSON knows them.
 
-The fields this broker acts on are attributes; everything else a peer stored is kept in ``other`` and given back
-unchanged, so that a policy written by a newer tool is never lost.
+A policy this broker acts on is an attribute and a line of the table `_FIELDS`; everything else a peer stored is kept in
+``other`` and given back unchanged, so that a policy written by a newer tool is never lost.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from interpulse.model.numbers import LONG_MAX
 from interpulse.model.permissions import NO_PERMISSIONS, Permissions
 from interpulse.model.policy_fields import (
     flag,
+    flag_in_object,
+    names,
     number,
     one_each,
+    override,
     pairs,
     read_fields,
     record,
@@ -174,67 +177,16 @@ class NamespacePolicies:
 
     def to_json(self) -> dict[str, Any]:
         """Pulsar's JSON with nulls left out; unknown fields come back as they were stored."""
-        body: dict[str, Any] = dict(self.other)
-        body |= {
-            "replication_clusters": sorted(self.replication_clusters),
-            "allowed_clusters": sorted(self.allowed_clusters),
-            "schema_compatibility_strategy": self.schema_compatibility_strategy,
-            "is_allow_auto_update_schema_with_replicator": self.allow_auto_update_schema_with_replicator,
-            "schema_validation_enforced": self.schema_validation_enforced,
-            "deleted": self.deleted,
-        }
-        messaging = write_fields(_MESSAGING_FIELDS, self)
-        body |= {key: value for key, value in messaging.items() if value or key not in body}
-        return body | {key: value for key, value in self._optional_json().items() if value is not None}
-
-    def _optional_json(self) -> dict[str, Any]:
-        subscriptions = self.auto_subscription_creation_allowed
-        return {
-            "autoTopicCreationOverride": self.auto_topic_creation and self.auto_topic_creation.to_json(),
-            "autoSubscriptionCreationOverride": None
-            if subscriptions is None
-            else {"allowAutoSubscriptionCreation": subscriptions},
-            "deduplicationEnabled": self.deduplication_enabled,
-            "inactive_topic_policies": self.inactive_topics and self.inactive_topics.to_json(),
-            "retention_policies": self.retention and self.retention.to_json(),
-            "message_ttl_in_seconds": self.message_ttl_seconds,
-            "max_topics_per_namespace": self.max_topics_per_namespace,
-            "is_allow_auto_update_schema": self.allow_auto_update_schema,
-        }
+        known = write_fields(_FIELDS, self)
+        unread = {key for key, value in known.items() if key in self.other and value == _DEFAULTS.get(key)}
+        return dict(self.other) | {key: value for key, value in known.items() if key not in unread}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> NamespacePolicies:
         """Read Pulsar's JSON; a missing or null field takes its default."""
-        auto_topics = body.get("autoTopicCreationOverride")
-        auto_subscriptions = body.get("autoSubscriptionCreationOverride")
-        inactive_topics = body.get("inactive_topic_policies")
-        retention = body.get("retention_policies")
-        with_replicator = body.get("is_allow_auto_update_schema_with_replicator")
-        messaging, understood = read_fields(_MESSAGING_FIELDS, body)
-        return cls(
-            **messaging,
-            replication_clusters=tuple(sorted(set(body.get("replication_clusters") or ()))),
-            allowed_clusters=tuple(sorted(set(body.get("allowed_clusters") or ()))),
-            auto_topic_creation=AutoTopicCreation.from_json(auto_topics) if auto_topics else None,
-            auto_subscription_creation_allowed=auto_subscriptions.get("allowAutoSubscriptionCreation")
-            if auto_subscriptions
-            else None,
-            deduplication_enabled=body.get("deduplicationEnabled"),
-            inactive_topics=InactiveTopicPolicies.from_json(inactive_topics) if inactive_topics else None,
-            retention=RetentionPolicies.from_json(retention) if retention else None,
-            message_ttl_seconds=body.get("message_ttl_in_seconds"),
-            max_topics_per_namespace=body.get("max_topics_per_namespace"),
-            schema_compatibility_strategy=body.get("schema_compatibility_strategy") or "UNDEFINED",
-            allow_auto_update_schema=body.get("is_allow_auto_update_schema"),
-            allow_auto_update_schema_with_replicator=True if with_replicator is None else bool(with_replicator),
-            schema_validation_enforced=bool(body.get("schema_validation_enforced", False)),
-            deleted=bool(body.get("deleted", False)),
-            other={
-                key: value
-                for key, value in body.items()
-                if key not in _KNOWN_KEYS and key not in understood and value is not None
-            },
-        )
+        values, understood = read_fields(_FIELDS, body)
+        other = {key: value for key, value in body.items() if key not in understood and value is not None}
+        return cls(**values, other=other)
 
     def dump(self) -> bytes:
         return json.dumps(self.to_json()).encode()
@@ -248,7 +200,23 @@ class NamespacePolicies:
         return replace(self, **values)
 
 
-_MESSAGING_FIELDS: Final = (
+_FIELDS: Final = (
+    names("replication_clusters", "replication_clusters"),
+    names("allowed_clusters", "allowed_clusters"),
+    override("autoTopicCreationOverride", "auto_topic_creation", AutoTopicCreation),
+    flag_in_object(
+        "autoSubscriptionCreationOverride", "auto_subscription_creation_allowed", "allowAutoSubscriptionCreation"
+    ),
+    flag("deduplicationEnabled", "deduplication_enabled"),
+    override("inactive_topic_policies", "inactive_topics", InactiveTopicPolicies),
+    override("retention_policies", "retention", RetentionPolicies),
+    number("message_ttl_in_seconds", "message_ttl_seconds"),
+    number("max_topics_per_namespace", "max_topics_per_namespace"),
+    text("schema_compatibility_strategy", "schema_compatibility_strategy"),
+    flag("is_allow_auto_update_schema", "allow_auto_update_schema"),
+    flag("is_allow_auto_update_schema_with_replicator", "allow_auto_update_schema_with_replicator"),
+    flag("schema_validation_enforced", "schema_validation_enforced"),
+    flag("deleted", "deleted"),
     one_each("publishMaxMessageRate", "publish_rates", PublishRate),
     one_each("topicDispatchRate", "dispatch_rates", DispatchRate),
     one_each("subscriptionDispatchRate", "subscription_dispatch_rates", DispatchRate),
@@ -271,21 +239,6 @@ _MESSAGING_FIELDS: Final = (
     record("auth_policies", "granted", Permissions),
     text("subscription_auth_mode", "subscription_auth_mode"),
 )
-_KNOWN_KEYS = frozenset(
-    {
-        "replication_clusters",
-        "allowed_clusters",
-        "autoTopicCreationOverride",
-        "autoSubscriptionCreationOverride",
-        "deduplicationEnabled",
-        "inactive_topic_policies",
-        "retention_policies",
-        "message_ttl_in_seconds",
-        "max_topics_per_namespace",
-        "schema_compatibility_strategy",
-        "is_allow_auto_update_schema",
-        "is_allow_auto_update_schema_with_replicator",
-        "schema_validation_enforced",
-        "deleted",
-    }
-)
+"""Every policy this broker acts on: one line."""
+
+_DEFAULTS: Final = write_fields(_FIELDS, NamespacePolicies())

@@ -16,8 +16,11 @@ from interpulse.model.strings import are_strings, is_string_map
 __all__ = [
     "PolicyField",
     "flag",
+    "flag_in_object",
+    "names",
     "number",
     "one_each",
+    "override",
     "pairs",
     "read_fields",
     "record",
@@ -59,10 +62,12 @@ def read_fields(fields: Iterable[PolicyField], body: Mapping[str, Any]) -> tuple
         if value is None:
             continue
         try:
-            values[each.attribute] = each.read(each.key, value)
-        except ValueError:  # stays among what is not acted on
+            read = each.read(each.key, value)
+        except (ValueError, TypeError):  # stays among what is not acted on
             continue
         understood.add(each.key)
+        if read is not None:
+            values[each.attribute] = read
     return values, understood
 
 
@@ -82,6 +87,16 @@ def flag(key: str, attribute: str) -> PolicyField:
     return PolicyField(key, attribute, truth, _same)
 
 
+def flag_in_object(key: str, attribute: str, name: str) -> PolicyField:
+    """An object whose one value ``name`` is true or false; an empty one sets nothing."""
+
+    def read(key: str, value: Any) -> bool | None:
+        found = _object(key, value).get(name)
+        return None if found is None else truth(name, found)
+
+    return PolicyField(key, attribute, read, lambda value: {name: value})
+
+
 def text(key: str, attribute: str) -> PolicyField:
     """A string; an empty one is none."""
     return PolicyField(key, attribute, _text, _same)
@@ -92,6 +107,11 @@ def texts(key: str, attribute: str) -> PolicyField:
     return PolicyField(key, attribute, _texts, sorted)
 
 
+def names(key: str, attribute: str) -> PolicyField:
+    """An array of strings whose order means nothing: a sorted tuple."""
+    return PolicyField(key, attribute, lambda name, value: tuple(sorted(_texts(name, value))), sorted)
+
+
 def pairs(key: str, attribute: str) -> PolicyField:
     """An object of strings."""
     return PolicyField(key, attribute, _pairs, dict)
@@ -100,6 +120,15 @@ def pairs(key: str, attribute: str) -> PolicyField:
 def record(key: str, attribute: str, kind: type[_Record]) -> PolicyField:
     """An object."""
     return PolicyField(key, attribute, lambda name, value: kind.from_json(_object(name, value)), _record_json)
+
+
+def override(key: str, attribute: str, kind: type[_Record]) -> PolicyField:
+    """An object; an empty one sets nothing."""
+
+    def read(name: str, value: Any) -> Any:
+        return kind.from_json(value) if _object(name, value) else None
+
+    return PolicyField(key, attribute, read, _record_json)
 
 
 def one_each(key: str, attribute: str, kind: type[_Record]) -> PolicyField:

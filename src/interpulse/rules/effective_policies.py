@@ -28,25 +28,10 @@ __all__ = [
 
 _NOTHING_SET: Final = TopicPolicies()
 _NOT_SET: Final = (None, frozenset[str]())
-_SAME_NAMES: Final = (
-    "inactive_topics",
-    "retention",
-    "message_ttl_seconds",
-    "subscription_expiration_minutes",
-    "backlog_quotas",
-    "max_producers",
-    "max_consumers",
-    "max_consumers_per_subscription",
-    "max_subscriptions",
-    "max_unacked_per_consumer",
-    "max_unacked_per_subscription",
-    "delayed_delivery",
-    "deduplication_enabled",
-    "deduplication_snapshot_seconds",
-    "compaction_threshold_bytes",
-    "subscription_types_enabled",
-    "auto_subscription_creation_allowed",
-)
+_OF_NAMESPACES: Final = frozenset(each.name for each in fields(NamespacePolicies))
+_OF_TOPICS: Final = frozenset(each.name for each in fields(TopicPolicies))
+_READ_DIFFERENTLY: Final = frozenset({"other", "schema_compatibility_strategy", "schema_validation_enforced"})
+_SHARED: Final = tuple(sorted((_OF_NAMESPACES & _OF_TOPICS) - _READ_DIFFERENTLY))
 _LEGACY_STRATEGY_FIELD: Final = "schema_auto_update_compatibility_strategy"
 _LEGACY_STRATEGIES: Final = {
     "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
@@ -74,8 +59,7 @@ def namespace_level(policies: NamespacePolicies | None, *, cluster: str) -> Topi
     if policies is None:
         return _NOTHING_SET
     return TopicPolicies(
-        **{name: getattr(policies, name) for name in _SAME_NAMES},
-        replication_clusters=policies.replication_clusters,
+        **{name: getattr(policies, name) for name in _SHARED},
         publish_rate=policies.publish_rates.get(cluster),
         dispatch_rate=policies.dispatch_rates.get(cluster),
         subscription_dispatch_rate=policies.subscription_dispatch_rates.get(cluster),

@@ -1,6 +1,7 @@
 """Namespace policies: Pulsar's JSON in and out, nothing lost."""
 
 import json
+from dataclasses import fields
 
 import pytest
 
@@ -11,7 +12,7 @@ from interpulse.model.messaging_policies import (
     PublishRate,
     SubscribeRate,
 )
-from interpulse.model.policies import AutoTopicCreation, NamespacePolicies, RetentionPolicies
+from interpulse.model.policies import _FIELDS, AutoTopicCreation, NamespacePolicies, RetentionPolicies
 
 WRITTEN_BY_PULSAR = """{"auth_policies": {"namespace_auth": {"app": ["consume", "produce"]}, "destination_auth": {
   "persistent://t/n/a": {"other": ["produce"]}}, "subscription_auth_roles": {"mine": ["app"]}},
@@ -81,6 +82,13 @@ def test_policies_when_read_then_have_what_was_set() -> None:
         ("topicDispatchRate", {"west": 5}),
         ("properties", {"team": 5}),
         ("delayed_delivery_policies", {"active": "yes"}),
+        ("replication_clusters", "west"),
+        ("retention_policies", {"retentionTimeInMinutes": []}),
+        ("message_ttl_in_seconds", "soon"),
+        ("autoSubscriptionCreationOverride", {"allowAutoSubscriptionCreation": 5}),
+        ("schema_compatibility_strategy", 5),
+        ("is_allow_auto_update_schema_with_replicator", "no"),
+        ("deleted", "no"),
     ],
 )
 def test_policies_when_a_stored_value_is_of_another_form_then_it_is_kept_and_not_acted_on(
@@ -89,6 +97,30 @@ def test_policies_when_a_stored_value_is_of_another_form_then_it_is_kept_and_not
     policies = NamespacePolicies.load(json.dumps({key: value}).encode())
     assert policies == NamespacePolicies(other={key: value})
     assert policies.to_json()[key] == value
+
+
+def test_policies_when_set_then_replace_a_stored_value_of_another_form() -> None:
+    policies = NamespacePolicies.from_json({"max_producers_per_topic": "five", "deleted": "no"})
+    body = policies.changed(max_producers=0, deleted=True).to_json()
+    assert (body["max_producers_per_topic"], body["deleted"]) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "autoTopicCreationOverride",
+        "autoSubscriptionCreationOverride",
+        "inactive_topic_policies",
+        "retention_policies",
+    ],
+)
+def test_override_when_empty_then_sets_nothing(key: str) -> None:
+    assert NamespacePolicies.from_json({key: {}}) == NamespacePolicies()
+
+
+def test_every_policy_is_a_line_of_the_table() -> None:
+    set_by_table = {each.attribute for each in _FIELDS}
+    assert {each.name for each in fields(NamespacePolicies)} - set_by_table == {"other"}
 
 
 def test_policies_when_written_again_then_nothing_is_lost() -> None:

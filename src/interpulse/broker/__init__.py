@@ -1,1 +1,5 @@
-"""The broker: two front doors, the loops that decide and commit, and what is loaded right now."""
+"""The broker: two front ends, topics as records, and topics as they are loaded.
+
+`app` builds and joins all objects. `binary` and `rest` are the front ends, `access` authenticates and authorizes their
+clients. `topics`, `tenancy` and `replication` are records, `live` is what is loaded, `config` has the settings.
+"""

@@ -136,7 +136,7 @@ class Permissions:
         return replace(self, topics=kept)
 
     def without_topic(self, topic: TopicName) -> Permissions:
-        """Nothing on this topic or on partitions of it: whoever creates one of its name starts anew."""
+        """Nothing on this topic or on partitions of it: a new topic of its name starts anew."""
         name, partition = str(topic), f"{topic}-partition-"
         gone = {each for each in self.topics if each == name or each.removeprefix(partition).isdecimal()}
         kept = {each: roles for each, roles in self.topics.items() if each not in gone}

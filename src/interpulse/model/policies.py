@@ -100,7 +100,7 @@ class RetentionPolicies:
 
 @dataclass(frozen=True, slots=True)
 class InactiveTopicPolicies:
-    """Whether a topic goes by itself when nobody needs it, what counts as need, and how long it stays without."""
+    """Whether inactive topics are deleted, what counts as activity, and how long a topic stays without."""
 
     delete_mode: str = DELETE_WHEN_NO_SUBSCRIPTIONS
     max_inactive_seconds: int = 60
@@ -172,7 +172,7 @@ class NamespacePolicies:
 
     @property
     def permissions(self) -> Permissions:
-        """Who was granted what; nobody anything if that was never said."""
+        """The permissions on the namespace and its topics; none if they were never set."""
         return self.granted or NO_PERMISSIONS
 
     def to_json(self) -> dict[str, Any]:

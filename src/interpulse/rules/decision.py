@@ -16,7 +16,7 @@ A = TypeVar("A")
 class Decision(Generic[A]):
     """The answer for the caller, and what has to become true before it may be given.
 
-    A rule never changes anything itself: whoever asked commits ``changes`` (all or none, and only if what the rule
+    A rule never changes anything itself: its caller commits ``changes`` (all or none, and only if what the rule
     looked at is unchanged) and then hands out ``answer``. A preview is a decision whose changes are not applied. A
     refusal is an exception from ``model.errors`` and has no changes.
     """

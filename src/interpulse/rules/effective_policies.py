@@ -73,7 +73,7 @@ def namespace_level(policies: NamespacePolicies | None, *, cluster: str) -> Topi
 def effective_policies(topic: TopicPolicies, namespace: TopicPolicies, broker: TopicPolicies) -> TopicPolicies:
     """The policies in force; ``namespace`` as `namespace_level` gives it, ``broker`` with everything it has a word on.
 
-    One policy is read differently: a schema that the broker demands nobody below can waive.
+    One policy is read differently: a schema that the broker demands cannot be waived below.
     """
     joined = _joined((topic, namespace, broker))
     return joined.changed(

@@ -1,4 +1,4 @@
-"""When a topic goes by itself, because nobody needs it any more.
+"""When an inactive topic is deleted.
 
 Whether somebody needs it depends on the mode of the policy: ``delete_when_no_subscriptions`` keeps whatever has a
 subscription, ``delete_when_subscriptions_caught_up`` only what a subscription has not acknowledged yet. In both modes a
@@ -88,7 +88,7 @@ def _retained(idle_ms: int, retention: RetentionPolicies) -> bool:
 
 @looks_at(Part.RELATED_METADATA, Part.PARTITION_RECORDS)
 def decide_delete_orphaned_metadata(view: TopicView, *, loaded: bool) -> Decision[bool]:
-    """A partitioned topic goes when its last partition has gone. One that is being deleted is left to whoever does it.
+    """A partitioned topic goes when its last partition has gone. One that is being deleted is left alone.
 
     ``loaded``: a partition is loaded, which is all there is of one that is not stored.
     """

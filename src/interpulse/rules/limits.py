@@ -1,6 +1,6 @@
 """How many clients a topic takes, and of which sort: refusals with the policy and its value. 0 = no limit.
 
-Replicators, and topics of the system, are exempt; whoever asks here leaves them out.
+Replicators, and topics of the system, are exempt; the caller leaves them out.
 """
 
 from __future__ import annotations

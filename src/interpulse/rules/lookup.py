@@ -62,7 +62,7 @@ class LookupTarget:
     broker_id: str = ""
     redirect: bool = False
     authoritative: bool = True
-    """With ``redirect``: whether that broker shall take the bundle if nobody owns it."""
+    """With ``redirect``: whether that broker shall take the bundle if it has no owner."""
     proxy_through_service_url: bool = False
 
 
@@ -105,7 +105,7 @@ def find_target(topic: TopicName, namespace: NamespaceView, owner: Owner) -> Loo
 
 
 def _elsewhere(topic: TopicName, namespace: NamespaceView) -> LookupTarget | None:
-    """The peer cluster that serves the namespace instead of this one. Raises if nobody serves it."""
+    """The peer cluster that serves the namespace instead of this one. Raises if none does."""
     name, standing = namespace.name, namespace.standing
     if standing is NamespaceStanding.MISSING:
         raise NamespaceNotFound(f"Namespace {name} does not exist")
@@ -289,7 +289,7 @@ def sort_by_owner(
 ) -> None:
     """Answer topics of served namespaces by the owners of their bundles. ``owner`` is asked once for each bundle.
 
-    A bundle without owner fails with its topics and with nobody else's.
+    A bundle without owner fails with its topics only.
     """
     by_parts = _by_parts(namespaces)
     places: dict[tuple[NamespaceView, int], list[str]] = {}

@@ -77,7 +77,7 @@ def decide_registration(
 ) -> int | None:
     """The version that already holds ``schema``, or None if it is to be appended; refuses with IncompatibleSchema.
 
-    ``may_update`` says whether whoever asks may add schemas to this topic at all; a known schema needs no permission.
+    ``may_update`` says whether the caller may add schemas to this topic at all; a known schema needs no permission.
     A definition that is none of its type is an InvalidSchemaDefinition.
     """
     known = find_equal(history, schema)

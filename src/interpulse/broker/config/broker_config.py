@@ -70,10 +70,10 @@ class BrokerConfig:
     )
     allow_auto_subscription_creation: bool = _setting(True, "SUBSCRIBE may create its subscription.", dynamic=True)
     subscription_expiration_time_minutes: int = _setting(
-        0, "Durable subscriptions are deleted that had no consumer for so long, in minutes; 0 = never.", least=0
+        0, "A durable subscription without consumer is deleted after so long, in minutes; 0 = never.", least=0
     )
     subscription_expiry_check_interval_in_minutes: int = _setting(
-        5, "How often subscriptions are looked at for that, in minutes.", least=1
+        5, "How often the broker looks for expired subscriptions, in minutes.", least=1
     )
     force_delete_namespace_allowed: bool = _setting(
         False, "Namespaces may be deleted together with their topics.", dynamic=True
@@ -85,22 +85,22 @@ class BrokerConfig:
     enable_persistent_topics: bool = _setting(True, "Persistent topics can be opened.")
     enable_non_persistent_topics: bool = _setting(True, "Non-persistent topics can be opened.")
 
-    # --- topics that nobody needs any more
+    # --- inactive topics
     broker_delete_inactive_topics_enabled: bool = _setting(
-        True, "Topics that nobody has needed for some time are deleted.", dynamic=True
+        True, "The broker deletes topics that are inactive for long enough.", dynamic=True
     )
     broker_delete_inactive_topics_frequency_seconds: int = _setting(
-        60, "How often topics are looked at for that, in seconds.", dynamic=True, least=1
+        60, "How often the broker looks for inactive topics, in seconds.", dynamic=True, least=1
     )
     broker_delete_inactive_topics_mode: str = _setting(
         DELETE_WHEN_NO_SUBSCRIPTIONS,
-        "What keeps a topic nobody is connected to: any subscription, or only one that has messages to come.",
+        "What keeps a topic without clients: any subscription, or only one with a backlog.",
         dynamic=True,
         choices=(DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP),
     )
     broker_delete_inactive_topics_max_inactive_duration_seconds: int | None = _setting(
         None,
-        "How long a topic stays when nobody needs it, in seconds; empty = brokerDeleteInactiveTopicsFrequencySeconds.",
+        "How long an inactive topic stays, in seconds; empty = brokerDeleteInactiveTopicsFrequencySeconds.",
         dynamic=True,
         least=0,
     )
@@ -114,7 +114,9 @@ class BrokerConfig:
         "FULL", "How a new schema has to fit the earlier ones.", choices=SCHEMA_STRATEGIES
     )
     system_topic_schema_compatibility_strategy: str = _setting(
-        "ALWAYS_COMPATIBLE", "The same for system topics.", choices=SCHEMA_STRATEGIES
+        "ALWAYS_COMPATIBLE",
+        "How a new schema of a system topic has to fit the earlier ones.",
+        choices=SCHEMA_STRATEGIES,
     )
     is_schema_validation_enforced: bool = _setting(False, "Producers without schema are refused on typed topics.")
 
@@ -123,7 +125,7 @@ class BrokerConfig:
         True, "Metrics show topics and subscriptions one by one, as long as there are not too many; false: namespaces."
     )
 
-    # --- what topics may do where neither their own policies nor their namespace's say something else
+    # --- policies of topics, where neither the topic nor its namespace sets them
     max_producers_per_topic: int = _setting(0, "Most producers of a topic; 0 = no limit.", least=0)
     max_consumers_per_topic: int = _setting(0, "Most consumers of a topic; 0 = no limit.", least=0)
     max_consumers_per_subscription: int = _setting(0, "Most consumers of a subscription; 0 = no limit.", least=0)
@@ -161,7 +163,7 @@ class BrokerConfig:
         0, "Bytes a subscription hands out per second; 0 = no limit.", dynamic=True, least=0, most=LONG_MAX
     )
     dispatch_throttling_rate_relative_to_publish_rate: bool = _setting(
-        False, "These four are what may be handed out above what is being published.", dynamic=True
+        False, "The dispatch rates of topics and subscriptions are added to the publish rate.", dynamic=True
     )
     dispatch_throttling_rate_per_replicator_in_msg: int = _setting(
         0, "Messages of a topic copied to another cluster per second; 0 = no limit.", dynamic=True, least=0
@@ -173,84 +175,82 @@ class BrokerConfig:
         0, "How often a consumer may subscribe in a period; 0 = no limit.", dynamic=True, least=0
     )
     subscribe_rate_period_per_consumer_in_second: int = _setting(
-        30, "The length of that period, in seconds.", dynamic=True, least=1
+        30, "Period of subscribeThrottlingRatePerConsumer, in seconds.", dynamic=True, least=1
     )
     backlog_quota_default_limit_bytes: int = _setting(
-        -1, "How much of a topic may be unacknowledged, in bytes; -1 = no limit.", least=-1, most=LONG_MAX
+        -1, "Largest backlog of a topic, in bytes; -1 = no limit.", least=-1, most=LONG_MAX
     )
     backlog_quota_default_limit_second: int = _setting(
-        -1, "How old the oldest unacknowledged message may become, in seconds; -1 = no limit.", least=-1
+        -1, "Highest age of the oldest unacknowledged message, in seconds; -1 = no limit.", least=-1
     )
     backlog_quota_default_retention_policy: str = _setting(
         PRODUCER_REQUEST_HOLD, "What happens when a backlog is above its quota.", choices=QUOTA_POLICIES
     )
-    backlog_quota_check_enabled: bool = _setting(True, "Backlogs are compared with their quotas from time to time.")
-    backlog_quota_check_interval_in_seconds: int = _setting(60, "How often that is, in seconds.", least=1)
-    delayed_delivery_enabled: bool = _setting(True, "Messages may ask to be delivered later.")
+    backlog_quota_check_enabled: bool = _setting(True, "The broker compares backlogs with their quotas periodically.")
+    backlog_quota_check_interval_in_seconds: int = _setting(
+        60, "How often the broker compares backlogs with their quotas, in seconds.", least=1
+    )
+    delayed_delivery_enabled: bool = _setting(True, "Producers may delay the delivery of messages.")
     delayed_delivery_tick_time_millis: int = _setting(
-        1000, "How exactly the time of delayed messages is kept, in milliseconds.", least=1
+        1000, "Precision of the delivery time of delayed messages, in milliseconds.", least=1
     )
     delayed_delivery_max_delay_in_millis: int = _setting(
-        0, "Longest delay a message may ask for, in milliseconds; 0 = no limit.", least=0, most=LONG_MAX
+        0, "Longest delay of a message, in milliseconds; 0 = no limit.", least=0, most=LONG_MAX
     )
     broker_service_compaction_monitor_interval_in_seconds: int = _setting(
-        60, "How often topics are looked at whether they are to be compacted, in seconds.", least=1
+        60, "How often the broker looks for topics to compact, in seconds.", least=1
     )
     topic_compaction_retain_null_key: bool = _setting(False, "Compaction keeps messages that have no key.")
     broker_service_compaction_threshold_in_bytes: int = _setting(
         0,
-        "A topic is compacted by itself when so much has come since the last time; 0 = never.",
+        "The broker compacts a topic after so many new bytes; 0 = never.",
         least=0,
         most=LONG_MAX,
     )
 
-    # --- who is let in, and what he may do
-    authentication_enabled: bool = _setting(False, "Clients have to say who they are and prove it.")
+    # --- authentication and authorization
+    authentication_enabled: bool = _setting(False, "Clients have to authenticate.")
     authentication_providers: str = _setting(
-        "", "Java class names of what they may prove it with, with commas between them; see the guide on security."
+        "", "Authentication providers, as Java class names with commas between them; see the guide on security."
     )
-    anonymous_user_role: str = _setting("", "Role of clients without credentials; empty = they are not let in.")
+    anonymous_user_role: str = _setting("", "Role of clients without credentials; empty = they are refused.")
     token_secret_key: str = _setting(
         "", "Key that signs and verifies tokens: file:..., data:;base64,... or base64.", secret=True
     )
     token_public_key: str = _setting("", "Key that verifies tokens signed with a private key; given in the same ways.")
     token_public_alg: str = _setting("", "Signature algorithm tokenPublicKey is for; empty = RS256.")
     token_auth_claim: str = _setting("", "Claim of a token that holds the role; empty = sub.")
-    token_audience_claim: str = _setting("", "Claim in which a token has to name tokenAudience; empty = nowhere.")
-    token_audience: str = _setting("", "What tokens for this broker name in tokenAudienceClaim.")
+    token_audience_claim: str = _setting("", "Claim of a token that has to hold tokenAudience; empty = none.")
+    token_audience: str = _setting("", "Audience of tokens for this broker.")
     token_allowed_clock_skew_seconds: int = _setting(
-        0, "How long a token is still good after it has expired, in seconds.", least=0
+        0, "How long a token stays valid after it has expired, in seconds.", least=0
     )
     authentication_refresh_check_seconds: int = _setting(
         60, "How often clients whose tokens have expired are asked for new ones, in seconds; 0 = never.", least=0
     )
-    authenticate_metrics_endpoint: bool = _setting(False, "Reading the metrics needs authentication as well.")
-    authorization_enabled: bool = _setting(False, "Clients may do only what they were granted.")
+    authenticate_metrics_endpoint: bool = _setting(False, "The metrics endpoint requires authentication.")
+    authorization_enabled: bool = _setting(False, "The broker checks the permissions of clients.")
     authorization_provider: str = _setting(
-        _AUTHORIZATION_PROVIDER, "Whose rules decide that; there is no other.", choices=(_AUTHORIZATION_PROVIDER,)
+        _AUTHORIZATION_PROVIDER, "The authorization provider; there is no other.", choices=(_AUTHORIZATION_PROVIDER,)
     )
     super_user_roles: str = _setting("", "Roles that may do everything, with commas between them.")
-    proxy_roles: str = _setting("", "Roles of proxies, which have to say for whom they speak.")
-    authenticate_original_auth_data: bool = _setting(
-        False, "A proxy has to hand on the credentials of its clients, their names are not enough."
-    )
-    replicator_roles: str = _setting(
-        "", "Roles besides the super users that are taken for replicators while authorization is on."
-    )
+    proxy_roles: str = _setting("", "Roles of proxies; a proxy has to name the role of its client.")
+    authenticate_original_auth_data: bool = _setting(False, "A proxy has to forward the credentials of its clients.")
+    replicator_roles: str = _setting("", "Roles of replicators besides the super users, while authorization is on.")
     broker_client_authentication_plugin: str = _setting(
         "",
-        "How the broker's own replication job proves who it is, here: a Java class name such as AuthenticationToken.",
+        "Authentication plugin of the broker's replication job: a Java class name such as AuthenticationToken.",
     )
     broker_client_authentication_parameters: str = _setting(
-        "", "Its credentials, for example file:///path/to/token.", secret=True
+        "", "Credentials of the broker's replication job, for example file:///path/to/token.", secret=True
     )
 
     # --- limits of what operators ask
     subscription_backlog_scan_max_entries: int = _setting(
-        10_000, "Most entries that are read when a backlog is analyzed.", least=1, most=LONG_MAX
+        10_000, "Most entries read to analyze a backlog.", least=1, most=LONG_MAX
     )
     subscription_backlog_scan_max_time_ms: int = _setting(
-        120_000, "Longest time that is read then, in milliseconds.", least=1, most=LONG_MAX
+        120_000, "Longest time spent to analyze a backlog, in milliseconds.", least=1, most=LONG_MAX
     )
 
     # --- limits of connections
@@ -266,7 +266,7 @@ class BrokerConfig:
     )
     max_topics_per_batch_lookup: int = _setting(
         1000,
-        "Most names in one request of that kind; partitions do not count.",
+        "Most names in one batch lookup; partitions do not count.",
         dynamic=True,
         least=1,
         most=10_000,
@@ -285,20 +285,20 @@ class BrokerConfig:
     )
     max_message_size: int = _setting(5 * 1024 * 1024, "Largest message, in bytes.", least=1024)
     max_pending_publish_requests_per_connection: int = _setting(
-        1000, "Entries a connection may have unanswered before it is no longer read from.", least=1
+        1000, "Most unanswered entries of a connection; at this number the broker stops reading from it.", least=1
     )
 
     # --- storage of messages
     broker_entry_metadata_interceptors: str = _setting(
         "",
-        "What the broker notes with every message of persistent topics, its index or when it came: Java class names.",
+        "Broker entry metadata of persistent topics, the index or the time of arrival: Java class names.",
         choices=INTERCEPTOR_CLASSES,
         several=True,
     )
     exposing_broker_entry_metadata_to_client_enabled: bool = _setting(
-        False, "Clients that understand it get what the broker noted together with the messages."
+        False, "Clients that support it receive the broker entry metadata."
     )
-    broker_deduplication_enabled: bool = _setting(False, "Repeated sequence ids of a producer are dropped.")
+    broker_deduplication_enabled: bool = _setting(False, "The broker drops repeated sequence ids of a producer.")
     broker_deduplication_entries_interval: int = _setting(
         1000, "After how many entries the state of de-duplication is stored.", least=1
     )
@@ -315,7 +315,7 @@ class BrokerConfig:
         0, "When unacknowledged messages expire, in seconds; 0 = never.", least=0
     )
     retention_check_interval_in_seconds: int = _setting(
-        120, "How often expired messages, and ledgers nobody needs, are removed, in seconds.", least=1
+        120, "How often expired messages and unneeded ledgers are removed, in seconds.", least=1
     )
     managed_ledger_max_entries_per_ledger: int = _setting(
         50_000, "Entries in a ledger until a new one begins.", least=1
@@ -343,19 +343,19 @@ class BrokerConfig:
     )
 
     # --- replication
-    replicator_prefix: str = _setting("pulsar.repl", "Producer names that begin so belong to replicators.")
+    replicator_prefix: str = _setting("pulsar.repl", "Prefix of the producer names of replicators.")
     create_topic_to_remote_cluster_for_replication: bool = _setting(
         True, "Replication creates topics that the remote cluster lacks."
     )
     replication_policy_check_duration_seconds: int = _setting(
-        600, "How often it is checked that replicated topics exist on the remote clusters, in seconds.", least=1
+        600, "How often the broker checks that replicated topics exist on remote clusters, in seconds.", least=1
     )
     auto_topic_creation_lookup_timeout_ms: int = _setting(
-        5000, "How long other clusters may take to say what a topic is there, before it is created here.", least=1
+        5000, "How long remote clusters may take to answer for a topic that is created here, in milliseconds.", least=1
     )
     replication_job: str = _setting(
         "embedded",
-        "Who runs the replication job: the broker as a child process, or somebody else.",
+        "Who runs the replication job: the broker as a child process, or an operator.",
         choices=("embedded", "external"),
     )
     replication_job_spark_master: str = _setting("local[2]", "Spark master of the replication job.")

@@ -1,4 +1,4 @@
-"""The configuration keys that real Pulsar knows, so that a key nobody knows can be told from one we do not support.
+"""The configuration keys that real Pulsar knows, so that an unknown key can be told from one without effect.
 
 `BROKER_KEYS` are those that a broker of Apache Pulsar 5.0.0-M1 lists in its runtime configuration. `BOOKIE_KEYS` are
 those of the storage nodes, which share ``standalone.conf`` with the broker, `AUTHENTICATION_KEYS` those of the

@@ -1,1 +1,5 @@
-"""Tenants, namespaces and clusters: their records, and how other clusters are reached."""
+"""Tenants, namespaces and clusters: their records, and how remote clusters are reached.
+
+* `tenants`, `namespaces`, `clusters` and `failure_domains` are the records.
+* `cluster_links` keeps the connections to remote clusters, `remote_partitions` asks them for partition metadata.
+"""

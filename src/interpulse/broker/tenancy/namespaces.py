@@ -123,7 +123,7 @@ class Namespaces:
     async def begin_delete(self, namespace: NamespaceName, *, forced: bool = False) -> None:
         """From now on no topic of the namespace can be created.
 
-        ``forced``: whatever it holds goes with it; this is remembered for whoever has to finish the deletion. Raises
+        ``forced``: whatever it holds goes with it; this is remembered until the deletion is finished. Raises
         PreconditionFailed while the namespace is on several clusters.
         """
         remembered = [Put(keys.forced_deletion(namespace), b"")] if forced else []

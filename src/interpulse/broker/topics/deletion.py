@@ -38,7 +38,7 @@ _KEYS_AT_ONCE: Final = 500  # per commit and turn of the event loop, which other
 
 
 class Deletion:
-    """Deletes on request of an operator, and what nobody needs any more."""
+    """Deletes on request of an operator, and what is not used any more."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Deletion:
         await retry_on_conflict(attempt)
 
     async def inactive_topic(self, name: TopicName, check: DeleteCheck) -> None:
-        """Delete one topic or partition that nobody needs; ``check`` has the last word (see `TopicRegistry.delete`)."""
+        """Delete one inactive topic or partition; ``check`` has the last word (see `TopicRegistry.delete`)."""
         await retry_on_conflict(lambda: self._delete_plain(name, check=check))
 
     async def orphaned_metadata(self, name: TopicName) -> bool:
@@ -144,7 +144,7 @@ class Deletion:
     # --- one topic
 
     async def _check_left_by_others(self, name: TopicName) -> None:
-        """Topics that are not stored hold nothing for other clusters, nor do partitions that nobody can open."""
+        """Topics that are not stored hold nothing for other clusters, nor do partitions that cannot be opened."""
         if not name.is_persistent or await self._is_orphan(name):
             return
         namespace = await self._namespaces.find_policies(name.namespace_name)

@@ -130,7 +130,7 @@ def _expendable(topic: AnyTopic) -> bool:
 
 def _unwanted(topic: AnyTopic) -> str:
     """How much is in a topic that has no subscription: in messages, or in entries where some are from an earlier life
-    of the topic, whose messages nobody has counted. Empty if there is nothing.
+    of the topic, whose messages were not counted. Empty if there is nothing.
     """
     if isinstance(topic, NonPersistentTopic) or topic.subscriptions:
         return ""

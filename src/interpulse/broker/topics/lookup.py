@@ -1,7 +1,7 @@
 """Who serves a topic: what both doors ask, for one topic or for many at once (PIP-35).
 
 Reads the namespaces of the topics, asks the rule, and where the caller wants it whether the topics exist. One broker
-owns all bundles of its cluster today (`SoleOwner`); whoever shall share them among brokers brings another `Ownership`.
+owns all bundles of its cluster today (`SoleOwner`); sharing them among brokers takes another `Ownership`.
 """
 
 from __future__ import annotations

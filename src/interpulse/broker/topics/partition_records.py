@@ -53,7 +53,7 @@ def new_cursors(
     What clients set of a subscription goes along; what it acknowledged, and the broker's own cursors, do not: those of
     replication and of sequence ids begin when the partition is loaded. A new partition is read from its beginning. One
     that was stored already and is taken over is read from its end, as Pulsar has it; its record is stored once more as
-    it is, so that whoever is deleting it, and knows its cursors, looks again.
+    it is, so that a deletion under way, which knows its cursors, looks again.
     """
     subscriptions = {
         cursor: CursorRecord.load(raw)

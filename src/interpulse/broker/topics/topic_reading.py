@@ -153,7 +153,7 @@ def count_if_clear(key: str, stored: bytes) -> int | None:
     """The partition count; None for a topic that is being deleted or whose metadata cannot be understood."""
     try:
         metadata = parsed_metadata(key, stored)
-    except MetadataError:  # whoever asks for this topic is told
+    except MetadataError:  # a question for this topic is told
         return None
     return None if metadata.deleted else metadata.partitions
 

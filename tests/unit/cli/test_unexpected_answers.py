@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import click
 import pytest
 from click.testing import CliRunner
-from tests.unit.client.admin.test_unexpected_answers import WRONG_ANSWERS
 
 from interpulse.cli.admin.admin import admin
 from tests.support.stub_web import Answer, StubWeb
+from tests.unit.client.admin.test_unexpected_answers import WRONG_ANSWERS
 
 VALUES = {
     "topic": "a/b/c",

@@ -1,8 +1,8 @@
 """Topics whose metadata is inconsistent (PIP-414): every refusal is counted, and told to the operator.
 
-Both doors come here with every refusal they translate. Each kind has a counter; each topic and kind has one WARNING per
-period, which says how many others followed the last one. What is remembered is bounded: when more topics are refused
-within a period than fit, the next warnings say how many went without one.
+Both front ends come here with every refusal they translate. Each kind has a counter; each topic and kind has one
+WARNING per period, which says how many others followed the last one. What is remembered is bounded: when more topics
+are refused within a period than fit, the next warnings say how many went without one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class InconsistencyCounters:
         self._unmentioned = 0
 
     def note(self, error: PulsarError, client: Callable[[], str]) -> None:
-        """A door answers a client with ``error``; other errors than these are passed over.
+        """A front end answers a client with ``error``; other errors than these are passed over.
 
         ``client`` says who it is and from where, and is asked only when it is told.
         """
@@ -108,7 +108,7 @@ def remedy(kind: Inconsistency, topic: str) -> str:
     if kind is Inconsistency.PARTITION_BEYOND_METADATA:
         return (
             f"{doctor}; topics update-partitioned-topic {name.base} -p {name.partition_index + 1} -f lets the topic "
-            f"grow over it; topics delete {name} if nobody needs it"
+            f"grow over it; topics delete {name} if it is not needed"
         )
     return (
         f"{doctor}; clients open the partitions, not the base name; if a plain topic is stored beside them keep one: "

@@ -48,7 +48,7 @@ class ThrottledLog:
             self._timers[kind] = self._later(_GATHER_SECONDS, lambda: self._tell(kind))
 
     def _tell(self, kind: tuple[str, str]) -> None:
-        """Nothing more of this kind is told for a while; what comes in that time is told at its end."""
+        """Later events of this kind are counted for a while, and logged together at its end."""
         untold = self._untold.pop(kind, None)
         if not untold:
             del self._timers[kind]

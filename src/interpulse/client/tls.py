@@ -1,7 +1,7 @@
 """Encrypted connections: the trusted certificates, and the client's own.
 
 Certificates and keys are named by their files and read where a connection needs them, so the values here can be sent
-to another process and shown to anybody, and a renewed certificate counts from the next connection on.
+to another process and shown, and a renewed certificate counts from the next connection on.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class TlsOptions:
             )
         return shown
 
-    def stamps(self) -> tuple[tuple[int, int] | None, ...]:
+    def modified(self) -> tuple[tuple[int, int] | None, ...]:
         """Which content the named files have now; another value means that `context` would make another context."""
         return tuple(_stamp(path) for path in (self.trust_certs_path, self.certificate_path, self.key_path))
 

@@ -35,7 +35,7 @@
     └── client side only: NotConnected, OperationTimeout, NotSupported, DataLoss, AlreadyClosed
 
 ``wire_code`` is Pulsar's ServerError number, ``http_status`` the REST status, ``retriable`` whether asking again may
-succeed without anybody changing anything. Doors translate with these three; nothing else decides.
+succeed without any change. Front ends translate with these three; nothing else decides.
 The way back, from a number that came to the class a client raises, is in `received_errors`.
 All classes keep plain text in ``args``, so they travel between processes.
 """
@@ -198,7 +198,7 @@ class Unauthorized(AuthorizationError):
 
 
 class Forbidden(AuthorizationError):
-    """Refused whoever asks, for example a cluster that is not registered."""
+    """Refused for every client, for example a cluster that is not registered."""
 
 
 class ConsumerBusy(PulsarError):

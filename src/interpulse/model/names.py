@@ -169,7 +169,7 @@ class TopicName:
         return self._text
 
     def __hash__(self) -> int:
-        return hash(self._text)  # a text remembers its hash; names are keys everywhere
+        return hash(self._text)  # a string remembers its hash; names are keys everywhere
 
     @_Kept
     def _text(self) -> str:

@@ -31,7 +31,7 @@ SUBSCRIPTION_AUTH_MODES: Final = (SUBSCRIPTION_AUTH_NONE, SUBSCRIPTION_AUTH_PREF
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who was authenticated; behind a proxy also the one it speaks for."""
+    """An authenticated client; behind a proxy also the client it speaks for."""
 
     role: str
     original: str | None = None

@@ -12,7 +12,7 @@ __all__ = ["Existence", "PartitionedTopicMetadata", "Requester", "TopicKind"]
 
 
 class Requester(Enum):
-    """Who asks. Nothing else tells callers apart, in particular not the door they came through."""
+    """Who asks. Callers do not differ otherwise, in particular not by the front end they use."""
 
     CLIENT = "client"
     ADMIN = "admin"

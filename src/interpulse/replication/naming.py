@@ -1,6 +1,6 @@
 """What a cluster calls itself, held against the name it was given here.
 
-Messages are stamped with the name of the cluster they come from, and a cluster that finds its own name there does not
+Messages carry the name of the cluster they come from, and a cluster that finds its own name there does not
 send them back. So a wrong name breaks the prevention of loops, in silence.
 """
 

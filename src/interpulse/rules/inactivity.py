@@ -1,6 +1,6 @@
 """When an inactive topic is deleted.
 
-Whether somebody needs it depends on the mode of the policy: ``delete_when_no_subscriptions`` keeps whatever has a
+Whether it is needed depends on the mode of the policy: ``delete_when_no_subscriptions`` keeps whatever has a
 subscription, ``delete_when_subscriptions_caught_up`` only what a subscription has not acknowledged yet. In both modes a
 connected client keeps its topic, and so does what another cluster has still to get. Only loaded topics are looked at.
 
@@ -56,7 +56,7 @@ class TopicActivity:
 
 
 def is_active(activity: TopicActivity, delete_mode: str) -> bool:
-    """Whether somebody needs the topic now."""
+    """Whether the topic is needed now."""
     if activity.in_use or activity.unreplicated:
         return True
     return activity.backlog if delete_mode == DELETE_WHEN_CAUGHT_UP else activity.subscribed

@@ -1,7 +1,7 @@
 """Who may do what: super users, the administrators of a tenant, and who was granted it.
 
 A rule gets one role, what is asked for, and a view of who the privileged are and of the namespace's policies. Nobody
-needs more than one of the three grounds; without any the answer is no. Somebody behind a proxy is asked about twice,
+needs more than one of the three grounds; without any the answer is no. A client behind a proxy is asked about twice,
 see `Principal.roles`.
 """
 
@@ -78,7 +78,7 @@ def may_on_topic(
     policies: NamespacePolicies | None,
     subscription: str | None = None,
 ) -> bool:
-    """Whether somebody who is no administrator may do this with a topic, and with a subscription of it if one is named.
+    """Whether a role that is no administrator may do this with a topic, and with a subscription of it if one is named.
 
     Where there is no namespace nothing is granted.
     """
@@ -140,7 +140,7 @@ def check_principals(
 ) -> AuthorizationError | None:
     """What is wrong with a role that speaks for another one, None if nothing is.
 
-    ``same_allowed``: somebody who is no proxy may name himself.
+    ``same_allowed``: a client that is no proxy may name its own role.
     """
     if role in proxies:
         if not original:

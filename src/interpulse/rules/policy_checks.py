@@ -192,7 +192,7 @@ def check_backlog_quota(kind: str, body: Body, *, namespace: NamespaceName | Non
         ("limitSize", quota.limit_bytes) if kind == DESTINATION_STORAGE else ("limitTime", quota.limit_seconds)
     )
     if limit == 0:
-        raise InvalidRequest(f"{name} must be above 0, or -1 for no limit: a quota of 0 would let nobody publish")
+        raise InvalidRequest(f"{name} must be above 0, or -1 for no limit: a quota of 0 would stop all publishing")
     return quota
 
 

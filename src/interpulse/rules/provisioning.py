@@ -63,7 +63,7 @@ def _way_out(base: TopicName, local: Existence, remote: Existence) -> str:
 
 
 def deletion_command(topic: TopicName, *, partitioned: bool, force: bool = False) -> str:
-    """For a shell; ``force`` is what a topic needs that is in use or replicated."""
+    """For a shell; A topic in use or replicated needs ``force``."""
     verb = "delete-partitioned-topic" if partitioned else "delete"
     return f"topics {verb} {shlex.quote(str(topic))}{' -f' if force else ''}"
 

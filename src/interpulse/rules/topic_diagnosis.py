@@ -2,7 +2,7 @@
 
 A topic that is refused because its records disagree stays refused until an operator acts. `diagnose` finds every such
 topic, and those that were left half created or half deleted, from nothing but names and partition counts. Repairs that
-lose nothing are told apart from deletions, which only a person may choose.
+lose nothing are separate from deletions, which only a person may choose.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Deletion:
 class Finding:
     """One disagreement. ``repairs`` lose nothing and together end it; ``deletions`` are choices of the operator.
 
-    The sentence says what is wrong and what that means for clients.
+    The sentence names the fault and its effect on clients.
     """
 
     kind: Disagreement
@@ -161,7 +161,7 @@ class _Family:
 
     @property
     def gaps(self) -> list[Run]:
-        """Non-persistent partitions are present only while somebody uses them, so none is ever missing."""
+        """Non-persistent partitions are present only while they are in use, so none is ever missing."""
         if not self.base.is_persistent:
             return []
         edges = [-1, *self.covered, self.count]
@@ -172,7 +172,7 @@ class _Family:
         return "stored" if self.base.is_persistent else "loaded"
 
     def deletions(self, indices: Iterable[int]) -> tuple[Deletion, ...]:
-        """One choice per partition: somebody may want to keep some of them."""
+        """One choice per partition: the operator may want to keep some of them."""
         names = (self.partitions[index] for index in indices)
         return tuple(Deletion(DeleteTopic(name), (name,), "the other partitions stay") for name in names)
 
@@ -240,7 +240,7 @@ def _unfinished_deletion(family: _Family) -> Finding:
 
 
 def _both_kinds(family: _Family) -> Finding:
-    """Nobody but the operator knows which of the two is meant."""
+    """Only the operator knows which of the two is meant."""
     base = family.base
     sentence = (
         f"{base} is a partitioned topic of {_counted(family.count)} and a plain topic at once: clients use the "

@@ -1,8 +1,8 @@
 """Asking for topics and opening them: what a name stands for, and whether it may come into being by that.
 
-Both doors, the REST API and the binary protocol, ask these functions, and so does replication. A rule looks at nothing
-but its `TopicView` and returns a `Decision`: the answer, and what shall become true. All of them are about the two
-records of a topic, its partition metadata and its topic record, agreeing; `topic_view` explains these and has the
+Both front ends, the REST API and the binary protocol, ask these functions, and so does replication. A rule looks at
+nothing but its `TopicView` and returns a `Decision`: the answer, and what shall become true. All of them are about the
+two records of a topic, its partition metadata and its topic record, agreeing; `topic_view` explains these and has the
 predicates that rules are made of. What operators do to topics stands in `topic_operations`. Sources: PIP-344 (partition
 metadata without creation) and PIP-414 (consistency of topics), as Apache Pulsar 5.0 behaves.
 """

@@ -1,4 +1,4 @@
-"""When somebody holds too many unacknowledged messages to get more. Pure.
+"""When a consumer or subscription has too many unacknowledged messages to get more. Pure.
 
 Whoever comes to the limit is blocked, and stays so until about half of it is acknowledged; else each acknowledgement
 would bring one message.

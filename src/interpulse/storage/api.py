@@ -54,7 +54,7 @@ class CommitConflict(Exception):
         self.key = key
 
     def __str__(self) -> str:
-        return f"metadata key {self.key} was changed by somebody else"
+        return f"metadata key {self.key} was changed meanwhile"
 
 
 class MetadataUnavailable(MetadataError):

@@ -2,7 +2,7 @@
 
 Its entries are in the order of the log, each with the position it has there in front (two numbers of 8 bytes). It is
 written to its end, then one commit of the topic record makes it the current one and gives up the one before. A ledger
-that no record names is nobody's, and the next start drops it.
+that no record names belongs to no log, and the next start drops it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LedgerWriter:
         try:
             await written
         finally:
-            self._pending = None  # whoever waited may have been cancelled
+            self._pending = None  # the waiting caller may have been cancelled
         self.entries += len(entries)
         self.size += sum(map(len, entries))
 
@@ -73,7 +73,7 @@ class CompactedStore(Protocol):
     records: TopicRecords
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work that nobody awaits; the store keeps it alive."""
+        """Run work without a caller; the store keeps it alive."""
 
 
 class CompactedLog:
@@ -185,12 +185,12 @@ class CompactedLog:
         return new
 
     async def drop(self) -> None:
-        await self.close()  # a replacement that nobody waits for any more would come after this
+        await self.close()  # a replacement whose caller is gone would come after this
         if self._current is not None:
             await self._commit(None)
 
     async def _commit(self, new: CompactedLedger | None) -> None:
-        """A commit goes on to its end though nobody waits any more, so that what is in memory is what is stored."""
+        """A commit goes on to its end without its caller, so that what is in memory is what is stored."""
         self._committing = self._store.spawn(self._change(new))
         await asyncio.shield(self._committing)
 
@@ -213,7 +213,7 @@ class CompactedLog:
             await self._store.journal.forget([old.ledger_id])
 
     async def close(self) -> None:
-        """Wait for the commit under way; whoever asked for it is told how it ended."""
+        """Wait for the commit under way; its caller is told how it ended."""
         if self._committing is not None:
             await asyncio.wait([self._committing])
 

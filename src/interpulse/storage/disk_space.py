@@ -57,7 +57,7 @@ class DiskSpace:
                 "no room left, producers are refused until there is directory=%s problem=%s remedy=%s",
                 self._directory,
                 problem,
-                "free room on this file system, or acknowledge or delete messages that nobody needs",
+                "free room on this file system, or acknowledge or delete messages that are not needed",
             )
             self.on_full()
 
@@ -109,7 +109,7 @@ class DiskSpace:
         return min(self._reserve_bytes, self.size_bytes // _SHARE_MAX) if self._reserve_bytes else 0
 
     def _above_reserve(self) -> int:
-        """The room for messages. Without a reserve nobody asks: then writing itself tells that there is none."""
+        """The room for messages. Without a reserve it is not looked at: a failed write tells that there is none."""
         return self.free_bytes - self._reserve() if self._reserve_bytes else sys.maxsize
 
     def _told(self) -> str:

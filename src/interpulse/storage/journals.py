@@ -64,7 +64,7 @@ class Journal(Protocol):
         """Durable entries of one ledger from ``first`` on; at least one. Raises `LogDamaged` or `LedgerGone`."""
 
     async def forget(self, ledger_ids: Iterable[int]) -> None:
-        """Give back the room of ledgers nobody has any more."""
+        """Give back the room of ledgers that no log has any more."""
 
     async def close(self) -> None:
         """Write what is pending, then give everything back."""

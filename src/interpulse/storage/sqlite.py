@@ -33,8 +33,8 @@ __all__ = ["SqliteMetadataStore"]
 _FORMAT = 1
 _GROUP_MAX = 1000  # commits in one transaction; keeps the wait of the first one short
 _KEYS_PER_QUERY = 500  # below every SQLite's limit of bound variables
-_BEHIND_ALL = "\U0010ffff"  # follows every other character, and is one that nobody writes
-_KEY_LENGTH_REMEMBERED = 1_000  # names of 64 KB that nobody has would fill the memory
+_BEHIND_ALL = "\U0010ffff"  # follows every other character, and is in no name
+_KEY_LENGTH_REMEMBERED = 1_000  # names of 64 KB would fill the memory
 _VALUE_BYTES_REMEMBERED = 4096  # a larger value is read each time
 _KEYS_LISTED_AT_ONCE = 50  # a longer list takes long enough to leave the event loop for it
 

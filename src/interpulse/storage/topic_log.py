@@ -262,7 +262,7 @@ class TopicLog:
         finally:
             try:
                 async with self._changing:
-                    pass  # a change of the record under way must not end on top of one by whoever opens the log next
+                    pass  # a change of the record under way must not overwrite one of the next open log
             finally:
                 self.fence("closed")
                 self._store.closed(self)

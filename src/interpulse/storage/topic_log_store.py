@@ -96,7 +96,7 @@ class TopicLogStore:
         return {group: meter.last_period for group, meter in self._meters.items()}
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work of a log that nobody awaits; the store keeps it alive."""
+        """Run work of a log without a caller; the store keeps it alive."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -103,7 +103,7 @@ class LedgerIds:
         self._reserving = asyncio.Lock()
 
     async def take(self) -> int:
-        """A ledger id nobody had before."""
+        """A ledger id that was never used."""
         while self._next == self._end:
             async with self._reserving:
                 if self._next == self._end:
@@ -136,7 +136,7 @@ class TopicRecords:
         return _decode(name, stored.value) if stored else None
 
     async def change(self, name: str, step: Callable[[TopicRecord | None], TopicRecord]) -> TopicRecord:
-        """Replace the record by what ``step`` makes of it, trying again if somebody else was faster."""
+        """Replace the record by what ``step`` makes of it, again if another change was faster."""
         key = record_key(name)
 
         async def attempt() -> TopicRecord:
@@ -218,7 +218,7 @@ def _lists(stored: Versioned | None, ledger_id: int) -> bool:
     try:
         return ledger_id in TopicRecord.decode(stored.value).ledger_ids
     except _UNREADABLE:
-        return True  # the log cannot be opened before somebody mends its record; its entries must still be there then
+        return True  # the log cannot be opened before its record is mended; its entries must still be there then
 
 
 def _owner_changes(name: str, old: TopicRecord | None, new: TopicRecord) -> list[Change]:

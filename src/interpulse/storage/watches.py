@@ -24,7 +24,7 @@ class Watches:
         return cancel
 
     def announce(self, keys: Iterable[str]) -> None:
-        """Tell everybody whose prefix fits."""
+        """Tell every watcher whose prefix fits."""
         if not self._watches:
             return
         for key in keys:

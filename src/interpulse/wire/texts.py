@@ -30,7 +30,7 @@ _WITH_TEXTS: Final[frozenset[int]] = frozenset(
     if field.message_type is not None and field.number not in _UNREAD and _holds_texts(field.message_type)
 )
 _NO_TEXTS: Final = frozenset({str, int, bool})
-"""What most fields hold: a text that is UTF-8, or none at all."""
+"""What most fields hold: a string that is UTF-8, or none at all."""
 
 
 def check_texts(kind: int, content: Any) -> None:

@@ -370,7 +370,7 @@ class BrokerConfig:
 
     @property
     def partitions_max(self) -> int:
-        """Most partitions of one topic. Unless somebody wants more, a mistyped count must not keep the broker busy."""
+        """Most partitions of one topic. A mistyped count must not keep the broker busy."""
         return self.max_num_partitions_per_partitioned_topic or _PARTITIONS_MAX
 
     @property

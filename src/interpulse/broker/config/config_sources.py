@@ -68,7 +68,7 @@ def _asks_for_encryption(key: str, value: str) -> bool:
 
 
 def _refused_encryption(asked: list[str]) -> list[str]:
-    """Who asks for TLS must not get a broker that everybody on the way can listen to."""
+    """A broker that is asked for TLS must not serve in plain text."""
     if not asked:
         return []
     return [

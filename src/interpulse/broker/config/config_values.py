@@ -35,7 +35,7 @@ def setting(
 ) -> Any:
     """A field with its one-line description, its bounds, and whether it may change while the broker runs.
 
-    ``several``: any of the choices, with commas between them. ``secret``: shown to nobody.
+    ``several``: any of the choices, with commas between them. ``secret``: never shown.
     """
     return field(
         default=default,

@@ -1,8 +1,9 @@
-"""What the doors and the live objects say to each other.
+"""What the front ends and the live objects say to each other.
 
-The doors call :class:`LiveTopic`, :class:`LiveProducer` and :class:`LiveConsumer`; the live objects answer through the
-two sinks that a door hands in when it opens a producer or a consumer. Everything happens in the event loop. Calls into
-a sink are plain calls: a sink collects output and never blocks, never raises and never calls back into the topic.
+The front ends call :class:`LiveTopic`, :class:`LiveProducer` and :class:`LiveConsumer`; the live objects answer through
+the two sinks that a front end hands in when it opens a producer or a consumer. Everything happens in the event loop.
+Calls into a sink are plain calls: a sink collects output and never blocks, never raises and never calls back into the
+topic.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class LiveProducer(Protocol):
         """
 
     def close(self) -> None:
-        """The client is gone. What is pending is still stored, but nobody is told."""
+        """The client is gone. What is pending is still stored, without a receipt."""
 
     def close_by_broker(self) -> None:
         """Tell the client that it has to open it again, if it may."""

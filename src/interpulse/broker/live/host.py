@@ -1,4 +1,4 @@
-"""What topics need of whoever keeps them loaded."""
+"""What topics need of the registry that keeps them loaded."""
 
 from __future__ import annotations
 

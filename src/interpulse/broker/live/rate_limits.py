@@ -1,4 +1,4 @@
-"""Rates that limit what is published and delivered. Pure: the time is an argument, whole numbers only.
+"""Rates that limit what is published and delivered. Pure: the time is an argument, integers only.
 
 Tokens flow in evenly and no more of them gather than one period brings. Whoever finds at least one may go, whatever it
 costs: what is overdrawn has to flow in before the next one may, so the rate holds on average, and after a pause at
@@ -17,7 +17,7 @@ PAUSE_MS_MIN = 10
 """Whoever has to wait waits so long at least: what flows in meanwhile is not lost, and fast rates need few timers."""
 
 ENTRIES_MAX = 2**31 - 1
-"""As many entries as anybody can ask for."""
+"""More entries than can be asked for."""
 
 _MS_PER_SECOND = 1000
 
@@ -31,7 +31,7 @@ class TokenBucket:
         self._rate = rate
         self._period_ms = period_seconds * _MS_PER_SECOND
         self._level = rate * self._period_ms
-        """Tokens times the period in ms, so that what one millisecond brings is a whole number."""
+        """Tokens times the period in ms, so that what one millisecond brings is an integer."""
         self._filled_ms = now_ms
 
     def available(self, now_ms: int) -> int:

@@ -1,4 +1,4 @@
-"""What clients ask of a topic when they come to produce or to consume; the doors have checked that they may."""
+"""What clients ask of a topic when they come to produce or to consume; the front ends have checked that they may."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class SharedReads:
     """See the module."""
 
     def __init__(self, log: Log, shared: Callable[[], bool], limiter: ReadBufferLimiter) -> None:
-        """``shared`` tells whether anybody else may want what was read."""
+        """``shared`` tells whether another subscription may want what was read."""
         self.limiter = limiter
         self._log = log
         self._shared = shared
@@ -63,7 +63,7 @@ class SharedReads:
             await reading.wait()
 
     def forget_unused(self) -> None:
-        """Called from time to time: what nobody wanted meanwhile goes."""
+        """Called from time to time: what was not read meanwhile goes."""
         if not self._used:
             for number in list(self._pieces):
                 self._drop(number)

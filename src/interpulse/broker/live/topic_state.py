@@ -4,7 +4,7 @@ Cursors lie below the record of the topic, its counters in it. Writes and deleti
 After `close` nothing is written any more, so that no cursor of a deleted topic comes back.
 
 The subscriptions of a first partition go with its record: which there are, and what clients set of them, changes
-together with the record's version. So whoever takes them over for new partitions sees that they have changed.
+together with the record's version. So a caller that takes them over for new partitions sees that they have changed.
 """
 
 from __future__ import annotations

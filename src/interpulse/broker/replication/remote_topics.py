@@ -160,7 +160,7 @@ class RemoteTopics:
         self._topic_changed(topic)
 
     def _on_record(self, key: str) -> None:
-        """Called for every cursor that is stored, so most is told apart before anything is parsed."""
+        """Called for every cursor that is stored, so most are sorted out before anything is parsed."""
         if not self._replicated:
             return
         parts = key.split("/", 6)

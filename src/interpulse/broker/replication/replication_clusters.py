@@ -1,4 +1,4 @@
-"""The clusters of a namespace: checked, stored, and a cursor opened for each remote one before anybody is told."""
+"""The clusters of a namespace: checked, stored, and a cursor opened for each remote one before the answer."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class ReplicationStatus:
         await retry_on_conflict(attempt)
 
     async def _of_what_exists(self, stored: Sequence[Record], newer: Sequence[Record]) -> list[Record]:
-        """Nobody reports topics that are deleted: without this their records would gather, one for each there ever was.
+        """Deleted topics are not reported: without this their records would gather, one for each there ever was.
 
         What is reported again is replaced anyway, so it is not asked for.
         """

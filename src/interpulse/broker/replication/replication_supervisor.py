@@ -48,7 +48,7 @@ class JobState:
     """The words for what the job is doing."""
 
     IDLE = "IDLE"  # no policy asks
-    EXTERNAL = "EXTERNAL"  # somebody else runs it
+    EXTERNAL = "EXTERNAL"  # it runs elsewhere
     UNAVAILABLE = "UNAVAILABLE"  # something is not installed
     RUNNING = "RUNNING"
     RESTARTING = "RESTARTING"
@@ -140,7 +140,7 @@ def missing_for_replication() -> str | None:
 class ReplicationSupervisor:
     """Keeps the job running while it is wanted. Start it when the broker serves clients, stop it before it does not.
 
-    ``mode`` is ``embedded`` or ``external`` (never start a job, somebody submits it).
+    ``mode`` is ``embedded`` or ``external`` (never start a job; the operator submits it).
     """
 
     def __init__(
@@ -336,7 +336,7 @@ class ReplicationSupervisor:
 
     async def _end_process(self) -> None:
         """Ask, then kill; in any case nothing of its process group survives."""
-        process = self._process  # remembered until it is gone: whoever is cancelled here leaves the rest to `stop`
+        process = self._process  # kept until it is gone: a caller that is cancelled here leaves the rest to `stop`
         if process is None:
             return
         try:
@@ -368,7 +368,7 @@ async def _exited(process: asyncio.subprocess.Process, timeout_s: float) -> None
 
 
 def records_without_job(view: ReplicationJobView, topics: Sequence[str]) -> list[dict[str, Any]]:
-    """Status records for topics whose job does not run: what is missing. A job that runs, or is run by somebody else,
+    """Status records for topics whose job does not run: what is missing. A job that runs, here or elsewhere,
     reports for itself: no records then."""
     if view.state not in (JobState.UNAVAILABLE, JobState.RESTARTING):
         return []

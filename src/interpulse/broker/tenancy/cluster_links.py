@@ -42,7 +42,7 @@ class ClusterLinks:
         self._connect = connect
         self._links: dict[str, _Link] = {}
         self._replaced: set[_Link] = set()
-        """What somebody is still in the middle of a question with."""
+        """Links with a question under way."""
         self._next_begin: dict[str, float] = {}
 
     async def use(self, cluster: str, call: Callable[[AdminClient], Awaitable[T]]) -> T:
@@ -55,7 +55,7 @@ class ClusterLinks:
         known = self._links.get(cluster)
         if known is not None and known.data != data:
             await self._replace(cluster)
-            known = self._links.get(cluster)  # somebody may have been faster
+            known = self._links.get(cluster)  # another caller may have been faster
         if known is None:
             known = self._links[cluster] = _Link(data, self._connect(cluster, data))
         return await self._ask(known, call)
@@ -82,7 +82,7 @@ class ClusterLinks:
             await link.admin.close()
 
     def delay(self, cluster: str) -> float:
-        """How many seconds somebody who is about to ask again and again waits first: nothing, if there are few."""
+        """How many seconds a caller that is about to ask again and again waits first: nothing, if there are few."""
         now = time.monotonic()
         begin = max(now, self._next_begin.get(cluster, now))
         self._next_begin[cluster] = begin + 1 / _BEGUN_PER_SECOND

@@ -55,7 +55,7 @@ class Namespaces:
         *,
         also: Sequence[Change] = (),
     ) -> NamespacePolicies:
-        """Store what ``change`` makes of the policies; it may be called again if somebody else was faster.
+        """Store what ``change`` makes of the policies; it may be called again if another change was faster.
 
         ``also`` is stored with them.
 

@@ -137,7 +137,7 @@ class Bundles:
             async with limit:
                 try:
                     await act(await self._registry.open(name, by=Requester.ADMIN, create=False))
-                except (TopicInconsistent, TopicNotFound):  # nobody waits for what it holds, or it is gone already
+                except (TopicInconsistent, TopicNotFound):  # no client waits for it, or it is gone already
                     return
                 except PulsarError as error:
                     failures.append(error)

@@ -137,7 +137,7 @@ class Deletion:
                 await self.partitioned_topic(name, force=True)
                 log.info("unfinished deletion finished topic=%s", name)
             except NotFound:
-                continue  # somebody else has deleted it meanwhile
+                continue  # another call has deleted it meanwhile
             except PulsarError as error:
                 log.error("unfinished deletion not finished topic=%s error=%s", name, error)
 
@@ -184,7 +184,7 @@ class Deletion:
                 raise
 
     async def _holds_topics(self, namespace: NamespaceName) -> bool:
-        """Stored topics count, and topics that are not stored while somebody is connected to them."""
+        """Stored topics count, and topics that are not stored while a client is connected to them."""
         for domain in _DOMAINS:
             if await self._lifecycle.list_partitioned(namespace, domain, include_system=False):
                 return True

@@ -37,7 +37,7 @@ __all__ = ["AdminRemotes", "Expansion", "Remotes"]
 T = TypeVar("T")
 _NOT_LET_IN: Final = (401, 403)
 _ATTEMPTS_MAX: Final = 3
-"""Somebody else may create or expand the remote topic in between; once that has happened it is there."""
+"""Another caller may create or expand the remote topic in between; once that has happened it is there."""
 
 
 class Remotes(Protocol):
@@ -80,7 +80,7 @@ class Expansion:
             try:
                 for cluster, change in steps.items():
                     await self._remotes.expand(cluster, change)
-            except Unprocessable:  # somebody else may have been faster: look again what is there
+            except Unprocessable:  # another caller may have been faster: read again
                 if attempt == _ATTEMPTS_MAX:
                     raise
             else:

@@ -1,4 +1,4 @@
-"""Who serves a topic: what both doors ask, for one topic or for many at once (PIP-35).
+"""Who serves a topic: what both front ends ask, for one topic or for many at once (PIP-35).
 
 Reads the namespaces of the topics, asks the rule, and where the caller wants it whether the topics exist. One broker
 owns all bundles of its cluster today (`SoleOwner`); sharing them among brokers takes another `Ownership`.
@@ -203,7 +203,7 @@ class Lookups:
             raise ServiceNotReady("Failed due to pulsar service is not ready")
 
     async def _own_turn(self) -> None:
-        """One batch per turn of the event loop, so that a client with hundreds of them does not stop everybody else."""
+        """One batch per turn of the event loop, so that a client with hundreds of them does not stop the others."""
         async with self._turn:
             await asyncio.sleep(0)
 

@@ -125,7 +125,7 @@ class Schemas:
     async def admit_consumer(self, topic: TopicName, schema: SchemaInfo, *, topic_active: bool) -> None:
         """Check a consumer's schema against the topic's, or make it the first one; raises IncompatibleSchema.
 
-        ``topic_active``: the topic holds messages, or somebody else produces or consumes; then a consumer cannot
+        ``topic_active``: the topic holds messages, or another client produces or consumes; then a consumer cannot
         decide what the bytes are.
         """
         history, _ = await self._read(topic)
@@ -200,7 +200,7 @@ class Schemas:
     async def _append(
         self, topic: TopicName, history: Sequence[SchemaVersion], stored_version: int | None, schema: SchemaInfo | None
     ) -> int:
-        """Store one more version; raises CommitConflict if somebody else was faster."""
+        """Store one more version; raises CommitConflict if another change was faster."""
         key = keys.schema(topic)
         version = history[-1].version + 1 if history else 0
         grown = [*history, SchemaVersion(version, schema, self._clock.now_ms())]

@@ -30,7 +30,7 @@ __all__ = ["TopicClusters", "TopicCursors"]
 log = logging.getLogger(__name__)
 
 _ATTEMPTS_MAX: Final = 3
-"""Somebody else may create the remote topic in between; once that has happened it is there."""
+"""Another caller may create the remote topic in between; once that has happened it is there."""
 
 
 class TopicCursors(Protocol):
@@ -120,7 +120,7 @@ class TopicClusters:
                 break
             try:
                 await self._remotes.expand(cluster, CreatePartitionedMetadata(name, local.partitions))
-            except Unprocessable:  # somebody else may have been faster: look again what is there
+            except Unprocessable:  # another caller may have been faster: read again
                 if attempt == _ATTEMPTS_MAX:
                     raise
         raise RemoteClusterUnavailable(f"Cluster {cluster} takes the creation of {name} and has no such topic then")

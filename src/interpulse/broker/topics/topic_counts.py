@@ -42,7 +42,7 @@ class _Counted:
 
 
 class TopicCounts:
-    """See the module. Only namespaces somebody asked for are kept."""
+    """See the module. Only namespaces that were asked for are kept."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class TopicCounts:
         """Find every record there is; what changes meanwhile is looked at again afterwards."""
         prefix = f"{keys.topic_records(namespace, PERSISTENT)}/"
         if counted.listed:
-            return  # by whoever had its turn before
+            return  # by an earlier caller
         async for page in scan_pages(self._store, prefix, limit=_KEYS_PER_PAGE):
             counted.names.update(key for key, _ in page if key.find("/", len(prefix)) < 0 and _counts(key))
         counted.listed = True

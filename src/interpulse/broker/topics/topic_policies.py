@@ -76,7 +76,7 @@ class TopicPolicyRecords:
     ) -> None:
         """Store what ``change`` makes of the policies of this cluster, or of those for all clusters.
 
-        It may be called again if somebody else was faster. Raises PreconditionFailed for a partition, and
+        It may be called again if another change was faster. Raises PreconditionFailed for a partition, and
         TopicNotFound; then nothing is stored.
         """
         await self._store_changed(

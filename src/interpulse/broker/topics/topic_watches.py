@@ -1,6 +1,6 @@
 """Who wants to know which topics of a namespace match a pattern, now and from now on.
 
-The names of a namespace are kept in memory while somebody watches it, once for all its watchers. The metadata store
+The names of a namespace are kept in memory while a client watches it, once for all its watchers. The metadata store
 tells which records change; only those are looked at again.
 """
 

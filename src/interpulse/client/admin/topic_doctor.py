@@ -121,7 +121,7 @@ class TopicDoctor:
     async def treat(
         self, found: Examination, deletions: Iterable[Repair] = (), *, progress: Progress = lambda done, total: None
     ) -> Treatment:
-        """Make the deletions that somebody chose, then every repair that loses nothing, and look again."""
+        """Make the chosen deletions, then every repair that loses nothing, and look again."""
         suspects = {finding.topic for finding in found.findings}
         attempts = [await self._attempt(call) for call in deletions]
         present = await self._read(found.namespace, suspects) if attempts else found

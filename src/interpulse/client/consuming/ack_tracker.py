@@ -20,7 +20,7 @@ class AckTracker:
     With ``batch_indexes`` the broker is told of a batch that is acknowledged in part which messages of it still wait;
     otherwise it hears of the batch when none does. What was collected survives a lost connection, so that messages
     which the application has finished are not handed to it again when the broker repeats the rest of their batch. Why a
-    broker repeats a batch, it does not say: a cursor that somebody else moved back looks the same.
+    broker repeats a batch, it does not say: a cursor that another client moved back looks the same.
     """
 
     def __init__(self, *, batch_indexes: bool = False) -> None:

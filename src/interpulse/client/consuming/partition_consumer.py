@@ -176,7 +176,7 @@ class PartitionConsumer:
 
     def _start_at(self, position: Position) -> Start | None:
         """The start that bounds the messages of an entry. A subscription's start is forgotten once it was reached or
-        missed: the cursor was moved by somebody else then, and that is valid."""
+        missed: another client moved the cursor then, and that is valid."""
         start = self._start
         if start is None or not self._durable or self._seeking is not None:
             return start

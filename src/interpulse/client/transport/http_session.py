@@ -95,7 +95,7 @@ class HttpSession(AsyncCloses):
         self._timeout_ms = timeout_ms
         self._tls = (tls or TlsOptions()).showing(credentials, self._roots[0])
         self._context: ssl.SSLContext | None = None
-        self._context_stamps: object = None
+        self._context_modified: object = None
         self._session: aiohttp.ClientSession | None = None
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._closed = False
@@ -293,10 +293,10 @@ class HttpSession(AsyncCloses):
         """
         if not url.startswith("https:"):
             return True
-        stamps = self._tls.stamps()
-        if self._context is None or stamps != self._context_stamps:
+        modified = self._tls.modified()
+        if self._context is None or modified != self._context_modified:
             try:
-                self._context, self._context_stamps = self._tls.context(), stamps
+                self._context, self._context_modified = self._tls.context(), modified
             except PulsarError as error:
                 if self._context is None:
                     raise

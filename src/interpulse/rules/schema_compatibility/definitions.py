@@ -46,7 +46,7 @@ def _check_avro(schema: SchemaInfo) -> None:
 
 
 def _check_primitive(schema: SchemaInfo) -> None:
-    # Old Python clients define a text as "null".
+    # Old Python clients define a string as "null".
     if schema.definition and not (schema.type is SchemaType.STRING and schema.definition == b"null"):
         raise InvalidSchemaDefinition(
             f"Invalid schema definition data for {schema.type.name} schema: a primitive type has none, "

@@ -22,7 +22,7 @@ class KeyValueParts(NamedTuple):
 
 
 def key_value_parts(schema: SchemaInfo) -> KeyValueParts:
-    """The parts of a KEY_VALUE schema; raises InvalidSchemaDefinition if they cannot be told apart."""
+    """The parts of a KEY_VALUE schema; raises InvalidSchemaDefinition if they cannot be separated."""
     try:
         key, value = split_key_value(schema.definition)
     except ValueError as error:

@@ -147,7 +147,7 @@ class RouteTopics:
         return state is None or state.retry_at <= now or state.counted != count
 
     async def _name_problem(self) -> PulsarError | None:
-        """Why nothing is written to the cluster at all: another name than its own would be stamped, or it is away."""
+        """Why nothing is written to the cluster at all: it has another name, or cannot be reached."""
         if self._is_named:
             return None
         remote, target = self._route.remote, self._route.target

@@ -113,7 +113,7 @@ def entry_rows(batch: pa.RecordBatch, topic: str | None) -> EntryRows:
 
 
 class OutgoingMessage(NamedTuple):
-    """One message to publish. A STRING key stays a text key; ``is_text`` says that the value was a STRING."""
+    """One message to publish. A STRING key stays a string; ``is_text`` says that the value was a STRING."""
 
     topic: str
     partition: int | None

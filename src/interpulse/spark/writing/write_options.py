@@ -92,7 +92,7 @@ class WriteOptions:
         str,
         None,
         purpose=Purpose.WRITE,
-        text="cluster name stamped as origin; required by `dedup=position`",
+        text="cluster name noted as origin; required by `dedup=position`",
     )
     target_cluster: str | None = option(
         "targetCluster",

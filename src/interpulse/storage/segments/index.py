@@ -52,7 +52,7 @@ class LedgerRows:
         self.end = 0
         self.size = 0
         self.damaged_at: int | None = None  # offset of the first record known to be lost or damaged
-        self.verified = True  # False while nobody has compared the records with their checksums
+        self.verified = True  # False until the records were compared with their checksums
 
     @property
     def begin(self) -> int:

@@ -167,7 +167,7 @@ class SegmentJournal:
         self.statistics.group_seconds += seconds
 
     def _fail_group(self, group: _Group, error: Exception) -> None:
-        """Nobody knows what of the group is on the disk: fence its logs, leave the segment, go on in a new one."""
+        """It is unknown what of the group is on the disk: fence its logs, leave the segment, go on in a new one."""
         assert self._active is not None
         _log.error("log write failed segment=%s error=%s", self._active.path, error)
         self.statistics.failed_groups += 1
@@ -303,7 +303,7 @@ class SegmentJournal:
 
 
 def _answer(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():  # whoever waited may have been cancelled
+    if not waiter.done():  # the waiting caller may have been cancelled
         waiter.set_result(None)
 
 

@@ -4,7 +4,7 @@ A sealed segment is described by its index and not read at all. Of any other onl
 is read, every record with its checksums. There
 
 * a beginning of records that are all right is kept: some were acknowledged, the others do no harm. It is written once
-  more, since nobody knows whether its sync was over, and what is shown to a consumer must stay;
+  more, since it is unknown whether its sync was over, and what is shown to a consumer must stay;
 * what follows is a *torn tail* if it can only belong to the group that was being written: it was never acknowledged and
   is cut off;
 * anything else that is wrong is *damage*. Where the header of the record survives, its ledger is known; where not, the

@@ -1,7 +1,7 @@
 """All segments of a log directory and the records in them, in memory. Lives in the event loop; does no IO.
 
-A segment is living while one of its ledgers is. Ledgers are dropped whole; a segment nobody needs may be unlinked once
-it is sealed, and nothing else ever changes a sealed segment.
+A segment is living while one of its ledgers is. Ledgers are dropped whole; a segment that no log needs may be unlinked
+once it is sealed, and nothing else ever changes a sealed segment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Segment:
     path: Path
     size: int = SEGMENT_HEAD
     sealed: bool = False
-    mysterious: bool = False  # holds lost records nobody can name; kept for whoever tries to rescue them
+    mysterious: bool = False  # holds lost records of unknown ledgers; kept for a rescue
     ledgers: dict[int, LedgerRows] = field(default_factory=dict)
 
     def rows_of(self, ledger_id: int) -> LedgerRows:
@@ -119,7 +119,7 @@ class SegmentSet:
         return found
 
     def forget(self, ledger_ids: Iterable[int]) -> list[Segment]:
-        """Drop ledgers; the sealed segments nobody needs any more are removed from the set and returned."""
+        """Drop ledgers; the sealed segments that no log needs any more are removed from the set and returned."""
         touched: dict[int, Segment] = {}
         for ledger_id in ledger_ids:
             for segment in self._holders.pop(ledger_id, ()):

@@ -1,7 +1,7 @@
-"""The one thread that writes: group after group, each made durable before anybody hears of it.
+"""The one thread that writes: group after group, each made durable before its logs hear of it.
 
 The event loop hands over bytes that are ready to be written and gets back one call per group, in order; nothing else is
-shared between the two. After a failed write or sync the segment is left alone for ever, since nobody can say what of it
+shared between the two. After a failed write or sync the segment is left alone for ever, since it is unknown what of it
 is on the disk, and the next group has to begin a new one.
 """
 

@@ -1,7 +1,7 @@
 """Reading a topic as compaction left it: what was kept up to the horizon, and the log behind it.
 
 Only Exclusive and Failover consumers and readers of persistent topics can ask for it. They go through the same cursor
-and feed as everybody else; positions are those of the log, so they may begin before what is left of the log itself.
+and feed as other consumers; positions are those of the log, so they may begin before what is left of the log itself.
 """
 
 from __future__ import annotations

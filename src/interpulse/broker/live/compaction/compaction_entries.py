@@ -33,10 +33,10 @@ class Treatment(Enum):
     """What becomes of an entry."""
 
     DROPPED = "dropped"
-    """A marker: nobody reads it."""
+    """A marker: no consumer gets it."""
 
     KEPT = "kept"
-    """Nobody can say what is in it, as in an encrypted batch."""
+    """It cannot be read, as an encrypted batch."""
 
     SINGLE = "single"
     BATCH = "batch"

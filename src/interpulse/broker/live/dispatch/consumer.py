@@ -88,7 +88,7 @@ class Consumer:
     def priority_level(self) -> int:
         return self.request.priority_level
 
-    # --- calls of the door
+    # --- calls of the front end
 
     def flow(self, permits: int) -> None:
         if self.closed:

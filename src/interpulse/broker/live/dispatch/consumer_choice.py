@@ -82,7 +82,7 @@ def share_out(
     """Deal entries out among receivers, lowest priority level first, some entries each in turn.
 
     ``budgets`` are the permits of each receiver; they are charged. Gives the parts, and the turn to begin the next
-    round with. What nobody has permits for is in no part; it is always the end of the batch.
+    round with. What no consumer has permits for is in no part; it is always the end of the batch.
     """
     parts: list[list[Delivery]] = [[] for _ in receivers]
     done = 0

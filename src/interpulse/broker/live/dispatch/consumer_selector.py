@@ -48,13 +48,13 @@ class ConsumerSelector(Protocol):
         """The next replays that these may be able to take, oldest first."""
 
     def await_turn(self, positions: Iterable[Position]) -> None:
-        """Entries nobody has seen yet go among the replays."""
+        """Entries that no consumer has had yet go among the replays."""
 
     def give_back(self, positions: Sequence[Position]) -> None:
         """Entries go from their consumer to the replays."""
 
     def acknowledged(self, position: Position, *, held: bool) -> bool:
-        """Nobody needs the entry; a consumer ``held`` it, or it may be a replay. True if a replay became playable."""
+        """No consumer needs the entry; one ``held`` it, or it may be a replay. True if a replay became playable."""
 
     def forget_upto(self, position: Position) -> None:
         """No replay up to here is needed any more."""

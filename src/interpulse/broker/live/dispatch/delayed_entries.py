@@ -107,7 +107,7 @@ class DelayedEntries:
         return found
 
     def forget_upto(self, position: Position) -> None:
-        """Nobody needs anything up to here any more."""
+        """Entries up to here are not needed any more."""
         self._heap = [each for each in self._heap if _position(each) > position]
         heapify(self._heap)
 
@@ -118,12 +118,12 @@ class DelayedEntries:
         return taken
 
     def clear(self) -> None:
-        """Forget everything, and call nobody back."""
+        """Forget everything, and cancel the callback."""
         self._heap.clear()
         self.sleep()
 
     def sleep(self) -> None:
-        """Call nobody back before something is added or asked for."""
+        """Call back only after something is added or asked for."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -34,7 +34,7 @@ class DispatchLimit:
         """Who waits for this limit alone, and will be called when it allows more; who came first is first."""
 
     def is_turn_of(self, gate: DispatchGate) -> bool:
-        """Nobody else has waited longer."""
+        """No other subscription has waited longer."""
         return next(iter(self._turns), gate) is gate
 
     def await_turn(self, gate: DispatchGate) -> None:

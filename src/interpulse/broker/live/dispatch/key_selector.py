@@ -4,8 +4,8 @@ A key is known by its slot. Invariants, unless the subscription allows any order
 
 * all unacknowledged entries of a slot are with one consumer, its *holder*;
 * entries go to the slot's owner only, the consumer that the hash ring names;
-* a slot whose holder is not its owner, because somebody joined or left, is *draining*: nobody gets anything of it until
-  its holder has acknowledged or given back what it has (PIP-379);
+* a slot whose holder is not its owner, because a consumer joined or left, is *draining*: no consumer gets anything of
+  it until its holder has acknowledged or given back what it has (PIP-379);
 * while entries of a slot wait among the replays, new ones of it wait behind them.
 
 Replays wait in one queue per owner, so that an owner without permits costs the others nothing; those of a draining slot
@@ -40,7 +40,7 @@ class _Slot:
         self.number = number
         self.owner = owner
         self.holder: Consumer | None = None
-        """Who has its unacknowledged entries; None while nobody has any, so that nobody who left is kept."""
+        """Who has its unacknowledged entries; None while there are none, so that no consumer that left is kept."""
         self.out = 0
         """How many these are."""
         self.replays = replays

@@ -106,7 +106,7 @@ class RoundRobinSelector:
         return any(cache.get(each.position, each.entry).chunk_uuid for each in batch)
 
     def _select_chunks(self, batch: Sequence[Delivery], ready: Sequence[Consumer], budgets: list[int]) -> Selection:
-        """One entry after the other, until nobody has permits for the next.
+        """One entry after the other, until no consumer has permits for the next.
 
         A chunk whose owner cannot take it waits for that one, with every later chunk of its message, and the entries
         behind it go on.

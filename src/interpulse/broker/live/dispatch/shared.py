@@ -67,7 +67,7 @@ class SharedDispatch:
 
     @property
     def active(self) -> Consumer | None:
-        """Nobody is preferred."""
+        """No consumer is preferred."""
         return None
 
     @property
@@ -172,7 +172,7 @@ class SharedDispatch:
         if holder is not None:
             holder.release(position, messages_left)
         playable = False
-        self._redeliveries.pop(position, None)  # whoever works on a batch is not failing it
+        self._redeliveries.pop(position, None)  # a consumer that acknowledges parts of a batch is not failing it
         if not messages_left:
             playable = self.selector.acknowledged(position, held=holder is not None)
             if holder is None:
@@ -321,7 +321,7 @@ class SharedDispatch:
         return bool(gone) or selection.entry_count > 0
 
     def _forget_replays(self, gone: Collection[Position]) -> None:
-        """Nobody will get these any more."""
+        """No consumer gets these any more."""
         for position in gone:
             self.selector.acknowledged(position, held=False)
         self._replays.forget(gone)

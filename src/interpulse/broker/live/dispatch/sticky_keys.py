@@ -16,7 +16,7 @@ class StickyKeys:
         self._consumers: dict[str, Consumer] = {}
         """By name; one whose name is taken gets a number behind it."""
         self._ring: HashRing | None = None
-        """None until somebody asks: consumers often come and go many together."""
+        """None until it is asked for: consumers often come and go many together."""
         self._known: dict[int, Consumer | None] = {}
 
     def __contains__(self, consumer: Consumer) -> bool:
@@ -42,7 +42,7 @@ class StickyKeys:
         self._changed()
 
     def owner(self, slot: int) -> Consumer | None:
-        """None if nobody takes this slot."""
+        """None if no consumer takes this slot."""
         try:
             return self._known[slot]
         except KeyError:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-_SETTLE_SECONDS = 0.5  # at the end; what takes longer waits for somebody else, such as another cluster
+_SETTLE_SECONDS = 0.5  # at the end; what takes longer waits for something else, such as another cluster
 
 
 class KeyedExecutor:
@@ -46,7 +46,7 @@ class KeyedExecutor:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if task.cancelled():  # not whoever waits for it
+            if task.cancelled():  # the work itself, not its caller
                 raise ServiceNotReady("The broker is shutting down") from None
             raise
 

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 async def maintain(topic: Topic) -> None:
-    """Expire, trim, and drop what nobody came back for."""
+    """Expire, trim, and drop subscriptions whose consumer did not come back."""
     await topic.subscription_set.follow_remotes()  # something may have kept new policies from coming into force
     if topic.settings.message_ttl_seconds > 0:
         for name in topic.backlog_names():
@@ -36,7 +36,7 @@ async def expire(topic: Topic, subscription: str, older_than_seconds: int) -> in
 async def expire_subscriptions(topic: Topic) -> None:
     """Delete the durable subscriptions that had no consumer for as long as the policies say.
 
-    Those that replicate their state stay, as in Pulsar: somebody may read on another cluster. So do the broker's own.
+    Those that replicate their state stay, as in Pulsar: a consumer may read on another cluster. So do the broker's own.
     """
     limit_ms = topic.settings.subscription_expiration_minutes * 60_000
     if limit_ms <= 0:

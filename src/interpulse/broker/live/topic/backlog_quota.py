@@ -1,8 +1,8 @@
 """Keeps one topic within its backlog quotas, as `rules.backlog_quota` has them.
 
-A quota holds producers back - they are sent away, and refused while it is exceeded - or evicts: subscriptions that are
-behind count what is too much as acknowledged. Only durable subscriptions count. What waits for another cluster holds
-producers back like everything else, but is never evicted: it would be missing there.
+A quota holds producers back - they are disconnected, and refused while it is exceeded - or evicts: subscriptions that
+are behind count what is too much as acknowledged. Only durable subscriptions count. What waits for another cluster
+holds producers back like everything else, but is never evicted: it would be missing there.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class BacklogOwner(Protocol):
 
 
 class _Oldest(NamedTuple):
-    """The oldest message that somebody waits for, when it was last looked at."""
+    """The oldest message that a subscription waits for, when it was last looked at."""
 
     position: Position
     publish_time_ms: int

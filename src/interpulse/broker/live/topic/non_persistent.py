@@ -1,4 +1,4 @@
-"""Non-persistent topics: entries go straight to whoever has permits, and are lost for everybody else.
+"""Non-persistent topics: entries go straight to consumers with permits, and are lost for the others.
 
 Nothing is stored and nothing is remembered: every entry has the id 0:0, a subscription exists while it has consumers,
 acknowledgements mean nothing.
@@ -318,7 +318,7 @@ class NonPersistentTopic:
         return bool(self.producers.by_name or self.producers.waiting or self.subscriptions)
 
     def check_deletable(self) -> None:
-        """Raises PreconditionFailed while somebody is connected."""
+        """Raises PreconditionFailed while a client is connected."""
         if self.in_use:
             raise PreconditionFailed(f"Topic {self.name} has active producers/subscriptions")
 

@@ -164,7 +164,7 @@ class Subscription:
                 self._owner.forget_subscription(self)
 
     def _use_changed(self) -> None:
-        """Where subscriptions expire, a restart has to know since when nobody uses this one, or that somebody does."""
+        """Where subscriptions expire, a restart has to know since when this one is unused, or that it is used."""
         if self.durable and self._owner.limits.settings.subscription_expiration_minutes:
             self.cursor.changes += 1
             self._owner.cursor_changed(self)
@@ -182,7 +182,7 @@ class Subscription:
             self.dispatch.offer(fresh, previous)
 
     def flow_granted(self) -> None:
-        """Somebody has permits, or can be written to again."""
+        """A consumer has permits, or can be written to again."""
         self.last_flow_ms = self.now_ms()
         self.pump()
 
@@ -304,7 +304,7 @@ class Subscription:
             await self._owner.drop_subscription(self)
 
     async def delete(self, *, force: bool) -> None:
-        """Delete the subscription; raises PreconditionFailed if somebody is connected and it is not forced."""
+        """Delete the subscription; raises PreconditionFailed if a consumer is connected and it is not forced."""
         async with self.changing:
             if self.deleted:
                 return

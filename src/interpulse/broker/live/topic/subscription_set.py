@@ -29,7 +29,7 @@ _INTERNAL_CURSORS = frozenset({DEDUPLICATION_CURSOR, "__compaction"})
 """What the broker keeps for itself does not count as a subscription."""
 
 _IDLE_READER_MS = 60_000
-"""A non-durable subscription whose consumer was sent away by a seek is kept so long for it to come back."""
+"""A non-durable subscription whose consumer was disconnected by a seek is kept so long for it to come back."""
 
 
 class SubscriptionSet:
@@ -80,7 +80,7 @@ class SubscriptionSet:
             subscription.stored_as(changes)
 
     async def flush(self, more: Mapping[str, bytes]) -> None:
-        """Store every cursor that changed, and ``more``, in one commit; new ones are stored by whoever made them."""
+        """Store every cursor that changed, and ``more``, in one commit; new ones are stored where they are made."""
         taken = [(each, *each.take_record()) for each in self.by_name.values() if each.stored and each.dirty]
         await self._state.write_cursors({each.name: record.dump() for each, record, _ in taken} | dict(more))
         for subscription, _, changes in taken:
@@ -107,7 +107,7 @@ class SubscriptionSet:
                 return self._still_open(await subscription.add(request, sink))
 
     def _still_open(self, consumer: Consumer) -> Consumer:
-        """A consumer that came while its topic was closed was not sent away with the others."""
+        """A consumer that came while its topic was closed was not disconnected with the others."""
         try:
             self._check_open()
         except PulsarError:
@@ -251,7 +251,7 @@ class SubscriptionSet:
             await self._state.delete_cursor(subscription.name)
 
     def drop_idle_readers(self) -> None:
-        """Forget non-durable subscriptions that nobody came back to."""
+        """Forget non-durable subscriptions whose consumer did not come back."""
         for subscription in list(self.by_name.values()):
             idle = not subscription.durable and not subscription.consumers and not subscription.changing.locked()
             if idle and self._owner.now_ms() - subscription.idle_since_ms > _IDLE_READER_MS:

@@ -141,7 +141,7 @@ def _delayed(subscription: Subscription) -> DelayedEntries | None:
 
 
 def _blocked(subscription: Subscription) -> bool:
-    """Nobody gets anything, because consumers hold too much together."""
+    """No consumer gets anything, because all of them hold too much together."""
     return isinstance(subscription.dispatch, SharedDispatch) and subscription.dispatch.blocked
 
 

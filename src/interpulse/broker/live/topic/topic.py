@@ -2,7 +2,7 @@
 
 Order: the position of an entry is fixed by the order of `append` calls. Answers to producers and deliveries to
 consumers follow that order, and happen only after the log said that an entry is durable. When the log fails, everything
-that waits is refused, all clients are sent away, and the topic is of no use until it is loaded again.
+that waits is refused, all clients are disconnected, and the topic is of no use until it is loaded again.
 """
 
 from __future__ import annotations
@@ -456,7 +456,7 @@ class Topic:
     async def terminate(self) -> Position:
         """Take no more entries, for ever; the last position.
 
-        Producers are sent away, and meet the end of the topic when they come back: what they send meanwhile stays
+        Producers are disconnected, and meet the end of the topic when they come back: what they send meanwhile stays
         without an answer. Go's client gives up, and says why, on the refused PRODUCER alone (wire protocol, 5.2).
         """
         self.check_open()
@@ -474,7 +474,7 @@ class Topic:
 
     @property
     def in_use(self) -> bool:
-        """Somebody is connected."""
+        """A client is connected."""
         return bool(
             self.producers.by_name
             or self.producers.waiting
@@ -482,7 +482,7 @@ class Topic:
         )
 
     def check_deletable(self) -> None:
-        """Raises PreconditionFailed while somebody is connected."""
+        """Raises PreconditionFailed while a client is connected."""
         if self.in_use:
             raise PreconditionFailed(f"Topic {self.name} has active producers/subscriptions")
 

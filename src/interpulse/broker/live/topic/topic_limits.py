@@ -40,7 +40,7 @@ class TopicLimits:
         self._subscribes: SubscribeLimits | None = None
 
     def use(self, settings: TopicSettings, producers: ProducerSet) -> None:
-        """These are in force from now on. Producers that have to encrypt and do not are sent away."""
+        """These are in force from now on. Producers that have to encrypt and do not are disconnected."""
         now = self._now_ms()
         before, self.settings = self.settings, TopicSettings() if self._name.is_system else settings
         settings = self.settings

@@ -58,4 +58,4 @@ class RestContext:
 
     grants: Grants
     access: Access | None = None
-    """None: everybody is let in and may do everything."""
+    """None: every client is let in and may do everything."""

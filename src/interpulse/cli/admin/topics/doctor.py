@@ -224,7 +224,7 @@ class _Visit:
 def _chosen(
     seen: Examination, deleted: Collection[TopicName], delete_partitioned: Collection[TopicName]
 ) -> list[Repair]:
-    """The deletions among what was found that the user asked for."""
+    """The found deletions that the user asked for."""
     return [
         deletion.call
         for finding in seen.findings

@@ -15,6 +15,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 __all__ = ["Authority", "Certificate"]
 
 _DAY = datetime.timedelta(days=1)
+_MAY_SIGN = x509.KeyUsage(
+    digital_signature=True,
+    key_cert_sign=True,
+    crl_sign=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 class Certificate(NamedTuple):
@@ -30,7 +41,10 @@ def _name(common_name: str) -> x509.Name:
 
 @dataclass
 class Authority:
-    """Signs certificates, which lie in its directory; ``file`` is its own, to be trusted."""
+    """Signs certificates, which lie in its directory; ``file`` is its own, to be trusted.
+
+    They have what Python 3.13 asks for, which verifies strictly: identifiers of keys, and an authority's key usage.
+    """
 
     directory: Path
     _key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
@@ -63,7 +77,7 @@ class Authority:
     ) -> bytes:
         end = datetime.datetime.now(datetime.UTC) + (-_DAY if expired else _DAY)
         alternative = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-        signed = (
+        builder = (
             x509.CertificateBuilder()
             .subject_name(_name(common_name))
             .issuer_name(_name(self._own_name))
@@ -73,6 +87,10 @@ class Authority:
             .not_valid_after(end)
             .add_extension(alternative, critical=False)
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-            .sign(self._key, hashes.SHA256())
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
+        if authority:
+            builder = builder.add_extension(_MAY_SIGN, critical=True)
+        signed = builder.sign(self._key, hashes.SHA256())
         return signed.public_bytes(serialization.Encoding.PEM)

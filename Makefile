@@ -14,7 +14,7 @@ help:
 	@echo '               INPUT=file.ndjson|file.csv KEY=column MESSAGES=n ONCE=1'
 	@echo 'make test      the test suite without what takes long'
 	@echo 'make test-all  everything, also against a real Pulsar (needs Maven and a JDK)'
-	@echo 'make test-asyncio  unit tests of broker and client in the debug mode of asyncio'
+	@echo 'make test-asyncio  unit tests of broker, client and testing kit in the debug mode of asyncio'
 	@echo 'make check     lint, format, types, import contracts'
 	@echo 'make fmt       format and fix what can be fixed'
 	@echo 'make bench     figures beside a real Pulsar on this machine'
@@ -38,10 +38,11 @@ test: setup
 test-all: setup
 	$(WITH_JAVA) $(BIN)/pytest -q $(PARALLEL) $(ARGS)
 
-# The checks of this mode make every task several times as expensive: they run where the asynchronous code is. What it logs
-# of slow steps tells of the machine, and would stand among the lines that tests expect.
+# The checks of this mode make every task several times as expensive: they run where the asynchronous code is, and in the
+# loops of brokers that tests start, which is why it is a variable. What it logs of slow steps tells of the machine, and
+# would stand among the lines that tests expect.
 test-asyncio: setup
-	$(BIN)/pytest -q -m 'not slow' -o asyncio_debug=true --log-disable=asyncio $(PARALLEL) tests/unit/broker tests/unit/client $(ARGS)
+	PYTHONASYNCIODEBUG=1 $(BIN)/pytest -q -m 'not slow' --log-disable=asyncio $(PARALLEL) tests/unit/broker tests/unit/client tests/unit/testing $(ARGS)
 
 fmt: setup
 	$(BIN)/ruff check --fix-only -q

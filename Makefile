@@ -59,9 +59,10 @@ bench: setup
 
 # Hours for all of them; MUTANTS='interpulse.rules.limits.*' takes those of one module. `mutmut browse` shows what survived.
 MUTANTS ?=
+MUTMUT := $(BIN)/python -m uv run -q --frozen --all-extras --with 'mutmut>=3.8,<4' mutmut
 mutants: setup
-	$(BIN)/python -m uv run -q --frozen --all-extras --with 'mutmut>=3.8,<4' mutmut run --max-children $(WORKERS) $(MUTANTS)
-	@$(BIN)/python -m uv run -q --frozen --all-extras --with 'mutmut>=3.8,<4' mutmut results | grep -v 'not checked' || true
+	$(MUTMUT) run --max-children $(WORKERS) $(MUTANTS)
+	@$(MUTMUT) results | grep -v 'not checked' || true
 
 SOAK_MINUTES ?= 30
 soak: setup

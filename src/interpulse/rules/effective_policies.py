@@ -17,6 +17,8 @@ from interpulse.model.policies import PARTITIONED, AutoTopicCreation, NamespaceP
 from interpulse.model.topic_policies import TopicPolicies, TopicPolicyRecord
 
 __all__ = [
+    "LEGACY_STRATEGIES",
+    "LEGACY_STRATEGY_FIELD",
     "EffectiveAutoCreation",
     "effective_auto_creation",
     "effective_policies",
@@ -32,8 +34,9 @@ _OF_NAMESPACES: Final = frozenset(each.name for each in fields(NamespacePolicies
 _OF_TOPICS: Final = frozenset(each.name for each in fields(TopicPolicies))
 _READ_DIFFERENTLY: Final = frozenset({"other", "schema_compatibility_strategy", "schema_validation_enforced"})
 _SHARED: Final = tuple(sorted((_OF_NAMESPACES & _OF_TOPICS) - _READ_DIFFERENTLY))
-_LEGACY_STRATEGY_FIELD: Final = "schema_auto_update_compatibility_strategy"
-_LEGACY_STRATEGIES: Final = {
+LEGACY_STRATEGY_FIELD: Final = "schema_auto_update_compatibility_strategy"
+"""The stored field of the older policy, which ``schemaAutoUpdateCompatibilityStrategy`` shows and sets."""
+LEGACY_STRATEGIES: Final = {
     "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
     "AlwaysCompatible": "ALWAYS_COMPATIBLE",
     "Backward": "BACKWARD",
@@ -43,6 +46,7 @@ _LEGACY_STRATEGIES: Final = {
     "ForwardTransitive": "FORWARD_TRANSITIVE",
     "FullTransitive": "FULL_TRANSITIVE",
 }
+"""What the values of the older policy mean as schema compatibility strategies."""
 
 
 def topic_level(record: TopicPolicyRecord, *, everywhere: bool = False) -> TopicPolicies:
@@ -131,7 +135,7 @@ def effective_schema_strategy(namespace: NamespacePolicies, broker_strategy: str
     """How a new schema has to fit the earlier ones; the namespace's older setting counts if the newer says nothing."""
     if namespace.schema_compatibility_strategy != "UNDEFINED":
         return namespace.schema_compatibility_strategy
-    return _LEGACY_STRATEGIES.get(str(namespace.other.get(_LEGACY_STRATEGY_FIELD)), broker_strategy)
+    return LEGACY_STRATEGIES.get(str(namespace.other.get(LEGACY_STRATEGY_FIELD)), broker_strategy)
 
 
 def effective_topics_max(namespace: NamespacePolicies | None, broker_max: int) -> int:

@@ -47,7 +47,7 @@ class DiskSpace:
         self._directory = directory
         self._files = files
         self._reserve_bytes = reserve_bytes
-        self._unmeasured_bytes = 0  # that messages may take before it is measured again
+        self._unmeasured_bytes: float = 0  # that messages may take before it is measured again
 
     def ran_out(self, problem: str) -> None:
         """Something could not be written, or must not be, for want of room."""
@@ -84,7 +84,7 @@ class DiskSpace:
         if self.problem is None:
             self.measure()
             return
-        if self._above_reserve() < self._reserve() * _HYSTERESIS:
+        if self._above_reserve(1 + _HYSTERESIS) < 0:
             return
         try:
             await asyncio.to_thread(self._probe)
@@ -105,17 +105,22 @@ class DiskSpace:
         """All of the file system."""
         return shutil.disk_usage(self._directory).total
 
-    def _reserve(self) -> int:
-        return min(self._reserve_bytes, self.size_bytes // _SHARE_MAX) if self._reserve_bytes else 0
+    def _reserve(self, size: int) -> int:
+        """What messages leave free on a file system of this size."""
+        return min(self._reserve_bytes, size // _SHARE_MAX)
 
-    def _above_reserve(self) -> int:
-        """The room for messages. Without a reserve it is not looked at: a failed write tells that there is none."""
-        return self.free_bytes - self._reserve() if self._reserve_bytes else sys.maxsize
+    def _above_reserve(self, times: float = 1) -> float:
+        """The room beyond so many times the reserve, from one look; without a reserve a failed write tells of none."""
+        if not self._reserve_bytes:
+            return sys.maxsize
+        usage = shutil.disk_usage(self._directory)
+        return usage.free - self._reserve(usage.total) * times
 
     def _told(self) -> str:
+        usage = shutil.disk_usage(self._directory)
         return (
-            f"{self.free_bytes / _MIB:.1f} MiB are left in {self._directory}, of which messages leave "
-            f"{self._reserve() / _MIB:.1f} MiB to metadata (diskReserveInMB={self._reserve_bytes // _MIB})"
+            f"{usage.free / _MIB:.1f} MiB are left in {self._directory}, of which messages leave "
+            f"{self._reserve(usage.total) / _MIB:.1f} MiB to metadata (diskReserveInMB={self._reserve_bytes // _MIB})"
         )
 
     def _probe(self) -> None:

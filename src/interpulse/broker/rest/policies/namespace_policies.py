@@ -22,6 +22,7 @@ from interpulse.broker.rest.policies.policy_bodies import (
 from interpulse.model.messaging_policies import DESTINATION_STORAGE
 from interpulse.model.numbers import INT_MAX, LONG_MAX
 from interpulse.model.policies import PARTITIONED, NamespacePolicies
+from interpulse.rules.effective_policies import LEGACY_STRATEGIES, LEGACY_STRATEGY_FIELD
 from interpulse.rules.policy_checks import (
     SCHEMA_STRATEGIES,
     check_auto_topic_creation,
@@ -35,17 +36,6 @@ from interpulse.rules.policy_checks import (
 __all__ = ["ROUTES", "change_policies", "fits_retention"]
 
 _STRATEGIES: Final = ("UNDEFINED", *SCHEMA_STRATEGIES)
-_LEGACY_STRATEGIES: Final = (
-    "AutoUpdateDisabled",
-    "AlwaysCompatible",
-    "Backward",
-    "Forward",
-    "Full",
-    "BackwardTransitive",
-    "ForwardTransitive",
-    "FullTransitive",
-)
-_LEGACY_FIELD: Final = "schema_auto_update_compatibility_strategy"
 
 Values = Mapping[str, Any]
 
@@ -254,14 +244,14 @@ async def change_policies(call: Call, change: Callable[[NamespacePolicies], Name
 
 
 async def get_legacy_strategy(call: Call) -> Answer:
-    strategy = (await call.context.namespaces.get_policies(call.namespace)).other.get(_LEGACY_FIELD)
+    strategy = (await call.context.namespaces.get_policies(call.namespace)).other.get(LEGACY_STRATEGY_FIELD)
     return DONE if strategy is None else answer_json(strategy)
 
 
 async def set_legacy_strategy(call: Call) -> Answer:
-    strategy = check_strategy(call.json(), _LEGACY_STRATEGIES)
+    strategy = check_strategy(call.json(), tuple(LEGACY_STRATEGIES))
     await call.context.namespaces.update_policies(
-        call.namespace, lambda policies: policies.changed(other={**policies.other, _LEGACY_FIELD: strategy})
+        call.namespace, lambda policies: policies.changed(other={**policies.other, LEGACY_STRATEGY_FIELD: strategy})
     )
     return DONE
 

@@ -5,7 +5,6 @@ import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.apache.pulsar.client.admin.PulsarAdmin;
-import org.apache.pulsar.client.admin.PulsarAdminException;
 import org.apache.pulsar.client.api.CompressionType;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
@@ -24,32 +23,12 @@ import org.apache.pulsar.common.policies.data.TenantInfo;
 import org.apache.pulsar.client.impl.schema.StringSchema;
 
 /** What the Java admin client gets: one line per question. Arguments: service URL, web URL, cluster, unique word. */
-public class Admin {
-    interface Question {
-        Object ask() throws Exception;
-    }
-
-    static void show(String name, Question question) {
-        Object answer;
-        try {
-            answer = question.ask();
-        } catch (PulsarAdminException refusal) {
-            answer = refusal.getClass().getSimpleName() + " " + refusal.getStatusCode();
-        } catch (Exception error) {
-            answer = error.toString();
-        }
-        System.out.println(name + ": " + answer);
-    }
-
+public class Admin extends Questions {
     static void act(String name, org.apache.pulsar.client.admin.PulsarAdmin admin, Action action) {
         show(name, () -> {
             action.run();
             return "done";
         });
-    }
-
-    interface Action {
-        void run() throws Exception;
     }
 
     /** One message by itself, with everything a message can have; then three in one compressed batch. */

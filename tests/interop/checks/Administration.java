@@ -17,34 +17,7 @@ import org.apache.pulsar.common.policies.data.TenantInfo;
  * Clusters, tenants, namespaces and the clusters of single topics through the Java admin client: one line per question.
  * Arguments: web URL, cluster, unique word.
  */
-public class Administration {
-    interface Question {
-        Object ask() throws Exception;
-    }
-
-    interface Action {
-        void run() throws Exception;
-    }
-
-    static void show(String name, Question question) {
-        Object answer;
-        try {
-            answer = question.ask();
-        } catch (PulsarAdminException refusal) {
-            answer = refusal.getClass().getSimpleName() + " " + refusal.getStatusCode();
-        } catch (Exception error) {
-            answer = error.toString();
-        }
-        System.out.println(name + ": " + answer);
-    }
-
-    static void act(String name, Action action) {
-        show(name, () -> {
-            action.run();
-            return "done";
-        });
-    }
-
+public class Administration extends Questions {
     public static void main(String[] arguments) throws Exception {
         String cluster = arguments[1];
         String remote = "remote-" + arguments[2];

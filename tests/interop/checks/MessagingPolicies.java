@@ -4,7 +4,6 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.pulsar.client.admin.Namespaces;
 import org.apache.pulsar.client.admin.PulsarAdmin;
-import org.apache.pulsar.client.admin.PulsarAdminException;
 import org.apache.pulsar.client.admin.TopicPolicies;
 import org.apache.pulsar.client.admin.Topics;
 import org.apache.pulsar.client.api.SubscriptionType;
@@ -22,27 +21,7 @@ import org.apache.pulsar.common.policies.data.SubscribeRate;
 import org.apache.pulsar.common.policies.data.TenantInfo;
 
 /** What the Java admin client gets about policies: one line per question. Arguments: web URL, cluster, unique word. */
-public class MessagingPolicies {
-    interface Question {
-        Object ask() throws Exception;
-    }
-
-    interface Action {
-        void run() throws Exception;
-    }
-
-    static void show(String name, Question question) {
-        Object answer;
-        try {
-            answer = question.ask();
-        } catch (PulsarAdminException refusal) {
-            answer = refusal.getClass().getSimpleName() + " " + refusal.getStatusCode();
-        } catch (Exception error) {
-            answer = error.toString();
-        }
-        System.out.println(name + ": " + answer);
-    }
-
+public class MessagingPolicies extends Questions {
     /** What is set, what comes back, and what is left when it is taken away. */
     static void tour(String name, Question get, Action set, Action remove) {
         show(name + " before", get);

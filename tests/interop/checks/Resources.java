@@ -6,7 +6,6 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.apache.pulsar.client.admin.Namespaces;
 import org.apache.pulsar.client.admin.PulsarAdmin;
-import org.apache.pulsar.client.admin.PulsarAdminException;
 import org.apache.pulsar.client.admin.Topics;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
@@ -25,34 +24,7 @@ import org.apache.pulsar.common.stats.AnalyzeSubscriptionBacklogResult;
  * What the Java admin client gets about resources beyond the life of topics: one line per question. Arguments: service
  * URL, web URL, cluster, unique word, and `refused` for what is answered to setting what this broker does not offer.
  */
-public class Resources {
-    interface Question {
-        Object ask() throws Exception;
-    }
-
-    interface Action {
-        void run() throws Exception;
-    }
-
-    static void show(String name, Question question) {
-        Object answer;
-        try {
-            answer = question.ask();
-        } catch (PulsarAdminException refusal) {
-            answer = refusal.getClass().getSimpleName() + " " + refusal.getStatusCode();
-        } catch (Exception error) {
-            answer = error.toString();
-        }
-        System.out.println(name + ": " + answer);
-    }
-
-    static void act(String name, Action action) {
-        show(name, () -> {
-            action.run();
-            return "done";
-        });
-    }
-
+public class Resources extends Questions {
     static DispatchRate rate(int messages) {
         return DispatchRate.builder().dispatchThrottlingRateInMsg(messages).dispatchThrottlingRateInByte(7)
                 .relativeToPublishRate(false).ratePeriodInSecond(2).build();

@@ -42,9 +42,10 @@ class Interpulse:
 
     name = "interpulse"
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
-        """``arguments``: more of the command line."""
+    def __init__(self, directory: Path, *arguments: str, program: Path | None = None) -> None:
+        """``arguments``: more of the command line; ``program``: the `interpulse` of another environment."""
         self.directory = directory
+        self._program = program or Path(sys.executable).with_name("interpulse")
         self._arguments = arguments
         self.service_url = ""
         self.web_url = ""
@@ -59,9 +60,8 @@ class Interpulse:
     def start(self) -> float:
         """Starts on kept or new data; returns the seconds until the admin API answered."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        program = Path(sys.executable).with_name("interpulse")
         command = [
-            str(program),
+            str(self._program),
             "standalone",
             "--port",
             "0",

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +13,7 @@ from benchmarks.contenders import Contender, cpu_seconds, pss_bytes
 from benchmarks.http_load import Request, run_requests
 from benchmarks.raw_load import (
     RawConnection,
+    ask_partitions_pipelined,
     drain,
     encode_flow,
     encode_sends,
@@ -64,6 +65,8 @@ ROWS: Mapping[str, Row] = {
     "receive": Row("publish to receive, p50", "ms"),
     "open_producer": Row("first open of a 1000-partition topic, producer", "s"),
     "open_consumer": Row("then open of a consumer on it", "s"),
+    "partition_metadata": Row("1000 pipelined questions for partition metadata, one topic", "ms"),
+    "partition_metadata_1000": Row("1000 pipelined questions for partition metadata, 1000 topics", "ms"),
     "lookups": Row("1000 pipelined lookups", "ms"),
     "lookups_serial": Row("1000 lookups one after the other", "ms"),
     "lookups_10000": Row("10,000 pipelined lookups", "ms"),
@@ -235,12 +238,20 @@ def measure_many_partitions(contender: Contender, round_number: int) -> Samples:
     finally:
         client.close()
     partitions = [f"{topic}-partition-{number}" for number in range(PARTITIONS)]
-    fastest = min(look_up_pipelined(contender.service_url, partitions) for _ in range(5))
     return {
         "open_producer": Sample(opened - started),
         "open_consumer": Sample(subscribed - opened),
-        "lookups": Sample(fastest * 1e3),
+        "partition_metadata": _fastest(contender, ask_partitions_pipelined, [topic] * PARTITIONS),
+        "partition_metadata_1000": _fastest(contender, ask_partitions_pipelined, partitions),
+        "lookups": _fastest(contender, look_up_pipelined, partitions),
     }
+
+
+def _fastest(contender: Contender, ask: Callable[[str, Sequence[str]], float], topics: Sequence[str]) -> Sample:
+    """The best of some repetitions, and the processor time per topic over all of them."""
+    with _cost_of(contender, LOOKUP_REPEATS * len(topics)) as cost:
+        seconds = min(ask(contender.service_url, topics) for _ in range(LOOKUP_REPEATS))
+    return Sample(seconds * 1e3, cost.us_per_message)
 
 
 def measure_lookups(contender: Contender, round_number: int) -> Samples:
@@ -251,24 +262,24 @@ def measure_lookups(contender: Contender, round_number: int) -> Samples:
         topic = _topic(f"lookup-{kind}", round_number)
         return [f"{topic}-partition-{number}" for number in range(count)]
 
-    def fastest(look_up: Callable[[], float], topics: int) -> Sample:
-        with _cost_of(contender, LOOKUP_REPEATS * topics) as cost:
-            seconds = min(look_up() for _ in range(LOOKUP_REPEATS))
-        return Sample(seconds * 1e3, cost.us_per_message)
-
     few, many = names("known", PARTITIONS), names("known", 10 * PARTITIONS)
     samples = {
-        "lookups_serial": fastest(lambda: look_up_serially(url, few), len(few)),
-        "lookups_10000": fastest(lambda: look_up_pipelined(url, many), len(many)),
+        "lookups_serial": _fastest(contender, look_up_serially, few),
+        "lookups_10000": _fastest(contender, look_up_pipelined, many),
     }
     if not offers_batch_lookup(url):
         return samples
-    batches = [many[start : start + PARTITIONS] for start in range(0, len(many), PARTITIONS)]
     return samples | {
-        "batch_lookup_new": Sample(look_up_batches(url, [names("new", PARTITIONS)]) * 1e3),
-        "batch_lookup": fastest(lambda: look_up_batches(url, [few]), len(few)),
-        "batch_lookup_10000": fastest(lambda: look_up_batches(url, batches), len(many)),
+        "batch_lookup_new": Sample(_look_up_in_batches(url, names("new", PARTITIONS)) * 1e3),
+        "batch_lookup": _fastest(contender, _look_up_in_batches, few),
+        "batch_lookup_10000": _fastest(contender, _look_up_in_batches, many),
     }
+
+
+def _look_up_in_batches(service_url: str, topics: Sequence[str]) -> float:
+    return look_up_batches(
+        service_url, [topics[start : start + PARTITIONS] for start in range(0, len(topics), PARTITIONS)]
+    )
 
 
 def measure_admin(contender: Contender, round_number: int) -> Samples:

@@ -61,6 +61,20 @@ def encode_flow(consumer_id: int, permits: int) -> bytes:
     )
 
 
+def encode_lookup(request_id: int, topic: str) -> bytes:
+    """One LOOKUP frame."""
+    lookup = pb.CommandLookupTopic(topic=topic, request_id=request_id)
+    return encode(pb.BaseCommand(type=pb.BaseCommand.LOOKUP, lookupTopic=lookup))
+
+
+def encode_partitions(request_id: int, topic: str) -> bytes:
+    """One PARTITIONED_METADATA frame that creates nothing (PIP-344)."""
+    question = pb.CommandPartitionedTopicMetadata(
+        topic=topic, request_id=request_id, metadata_auto_creation_enabled=False
+    )
+    return encode(pb.BaseCommand(type=pb.BaseCommand.PARTITIONED_METADATA, partitionMetadata=question))
+
+
 class FrameCounter:
     """Counts the frames of one type in a stream of bytes, without parsing them."""
 
@@ -257,19 +271,25 @@ def fan_out(service_url: str, topic: str, subscriptions: int, count: int) -> flo
 
 def look_up_pipelined(service_url: str, topics: Sequence[str]) -> float:
     """Sends one LOOKUP per topic without waiting; returns the seconds to the last answer."""
-    lookups = b"".join(
-        encode(
-            pb.BaseCommand(
-                type=pb.BaseCommand.LOOKUP, lookupTopic=pb.CommandLookupTopic(topic=topic, request_id=request_id)
-            )
-        )
-        for request_id, topic in enumerate(topics, 1000)
-    )
+    questions = b"".join(encode_lookup(request_id, topic) for request_id, topic in enumerate(topics, 1000))
+    return _ask_pipelined(service_url, questions, pb.BaseCommand.LOOKUP_RESPONSE, len(topics))
+
+
+def ask_partitions_pipelined(service_url: str, topics: Sequence[str]) -> float:
+    """Sends one PARTITIONED_METADATA per topic without waiting; returns the seconds to the last answer."""
+    questions = b"".join(encode_partitions(request_id, topic) for request_id, topic in enumerate(topics, 1000))
+    return _ask_pipelined(service_url, questions, pb.BaseCommand.PARTITIONED_METADATA_RESPONSE, len(topics))
+
+
+def _ask_pipelined(service_url: str, questions: bytes, answer_type: int, count: int) -> float:
     with RawConnection(service_url) as connection:
         started = time.perf_counter()
-        connection.socket.sendall(lookups)
-        connection.count(pb.BaseCommand.LOOKUP_RESPONSE, len(topics))
-        return time.perf_counter() - started
+        sender = threading.Thread(target=connection.socket.sendall, args=(questions,), daemon=True)
+        sender.start()
+        connection.count(answer_type, count)
+        seconds = time.perf_counter() - started
+        sender.join()
+        return seconds
 
 
 def look_up_serially(service_url: str, topics: Sequence[str]) -> float:

@@ -2,7 +2,15 @@
 
 import pytest
 
-from benchmarks.raw_load import FrameCounter, encode, encode_flow, encode_send, encode_sends
+from benchmarks.raw_load import (
+    FrameCounter,
+    encode,
+    encode_flow,
+    encode_lookup,
+    encode_partitions,
+    encode_send,
+    encode_sends,
+)
 from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import FrameDecoder, parse_entry, verify_checksum
 
@@ -21,6 +29,13 @@ def test_sends_when_decoded_then_are_what_a_broker_accepts() -> None:
 def test_flow_when_decoded_then_carries_consumer_and_permits() -> None:
     (frame,) = FrameDecoder().feed(encode_flow(1, 500))
     assert (frame.command.flow.consumer_id, frame.command.flow.messagePermits) == (1, 500)
+
+
+def test_questions_when_decoded_then_name_their_topic_and_create_nothing() -> None:
+    partitions, lookup = FrameDecoder().feed(encode_partitions(7, "a") + encode_lookup(8, "b"))
+    assert (partitions.command.partitionMetadata.topic, partitions.command.partitionMetadata.request_id) == ("a", 7)
+    assert not partitions.command.partitionMetadata.metadata_auto_creation_enabled
+    assert (lookup.command.lookupTopic.topic, lookup.command.lookupTopic.request_id) == ("b", 8)
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 7, 64, 100_000])

@@ -195,7 +195,7 @@ class Deletion:
 
     def _in_use(self, name: TopicName) -> bool:
         loaded = self._registry.get(name)
-        return loaded is not None and loaded.in_use
+        return loaded is not None and loaded.clients.connected
 
     async def _emptied(self, namespace: NamespaceName) -> AsyncIterator[None]:
         """Remove everything but the policies, some at a time: loaded topics, stored ones, then what is left."""

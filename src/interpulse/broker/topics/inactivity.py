@@ -164,12 +164,12 @@ def _last_active_ms(topic: AnyTopic) -> int:
 
 def _activity(topic: AnyTopic) -> TopicActivity:
     if isinstance(topic, NonPersistentTopic):
-        return TopicActivity(in_use=topic.in_use)
+        return TopicActivity(in_use=topic.clients.connected)
     last = topic.positions.durable
     waiting = {name for name, each in topic.subscriptions.items() if each.cursor.backlog(last) > 0}
     replications = {name for name in topic.subscriptions if topic.remote_of(name) is not None}
     return TopicActivity(
-        in_use=topic.in_use or topic.pending_count > 0,
+        in_use=topic.clients.connected or topic.pending_count > 0,
         subscribed=len(topic.subscriptions) > len(replications),
         backlog=bool(waiting - replications),
         unreplicated=bool(waiting & replications),

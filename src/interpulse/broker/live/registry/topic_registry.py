@@ -322,9 +322,9 @@ class TopicRegistry:
                 check(self._topics.get(name))
         if not force:
             for topic in loaded:
-                topic.check_deletable()
+                topic.clients.check_none()
         for topic in loaded:  # all of them at once, so that none is taken into use while others are being closed
-            topic.retire()
+            topic.clients.retire()
         # what was acknowledged last is kept if they stay: the commit can fail
         await asyncio.gather(*(self._flush(topic) for topic in loaded if topic in self._changed))
         for number, topic in enumerate(loaded, 1):

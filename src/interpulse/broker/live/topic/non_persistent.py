@@ -27,14 +27,13 @@ from interpulse.broker.live.settings import TopicSettings
 from interpulse.broker.live.stats import TrafficMeter, sum_of
 from interpulse.broker.live.topic import non_persistent_stats
 from interpulse.broker.live.topic.publish_stats import publish_measure
+from interpulse.broker.live.topic.topic_clients import TopicClients
 from interpulse.broker.live.topic.topic_limits import TopicLimits
 from interpulse.model.errors import (
     ConsumerBusy,
     MetadataError,
     NotAllowed,
-    PreconditionFailed,
     PulsarError,
-    ServiceNotReady,
     SubscriptionNotFound,
 )
 from interpulse.model.ids import EARLIEST, MessageId, Position
@@ -182,22 +181,22 @@ class NonPersistentTopic:
         self.entries_added = 0
         self.created_ms = self.active_ms = host.now_ms()
         self.producers = ProducerSet(str(name), None, host.generate_producer_name, _keep_nothing, host.spawn)
+        self.clients = TopicClients(name, self.producers, self.subscriptions)
         self.limits = TopicLimits(name, host.now_ms, host.call_later)
         self.publish_limits: PublishLimits | None = None
         self.broker_entry_interceptor = None
         self.broker_entry_metadata_possible = False
-        self._refusal: PulsarError | None = None
         self._use_limits()
 
     # --- producing
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
-        self._check_open()
+        self.clients.check_open()
         check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
         producer = await self.producers.add(self, request, sink)
-        if self._refusal is not None:
+        if self.clients.refusal is not None:
             producer.close()
-            raise self._refusal
+            raise self.clients.refusal
         return producer
 
     @property
@@ -216,8 +215,8 @@ class NonPersistentTopic:
         sequence_last: int,
     ) -> None:
         """Nothing is kept: the answer and the entry are sent at once."""
-        if self._refusal is not None:
-            raise self._refusal
+        if self.clients.refusal is not None:
+            raise self.clients.refusal
         self.entries_added += 1
         publish = PendingPublish(_NOWHERE, producer, sequence_id, highest_sequence_id, entry, message_count)
         producer.answered((publish,))
@@ -238,7 +237,7 @@ class NonPersistentTopic:
     # --- subscribing
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
-        self._check_open()
+        self.clients.check_open()
         check_allowed(request, is_persistent=False)
         subscription = self.subscriptions.get(request.subscription)
         if subscription is None:
@@ -250,9 +249,9 @@ class NonPersistentTopic:
             if not subscription.consumers:
                 self.forget(subscription)
             raise
-        if self._refusal is not None:
+        if self.clients.refusal is not None:
             consumer.close()
-            raise self._refusal
+            raise self.clients.refusal
         self.subscriptions[request.subscription] = subscription  # it may have lost its last consumer meanwhile
         return consumer
 
@@ -313,35 +312,12 @@ class NonPersistentTopic:
         for subscription in self.subscriptions.values():
             subscription.tick(seconds)
 
-    @property
-    def in_use(self) -> bool:
-        return bool(self.producers.by_name or self.producers.waiting or self.subscriptions)
-
-    def check_deletable(self) -> None:
-        """Raises PreconditionFailed while a client is connected."""
-        if self.in_use:
-            raise PreconditionFailed(f"Topic {self.name} has active producers/subscriptions")
-
-    def disconnect(self) -> None:
-        """Send all clients away; they look the topic up again."""
-        self.producers.close_by_broker()
-        for subscription in list(self.subscriptions.values()):
-            subscription.close_consumers()
-
     async def close(self) -> None:
-        self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being unloaded")
-        self.disconnect()
-
-    def retire(self) -> None:
-        self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being deleted")
-        self.disconnect()
+        self.clients.refuse_while_unloading()
+        self.clients.disconnect()
 
     async def abandon(self) -> None:
-        self.retire()
-
-    def _check_open(self) -> None:
-        if self._refusal is not None:
-            raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
+        self.clients.retire()
 
     # --- statistics
 

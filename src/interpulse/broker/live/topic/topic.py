@@ -36,11 +36,11 @@ from interpulse.broker.live.topic import topic_stats
 from interpulse.broker.live.topic.backlog_quota import BacklogKeeper
 from interpulse.broker.live.topic.subscription import Subscription
 from interpulse.broker.live.topic.subscription_set import SubscriptionSet
+from interpulse.broker.live.topic.topic_clients import TopicClients
 from interpulse.broker.live.topic.topic_limits import TopicLimits
 from interpulse.broker.live.topic_state import TopicCounters, TopicStateStore
 from interpulse.model.errors import (
     PersistenceError,
-    PreconditionFailed,
     PulsarError,
     ServiceNotReady,
     TopicTerminated,
@@ -111,6 +111,7 @@ class Topic:
         self.producers = ProducerSet(
             str(name), counters.epoch, host.generate_producer_name, state.write_epoch, host.spawn
         )
+        self.clients = TopicClients(name, self.producers, self.subscriptions)
         self.limits = TopicLimits(name, host.now_ms, host.call_later)
         self.publish_limits: PublishLimits | None = None
         self.backlog_keeper = BacklogKeeper(self)
@@ -119,7 +120,6 @@ class Topic:
         self._host = host
         self._state = state
         self._pending: deque[PendingPublish] = deque()
-        self._refusal: PulsarError | None = None
         self._terminating = 0  # calls under way
         self._last_marker = EARLIEST
         self.compaction = Compaction(self, host.compaction_permits)
@@ -204,7 +204,7 @@ class Topic:
 
     def read_failed(self, error: PulsarError) -> None:
         """Entries cannot be read: the topic is of no use until it is loaded again."""
-        if self._refusal is not None:
+        if self.clients.refusal is not None:
             return  # it is being closed, and its log with it
         log.error("read failed topic=%s error=%s", self.name, error)
         self._give_up(error)
@@ -215,11 +215,11 @@ class Topic:
         self.failed = True
         kind = StorageFull if isinstance(error, StorageFull | MetadataFull) else PersistenceError
         refusal = kind(f"The topic {self.name} is fenced: {error}")
-        self._refusal = refusal
+        self.clients.refusal = refusal
         pending, self._pending = list(self._pending), deque()
         for publish in pending:
             publish.producer.failed(publish, refusal)
-        self.disconnect()
+        self.clients.disconnect()
         self._host.topic_failed(self)
 
     # --- producing
@@ -233,7 +233,7 @@ class Topic:
         check_encrypted(self.name, self.limits.settings, encrypted=request.encrypted)
         await self.backlog_keeper.check_producer()
         producer = await self.producers.add(self, request, sink)
-        if self._refusal is not None or self._terminating or self.log.terminated:
+        if self.clients.refusal is not None or self._terminating or self.log.terminated:
             producer.close()
             raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
         return producer
@@ -253,8 +253,8 @@ class Topic:
 
         ``metadata`` None = the entry is ordinary. Raises TopicTerminated, PersistenceError.
         """
-        if self._refusal is not None:
-            raise self._refusal
+        if self.clients.refusal is not None:
+            raise self.clients.refusal
         try:
             position = self.log.append(entry)
         except LogTerminated as error:
@@ -426,7 +426,7 @@ class Topic:
             await self.sequences.begin()
         elif not settings.deduplication_enabled and self.deduplication is not None:
             await self.sequences.end()
-        if settings.compaction_threshold_bytes > 0 and self._refusal is None:
+        if settings.compaction_threshold_bytes > 0 and self.clients.refusal is None:
             await self.keep_for_compaction()
         await self.subscription_set.follow_remotes()
 
@@ -472,51 +472,25 @@ class Topic:
             subscription.pump()
         return last
 
-    @property
-    def in_use(self) -> bool:
-        """A client is connected."""
-        return bool(
-            self.producers.by_name
-            or self.producers.waiting
-            or any(each.consumers for each in self.subscriptions.values())
-        )
-
-    def check_deletable(self) -> None:
-        """Raises PreconditionFailed while a client is connected."""
-        if self.in_use:
-            raise PreconditionFailed(f"Topic {self.name} has active producers/subscriptions")
-
-    def disconnect(self) -> None:
-        """Send all clients away; they look the topic up again."""
-        self.producers.close_by_broker()
-        for subscription in list(self.subscriptions.values()):
-            subscription.close_consumers()
-
     async def close(self) -> None:
-        """Answer what is pending, send clients away, store the cursors, give the log back."""
-        if self._refusal is None:
-            self._refusal = ServiceNotReady(f"Topic {self.name} is being unloaded")
+        """Answer pending publishes, disconnect the clients, store the cursors, give the log back."""
+        self.clients.refuse_while_unloading()
         self.producers.leave()
         await self.compaction.stop()
         try:
             await self.log.close()
         except LogFenced as error:
             log.warning("log failed while closing topic=%s error=%s", self.name, error)
-        self.disconnect()
+        self.clients.disconnect()
         self.sequences.request_snapshot()
         try:
             await self.flush()
         finally:  # the next one to load the topic is the only one who writes
             await self._state.close()
 
-    def retire(self) -> None:
-        """The topic is about to be deleted: send clients away and let none in."""
-        self._refusal = self._refusal or ServiceNotReady(f"Topic {self.name} is being deleted")
-        self.disconnect()
-
     async def abandon(self) -> None:
-        """The topic is deleted: send clients away, and never write anything of it again."""
-        self.retire()
+        """The topic is deleted: disconnect its clients, and never write anything of it again."""
+        self.clients.retire()
         await self.compaction.stop()
         await self._state.close()
 
@@ -525,8 +499,7 @@ class Topic:
 
     def check_open(self) -> None:
         """Raises ServiceNotReady once the topic has failed or is being closed."""
-        if self._refusal is not None:
-            raise ServiceNotReady(f"Topic {self.name} is temporarily unavailable")
+        self.clients.check_open()
 
     # --- statistics
 

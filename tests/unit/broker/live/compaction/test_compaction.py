@@ -370,7 +370,7 @@ async def test_threshold_begins_a_compaction_when_enough_has_come(bench: Any) ->
 
 async def test_threshold_of_a_topic_that_is_being_deleted_is_no_failure(bench: Any) -> None:
     topic = await bench.topic()
-    topic.retire()
+    topic.clients.retire()
     await topic.apply(replace(topic.settings, compaction_threshold_bytes=1))
     assert topic.subscription_names() == []
 

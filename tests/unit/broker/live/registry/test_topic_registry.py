@@ -364,7 +364,7 @@ async def test_clients_that_come_while_the_topic_is_unloaded_are_sent_to_the_nex
     for task in coming:
         with pytest.raises(ServiceNotReady):
             await task
-    assert not topic.in_use
+    assert not topic.clients.connected
 
 
 async def test_seek_when_the_topic_is_unloaded_meanwhile_then_it_is_refused(

@@ -101,14 +101,14 @@ async def test_unsubscribe(bench: Any, topic: Any) -> None:
         await one.unsubscribe()
     await one.unsubscribe(force=True)
     assert other.closed == [2]
-    assert not topic.in_use
+    assert not topic.clients.connected
 
 
 async def test_exclusive_producers_have_epochs_here_too(bench: Any, topic: Any) -> None:
     producer, _ = await bench.producer(topic, access_mode=AccessMode.EXCLUSIVE)
     assert producer.topic_epoch == 0
     with pytest.raises(PreconditionFailed):
-        topic.check_deletable()
+        topic.clients.check_none()
 
 
 async def test_sticky_ranges_are_kept_and_others_refused(bench: Any, topic: Any) -> None:

@@ -1,7 +1,31 @@
-"""What holds for all tests."""
+"""What holds for all tests, and the fixtures of those in several folders."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from interpulse.testing import InProcessBroker
+from tests.front_ends import access
+from tests.front_ends.brokers import NO_JOB
 
 # A machine that is busy with other things takes its time over an example, and that is no failure.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+@pytest.fixture(scope="module")
+def token_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
+    """A broker with authentication and authorization, prepared for the table of permissions."""
+    directory = tmp_path_factory.mktemp("access")
+    with InProcessBroker(directory / "data", access.settings(directory) | NO_JOB) as broker:
+        access.Player(broker.service_url, broker.web_url).prepare()
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def access_player(token_broker: InProcessBroker) -> access.Player:
+    """Asks `token_broker` in the name of any role."""
+    return access.Player(token_broker.service_url, token_broker.web_url)

@@ -9,11 +9,10 @@ from typing import Final
 
 from interpulse.storage.api import Put
 from interpulse.testing import InProcessBroker
-from tests.front_ends.access import Player, settings
 from tests.front_ends.records import BEYOND, OUR_EMPTY_TOPIC, prepared, prepared_beyond
 from tests.front_ends.rows import PARTITIONS_MAX, Case
 
-__all__ = ["NO_JOB", "SETTINGS", "beyond", "guarded_broker", "our_broker", "put"]
+__all__ = ["NO_JOB", "SETTINGS", "beyond", "our_broker", "put"]
 
 SETTINGS: Final = {"maxNumPartitionsPerPartitionedTopic": str(PARTITIONS_MAX)}
 """Of every broker the table is asked of."""
@@ -42,14 +41,6 @@ def beyond(directory: Path, cases: Collection[Case]) -> Iterator[InProcessBroker
     """The other cluster, which the broker that is asked asks in turn."""
     with InProcessBroker(directory, {"clusterName": BEYOND} | NO_JOB) as broker:
         put(broker, prepared_beyond(cases, OUR_EMPTY_TOPIC))
-        yield broker
-
-
-@contextmanager
-def guarded_broker(directory: Path) -> Iterator[InProcessBroker]:
-    """A broker with authentication and authorisation, founded as the table of permissions has it."""
-    with InProcessBroker(directory / "data", settings(directory) | NO_JOB) as broker:
-        Player(broker.service_url, broker.web_url).prepare()
         yield broker
 
 

@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from tests.front_ends.access import BINARY, GONE, REST, ROLES, TOPIC, Player, Row, logged_in
-from tests.front_ends.brokers import guarded_broker
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
-    with guarded_broker(tmp_path_factory.mktemp("access")) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module")
-def player(broker: InProcessBroker) -> Player:
-    return Player(broker.service_url, broker.web_url)
 
 
 @pytest.mark.parametrize("row", BINARY, ids=lambda row: row.id)
-def test_command_by_every_role(player: Player, row: Row) -> None:
-    answers = {role: player.binary(row, role) for role in ROLES}
+def test_command_by_every_role(access_player: Player, row: Row) -> None:
+    answers = {role: access_player.binary(row, role) for role in ROLES}
     assert answers == {role: row.expected(role) for role in ROLES}
 
 
 @pytest.mark.parametrize("row", REST, ids=lambda row: row.id)
-def test_call_by_every_role(player: Player, row: Row) -> None:
-    answers = {role: player.rest(row, role) for role in ROLES}
+def test_call_by_every_role(access_player: Player, row: Row) -> None:
+    answers = {role: access_player.rest(row, role) for role in ROLES}
     assert answers == {role: row.expected(role) for role in ROLES}
 
 
@@ -41,17 +28,17 @@ def test_call_by_every_role(player: Player, row: Row) -> None:
     [("admin", set()), ("nprod", {"none"}), ("tcons", {"gone", "none"}), ("nobody", {"t", "gone", "none"})],
 )
 def test_many_topics_when_looked_up_then_each_is_asked_for_by_itself(
-    broker: InProcessBroker, player: Player, role: str, refused: set[str]
+    token_broker: InProcessBroker, access_player: Player, role: str, refused: set[str]
 ) -> None:
     """PIP-35: topics that may not be looked up fail alone, and nothing is said about whether they exist."""
     topics = {"t": TOPIC, "gone": GONE, "none": "persistent://none/none/t"}
-    with logged_in(broker.service_url, role) as client:
+    with logged_in(token_broker.service_url, role) as client:
         answer = client.ask(commands.batch_lookup(1, list(topics.values()), create_if_missing=False))
     by_code = {name: failure.error for failure in answer.failures for name in failure.topicname}
     assert {name for name in topics if by_code.get(topics[name]) == 4} == refused
     assert {name for name in topics if topics[name] not in by_code} == {"t"} - refused
 
-    status, body = player.call(
+    status, body = access_player.call(
         role, "POST", "/lookup/v2/topics", {"topics": list(topics.values()), "createIfMissing": False}
     )
     said = json.loads(body)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,21 +20,10 @@ from interpulse.testing import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
 from tests.front_ends.access import GONE, TOPIC, Player, logged_in, settings, token
-from tests.front_ends.brokers import NO_JOB, guarded_broker
+from tests.front_ends.brokers import NO_JOB
 from tests.support.raw_client import RawClient
 
 METRICS = "/metrics/"
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
-    with guarded_broker(tmp_path_factory.mktemp("access")) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module")
-def player(broker: InProcessBroker) -> Player:
-    return Player(broker.service_url, broker.web_url)
 
 
 def by_token(role: str) -> Credentials:
@@ -45,8 +33,8 @@ def by_token(role: str) -> Credentials:
 # --- our client
 
 
-async def test_client_when_it_has_what_it_needs_then_produces_and_consumes(broker: InProcessBroker) -> None:
-    async with Client(broker.service_url, credentials=by_token("acme-admin")) as client:
+async def test_client_when_it_has_what_it_needs_then_produces_and_consumes(token_broker: InProcessBroker) -> None:
+    async with Client(token_broker.service_url, credentials=by_token("acme-admin")) as client:
         consumer = await client.subscribe(TOPIC, "mine")
         producer = await client.create_producer(TOPIC)
         await producer.send(b"hello")
@@ -55,9 +43,9 @@ async def test_client_when_it_has_what_it_needs_then_produces_and_consumes(broke
 
 @pytest.mark.parametrize("topic", [TOPIC, GONE])
 async def test_client_when_it_may_not_then_is_told_so_whether_the_topic_exists_or_not(
-    broker: InProcessBroker, topic: str
+    token_broker: InProcessBroker, topic: str
 ) -> None:
-    async with Client(broker.service_url, credentials=by_token("nobody")) as client:
+    async with Client(token_broker.service_url, credentials=by_token("nobody")) as client:
         with pytest.raises(AuthorizationError, match="not authorized"):
             await client.create_producer(topic)
         with pytest.raises(AuthorizationError, match="not authorized"):
@@ -66,27 +54,27 @@ async def test_client_when_it_may_not_then_is_told_so_whether_the_topic_exists_o
 
 @pytest.mark.parametrize("credentials", [None, Credentials.token("token:abc")], ids=["none", "bad"])
 async def test_client_when_not_let_in_then_says_so_at_both_doors(
-    broker: InProcessBroker, credentials: Credentials | None
+    token_broker: InProcessBroker, credentials: Credentials | None
 ) -> None:
-    for url in (broker.service_url, broker.web_url):
+    for url in (token_broker.service_url, token_broker.web_url):
         async with Client(url, credentials=credentials, operation_timeout_ms=5000) as client:
             with pytest.raises(AuthenticationError):
                 await client.create_producer(TOPIC)
 
 
 async def test_client_when_its_token_ends_then_brings_a_new_one_and_stays(
-    broker: InProcessBroker, tmp_path: Path
+    token_broker: InProcessBroker, tmp_path: Path
 ) -> None:
     """The broker asks over the connection that is open; the client reads its token file again."""
     path = tmp_path / "token"
     path.write_text(token("nprod", expires_in_seconds=5))
-    async with Client(broker.service_url, credentials=Credentials.token(path.as_uri())) as client:
+    async with Client(token_broker.service_url, credentials=Credentials.token(path.as_uri())) as client:
         producer = await client.create_producer(TOPIC)
         path.write_text(token("nprod"))
-        before = connections_made(broker)
-        await wait_for_login(broker, "nprod")
+        before = connections_made(token_broker)
+        await wait_for_login(token_broker, "nprod")
         await producer.send(b"still here")
-        assert connections_made(broker) == before
+        assert connections_made(token_broker) == before
 
 
 def connections_made(broker: InProcessBroker) -> int:
@@ -115,40 +103,42 @@ def run(broker: InProcessBroker, role: str, *arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_command_line_when_it_names_a_token_then_has_the_rights_of_its_role(broker: InProcessBroker) -> None:
-    assert run(broker, "acme-admin", "namespaces", "list", "acme") == (0, "acme/app\n")
-    code, printed = run(broker, "nobody", "namespaces", "list", "acme")
+def test_command_line_when_it_names_a_token_then_has_the_rights_of_its_role(token_broker: InProcessBroker) -> None:
+    assert run(token_broker, "acme-admin", "namespaces", "list", "acme") == (0, "acme/app\n")
+    code, printed = run(token_broker, "nobody", "namespaces", "list", "acme")
     assert code != 0
     assert "Don't have permission to administrate resources on this tenant" in printed
 
 
-def test_plan_of_replication_when_a_tenants_administrator_asks_then_is_made(broker: InProcessBroker) -> None:
-    (local,) = run(broker, "admin", "clusters", "list")[1].split()
+def test_plan_of_replication_when_a_tenants_administrator_asks_then_is_made(token_broker: InProcessBroker) -> None:
+    (local,) = run(token_broker, "admin", "clusters", "list")[1].split()
     command = ("namespaces", "set-clusters", "acme/app", "-c", local, "--preview")
-    assert run(broker, "acme-admin", *command) == (0, f"acme/app can be replicated to {local} as it is.\n")
-    code, printed = run(broker, "other-admin", *command)
+    assert run(token_broker, "acme-admin", *command) == (0, f"acme/app can be replicated to {local} as it is.\n")
+    code, printed = run(token_broker, "other-admin", *command)
     assert (code, "on namespace [acme/app]" in printed) == (4, True), printed
 
 
 # --- calls
 
 
-def test_call_when_without_credentials_then_told_how_and_nothing_else(player: Player) -> None:
+def test_call_when_without_credentials_then_told_how_and_nothing_else(access_player: Player) -> None:
     for method, path in (
         ("GET", "/admin/v2/clusters"),
         ("GET", "/admin/v2/no-such-path"),
         ("PATCH", "/admin/v2/clusters"),
     ):
-        assert player.call(None, method, path) == (401, '{"reason": "Authentication required"}')
-    assert player.call(None, "GET", "/livez")[0] == 200
+        assert access_player.call(None, method, path) == (401, '{"reason": "Authentication required"}')
+    assert access_player.call(None, "GET", "/livez")[0] == 200
 
 
-def test_call_when_a_proxy_makes_it_then_both_roles_count(player: Player) -> None:
+def test_call_when_a_proxy_makes_it_then_both_roles_count(access_player: Player) -> None:
     path = "/lookup/v2/topic/persistent/acme/app/t"
-    player.call("admin", "POST", "/admin/v2/namespaces/acme/app/permissions/proxy", ["produce"])
+    access_player.call("admin", "POST", "/admin/v2/namespaces/acme/app/permissions/proxy", ["produce"])
 
     def asked(role: str, original: str | None) -> int:
-        return player.call(role, "GET", path, headers={} if original is None else {"X-Original-Principal": original})[0]
+        return access_player.call(
+            role, "GET", path, headers={} if original is None else {"X-Original-Principal": original}
+        )[0]
 
     assert asked("proxy", "nprod") == 200
     assert asked("proxy", "nobody") == 401
@@ -158,17 +148,17 @@ def test_call_when_a_proxy_makes_it_then_both_roles_count(player: Player) -> Non
     assert asked("nprod", "nprod") == 200
 
 
-def test_metrics_when_clients_come_then_count_who_was_let_in(player: Player) -> None:
+def test_metrics_when_clients_come_then_count_who_was_let_in(access_player: Player) -> None:
     names = (
         "pulsar_authentication_success_total",
         "pulsar_authentication_failures_total",
         "pulsar_expired_token_total",
     )
-    before = [sample(player.call(None, "GET", METRICS)[1], name) for name in names]
+    before = [sample(access_player.call(None, "GET", METRICS)[1], name) for name in names]
     expired = {"Authorization": f"Bearer {token('nprod', expires_in_seconds=-60)}"}
-    assert player.call(None, "GET", "/admin/v2/clusters", headers=expired)[0] == 401
-    assert player.call("nprod", "GET", "/admin/v2/clusters")[0] == 200
-    page = player.call(None, "GET", METRICS)[1]
+    assert access_player.call(None, "GET", "/admin/v2/clusters", headers=expired)[0] == 401
+    assert access_player.call("nprod", "GET", "/admin/v2/clusters")[0] == 200
+    page = access_player.call(None, "GET", METRICS)[1]
     assert [sample(page, name) for name in names] == [count + 1 for count in before]
     assert 'provider_name="AuthenticationProviderToken",auth_method="token",reason="INVALID_TOKEN"' in page
 
@@ -178,13 +168,15 @@ def sample(page: str, name: str) -> float:
     return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(f"{name}{{"))
 
 
-def test_refusal_when_logged_then_without_the_token(broker: InProcessBroker, caplog: pytest.LogCaptureFixture) -> None:
+def test_refusal_when_logged_then_without_the_token(
+    token_broker: InProcessBroker, caplog: pytest.LogCaptureFixture
+) -> None:
     secret = token("app", expires_in_seconds=-60)
     with caplog.at_level(logging.DEBUG):
-        Player(broker.service_url, broker.web_url).call(
+        Player(token_broker.service_url, token_broker.web_url).call(
             None, "GET", "/admin/v2/clusters", headers={"Authorization": f"Bearer {secret}"}
         )
-        with RawClient(broker.service_url, greet=False) as client:
+        with RawClient(token_broker.service_url, greet=False) as client:
             connect = pb.CommandConnect(client_version="raw", auth_method_name="token", auth_data=secret.encode())
             assert client.ask(commands.encode(connect)).message == "Failed to authenticate"
     assert caplog.text.count("the token has expired") == 2
@@ -196,14 +188,14 @@ def test_refusal_when_logged_then_without_the_token(broker: InProcessBroker, cap
 
 
 def test_permission_when_revoked_then_what_is_open_is_closed_and_cannot_come_back(
-    broker: InProcessBroker, player: Player
+    token_broker: InProcessBroker, access_player: Player
 ) -> None:
     grants = "/admin/v2/namespaces/acme/app/permissions/passing"
-    assert player.call("acme-admin", "POST", grants, ["produce", "consume"])[0] == 204
-    with logged_in(broker.service_url, "passing") as client:
+    assert access_player.call("acme-admin", "POST", grants, ["produce", "consume"])[0] == 204
+    with logged_in(token_broker.service_url, "passing") as client:
         assert isinstance(client.ask(commands.producer(1, 1, TOPIC)), pb.CommandProducerSuccess)
         assert isinstance(client.ask(commands.subscribe(2, 1, TOPIC, "passing")), pb.CommandSuccess)
-        assert player.call("acme-admin", "DELETE", grants)[0] == 204
+        assert access_player.call("acme-admin", "DELETE", grants)[0] == 204
         closed = {client.receive().command.type for _ in range(2)}
         assert closed == {pb.BaseCommand.CLOSE_PRODUCER, pb.BaseCommand.CLOSE_CONSUMER}
         assert client.ask(commands.producer(3, 1, TOPIC)).message == "Client is not authorized to Produce"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pulsar
 import pytest
 
 from interpulse.testing import InProcessBroker
 from tests.front_ends.access import GONE, TOPIC, Player, differing, token
-from tests.front_ends.brokers import guarded_broker
 from tests.interop.conftest import JavaCheck
 from tests.interop.pulsar_with_tokens import PulsarWithTokens
 from tests.support.official_client import RECEIVE_MS
@@ -20,12 +19,6 @@ from tests.support.tokens import SECRET
 RENEWED_SECONDS_MAX = 20
 
 pytestmark = [pytest.mark.interop]
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
-    with guarded_broker(tmp_path_factory.mktemp("access")) as broker:
-        yield broker
 
 
 def official(url: str, supplier: str | Callable[[], str], *, timeout_s: int = 20) -> pulsar.Client:
@@ -37,8 +30,10 @@ def official(url: str, supplier: str | Callable[[], str], *, timeout_s: int = 20
 
 
 @pytest.mark.parametrize("door", ["binary", "http"])
-def test_official_client_when_it_has_a_token_then_produces_and_consumes(broker: InProcessBroker, door: str) -> None:
-    client = official(broker.service_url if door == "binary" else broker.web_url, token("acme-admin"))
+def test_official_client_when_it_has_a_token_then_produces_and_consumes(
+    token_broker: InProcessBroker, door: str
+) -> None:
+    client = official(token_broker.service_url if door == "binary" else token_broker.web_url, token("acme-admin"))
     try:
         consumer = client.subscribe(TOPIC, f"official-{door}")
         client.create_producer(TOPIC).send(b"hello")
@@ -48,8 +43,8 @@ def test_official_client_when_it_has_a_token_then_produces_and_consumes(broker: 
 
 
 @pytest.mark.parametrize("topic", [TOPIC, GONE])
-def test_official_client_when_it_may_not_then_is_told_so(broker: InProcessBroker, topic: str) -> None:
-    client = official(broker.service_url, token("nobody"))
+def test_official_client_when_it_may_not_then_is_told_so(token_broker: InProcessBroker, topic: str) -> None:
+    client = official(token_broker.service_url, token("nobody"))
     try:
         with pytest.raises(pulsar.AuthorizationError):
             client.create_producer(topic)
@@ -59,9 +54,9 @@ def test_official_client_when_it_may_not_then_is_told_so(broker: InProcessBroker
         client.close()
 
 
-def test_official_client_when_its_token_is_not_good_then_gives_up(broker: InProcessBroker) -> None:
+def test_official_client_when_its_token_is_not_good_then_gives_up(token_broker: InProcessBroker) -> None:
     """The C++ family does not read why it is turned away: it tries again until its timeout."""
-    client = official(broker.service_url, "abc", timeout_s=1)
+    client = official(token_broker.service_url, "abc", timeout_s=1)
     try:
         with pytest.raises(pulsar.PulsarException):
             client.create_producer(TOPIC)
@@ -70,7 +65,7 @@ def test_official_client_when_its_token_is_not_good_then_gives_up(broker: InProc
 
 
 def test_official_client_when_its_token_ends_then_brings_a_new_one_over_the_same_connection(
-    broker: InProcessBroker,
+    token_broker: InProcessBroker,
 ) -> None:
     handed_out: list[str] = []
 
@@ -78,16 +73,16 @@ def test_official_client_when_its_token_ends_then_brings_a_new_one_over_the_same
         handed_out.append(token("nprod") if handed_out else token("nprod", expires_in_seconds=5))
         return handed_out[-1]
 
-    client = official(broker.service_url, supplier)
+    client = official(token_broker.service_url, supplier)
     try:
         producer = client.create_producer(TOPIC)
-        asked, connections = len(handed_out), connections_made(broker)
+        asked, connections = len(handed_out), connections_made(token_broker)
         deadline = time.monotonic() + RENEWED_SECONDS_MAX
         while len(handed_out) == asked:
             assert time.monotonic() < deadline, "the broker asked for no new token"
             time.sleep(0.05)
         producer.send(b"still here")
-        assert connections_made(broker) == connections
+        assert connections_made(token_broker) == connections
     finally:
         client.close()
 
@@ -98,9 +93,9 @@ def connections_made(broker: InProcessBroker) -> str:
 
 
 @pytest.mark.slow
-def test_java_clients_with_tokens(broker: InProcessBroker, java_check: JavaCheck) -> None:
+def test_java_clients_with_tokens(token_broker: InProcessBroker, java_check: JavaCheck) -> None:
     secret = base64.b64encode(SECRET).decode()
-    assert java_check("Access.java", broker.service_url, broker.web_url, secret) == "ok"
+    assert java_check("Access.java", token_broker.service_url, token_broker.web_url, secret) == "ok"
 
 
 @pytest.mark.slow

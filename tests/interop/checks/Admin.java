@@ -24,13 +24,6 @@ import org.apache.pulsar.client.impl.schema.StringSchema;
 
 /** What the Java admin client gets: one line per question. Arguments: service URL, web URL, cluster, unique word. */
 public class Admin extends Questions {
-    static void act(String name, org.apache.pulsar.client.admin.PulsarAdmin admin, Action action) {
-        show(name, () -> {
-            action.run();
-            return "done";
-        });
-    }
-
     /** One message by itself, with everything a message can have; then three in one compressed batch. */
     static void fill(String serviceUrl, String topic) throws Exception {
         try (PulsarClient client = PulsarClient.builder().serviceUrl(serviceUrl).build()) {
@@ -81,34 +74,34 @@ public class Admin extends Questions {
         show("by id", () -> shown(admin.topics().getMessagesById(topic, ledger, 0)));
         show("batch by id", () -> shown(admin.topics().getMessagesById(topic, ledger, 1)));
         show("by wrong id", () -> shown(admin.topics().getMessagesById(topic, 987654321L, 0)));
-        act("reset behind it", admin, () -> admin.topics().resetCursor(topic, "s", start, true));
+        act("reset behind it", () -> admin.topics().resetCursor(topic, "s", start, true));
         show("peek behind it", () -> shown(admin.topics().peekMessages(topic, "s", 1)));
-        act("reset to it", admin, () -> admin.topics().resetCursor(topic, "s", start, false));
+        act("reset to it", () -> admin.topics().resetCursor(topic, "s", start, false));
         show("peek it", () -> shown(admin.topics().peekMessages(topic, "s", 1)));
-        act("expire upto", admin, () -> admin.topics().expireMessages(topic, "s", start, false));
-        act("expire behind", admin, () -> admin.topics().expireMessages(topic, "s",
+        act("expire upto", () -> admin.topics().expireMessages(topic, "s", start, false));
+        act("expire behind", () -> admin.topics().expireMessages(topic, "s",
                 new MessageIdImpl(987654321L, 0, -1), false));
-        act("expire nothing", admin, () -> admin.topics().expireMessages(topic, "s", 3600));
-        act("expire everywhere", admin, () -> admin.topics().expireMessagesForAllSubscriptions(topic, 3600));
-        act("expire in partitions without backlog", admin, () -> admin.topics().expireMessages(parted, "s", 1));
-        act("expire of unknown", admin, () -> admin.topics().expireMessages(topic, "none", 1));
-        act("skip in partitioned", admin, () -> admin.topics().skipMessages(parted, "s", 1));
-        act("skip all in partitioned", admin, () -> admin.topics().skipAllMessages(parted, "s"));
-        act("update properties", admin, () -> admin.topics().updateProperties(topic, Map.of("k", "v")));
+        act("expire nothing", () -> admin.topics().expireMessages(topic, "s", 3600));
+        act("expire everywhere", () -> admin.topics().expireMessagesForAllSubscriptions(topic, 3600));
+        act("expire in partitions without backlog", () -> admin.topics().expireMessages(parted, "s", 1));
+        act("expire of unknown", () -> admin.topics().expireMessages(topic, "none", 1));
+        act("skip in partitioned", () -> admin.topics().skipMessages(parted, "s", 1));
+        act("skip all in partitioned", () -> admin.topics().skipAllMessages(parted, "s"));
+        act("update properties", () -> admin.topics().updateProperties(topic, Map.of("k", "v")));
         show("properties of it", () -> admin.topics().getProperties(topic));
-        act("remove properties", admin, () -> admin.topics().removeProperties(topic, "k"));
-        act("update subscription properties", admin,
+        act("remove properties", () -> admin.topics().removeProperties(topic, "k"));
+        act("update subscription properties",
                 () -> admin.topics().updateSubscriptionProperties(topic, "s", Map.of("k", "v")));
         show("subscription properties", () -> admin.topics().getSubscriptionProperties(topic, "s"));
-        act("truncate", admin, () -> admin.topics().truncate(topic));
-        act("truncate partitioned", admin, () -> admin.topics().truncate(parted));
+        act("truncate", () -> admin.topics().truncate(topic));
+        act("truncate partitioned", () -> admin.topics().truncate(parted));
         show("peek after truncation", () -> shown(admin.topics().peekMessages(topic, "s", 9)));
-        act("unload namespace", admin, () -> admin.namespaces().unload(TopicName.get(topic).getNamespace()));
-        act("unload bundle", admin, () -> admin.namespaces().unloadNamespaceBundle(
+        act("unload namespace", () -> admin.namespaces().unload(TopicName.get(topic).getNamespace()));
+        act("unload bundle", () -> admin.namespaces().unloadNamespaceBundle(
                 TopicName.get(topic).getNamespace(), "0x00000000_0x40000000"));
-        act("unload no bundle", admin, () -> admin.namespaces().unloadNamespaceBundle(
+        act("unload no bundle", () -> admin.namespaces().unloadNamespaceBundle(
                 TopicName.get(topic).getNamespace(), "0x00000000_0x12345678"));
-        act("delete messages", admin, () -> admin.topics().delete(topic, true));
+        act("delete messages", () -> admin.topics().delete(topic, true));
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -118,19 +111,19 @@ public class Admin extends Questions {
         String topic = "persistent://" + ns + "/t x";
         String parted = "persistent://" + ns + "/p";
         try (PulsarAdmin admin = PulsarAdmin.builder().serviceHttpUrl(arguments[1]).build()) {
-            act("health", admin, () -> admin.brokers().healthcheck());
+            act("health", () -> admin.brokers().healthcheck());
             show("broker is ready", () -> admin.brokers().getRuntimeConfigurations().get("allowAutoTopicCreation"));
-            act("create cluster", admin, () -> admin.clusters().createCluster("remote-" + arguments[3],
+            act("create cluster", () -> admin.clusters().createCluster("remote-" + arguments[3],
                     ClusterData.builder().serviceUrl("http://127.0.0.1:1").build()));
             show("get cluster", () -> admin.clusters().getCluster("remote-" + arguments[3]).getServiceUrl());
-            act("create tenant", admin, () -> admin.tenants().createTenant(tenant,
+            act("create tenant", () -> admin.tenants().createTenant(tenant,
                     TenantInfo.builder().allowedClusters(Set.of(cluster)).build()));
-            act("create namespace", admin, () -> admin.namespaces().createNamespace(ns));
-            act("create namespace with bundles", admin, () -> admin.namespaces().createNamespace(tenant + "/b", 8));
+            act("create namespace", () -> admin.namespaces().createNamespace(ns));
+            act("create namespace with bundles", () -> admin.namespaces().createNamespace(tenant + "/b", 8));
             show("bundles", () -> admin.namespaces().getPolicies(tenant + "/b").bundles.getNumBundles());
             show("clusters of it", () -> admin.namespaces().getPolicies(tenant + "/b").replication_clusters
                     .equals(Set.of(cluster)));
-            act("create namespace again", admin, () -> admin.namespaces().createNamespace(ns));
+            act("create namespace again", () -> admin.namespaces().createNamespace(ns));
             show("namespaces", () -> new TreeSet<>(admin.namespaces().getNamespaces(tenant)).size());
             show("unset auto creation", () -> admin.namespaces().getAutoTopicCreation(ns));
             show("unset retention", () -> admin.namespaces().getRetention(ns));
@@ -138,60 +131,60 @@ public class Admin extends Questions {
             show("unset deduplication", () -> admin.namespaces().getDeduplicationStatus(ns));
             show("unset strategy", () -> admin.namespaces().getSchemaCompatibilityStrategy(ns));
             show("unset auto update", () -> admin.namespaces().getIsAllowAutoUpdateSchema(ns));
-            act("set auto creation", admin, () -> admin.namespaces().setAutoTopicCreation(ns,
+            act("set auto creation", () -> admin.namespaces().setAutoTopicCreation(ns,
                     AutoTopicCreationOverride.builder().allowAutoTopicCreation(true).topicType("partitioned")
                             .defaultNumPartitions(3).build()));
             show("auto creation", () -> admin.namespaces().getAutoTopicCreation(ns).getDefaultNumPartitions());
-            act("remove auto creation", admin, () -> admin.namespaces().removeAutoTopicCreation(ns));
+            act("remove auto creation", () -> admin.namespaces().removeAutoTopicCreation(ns));
             InactiveTopicPolicies kept = new InactiveTopicPolicies(
                     InactiveTopicDeleteMode.delete_when_subscriptions_caught_up, 3600, false);
             show("unset inactive topics", () -> admin.namespaces().getInactiveTopicPolicies(ns));
-            act("set inactive topics", admin, () -> admin.namespaces().setInactiveTopicPolicies(ns, kept));
+            act("set inactive topics", () -> admin.namespaces().setInactiveTopicPolicies(ns, kept));
             show("inactive topics", () -> admin.namespaces().getInactiveTopicPolicies(ns));
             show("unset auto subscription", () -> admin.namespaces().getAutoSubscriptionCreation(ns));
-            act("set auto subscription", admin, () -> admin.namespaces().setAutoSubscriptionCreation(ns,
+            act("set auto subscription", () -> admin.namespaces().setAutoSubscriptionCreation(ns,
                     AutoSubscriptionCreationOverride.builder().allowAutoSubscriptionCreation(true).build()));
             show("auto subscription", () -> admin.namespaces().getAutoSubscriptionCreation(ns)
                     .isAllowAutoSubscriptionCreation());
-            act("remove auto subscription", admin, () -> admin.namespaces().removeAutoSubscriptionCreation(ns));
+            act("remove auto subscription", () -> admin.namespaces().removeAutoSubscriptionCreation(ns));
             show("unset max topics", () -> admin.namespaces().getMaxTopicsPerNamespace(ns));
-            act("set max topics", admin, () -> admin.namespaces().setMaxTopicsPerNamespace(ns, 1));
+            act("set max topics", () -> admin.namespaces().setMaxTopicsPerNamespace(ns, 1));
             show("max topics", () -> admin.namespaces().getMaxTopicsPerNamespace(ns));
-            act("too many partitions", admin, () -> admin.topics().createPartitionedTopic(parted, 2));
-            act("remove max topics", admin, () -> admin.namespaces().removeMaxTopicsPerNamespace(ns));
-            act("set retention", admin, () -> admin.namespaces().setRetention(ns, new RetentionPolicies(-1, -1)));
+            act("too many partitions", () -> admin.topics().createPartitionedTopic(parted, 2));
+            act("remove max topics", () -> admin.namespaces().removeMaxTopicsPerNamespace(ns));
+            act("set retention", () -> admin.namespaces().setRetention(ns, new RetentionPolicies(-1, -1)));
             show("retention", () -> admin.namespaces().getRetention(ns).getRetentionTimeInMinutes());
-            act("set clusters", admin, () -> admin.namespaces().setNamespaceReplicationClusters(ns, Set.of(cluster), true));
-            act("set unknown cluster", admin,
+            act("set clusters", () -> admin.namespaces().setNamespaceReplicationClusters(ns, Set.of(cluster), true));
+            act("set unknown cluster",
                     () -> admin.namespaces().setNamespaceReplicationClusters(ns, Set.of("nowhere"), false));
-            act("create topic", admin, () -> admin.topics().createNonPartitionedTopic(topic, Map.of("k", "v")));
-            act("create topic again", admin, () -> admin.topics().createNonPartitionedTopic(topic));
+            act("create topic", () -> admin.topics().createNonPartitionedTopic(topic, Map.of("k", "v")));
+            act("create topic again", () -> admin.topics().createNonPartitionedTopic(topic));
             show("unset inactive topic", () -> admin.topicPolicies().getInactiveTopicPolicies(topic));
             show("applied inactive topic", () -> admin.topicPolicies().getInactiveTopicPolicies(topic, true));
-            act("set inactive topic", admin, () -> admin.topicPolicies().setInactiveTopicPolicies(topic,
+            act("set inactive topic", () -> admin.topicPolicies().setInactiveTopicPolicies(topic,
                     new InactiveTopicPolicies(InactiveTopicDeleteMode.delete_when_no_subscriptions, 7200, false)));
             show("inactive topic", () -> admin.topicPolicies().getInactiveTopicPolicies(topic));
-            act("remove inactive topic", admin, () -> admin.topicPolicies().removeInactiveTopicPolicies(topic));
+            act("remove inactive topic", () -> admin.topicPolicies().removeInactiveTopicPolicies(topic));
             show("removed inactive topic", () -> admin.topicPolicies().getInactiveTopicPolicies(topic));
-            act("set inactive none", admin,
+            act("set inactive none",
                     () -> admin.topicPolicies().setInactiveTopicPolicies(topic + "-none", kept));
             show("properties", () -> admin.topics().getProperties(topic));
-            act("create partitioned", admin, () -> admin.topics().createPartitionedTopic(parted, 2, Map.of("a", "b")));
+            act("create partitioned", () -> admin.topics().createPartitionedTopic(parted, 2, Map.of("a", "b")));
             show("metadata", () -> admin.topics().getPartitionedTopicMetadata(parted).partitions);
             show("metadata properties", () -> admin.topics().getPartitionedTopicMetadata(parted).properties);
             show("metadata of nothing", () -> admin.topics().getPartitionedTopicMetadata(parted + "-none"));
-            act("set inactive partition", admin,
+            act("set inactive partition",
                     () -> admin.topicPolicies().setInactiveTopicPolicies(parted + "-partition-0", kept));
-            act("set inactive partitioned", admin, () -> admin.topicPolicies().setInactiveTopicPolicies(parted, kept));
+            act("set inactive partitioned", () -> admin.topicPolicies().setInactiveTopicPolicies(parted, kept));
             show("inactive partitioned", () -> admin.topicPolicies().getInactiveTopicPolicies(parted));
-            act("grow", admin, () -> admin.topics().updatePartitionedTopic(parted, 3));
-            act("shrink", admin, () -> admin.topics().updatePartitionedTopic(parted, 1));
+            act("grow", () -> admin.topics().updatePartitionedTopic(parted, 3));
+            act("shrink", () -> admin.topics().updatePartitionedTopic(parted, 1));
             show("list", () -> new TreeSet<>(admin.topics().getList(ns)).toString().replace(tenant, "T"));
             show("list persistent", () -> admin.topics().getList(ns, TopicDomain.persistent).size());
             show("partitioned list", () -> admin.topics().getPartitionedTopicList(ns).toString().replace(tenant, "T"));
-            act("subscribe", admin, () -> admin.topics().createSubscription(topic, "s", MessageId.earliest));
-            act("subscribe again", admin, () -> admin.topics().createSubscription(topic, "s", MessageId.latest));
-            act("subscribe partitioned", admin,
+            act("subscribe", () -> admin.topics().createSubscription(topic, "s", MessageId.earliest));
+            act("subscribe again", () -> admin.topics().createSubscription(topic, "s", MessageId.latest));
+            act("subscribe partitioned",
                     () -> admin.topics().createSubscription(parted, "s", MessageId.latest));
             show("subscriptions", () -> admin.topics().getSubscriptions(parted));
             show("stats", () -> admin.topics().getStats(topic).getSubscriptions().get("s").getMsgBacklog());
@@ -200,27 +193,27 @@ public class Admin extends Questions {
             show("internal stats", () -> admin.topics().getInternalStats(topic).numberOfEntries);
             show("partitioned internal stats",
                     () -> admin.topics().getPartitionedInternalStats(parted).partitions.size());
-            act("reset", admin, () -> admin.topics().resetCursor(topic, "s", MessageId.earliest));
-            act("reset to time", admin, () -> admin.topics().resetCursor(topic, "s", 1000L));
-            act("skip all", admin, () -> admin.topics().skipAllMessages(topic, "s"));
+            act("reset", () -> admin.topics().resetCursor(topic, "s", MessageId.earliest));
+            act("reset to time", () -> admin.topics().resetCursor(topic, "s", 1000L));
+            act("skip all", () -> admin.topics().skipAllMessages(topic, "s"));
             show("last message", () -> admin.topics().getLastMessageId(topic).toString().replaceAll("[0-9]+:-1", "n:-1"));
             show("lookup", () -> admin.lookups().lookupTopic(topic).equals(arguments[0]));
             show("partitioned lookup", () -> admin.lookups().lookupPartitionedTopic(parted).size());
-            act("register schema", admin, () -> admin.schemas().createSchema(topic, new StringSchema().getSchemaInfo()));
+            act("register schema", () -> admin.schemas().createSchema(topic, new StringSchema().getSchemaInfo()));
             show("schema", () -> admin.schemas().getSchemaInfo(topic).getType());
             show("schema version", () -> admin.schemas().getSchemaInfoWithVersion(topic).getVersion());
             show("all schemas", () -> admin.schemas().getAllSchemas(topic).size());
-            act("delete schema", admin, () -> admin.schemas().deleteSchema(topic));
+            act("delete schema", () -> admin.schemas().deleteSchema(topic));
             messages(admin, arguments[0], "persistent://" + ns + "/m", parted);
-            act("unload", admin, () -> admin.topics().unload(topic));
-            act("terminate", admin, () -> admin.topics().terminateTopic(topic));
-            act("unsubscribe", admin, () -> admin.topics().deleteSubscription(topic, "s"));
-            act("unsubscribe again", admin, () -> admin.topics().deleteSubscription(topic, "s"));
+            act("unload", () -> admin.topics().unload(topic));
+            act("terminate", () -> admin.topics().terminateTopic(topic));
+            act("unsubscribe", () -> admin.topics().deleteSubscription(topic, "s"));
+            act("unsubscribe again", () -> admin.topics().deleteSubscription(topic, "s"));
             String unstored = "non-persistent://" + ns + "/u";
             String unstoredParted = "non-persistent://" + ns + "/v";
-            act("create unstored", admin, () -> admin.topics().createNonPartitionedTopic(unstored));
-            act("create unstored again", admin, () -> admin.topics().createNonPartitionedTopic(unstored));
-            act("create unstored partitioned", admin, () -> admin.topics().createPartitionedTopic(unstoredParted, 2));
+            act("create unstored", () -> admin.topics().createNonPartitionedTopic(unstored));
+            act("create unstored again", () -> admin.topics().createNonPartitionedTopic(unstored));
+            act("create unstored partitioned", () -> admin.topics().createPartitionedTopic(unstoredParted, 2));
             show("unstored metadata", () -> admin.topics().getPartitionedTopicMetadata(unstoredParted).partitions);
             show("unstored list", () -> admin.topics().getList(ns, TopicDomain.non_persistent).toString()
                     .replace(tenant, "T"));
@@ -231,26 +224,26 @@ public class Admin extends Questions {
             show("unstored internal stats", () -> admin.topics().getInternalStats(unstored).numberOfEntries);
             show("unstored partitioned stats",
                     () -> admin.topics().getPartitionedStats(unstoredParted, true).getMetadata().partitions);
-            act("unstored subscription", admin,
+            act("unstored subscription",
                     () -> admin.topics().createSubscription(unstored, "s", MessageId.latest));
             show("unstored subscriptions", () -> admin.topics().getSubscriptions(unstored));
             show("unstored last message", () -> admin.topics().getLastMessageId(unstored));
-            act("grow unstored", admin, () -> admin.topics().updatePartitionedTopic(unstoredParted, 3));
-            act("delete unstored partitioned", admin, () -> admin.topics().deletePartitionedTopic(unstoredParted));
-            act("unload unstored", admin, () -> admin.topics().unload(unstored));
+            act("grow unstored", () -> admin.topics().updatePartitionedTopic(unstoredParted, 3));
+            act("delete unstored partitioned", () -> admin.topics().deletePartitionedTopic(unstoredParted));
+            act("unload unstored", () -> admin.topics().unload(unstored));
             show("unstored after unload", () -> admin.topics().getPartitionedTopicMetadata(unstored).partitions);
-            act("delete unstored", admin, () -> admin.topics().delete(unstored));
-            act("delete base", admin, () -> admin.topics().delete(parted));
-            act("delete partitioned", admin, () -> admin.topics().deletePartitionedTopic(parted));
-            act("delete", admin, () -> admin.topics().delete(topic));
-            act("delete again", admin, () -> admin.topics().delete(topic));
-            act("dynamic", admin, () -> admin.brokers().updateDynamicConfiguration("nonsense", "1"));
+            act("delete unstored", () -> admin.topics().delete(unstored));
+            act("delete base", () -> admin.topics().delete(parted));
+            act("delete partitioned", () -> admin.topics().deletePartitionedTopic(parted));
+            act("delete", () -> admin.topics().delete(topic));
+            act("delete again", () -> admin.topics().delete(topic));
+            act("dynamic", () -> admin.brokers().updateDynamicConfiguration("nonsense", "1"));
             show("brokers", () -> List.copyOf(admin.brokers().getActiveBrokers(cluster)).size());
-            act("delete tenant", admin, () -> admin.tenants().deleteTenant(tenant));
-            act("delete namespace", admin, () -> admin.namespaces().deleteNamespace(ns));
-            act("delete other namespace", admin, () -> admin.namespaces().deleteNamespace(tenant + "/b"));
-            act("delete empty tenant", admin, () -> admin.tenants().deleteTenant(tenant));
-            act("delete cluster", admin, () -> admin.clusters().deleteCluster("remote-" + arguments[3]));
+            act("delete tenant", () -> admin.tenants().deleteTenant(tenant));
+            act("delete namespace", () -> admin.namespaces().deleteNamespace(ns));
+            act("delete other namespace", () -> admin.namespaces().deleteNamespace(tenant + "/b"));
+            act("delete empty tenant", () -> admin.tenants().deleteTenant(tenant));
+            act("delete cluster", () -> admin.clusters().deleteCluster("remote-" + arguments[3]));
         }
     }
 }

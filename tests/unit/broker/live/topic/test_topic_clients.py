@@ -29,10 +29,10 @@ async def test_topic_when_a_client_is_connected_or_waits_then_it_is_in_use(bench
 async def test_topic_when_it_is_retired_then_clients_are_disconnected_and_others_refused(
     bench: Any, topic: Any
 ) -> None:
-    producer, producer_sink = await bench.producer(topic)
+    _, producer_sink = await bench.producer(topic)
     _, consumer_sink = await bench.consumer(topic)
     topic.clients.retire()
-    assert producer_sink.closed and consumer_sink.closed
+    assert (producer_sink.closed, consumer_sink.closed) == ([1], [1])
     assert not topic.clients.connected
     for opened in (bench.producer(topic), bench.consumer(topic)):
         with pytest.raises(ServiceNotReady, match="temporarily unavailable"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-import random
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -27,8 +26,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 ARGUMENTS = ("--cluster-name", "east", "--set", "replicationJob=external")
 BOTH = ["east", "west"]
 SECONDS_MAX = 30
-SEED = 11
-
 
 CHANGES = {
     "AUTO_TOPIC_CREATION": "autoTopicCreation",
@@ -42,18 +39,17 @@ CHANGES = {
 
 @dataclass
 class Gate:
-    """Passes on what east asks west. It tells when the awaited moment has come, and can hold it."""
+    """Passes on what east asks west, and holds the awaited request, or its answer, until east is killed."""
 
     west_url: str
     awaited: Callable[[Asked], bool] = lambda asked: False
     answered: bool = False
     """Hold the answer, not the request."""
-    holds: bool = True
     reached: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
 
-    def await_(self, awaited: Callable[[Asked], bool], *, answered: bool, holds: bool = True) -> None:
-        self.awaited, self.answered, self.holds = awaited, answered, holds
+    def await_(self, awaited: Callable[[Asked], bool], *, answered: bool) -> None:
+        self.awaited, self.answered = awaited, answered
         self.reached, self.released = threading.Event(), threading.Event()
 
     def __call__(self, asked: Asked) -> Answer:
@@ -61,7 +57,7 @@ class Gate:
         released = self.released
         if stops and not self.answered:
             self._hold(released)
-            return HANG_UP  # who asked is dead, and the request never arrived
+            return HANG_UP  # east is dead, and the request never arrived
         answer = passed_on(asked, self.west_url)
         if stops and self.answered:
             self._hold(released)
@@ -69,8 +65,7 @@ class Gate:
 
     def _hold(self, released: threading.Event) -> None:
         self.reached.set()
-        if self.holds:
-            assert released.wait(SECONDS_MAX), "nobody killed the broker"
+        assert released.wait(SECONDS_MAX), "the broker was not killed"
 
 
 @dataclass
@@ -100,14 +95,16 @@ class Clusters:
         switch = "isAllowAutoUpdateSchema?allowAutoUpdateSchemaWithReplicator=false"
         await self.ask("POST", f"namespaces/{namespace}/{switch}", False)
 
-    async def adjust_and_kill(self, namespace: str, pause: float = 0.0) -> None:
-        """Kill east so many seconds after the gate's moment, whatever has become of its answer, and start it again."""
+    async def adjust_and_kill(self, namespace: str) -> None:
+        """Kill east at the gate's moment, whatever has become of its answer, and start it again."""
         adjusting = asyncio.create_task(self._adjust_until_killed(namespace))
         assert await asyncio.to_thread(self.gate.reached.wait, SECONDS_MAX), "the moment did not come"
-        await asyncio.sleep(pause)
+        await self.kill_and_start()
+        await adjusting
+
+    async def kill_and_start(self) -> None:
         self.east.kill()
         self.gate.released.set()
-        await adjusting
         self.east = await start(self.data_dir)
 
     async def _adjust_until_killed(self, namespace: str) -> None:
@@ -178,21 +175,32 @@ async def test_broker_killed_at_every_change_leaves_what_the_preview_shows_and_i
             await clusters.adjust_and_kill(namespace)
             assert await clusters.replication(namespace) == ["east"]
             assert await clusters.outstanding(namespace) == list(CHANGES)[number + answered :], change
-            assert await clusters.topics_of_west(namespace) == {"p", "__change_events"}, "nobody asked for more"
+            assert await clusters.topics_of_west(namespace) == {"p", "__change_events"}, "only what is replicated"
             await clusters.finish(namespace)
 
 
-async def test_broker_killed_around_storing_has_stored_the_clusters_or_not(tmp_path: Path) -> None:
-    """The changes are made, and looked at again; from there on it is killed a little later each time."""
-    dice = random.Random(SEED)
+async def test_broker_killed_before_storing_the_clusters_has_not_stored_them(tmp_path: Path) -> None:
+    """The changes are made, and looked at again; the answer to that look does not come."""
     async with two_clusters(tmp_path / "east") as clusters:
-        for number in range(3):
-            namespace = f"demo/stored-{number}"
-            await clusters.differ(namespace)
-            clusters.gate.await_(SecondLook(namespace), answered=True, holds=number == 0)
-            await clusters.adjust_and_kill(namespace, pause=number * dice.uniform(0, 0.01))
-            stored = await clusters.replication(namespace)
-            assert stored == ["east"] if number == 0 else stored in (["east"], BOTH)
+        await clusters.differ("demo/before")
+        clusters.gate.await_(SecondLook("demo/before"), answered=True)
+        await clusters.adjust_and_kill("demo/before")
+        assert await clusters.replication("demo/before") == ["east"]
+        assert await clusters.outstanding("demo/before") == []
+        await clusters.finish("demo/before")
+
+
+async def test_broker_killed_after_storing_the_clusters_has_stored_them(tmp_path: Path) -> None:
+    """Killed once a first topic is looked for on west, which stored clusters alone lead to; then after the answer."""
+    async with two_clusters(tmp_path / "east") as clusters:
+        await clusters.differ("demo/shown")
+        clusters.gate.await_(partial(looks_for_topic, "demo/shown"), answered=False)
+        await clusters.adjust_and_kill("demo/shown")
+        await clusters.differ("demo/answered")
+        assert (await clusters.ask("POST", adjusted("demo/answered"), BOTH)).json["applied"] is True
+        await clusters.kill_and_start()
+        for namespace in ("demo/shown", "demo/answered"):
+            assert await clusters.replication(namespace) == BOTH
             assert await clusters.outstanding(namespace) == []
             await clusters.finish(namespace)
 
@@ -213,6 +221,13 @@ class SecondLook:
 
 def is_change(path: str, asked: Asked) -> bool:
     return asked.method != "GET" and ends(asked, path)
+
+
+def looks_for_topic(namespace: str, asked: Asked) -> bool:
+    """East follows the stored clusters, and asks whether a topic of the namespace is on west."""
+    path, _, query = asked.target.partition("?")
+    is_topic = path.startswith(f"/admin/v2/persistent/{namespace}/") and path.endswith("/partitions")
+    return asked.method == "GET" and is_topic and query == "checkAllowAutoCreation=false"
 
 
 def ends(asked: Asked, path: str) -> bool:

@@ -2,8 +2,8 @@
 
     python -m benchmarks.micro_compaction [--directory DIR] [--messages 200000] [--keys 10000] [--batch 1] [--bytes 100]
 
-Over the segment log in one process without doors. The longest wait is that of a task that wants a turn of the event
-loop again and again while the compaction runs; what it waits without one is told beside it.
+Over the segment log in one process without front ends. The longest wait is that of a task that wants a turn of the
+event loop again and again while the compaction runs, beside its wait without one.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benchmarks/micro_topic.py [entries]
 
-The sinks of the doors are empty, so this is the broker between the doors and the log.
+The sinks of the front ends are empty, so this is the broker between the front ends and the log.
 """
 
 from __future__ import annotations

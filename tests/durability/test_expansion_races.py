@@ -12,41 +12,41 @@ from interpulse.model.names import NamespaceName
 from interpulse.model.policies import NamespacePolicies
 from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
-from tests.durability.lifecycle_room import Room, disorder, named
 from tests.support.interleaved_writes import right_before_commit_of
+from tests.support.lifecycle_bench import Bench, disorder, named
 
 X = named("x")
 METADATA_KEY = keys.partitioned_topic(X)
 
 
 @pytest.fixture
-async def room() -> Room:
+async def bench() -> Bench:
     """With a topic of two partitions that has the subscription ``old``."""
-    room = await Room.first()
-    await room.namespaces.create(NamespaceName("public", "trial"), NamespacePolicies())
-    await room.lifecycle.create_partitioned(X, 2)
+    bench = await Bench.first()
+    await bench.namespaces.create(NamespaceName("public", "trial"), NamespacePolicies())
+    await bench.lifecycle.create_partitioned(X, 2)
     for index in range(2):
-        await (await room.topic(X.partition(index))).create_subscription("old")
-    return room
+        await (await bench.topic(X.partition(index))).create_subscription("old")
+    return bench
 
 
-async def subscriptions(room: Room, partition: int) -> dict[str, dict[str, str]]:
+async def subscriptions(bench: Bench, partition: int) -> dict[str, dict[str, str]]:
     """The stored subscriptions of one partition with their properties."""
     prefix = f"{keys.topic_record(X.partition(partition))}/"
-    stored = {key.removeprefix(prefix): each for key, each in await room.store.scan(prefix, limit=100)}
+    stored = {key.removeprefix(prefix): each for key, each in await bench.store.scan(prefix, limit=100)}
     return {name: dict(CursorRecord.load(each.value).properties) for name, each in stored.items() if "." not in name}
 
 
-async def create(room: Room) -> None:
-    await (await room.topic(X.partition(0))).create_subscription("new")
+async def create(bench: Bench) -> None:
+    await (await bench.topic(X.partition(0))).create_subscription("new")
 
 
-async def delete(room: Room) -> None:
-    await (await room.topic(X.partition(0))).delete_subscription("old")
+async def delete(bench: Bench) -> None:
+    await (await bench.topic(X.partition(0))).delete_subscription("old")
 
 
-async def give_properties(room: Room) -> None:
-    topic = await room.topic(X.partition(0))
+async def give_properties(bench: Bench) -> None:
+    topic = await bench.topic(X.partition(0))
     topic.subscription("old").properties_changed({"k": "v"})
     await topic.store_cursor(topic.subscription("old"))
 
@@ -60,24 +60,24 @@ async def give_properties(room: Room) -> None:
     ],
 )
 async def test_expansion_when_subscriptions_of_the_first_partition_change_before_its_commit_then_it_has_the_newest(
-    room: Room,
+    bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[Room], Awaitable[None]],
+    change: Callable[[Bench], Awaitable[None]],
     expected: dict[str, dict[str, str]],
 ) -> None:
-    assert isinstance(room.store, MemoryMetadataStore)
-    right_before_commit_of(monkeypatch, room.store, METADATA_KEY, lambda: change(room))
-    await room.lifecycle.expand(X, 4)
-    assert [await subscriptions(room, index) for index in (0, 2, 3)] == [expected] * 3
+    assert isinstance(bench.store, MemoryMetadataStore)
+    right_before_commit_of(monkeypatch, bench.store, METADATA_KEY, lambda: change(bench))
+    await bench.lifecycle.expand(X, 4)
+    assert [await subscriptions(bench, index) for index in (0, 2, 3)] == [expected] * 3
 
 
 async def test_expansion_by_force_when_the_stored_partition_is_being_deleted_then_no_cursor_is_left(
-    room: Room, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert isinstance(room.store, MemoryMetadataStore)
+    assert isinstance(bench.store, MemoryMetadataStore)
     taken_over = keys.topic_record(X.partition(3))
-    await room.store.commit([Put(taken_over, b'{"ledgers": [], "properties": {}}')])
-    right_before_commit_of(monkeypatch, room.store, taken_over, lambda: room.lifecycle.expand(X, 4, force=True))
-    await room.deletion.topic(X.partition(3), force=False)
-    assert await disorder(room.store) == []
-    assert (await subscriptions(room, 2), await subscriptions(room, 3)) == ({"old": {}}, {})
+    await bench.store.commit([Put(taken_over, b'{"ledgers": [], "properties": {}}')])
+    right_before_commit_of(monkeypatch, bench.store, taken_over, lambda: bench.lifecycle.expand(X, 4, force=True))
+    await bench.deletion.topic(X.partition(3), force=False)
+    assert await disorder(bench.store) == []
+    assert (await subscriptions(bench, 2), await subscriptions(bench, 3)) == ({"old": {}}, {})

@@ -20,45 +20,45 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topics import Requester
 from interpulse.storage.api import Delete, Put
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore
-from tests.durability.lifecycle_room import MortalStore, Room, copy_of, disorder, named, picture
+from tests.support.lifecycle_bench import Bench, MortalStore, copy_of, disorder, named, picture
 
 TRIAL = NamespaceName("public", "trial")
 X, Y = named("x"), named("y")
 SCHEMA = SchemaInfo(SchemaType.STRING)
 
-Step = Callable[[Room], Awaitable[Any]]
+Step = Callable[[Bench], Awaitable[Any]]
 
 
-async def nothing(room: Room) -> None:
+async def nothing(bench: Bench) -> None:
     """The bare namespace."""
 
 
-async def subscribed(room: Room) -> None:
+async def subscribed(bench: Bench) -> None:
     """A partitioned topic with subscriptions, entries, schemas and policies, and a plain one."""
-    await room.lifecycle.create_partitioned(X, 2, properties={"k": "v"})
-    await room.lifecycle.create_plain(Y)
+    await bench.lifecycle.create_partitioned(X, 2, properties={"k": "v"})
+    await bench.lifecycle.create_plain(Y)
     for name in (X.partition(0), X.partition(1), Y):
-        topic = await room.topic(name)
+        topic = await bench.topic(name)
         await topic.create_subscription("s", properties={"p": "1"})
-        await room.registry.unload(name)
+        await bench.registry.unload(name)
     for name in (X, Y):
-        await room.schemas.register(name, SCHEMA, by=Requester.ADMIN)
-        await room.store.commit([Put(keys.topic_policies(name), b"{}")])
+        await bench.schemas.register(name, SCHEMA, by=Requester.ADMIN)
+        await bench.store.commit([Put(keys.topic_policies(name), b"{}")])
 
 
-async def orphaned(room: Room) -> None:
+async def orphaned(bench: Bench) -> None:
     """Stored partitions 0 and 2 without metadata."""
-    await room.lifecycle.create_partitioned(X, 3)
-    await room.deletion.topic(X.partition(1), force=True)
-    metadata = await room.store.get(keys.partitioned_topic(X))
+    await bench.lifecycle.create_partitioned(X, 3)
+    await bench.deletion.topic(X.partition(1), force=True)
+    metadata = await bench.store.get(keys.partitioned_topic(X))
     assert metadata is not None
-    await room.store.commit([Delete(keys.partitioned_topic(X))])
+    await bench.store.commit([Delete(keys.partitioned_topic(X))])
 
 
-async def with_surplus(room: Room) -> None:
+async def with_surplus(bench: Bench) -> None:
     """Two partitions, and a third one that the metadata does not know."""
-    await room.lifecycle.create_partitioned(X, 2)
-    await room.store.commit(
+    await bench.lifecycle.create_partitioned(X, 2)
+    await bench.store.commit(
         [
             Put(f"{keys.topic_record(X.partition(0))}/s", CursorRecord(Position(1, 1)).dump()),
             Put(keys.topic_record(X.partition(2)), b'{"ledgers": [], "properties": {}}'),
@@ -66,33 +66,33 @@ async def with_surplus(room: Room) -> None:
     )
 
 
-async def with_a_gap(room: Room) -> None:
+async def with_a_gap(bench: Bench) -> None:
     """Partition 1 of 3 is gone."""
-    await room.lifecycle.create_partitioned(X, 3)
-    await room.deletion.topic(X.partition(1), force=True)
+    await bench.lifecycle.create_partitioned(X, 3)
+    await bench.deletion.topic(X.partition(1), force=True)
 
 
-async def without_partitions(room: Room) -> None:
+async def without_partitions(bench: Bench) -> None:
     """Metadata whose partitions are all gone."""
-    await room.lifecycle.create_partitioned(X, 1)
-    await room.schemas.register(X, SCHEMA, by=Requester.ADMIN)
-    await room.deletion.topic(X.partition(0), force=True)
+    await bench.lifecycle.create_partitioned(X, 1)
+    await bench.schemas.register(X, SCHEMA, by=Requester.ADMIN)
+    await bench.deletion.topic(X.partition(0), force=True)
 
 
-async def half_deleted(room: Room) -> None:
+async def half_deleted(bench: Bench) -> None:
     """What an older broker left behind when it died while it deleted: marked, and one partition gone."""
-    await subscribed(room)
-    await room.deletion.topic(X.partition(1), force=True)
-    metadata = await room.lifecycle.metadata(X)
+    await subscribed(bench)
+    await bench.deletion.topic(X.partition(1), force=True)
+    metadata = await bench.lifecycle.metadata(X)
     assert metadata is not None
     marked = type(metadata)(metadata.partitions, deleted=True)
-    await room.store.commit([Put(keys.partitioned_topic(X), marked.dump())])
+    await bench.store.commit([Put(keys.partitioned_topic(X), marked.dump())])
 
 
-async def delete_in_use(room: Room) -> None:
-    topic = await room.topic(X.partition(1))
+async def delete_in_use(bench: Bench) -> None:
+    topic = await bench.topic(X.partition(1))
     await topic.add_producer(ProducerRequest(1, name="p"), _Sink())  # type: ignore[arg-type]
-    await room.deletion.partitioned_topic(X, force=True)
+    await bench.deletion.partitioned_topic(X, force=True)
 
 
 class _Sink:
@@ -101,25 +101,25 @@ class _Sink:
 
 
 CASES: dict[str, tuple[Step, Step]] = {
-    "create-plain": (nothing, lambda room: room.lifecycle.create_plain(Y, properties={"k": "v"})),
-    "create-by-opening": (nothing, lambda room: room.topic(Y)),
-    "create-partitioned": (nothing, lambda room: room.lifecycle.create_partitioned(X, 3, properties={"k": "v"})),
-    "create-partitioned-over-orphans": (orphaned, lambda room: room.lifecycle.create_partitioned(X, 4)),
-    "restore-one-partition": (with_a_gap, lambda room: room.lifecycle.create_plain(X.partition(1))),
-    "create-missed-partitions": (with_a_gap, lambda room: room.lifecycle.create_missed_partitions(X)),
-    "expand": (subscribed, lambda room: room.lifecycle.expand(X, 5)),
-    "expand-by-force": (with_surplus, lambda room: room.lifecycle.expand(X, 4, force=True)),
-    "set-properties": (subscribed, lambda room: room.lifecycle.set_properties(X, lambda old: {**old, "n": "1"})),
-    "delete-plain": (subscribed, lambda room: room.deletion.topic(Y, force=False)),
-    "delete-one-partition": (subscribed, lambda room: room.deletion.topic(X.partition(1), force=False)),
-    "delete-partitioned": (subscribed, lambda room: room.deletion.partitioned_topic(X, force=False)),
+    "create-plain": (nothing, lambda bench: bench.lifecycle.create_plain(Y, properties={"k": "v"})),
+    "create-by-opening": (nothing, lambda bench: bench.topic(Y)),
+    "create-partitioned": (nothing, lambda bench: bench.lifecycle.create_partitioned(X, 3, properties={"k": "v"})),
+    "create-partitioned-over-orphans": (orphaned, lambda bench: bench.lifecycle.create_partitioned(X, 4)),
+    "restore-one-partition": (with_a_gap, lambda bench: bench.lifecycle.create_plain(X.partition(1))),
+    "create-missed-partitions": (with_a_gap, lambda bench: bench.lifecycle.create_missed_partitions(X)),
+    "expand": (subscribed, lambda bench: bench.lifecycle.expand(X, 5)),
+    "expand-by-force": (with_surplus, lambda bench: bench.lifecycle.expand(X, 4, force=True)),
+    "set-properties": (subscribed, lambda bench: bench.lifecycle.set_properties(X, lambda old: {**old, "n": "1"})),
+    "delete-plain": (subscribed, lambda bench: bench.deletion.topic(Y, force=False)),
+    "delete-one-partition": (subscribed, lambda bench: bench.deletion.topic(X.partition(1), force=False)),
+    "delete-partitioned": (subscribed, lambda bench: bench.deletion.partitioned_topic(X, force=False)),
     "delete-partitioned-in-use": (subscribed, delete_in_use),
-    "delete-partitioned-with-a-gap": (with_a_gap, lambda room: room.deletion.partitioned_topic(X, force=False)),
-    "delete-half-deleted": (half_deleted, lambda room: room.deletion.partitioned_topic(X, force=False)),
-    "delete-orphaned": (without_partitions, lambda room: room.deletion.orphaned_metadata(X)),
-    "delete-empty-namespace": (nothing, lambda room: room.deletion.namespace(TRIAL, force=False)),
-    "delete-namespace-by-force": (subscribed, lambda room: room.deletion.namespace(TRIAL, force=True)),
-    "delete-namespace-in-order": (orphaned, lambda room: room.deletion.namespace(TRIAL, force=True)),
+    "delete-partitioned-with-a-gap": (with_a_gap, lambda bench: bench.deletion.partitioned_topic(X, force=False)),
+    "delete-half-deleted": (half_deleted, lambda bench: bench.deletion.partitioned_topic(X, force=False)),
+    "delete-orphaned": (without_partitions, lambda bench: bench.deletion.orphaned_metadata(X)),
+    "delete-empty-namespace": (nothing, lambda bench: bench.deletion.namespace(TRIAL, force=False)),
+    "delete-namespace-by-force": (subscribed, lambda bench: bench.deletion.namespace(TRIAL, force=True)),
+    "delete-namespace-in-order": (orphaned, lambda bench: bench.deletion.namespace(TRIAL, force=True)),
 }
 
 
@@ -138,11 +138,11 @@ class World:
     @classmethod
     async def after(cls, *steps: Step) -> World:
         """What these steps leave behind."""
-        room = await Room.first()
-        await room.namespaces.create(TRIAL, NamespacePolicies())
+        bench = await Bench.first()
+        await bench.namespaces.create(TRIAL, NamespacePolicies())
         for step in steps:
-            await step(room)
-        return cls(copy_of(room.store))
+            await step(bench)
+        return cls(copy_of(bench.store))
 
     def fresh(self) -> MemoryMetadataStore:
         return copy_of(self._store)
@@ -153,7 +153,7 @@ class World:
 
 async def next_life(store: MemoryMetadataStore) -> dict[str, Any]:
     """What is there when the next broker has started."""
-    await Room(store).deletion.resume()
+    await Bench(store).deletion.resume()
     return await picture(store)
 
 
@@ -169,7 +169,7 @@ async def test_step_when_the_broker_dies_anywhere_then_it_is_done_or_was_never_b
         store = world.fresh()
         mortal = MortalStore(store, fatal=fatal, applied=applied, dies=True)
         try:
-            await step(Room(mortal))
+            await step(Bench(mortal))
         except PulsarError:
             assert mortal.hit
         hit = mortal.hit
@@ -189,35 +189,35 @@ async def test_step_when_one_write_fails_then_nothing_has_happened_and_it_can_be
         fatal += 1
         store = world.fresh()
         mortal = MortalStore(store, fatal=fatal, applied=False, dies=False)
-        room = Room(mortal)
+        bench = Bench(mortal)
         try:
-            await step(room)
+            await step(bench)
         except MetadataError:
             found = await picture(store)
             assert found == before or (begun and fatal > 2) or case == "create-by-opening", f"failed at commit {fatal}"
-            await step(room)
+            await step(bench)
         hit = mortal.hit
         assert await picture(store) == after
 
 
 async def test_empty_namespace_when_its_deletion_fails_then_it_can_be_used() -> None:
     store = (await World.after(nothing)).fresh()
-    room = Room(MortalStore(store, fatal=2, applied=False, dies=False))
-    await room.schemas.register(X, SCHEMA, by=Requester.ADMIN)
-    room = Room(MortalStore(store, fatal=2, applied=False, dies=False))
+    bench = Bench(MortalStore(store, fatal=2, applied=False, dies=False))
+    await bench.schemas.register(X, SCHEMA, by=Requester.ADMIN)
+    bench = Bench(MortalStore(store, fatal=2, applied=False, dies=False))
     with pytest.raises(MetadataError):
-        await room.deletion.namespace(TRIAL, force=False)
+        await bench.deletion.namespace(TRIAL, force=False)
     assert await disorder(store) == []
-    await room.lifecycle.create_plain(Y)
+    await bench.lifecycle.create_plain(Y)
 
 
 async def test_full_namespace_when_the_broker_dies_before_it_refuses_then_it_comes_back() -> None:
     store = (await World.after(subscribed)).fresh()
     before = await picture(store)
-    room = Room(MortalStore(store, fatal=2, applied=False, dies=True))
+    bench = Bench(MortalStore(store, fatal=2, applied=False, dies=True))
     with pytest.raises(PulsarError):
-        await room.deletion.namespace(TRIAL, force=False)
-    assert (await room.namespaces.get_policies(TRIAL)).deleted
+        await bench.deletion.namespace(TRIAL, force=False)
+    assert (await bench.namespaces.get_policies(TRIAL)).deleted
     assert await next_life(store) == before
 
 
@@ -225,18 +225,18 @@ async def test_full_namespace_is_refused_and_left_as_it_was() -> None:
     store = (await World.after(subscribed)).fresh()
     before = await picture(store)
     with pytest.raises(NotEmpty):
-        await Room(store).deletion.namespace(TRIAL, force=False)
+        await Bench(store).deletion.namespace(TRIAL, force=False)
     assert await picture(store) == before
 
 
 async def test_what_was_left_half_deleted_is_gone_after_the_next_start() -> None:
     store = (await World.after(half_deleted)).fresh()
     await next_life(store)
-    room = Room(store)
-    assert await room.lifecycle.metadata(X) is None
-    assert await room.lifecycle.list_topics(TRIAL, "persistent", include_system=True) == [Y]
-    assert not await room.schemas.has_schema(X)
-    assert await room.schemas.has_schema(Y)
+    bench = Bench(store)
+    assert await bench.lifecycle.metadata(X) is None
+    assert await bench.lifecycle.list_topics(TRIAL, "persistent", include_system=True) == [Y]
+    assert not await bench.schemas.has_schema(X)
+    assert await bench.schemas.has_schema(Y)
     assert await disorder(store) == []
 
 
@@ -248,7 +248,7 @@ async def test_truncate_when_the_broker_dies_anywhere_then_every_entry_is_there_
         fatal += 1
         store, journal = world.fresh(), MemoryJournal()
         mortal = MortalStore(store, fatal=10_000, applied=applied, dies=True)
-        topic = await Room(mortal, journal).topic(Y)
+        topic = await Bench(mortal, journal).topic(Y)
         for _ in range(3):
             topic.log.append(b"entry")
         await topic.log.roll()
@@ -259,7 +259,7 @@ async def test_truncate_when_the_broker_dies_anywhere_then_every_entry_is_there_
         except PulsarError:
             assert mortal.hit
         hit = mortal.hit
-        again = await Room(store, journal).topic(Y)
+        again = await Bench(store, journal).topic(Y)
         entries = again.internal_stats()["numberOfEntries"]
         assert entries == 0 or (entries == 4 and hit)
         assert again.stats()["subscriptions"]["s"]["msgBacklog"] == entries

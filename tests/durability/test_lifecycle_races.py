@@ -1,6 +1,6 @@
 """Whatever creates, grows, opens and deletes the same topics at the same time leaves order behind.
 
-The store dawdles as the dice fall, so that every seed is another interleaving; a seed that fails is one to keep.
+The store is slow as the dice fall, so that every seed is another interleaving; a seed that fails is one to keep.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from interpulse.model.schemas import SchemaInfo, SchemaType
 from interpulse.model.topic_policies import TopicPolicies
 from interpulse.model.topics import Requester
 from interpulse.storage.memory import MemoryMetadataStore
-from tests.durability.lifecycle_room import DawdlingStore, Room, disorder, named
+from tests.support.lifecycle_bench import Bench, SlowStore, disorder, named
 
 TRIAL = NamespaceName("public", "trial")
 X, Y = named("x"), named("y")
@@ -29,7 +29,7 @@ FLEETING = TopicName.of(NON_PERSISTENT, "public", "trial", "z")
 SEEDS = 60
 WORKERS = 8
 
-Deed = Callable[[Room, random.Random], Awaitable[Any]]
+Deed = Callable[[Bench, random.Random], Awaitable[Any]]
 
 
 def any_topic(dice: random.Random) -> TopicName:
@@ -40,75 +40,75 @@ def any_partition(dice: random.Random) -> TopicName:
     return dice.choice((X, X, X, Y)).partition(dice.choice((0, 0, 1, 2)))
 
 
-async def open_and_subscribe(room: Room, dice: random.Random) -> None:
-    topic = await room.registry.open(dice.choice((any_topic(dice), any_partition(dice), FLEETING)))
+async def open_and_subscribe(bench: Bench, dice: random.Random) -> None:
+    topic = await bench.registry.open(dice.choice((any_topic(dice), any_partition(dice), FLEETING)))
     await topic.create_subscription(dice.choice("ab"))
 
 
-async def unload(room: Room, dice: random.Random) -> None:
-    await room.registry.unload(dice.choice((any_topic(dice), any_partition(dice), FLEETING)))
+async def unload(bench: Bench, dice: random.Random) -> None:
+    await bench.registry.unload(dice.choice((any_topic(dice), any_partition(dice), FLEETING)))
 
 
-async def delete_one(room: Room, dice: random.Random) -> None:
+async def delete_one(bench: Bench, dice: random.Random) -> None:
     name = dice.choice((any_topic(dice), any_partition(dice), any_partition(dice), FLEETING))
-    await room.deletion.topic(name, force=dice.random() < 0.7)
+    await bench.deletion.topic(name, force=dice.random() < 0.7)
 
 
-async def delete_partitioned(room: Room, dice: random.Random) -> None:
-    await room.deletion.partitioned_topic(any_topic(dice), force=dice.random() < 0.7)
+async def delete_partitioned(bench: Bench, dice: random.Random) -> None:
+    await bench.deletion.partitioned_topic(any_topic(dice), force=dice.random() < 0.7)
 
 
-async def register_schema(room: Room, dice: random.Random) -> None:
-    await room.schemas.register(any_topic(dice), SchemaInfo(SchemaType.STRING), by=Requester.ADMIN)
+async def register_schema(bench: Bench, dice: random.Random) -> None:
+    await bench.schemas.register(any_topic(dice), SchemaInfo(SchemaType.STRING), by=Requester.ADMIN)
 
 
-async def set_policies(room: Room, dice: random.Random) -> None:
+async def set_policies(bench: Bench, dice: random.Random) -> None:
     policies = TopicPolicies(InactiveTopicPolicies(max_inactive_seconds=dice.randrange(100)))
-    await TopicPolicyRecords(room.store, room.lifecycle).update(dice.choice((X, Y, FLEETING)), lambda _: policies)
+    await TopicPolicyRecords(bench.store, bench.lifecycle).update(dice.choice((X, Y, FLEETING)), lambda _: policies)
 
 
-async def delete_namespace(room: Room, dice: random.Random) -> None:
-    await room.deletion.namespace(TRIAL, force=dice.random() < 0.6)
+async def delete_namespace(bench: Bench, dice: random.Random) -> None:
+    await bench.deletion.namespace(TRIAL, force=dice.random() < 0.6)
 
 
 DEEDS: dict[str, tuple[int, Deed]] = {
     "create-partitioned": (
         4,
-        lambda room, dice: room.lifecycle.create_partitioned(any_topic(dice), dice.randint(1, 3)),
+        lambda bench, dice: bench.lifecycle.create_partitioned(any_topic(dice), dice.randint(1, 3)),
     ),
-    "create-plain": (3, lambda room, dice: room.lifecycle.create_plain(any_topic(dice))),
-    "restore-partition": (4, lambda room, dice: room.lifecycle.create_plain(any_partition(dice))),
-    "create-missed": (1, lambda room, dice: room.lifecycle.create_missed_partitions(any_topic(dice))),
-    "ask": (2, lambda room, dice: room.lifecycle.partitions(any_topic(dice), create=True)),
-    "expand": (4, lambda room, dice: room.lifecycle.expand(any_topic(dice), dice.randint(2, 5), force=True)),
-    "set-properties": (1, lambda room, dice: room.lifecycle.set_properties(any_topic(dice), lambda old: {"n": "1"})),
+    "create-plain": (3, lambda bench, dice: bench.lifecycle.create_plain(any_topic(dice))),
+    "restore-partition": (4, lambda bench, dice: bench.lifecycle.create_plain(any_partition(dice))),
+    "create-missed": (1, lambda bench, dice: bench.lifecycle.create_missed_partitions(any_topic(dice))),
+    "ask": (2, lambda bench, dice: bench.lifecycle.partitions(any_topic(dice), create=True)),
+    "expand": (4, lambda bench, dice: bench.lifecycle.expand(any_topic(dice), dice.randint(2, 5), force=True)),
+    "set-properties": (1, lambda bench, dice: bench.lifecycle.set_properties(any_topic(dice), lambda old: {"n": "1"})),
     "open": (6, open_and_subscribe),
     "unload": (1, unload),
     "delete-one": (3, delete_one),
     "delete-partitioned": (4, delete_partitioned),
-    "delete-orphaned": (1, lambda room, dice: room.deletion.orphaned_metadata(any_topic(dice))),
+    "delete-orphaned": (1, lambda bench, dice: bench.deletion.orphaned_metadata(any_topic(dice))),
     "register-schema": (2, register_schema),
     "set-policies": (2, set_policies),
     "delete-namespace": (1, delete_namespace),
-    "create-namespace": (3, lambda room, dice: room.namespaces.create(TRIAL, NamespacePolicies())),
+    "create-namespace": (3, lambda bench, dice: bench.namespaces.create(TRIAL, NamespacePolicies())),
 }
 
 
-async def dawdling_room(dice: random.Random) -> tuple[Room, MemoryMetadataStore]:
-    first = await Room.first()
+async def slow_bench(dice: random.Random) -> tuple[Bench, MemoryMetadataStore]:
+    first = await Bench.first()
     await first.namespaces.create(TRIAL, NamespacePolicies())
     assert isinstance(first.store, MemoryMetadataStore)
-    return Room(DawdlingStore(first.store, dice)), first.store
+    return Bench(SlowStore(first.store, dice)), first.store
 
 
-async def work(room: Room, dice: random.Random, done: list[str]) -> None:
+async def work(bench: Bench, dice: random.Random, done: list[str]) -> None:
     """Do something now and then; refusals are answers like others."""
     for _ in range(dice.randint(3, 8)):
         (deed,) = dice.choices(list(DEEDS), [weight for weight, _ in DEEDS.values()])
         for _ in range(dice.choice((0, 0, 1, 3, 10))):
             await asyncio.sleep(0)
         try:
-            await DEEDS[deed][1](room, dice)
+            await DEEDS[deed][1](bench, dice)
             done.append(deed)
         except PulsarError:
             done.append(f"{deed} refused")
@@ -120,24 +120,24 @@ async def test_topics_when_everything_happens_to_them_at_once_then_what_is_left_
 ) -> None:
     monkeypatch.setattr(deletion, "_KEYS_AT_ONCE", 2)
     dice = random.Random(seed)
-    room, store = await dawdling_room(dice)
-    room.settings = type(room.settings)(AutoTopicCreation(True, dice.choice((PARTITIONED, "non-partitioned")), 2))
+    bench, store = await slow_bench(dice)
+    bench.settings = type(bench.settings)(AutoTopicCreation(True, dice.choice((PARTITIONED, "non-partitioned")), 2))
     done: list[str] = []
-    await asyncio.gather(*(work(room, dice, done) for _ in range(WORKERS)))
+    await asyncio.gather(*(work(bench, dice, done) for _ in range(WORKERS)))
     assert await disorder(store) == [], done
-    await check_loaded(room)
-    await room.registry.flush()
+    await check_loaded(bench)
+    await bench.registry.flush()
     assert await disorder(store) == [], done
-    await room.registry.close()
+    await bench.registry.close()
     assert await disorder(store) == [], done
 
 
-async def check_loaded(room: Room) -> None:
+async def check_loaded(bench: Bench) -> None:
     """What is loaded exists, and still works."""
-    for topic in room.registry.topics():
-        assert await room.namespaces.find_policies(topic.name.namespace_name) is not None, topic.name
+    for topic in bench.registry.topics():
+        assert await bench.namespaces.find_policies(topic.name.namespace_name) is not None, topic.name
         if topic.name.is_persistent:
-            existence = await room.lifecycle.existence(topic.name)
+            existence = await bench.lifecycle.existence(topic.name)
             assert existence.kind.value == "non-partitioned", topic.name
             await topic.create_subscription("still-works")
 
@@ -147,9 +147,9 @@ async def test_every_deed_is_sometimes_done_and_sometimes_refused() -> None:
     done: list[str] = []
     for seed in range(20):
         dice = random.Random(seed)
-        room, _ = await dawdling_room(dice)
-        await asyncio.gather(*(work(room, dice, done) for _ in range(WORKERS)))
-        await room.registry.close()
+        bench, _ = await slow_bench(dice)
+        await asyncio.gather(*(work(bench, dice, done) for _ in range(WORKERS)))
+        await bench.registry.close()
     not_always = {"ask refused", "unload refused", "delete-orphaned refused", "delete-orphaned", "restore-partition"}
     expected = {*DEEDS, *(f"{deed} refused" for deed in DEEDS)} - not_always
     assert expected - set(done) == set()
@@ -163,42 +163,42 @@ async def outcomes(*work: Awaitable[Any]) -> list[type[BaseException] | None]:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_creation_when_a_hundred_want_the_same_then_one_does_it(seed: int) -> None:
-    room, store = await dawdling_room(random.Random(seed))
-    found = await outcomes(*(room.lifecycle.create_partitioned(X, 3) for _ in range(100)))
+    bench, store = await slow_bench(random.Random(seed))
+    found = await outcomes(*(bench.lifecycle.create_partitioned(X, 3) for _ in range(100)))
     assert (found.count(None), found.count(AlreadyExists)) == (1, 99)
     assert await disorder(store) == []
 
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_creation_when_a_hundred_want_different_ones_then_all_get_theirs(seed: int) -> None:
-    room, store = await dawdling_room(random.Random(seed))
+    bench, store = await slow_bench(random.Random(seed))
     names = [named(f"t{number}") for number in range(100)]
-    assert set(await outcomes(*(room.lifecycle.create_partitioned(name, 2) for name in names))) == {None}
-    assert len(await room.lifecycle.list_topics(TRIAL, "persistent", include_system=True)) == 200
+    assert set(await outcomes(*(bench.lifecycle.create_partitioned(name, 2) for name in names))) == {None}
+    assert len(await bench.lifecycle.list_topics(TRIAL, "persistent", include_system=True)) == 200
     assert await disorder(store) == []
 
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_question_that_creates_when_a_hundred_ask_then_all_hear_the_same(seed: int) -> None:
-    room, store = await dawdling_room(random.Random(seed))
-    room.settings = type(room.settings)(AutoTopicCreation(True, PARTITIONED, 4))
-    assert await asyncio.gather(*(room.lifecycle.partitions(X, create=True) for _ in range(100))) == [4] * 100
+    bench, store = await slow_bench(random.Random(seed))
+    bench.settings = type(bench.settings)(AutoTopicCreation(True, PARTITIONED, 4))
+    assert await asyncio.gather(*(bench.lifecycle.partitions(X, create=True) for _ in range(100))) == [4] * 100
     assert await disorder(store) == []
 
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_limit_when_a_hundred_create_at_once_then_it_is_reached_and_never_passed(seed: int) -> None:
     dice = random.Random(seed)
-    room, _ = await dawdling_room(dice)
-    await room.lifecycle.create_plain(named("already"))
-    await room.namespaces.update_policies(TRIAL, lambda old: old.changed(max_topics_per_namespace=20))
+    bench, _ = await slow_bench(dice)
+    await bench.lifecycle.create_plain(named("already"))
+    await bench.namespaces.update_policies(TRIAL, lambda old: old.changed(max_topics_per_namespace=20))
     names = [named(f"t{number}") for number in range(100)]
-    found = await outcomes(*(room.lifecycle.create_plain(name) for name in names))
+    found = await outcomes(*(bench.lifecycle.create_plain(name) for name in names))
     assert found.count(None) == 19
     assert set(found) <= {None, NotAllowed, TopicLimitReached}
     for name, outcome in zip(names, found, strict=True):
         if outcome is None and dice.random() < 0.5:
-            await room.deletion.topic(name, force=False)
-    left = 20 - len(await room.lifecycle.list_topics(TRIAL, "persistent", include_system=True))
-    again = await outcomes(*(room.lifecycle.create_plain(named(f"u{number}")) for number in range(30)))
+            await bench.deletion.topic(name, force=False)
+    left = 20 - len(await bench.lifecycle.list_topics(TRIAL, "persistent", include_system=True))
+    again = await outcomes(*(bench.lifecycle.create_plain(named(f"u{number}")) for number in range(30)))
     assert again.count(None) == left > 0

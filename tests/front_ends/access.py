@@ -1,6 +1,6 @@
-"""The table of permissions: which role gets what answer from which call, at both doors of any broker.
+"""The table of permissions: the answer that each role gets from each call, at both front ends of any broker.
 
-Every row is a call and who may make it. The others get the refusal of the row; whoever may make it gets any answer
+Every row is a call and the roles that may make it. The others get the refusal of the row; those roles get any answer
 that is no refusal, so rows name topics that do not exist where the call would change something.
 """
 

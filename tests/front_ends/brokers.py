@@ -1,4 +1,4 @@
-"""Brokers of ours that hold what the rows of the tables of the doors start from."""
+"""Brokers of ours that hold the records that the rows of the table start from."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rows of the door table about administrative operations: what may be created, grown and deleted, in which state.
+"""Rows of the table on administrative operations: what may be created, expanded and deleted, in which state.
 
-The answer is the status of HTTP, which all doors to the admin API show.
+The answer is the status of HTTP, which all front ends to the admin API show.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def done(
     left: str | None = None,
     namespace: str = ON,
     domain: Domain = PERSISTENT,
-    doors: tuple[str, ...] = ("rest", "cli", "java-admin"),
+    front_ends: tuple[str, ...] = ("rest", "cli", "java-admin"),
     differs: Differs | None = None,
 ) -> Row:
     """One operation in one state; without ``left`` it changes no record."""
     after = {} if left is None else {question: left}
     answers = {question: str(status)}
     return Row(
-        id, name, answers, there, after, namespace, domain, doors, {} if differs is None else {question: differs}
+        id, name, answers, there, after, namespace, domain, front_ends, {} if differs is None else {question: differs}
     )
 
 
@@ -63,11 +63,11 @@ CREATE_PARTITIONED: Final = (
     ),
     done("create-partitioned-transaction-internal", "create partitioned 3", 400, name="x__transaction_pending_ack"),
     done(
-        "create-partitioned-trailing-blank", "create partitioned 2", 412, name="x ", doors=REST_ONLY,
+        "create-partitioned-trailing-blank", "create partitioned 2", 412, name="x ", front_ends=REST_ONLY,
         differs=Differs("204", NOT_YET, left="x+-partition-0 x+-partition-1 x+=2"),
     ),
-    done("create-partitioned-none", "create partitioned 0", 406, doors=NO_JAVA),
-    done("create-partitioned-negative", "create partitioned -1", 406, doors=REST_ONLY),
+    done("create-partitioned-none", "create partitioned 0", 406, front_ends=NO_JAVA),
+    done("create-partitioned-negative", "create partitioned -1", 406, front_ends=REST_ONLY),
     done("create-partitioned-above-the-maximum", "create partitioned 11", 406),
     done("create-partitioned-topic-limit", "create partitioned 2", 412, namespace=FULL),
     done("create-partitioned-plain-exists", "create partitioned 3", 409, there="x"),
@@ -98,7 +98,7 @@ CREATE: Final = (
     done("create-namespace-of-another-cluster", "create", 412, namespace=FOREIGN),
     done("create-transaction-internal", "create", 400, name="x__transaction_pending_ack"),
     done(
-        "create-trailing-blank", "create", 412, name="x ", doors=REST_ONLY,
+        "create-trailing-blank", "create", 412, name="x ", front_ends=REST_ONLY,
         differs=Differs("204", NOT_YET, left="x+"),
     ),
     done("create-topic-limit", "create", 409, namespace=FULL),

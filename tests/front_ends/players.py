@@ -1,4 +1,4 @@
-"""Who asks at each door, in front of any broker: every player says the words of `rows`."""
+"""The players that ask each front end of any broker: every one gives its answers in the words of `rows`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Players:
         self._service_url = service_url
         self._web_url = web_url
         self._runner = asyncio.Runner()
-        self._doors: Mapping[str, Callable[[Case], str]] = {
+        self._front_ends: Mapping[str, Callable[[Case], str]] = {
             "binary": self._binary,
             "rest": self._rest,
             "client": lambda case: self._client(service_url, case),
@@ -67,8 +67,8 @@ class Players:
     def ask(self, case: Case) -> str:
         """The answer of this broker."""
         if case.question.endswith(" again"):
-            self._doors[case.door](case)
-        return self._doors[case.door](case)
+            self._front_ends[case.front_end](case)
+        return self._front_ends[case.front_end](case)
 
     # --- the binary protocol
 

@@ -1,11 +1,11 @@
-"""What a row of the door table is made of: the records it starts from, the questions, and what each door can ask.
+"""A row of the table: the records it starts from, the questions, and the front ends that can be asked.
 
 Records are written in a short hand around a topic ``x``: ``x=3`` is the metadata of a partitioned topic (``x=3!`` one
 that is being deleted, ``x=3+`` one with properties), ``x`` and ``x-partition-1`` are topic records.
 
-Answers are words, the same at every door: a number of partitions, ``ok``, ``not found``, the names of a list,
-``refused: <why>`` where a name disagrees with the partition metadata, and otherwise what the door itself says: a status
-of HTTP, ``error 1`` on the wire, the name of an exception.
+Answers are words, the same at every front end: a number of partitions, ``ok``, ``not found``, the names of a list,
+``refused: <why>`` where a name disagrees with the partition metadata, and otherwise the words of the front end: a
+status of HTTP, ``error 1`` on the wire, the name of an exception.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = [
     "ABOVE",
     "BASE_NAME",
     "DELETED",
-    "DOORS",
-    "FAST_DOORS",
+    "FAST_FRONT_ENDS",
     "FOREIGN",
+    "FRONT_ENDS",
     "FULL",
     "MISSING",
     "NOTHING",
@@ -36,7 +36,7 @@ __all__ = [
     "PARTITIONS_MAX",
     "REFUSED",
     "REMOTE",
-    "SILENT_DOORS",
+    "SILENT_FRONT_ENDS",
     "TENANT",
     "TWO",
     "Case",
@@ -47,7 +47,7 @@ __all__ = [
     "refused",
 ]
 
-TENANT: Final = "doors"
+TENANT: Final = "front-ends"
 PARTITIONS_MAX: Final = 10
 """``maxNumPartitionsPerPartitionedTopic`` of every broker the table is asked of."""
 
@@ -82,7 +82,7 @@ def refused(message: str) -> str:
     return next((word for reason, word in _REASONS.items() if reason in message), REFUSED)
 
 
-Door = Literal[
+FrontEnd = Literal[
     "binary", "rest", "client", "client-http", "official", "official-http", "cli", "java", "java-http", "java-admin"
 ]
 
@@ -92,7 +92,7 @@ _ADMINISTER: Final = ("create", "create partitioned", "expand", "create missed",
 _LISTS: Final = ("list", "list partitioned")
 _ADMIN: Final = ("partitions", "http lookup", "stats", *_LISTS, "create subscription", *_ADMINISTER)
 
-DOORS: Final[Mapping[Door, tuple[str, ...]]] = {
+FRONT_ENDS: Final[Mapping[FrontEnd, tuple[str, ...]]] = {
     "binary": (*_ASK, "lookup", "producer", "subscribe", "subscribe only"),
     "rest": ("partitions create", "partitions body", "partitions create body", *_ADMIN),
     "client": (*_ASK, "lookup", "open producer", "open consumer"),
@@ -104,12 +104,12 @@ DOORS: Final[Mapping[Door, tuple[str, ...]]] = {
     "java-http": (*_ASK, "http lookup", "open producer"),
     "java-admin": _ADMIN,
 }
-"""What each door can ask. A question may end with words that only narrow it: ``create partitioned 3``."""
+"""The questions of each front end. A question may end with words that only narrow it: ``create partitioned 3``."""
 
-FAST_DOORS: Final[tuple[Door, ...]] = (
+FAST_FRONT_ENDS: Final[tuple[FrontEnd, ...]] = (
     "binary", "rest", "client", "client-http", "official", "official-http", "cli",
 )  # fmt: skip
-SILENT_DOORS: Final[frozenset[Door]] = frozenset({"official", "official-http"})
+SILENT_FRONT_ENDS: Final[frozenset[FrontEnd]] = frozenset({"official", "official-http"})
 """Their exceptions do not carry what the broker said."""
 
 
@@ -129,23 +129,23 @@ class Row:
     id: str
     name: str
     answers: Mapping[str, str | Mapping[str, str]]
-    """By question; by door where doors cannot say the same."""
+    """By question; by front end where front ends cannot say the same."""
     there: str = ""
     left: Mapping[str, str] = field(default_factory=dict)
     """The records after a question, where it changes any."""
     namespace: str = ON
     domain: Domain = PERSISTENT
-    doors: tuple[str, ...] = tuple(DOORS)
+    front_ends: tuple[str, ...] = tuple(FRONT_ENDS)
     differs: Mapping[str, Differs] = field(default_factory=dict)
-    """By question, or by ``door question``."""
+    """By question, or by ``front end question``."""
     beyond: str = ""
     """What the other cluster of the namespace has."""
 
-    def cases(self, doors: tuple[Door, ...] = tuple(DOORS)) -> Iterator[Case]:
-        """Each question at each door that can ask it."""
-        for door in doors:
-            if door in self.doors:
-                yield from (Case(self, door, asked) for asked in self.answers if _can_ask(door, asked))
+    def cases(self, front_ends: tuple[FrontEnd, ...] = tuple(FRONT_ENDS)) -> Iterator[Case]:
+        """Each question at each front end that can ask it."""
+        for front_end in front_ends:
+            if front_end in self.front_ends:
+                yield from (Case(self, front_end, asked) for asked in self.answers if _can_ask(front_end, asked))
 
 
 def kind_of(question: str) -> str:
@@ -153,22 +153,22 @@ def kind_of(question: str) -> str:
     return " ".join(word for word in question.split() if not (word.isdigit() or word in _NARROWING or word[0] == "-"))
 
 
-def _can_ask(door: Door, question: str) -> bool:
+def _can_ask(front_end: FrontEnd, question: str) -> bool:
     between_brokers = "local" in question.split()
-    return kind_of(question) in DOORS[door] and (door == "rest" or not between_brokers)
+    return kind_of(question) in FRONT_ENDS[front_end] and (front_end == "rest" or not between_brokers)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One question of a row, put at one door, about a topic that nobody else uses."""
+    """One question of a row, put at one front end, about a topic of its own."""
 
     row: Row
-    door: Door
+    front_end: FrontEnd
     question: str
 
     @property
     def id(self) -> str:
-        return f"{self.row.id}-{self.door}-{self.question.replace(' ', '-')}"
+        return f"{self.row.id}-{self.front_end}-{self.question.replace(' ', '-')}"
 
     @property
     def base(self) -> TopicName:
@@ -195,7 +195,7 @@ class Case:
     def expected(self) -> str:
         """Our answer."""
         answer = self.row.answers[self.question]
-        text = answer if isinstance(answer, str) else answer[self.door]
+        text = answer if isinstance(answer, str) else answer[self.front_end]
         return self._audible(text)
 
     @property
@@ -206,7 +206,7 @@ class Case:
     @property
     def differs(self) -> Differs | None:
         """How real Pulsar differs."""
-        return self.row.differs.get(f"{self.door} {self.question}") or self.row.differs.get(self.question)
+        return self.row.differs.get(f"{self.front_end} {self.question}") or self.row.differs.get(self.question)
 
     @property
     def expected_of_real(self) -> str:
@@ -217,13 +217,13 @@ class Case:
         return self.differs.left if self.differs and self.differs.left is not None else self.left
 
     def _audible(self, answer: str) -> str:
-        if self.door == "official-http" and answer == NOT_FOUND:
+        if self.front_end == "official-http" and answer == NOT_FOUND:
             return "ConnectError"  # what the C++ family makes of status 404
-        return answer.partition(":")[0] if self.door in SILENT_DOORS else answer
+        return answer.partition(":")[0] if self.front_end in SILENT_FRONT_ENDS else answer
 
 
 def opened(there: str, name: str, partitions: int, domain: Domain) -> str:
-    """The records after somebody opened the name, which has so many partitions (0 = it is one topic)."""
+    """The records after the name was opened, which has so many partitions (0 = it is one topic)."""
     if domain == NON_PERSISTENT:
         return there
     names = [f"{name}-partition-{index}" for index in range(partitions)] or [name]

@@ -1,4 +1,4 @@
-"""The door table: what each command sees in each state of a topic, whichever door it comes through.
+"""The table of front ends: what each command sees in each state of a topic, the same through all of them.
 
 Ids name the source: ``pip344-row5`` is row 5 of the new behaviour of PIP-344, ``pip414-...`` a state of PIP-414,
 ``create-...``, ``expand-...`` and so on an administrative operation. Where real Pulsar answers otherwise and we do not
@@ -138,8 +138,8 @@ Four of the states are at the same time rows of PIP-344, and its six cases of as
 """
 
 _NOT_LOADED: Final = {
-    f"{door} partitions": Differs(NOT_FOUND, ONE_QUESTION)
-    for door in ("rest", "cli", "client-http", "java-http", "java-admin")
+    f"{front_end} partitions": Differs(NOT_FOUND, ONE_QUESTION)
+    for front_end in ("rest", "cli", "client-http", "java-http", "java-admin")
 }
 
 PIP414_NON_PERSISTENT: Final = (
@@ -175,23 +175,23 @@ PIP344: Final = (
     Row(
         "pip344-namespace-of-another-cluster", "x",
         {"partitions create": {"binary": "error 1", "rest": "412"}, "partitions": {"binary": NOT_FOUND, "rest": "412"}},
-        namespace=FOREIGN, doors=("binary", "rest"),
+        namespace=FOREIGN, front_ends=("binary", "rest"),
     ),
     Row(
         "pip344-namespace-without-clusters", "x",
         {"partitions create": {"binary": "error 1", "rest": "412"}, "partitions": {"binary": NOT_FOUND, "rest": "412"}},
-        namespace=NOWHERE, doors=("binary", "rest"),
+        namespace=NOWHERE, front_ends=("binary", "rest"),
     ),
     Row(
         "pip344-default-above-the-maximum", "x", {"partitions create": REFUSED, "partitions": NOT_FOUND},
-        namespace=ABOVE, doors=("binary", "rest"),
+        namespace=ABOVE, front_ends=("binary", "rest"),
         differs={
             "binary partitions create": Differs("error 6", FINAL), "rest partitions create": Differs("500", FINAL),
         },
     ),
     Row(
         "pip344-topic-limit", "x", {"partitions create": REFUSED, "partitions": NOT_FOUND},
-        namespace=FULL, doors=("binary", "rest"), differs={"binary partitions create": Differs("error 6", FINAL)},
+        namespace=FULL, front_ends=("binary", "rest"), differs={"binary partitions create": Differs("error 6", FINAL)},
     ),
     Row(
         "pip344-row6-partitioned-elsewhere", "x", {"partitions create": "4", "partitions": NOT_FOUND},

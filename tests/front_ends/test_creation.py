@@ -20,7 +20,7 @@ from interpulse.wire import commands
 from tests.front_ends.brokers import our_broker, put
 from tests.front_ends.players import Players, word_for_frame
 from tests.front_ends.records import OUR_EMPTY_TOPIC, prepared, stored_below
-from tests.front_ends.rows import BASE_NAME, FAST_DOORS, NO_METADATA, OK, OUTSIDE, TENANT, TWO, Case, Row
+from tests.front_ends.rows import BASE_NAME, FAST_FRONT_ENDS, NO_METADATA, OK, OUTSIDE, TENANT, TWO, Case, Row
 from tests.front_ends.table import ROWS
 from tests.support.raw_client import RawClient
 
@@ -108,7 +108,7 @@ def test_partitioned_topic_when_100_ask_for_it_at_once_then_one_record_and_one_a
 
 
 def test_store_when_nobody_asks_to_create_then_stays_as_it_is(tmp_path: Path) -> None:
-    cases = [case for row in ROWS for case in row.cases(FAST_DOORS) if case.question in QUESTIONS_WITHOUT_EFFECT]
+    cases = [case for row in ROWS for case in row.cases(FAST_FRONT_ENDS) if case.question in QUESTIONS_WITHOUT_EFFECT]
     with our_broker(tmp_path, cases) as broker, Players(broker.service_url, broker.web_url) as players:
         before = everything(broker)
         for case in cases:

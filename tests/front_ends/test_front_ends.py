@@ -1,4 +1,4 @@
-"""The door table on our broker: every door gives the answer of the row, and leaves the records of the row."""
+"""The table on our broker: every front end gives the answer of the row, and leaves the records of the row."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from interpulse.testing import InProcessBroker
 from tests.front_ends.brokers import beyond, our_broker
 from tests.front_ends.players import Players
 from tests.front_ends.records import directories, found, stored_below
-from tests.front_ends.rows import FAST_DOORS, Case
+from tests.front_ends.rows import FAST_FRONT_ENDS, Case
 from tests.front_ends.table import ROWS
 
-CASES = [case for row in ROWS for case in row.cases(FAST_DOORS)]
+CASES = [case for row in ROWS for case in row.cases(FAST_FRONT_ENDS)]
 
 
 @dataclass
@@ -37,19 +37,19 @@ class Table:
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
     with (
         beyond(tmp_path_factory.mktemp("beyond"), CASES) as other,
-        our_broker(tmp_path_factory.mktemp("doors"), CASES, other) as broker,
+        our_broker(tmp_path_factory.mktemp("front-ends"), CASES, other) as broker,
         Players(broker.service_url, broker.web_url) as players,
     ):
         yield Table(broker, players)
 
 
 def groups() -> Iterator[Any]:
-    """The questions of one row at one door belong together."""
+    """The questions of one row at one front end belong together."""
     for row in ROWS:
-        for door in FAST_DOORS:
-            cases = list(row.cases((door,)))
+        for front_end in FAST_FRONT_ENDS:
+            cases = list(row.cases((front_end,)))
             if cases:
-                yield pytest.param(cases, id=f"{row.id}-{door}")
+                yield pytest.param(cases, id=f"{row.id}-{front_end}")
 
 
 @pytest.mark.parametrize("cases", list(groups()))

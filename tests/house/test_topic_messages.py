@@ -1,4 +1,4 @@
-"""The page on topics tells what to do about every message that its rules and doors can answer with."""
+"""The page on topics tells what to do about every message that its rules and front ends can answer with."""
 
 import ast
 import re

@@ -53,7 +53,7 @@ async def test_client_when_it_may_not_then_is_told_so_whether_the_topic_exists_o
 
 
 @pytest.mark.parametrize("credentials", [None, Credentials.token("token:abc")], ids=["none", "bad"])
-async def test_client_when_not_let_in_then_says_so_at_both_doors(
+async def test_client_when_not_let_in_then_says_so_at_both_front_ends(
     token_broker: InProcessBroker, credentials: Credentials | None
 ) -> None:
     for url in (token_broker.service_url, token_broker.web_url):

@@ -1,4 +1,4 @@
-"""A broker that is out of room, at both doors, and our own client meanwhile."""
+"""A broker whose disk is full, through both front ends, and our own client meanwhile."""
 
 from __future__ import annotations
 

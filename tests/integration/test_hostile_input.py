@@ -1,4 +1,4 @@
-"""What no client would send: it is refused with a reason at either door, nothing comes of it, and the broker goes on.
+"""Input that no client sends: both front ends refuse it with a reason, nothing comes of it, and the broker goes on.
 
 Names that only look dangerous are names like any other.
 """

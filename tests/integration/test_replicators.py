@@ -1,4 +1,4 @@
-"""Replicators at the binary door: the schemas and the missing topics they may bring where other producers may not."""
+"""Replicators over the binary protocol may bring schemas and missing topics where other producers may not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ T = f"persistent://{NAMESPACE}"
 SCHEMA = SchemaInfo(SchemaType.STRING)
 
 
-async def test_schemas_when_switches_say_so_then_every_door_takes_them(pulsar_broker: InProcessBroker) -> None:
+async def test_schemas_when_switches_say_so_then_every_front_end_takes_them(pulsar_broker: InProcessBroker) -> None:
     async with AdminClient(pulsar_broker.web_url) as admin:
         for number, (switch, producer) in enumerate(product(SWITCHES, (CLIENT, REPLICATOR, PLAIN_REPLICATOR))):
             answers = await schema_answers(pulsar_broker.service_url, admin, f"{NAMESPACE}{number}", switch, producer)

@@ -1,4 +1,4 @@
-"""Whatever goes wrong behind the REST door comes out as a status and a JSON reason."""
+"""Every failure behind the REST front end is answered with a status and a JSON reason."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_lookups_that_are_refused_are_counted_apart(pulsar_broker: InProcessBrok
     assert page.value("pulsar_broker_lookup_failures_total") == page.value("pulsar_broker_lookup_answers_total") == 1
 
 
-def test_consistency_refusals_of_both_doors_are_counted_by_kind_and_warned_about_once(
+def test_consistency_refusals_of_both_front_ends_are_counted_by_kind_and_warned_about_once(
     pulsar_broker: InProcessBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     web_url, base = pulsar_broker.web_url, "persistent://public/default"

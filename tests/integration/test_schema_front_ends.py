@@ -1,4 +1,4 @@
-"""Schemas through every door: PRODUCER, SUBSCRIBE, GET_OR_CREATE_SCHEMA and REST take and refuse the same ones."""
+"""Schemas through every front end: PRODUCER, SUBSCRIBE, GET_OR_CREATE_SCHEMA and REST take and refuse the same ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-async def test_schema_when_it_comes_second_then_every_door_says_the_same(
+async def test_schema_when_it_comes_second_then_every_front_end_says_the_same(
     pulsar_broker: InProcessBroker, name: str
 ) -> None:
     first, second, sentence = ROWS[name]
@@ -42,15 +42,15 @@ async def test_schema_when_it_comes_second_then_every_door_says_the_same(
     if sentence is None:
         assert said == dict.fromkeys(said, "taken")
     else:
-        assert not [door for door, each in said.items() if "IncompatibleSchemaException" not in each]
-        assert not [door for door, each in said.items() if sentence not in each]
+        assert not [front_end for front_end, each in said.items() if "IncompatibleSchemaException" not in each]
+        assert not [front_end for front_end, each in said.items() if sentence not in each]
 
 
 async def answers(broker: InProcessBroker, first: SchemaInfo, second: SchemaInfo) -> dict[str, str]:
     said = {}
     async with Client(broker.service_url) as client, AdminClient(broker.web_url) as admin:
-        for door in ("subscribe", "producer", "per message", "rest"):
-            topic = f"{TOPIC}-{door.replace(' ', '-')}"
+        for front_end in ("subscribe", "producer", "per message", "rest"):
+            topic = f"{TOPIC}-{front_end.replace(' ', '-')}"
             await client.create_producer(topic, schema=first)
             calls = {
                 "subscribe": lambda name: client.subscribe(name, "s", schema=second),
@@ -59,15 +59,15 @@ async def answers(broker: InProcessBroker, first: SchemaInfo, second: SchemaInfo
                 "rest": lambda name: admin.schemas.upload(name, second),
             }
             try:
-                await calls[door](topic)
-                said[door] = "taken"
+                await calls[front_end](topic)
+                said[front_end] = "taken"
             except IncompatibleSchema as refusal:
-                said[door] = str(refusal)
+                said[front_end] = str(refusal)
     return said
 
 
 @pytest.mark.parametrize("name", BROKEN)
-async def test_definition_when_it_is_none_then_every_door_refuses_with_what_is_wrong(
+async def test_definition_when_it_is_none_then_every_front_end_refuses_with_what_is_wrong(
     pulsar_broker: InProcessBroker, name: str
 ) -> None:
     schema, sentence = BROKEN[name]

@@ -7,7 +7,7 @@ import pytest
 from interpulse.testing.broker import InProcessBroker
 from interpulse.wire import commands
 from interpulse.wire import pulsar_api_pb2 as pb
-from tests.scenarios.subscriptions import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Addresses, Member, room
+from tests.scenarios.subscriptions import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Addresses, Member, bench
 from tests.support.raw_client import RawClient, entry
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def bytes_out(addresses: Addresses, topic: str) -> dict[str, int]:
 @pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED, FAILOVER, KEY_SHARED])
 def test_consumer_that_stops_reading_is_bounded_and_holds_up_nobody(pulsar_broker: InProcessBroker, kind: int) -> None:
     addresses = Addresses(pulsar_broker.service_url, pulsar_broker.web_url)
-    with room(addresses) as made, RawClient(addresses.service_url) as producer:
+    with bench(addresses) as made, RawClient(addresses.service_url) as producer:
         deaf, other = Member(addresses, made.topic), Member(addresses, made.topic)
         made.members += [deaf, other]
         assert not deaf.subscribe("deaf", kind, permits=1_000_000)
@@ -58,7 +58,7 @@ def test_consumer_that_stops_reading_leaves_the_rest_to_its_neighbours(
     pulsar_broker: InProcessBroker, kind: int
 ) -> None:
     addresses = Addresses(pulsar_broker.service_url, pulsar_broker.web_url)
-    with room(addresses) as made, RawClient(addresses.service_url) as producer:
+    with bench(addresses) as made, RawClient(addresses.service_url) as producer:
         deaf, reading = made.member(), made.member()
         ranges = {"keySharedMeta": pb.KeySharedMeta(keySharedMode=pb.AUTO_SPLIT)} if kind == KEY_SHARED else {}
         assert not deaf.subscribe("deaf", kind, permits=1_000_000, **ranges)
@@ -77,7 +77,7 @@ def test_consumer_that_stops_reading_leaves_the_rest_to_its_neighbours(
 def test_many_consumers_that_stop_reading_are_bounded_together(pulsar_broker: InProcessBroker) -> None:
     """Large messages, on subscriptions of one topic and of others; none of them waits for the next."""
     addresses = Addresses(pulsar_broker.service_url, pulsar_broker.web_url)
-    with room(addresses) as shared, room(addresses) as own, RawClient(addresses.service_url) as producer:
+    with bench(addresses) as shared, bench(addresses) as own, RawClient(addresses.service_url) as producer:
         for number in range(8):
             topic = shared if number < 6 else own
             deaf = topic.member()

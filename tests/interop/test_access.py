@@ -29,13 +29,13 @@ def official(url: str, supplier: str | Callable[[], str], *, timeout_s: int = 20
     )
 
 
-@pytest.mark.parametrize("door", ["binary", "http"])
+@pytest.mark.parametrize("front_end", ["binary", "http"])
 def test_official_client_when_it_has_a_token_then_produces_and_consumes(
-    token_broker: InProcessBroker, door: str
+    token_broker: InProcessBroker, front_end: str
 ) -> None:
-    client = official(token_broker.service_url if door == "binary" else token_broker.web_url, token("acme-admin"))
+    client = official(token_broker.service_url if front_end == "binary" else token_broker.web_url, token("acme-admin"))
     try:
-        consumer = client.subscribe(TOPIC, f"official-{door}")
+        consumer = client.subscribe(TOPIC, f"official-{front_end}")
         client.create_producer(TOPIC).send(b"hello")
         assert consumer.receive(RECEIVE_MS).data() == b"hello"
     finally:

@@ -1,4 +1,4 @@
-"""The door table side by side: our broker and a real Pulsar, asked by the same players in the same states."""
+"""The table of front ends side by side: our broker and a real Pulsar, asked by the same players in the same states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.front_ends.brokers import SETTINGS, beyond, our_broker
 from tests.front_ends.names import NAMES, PATHS, REFUSALS, Name, refusals_of_name, statuses_of_path
 from tests.front_ends.players import Players, word_for_status
 from tests.front_ends.records import LIVING, REAL_EMPTY_TOPIC, first_topic, found, prepared, stored_below
-from tests.front_ends.rows import FAST_DOORS, NOT_FOUND, Case, refused
+from tests.front_ends.rows import FAST_FRONT_ENDS, NOT_FOUND, Case, refused
 from tests.front_ends.table import ROWS
 from tests.interop.conftest import CHECKS, RealPulsarFactory
 from tests.interop.real_pulsar import Address, run_java
@@ -35,8 +35,8 @@ WARM_UP_SECONDS_MAX = 180
 def ask_everybody(service_url: str, web_url: str) -> dict[str, str]:
     """The answers of one broker, by case."""
     with Players(service_url, web_url) as players:
-        answers = {case.id: players.ask(case) for case in CASES if case.door in FAST_DOORS}
-    by_java = [case for case in CASES if case.door not in FAST_DOORS]
+        answers = {case.id: players.ask(case) for case in CASES if case.front_end in FAST_FRONT_ENDS}
+    by_java = [case for case in CASES if case.front_end not in FAST_FRONT_ENDS]
     return answers | ask_java(service_url, web_url, by_java)
 
 
@@ -55,8 +55,8 @@ def warm_up(service_url: str) -> None:
 
 def ask_java(service_url: str, web_url: str, cases: Sequence[Case]) -> dict[str, str]:
     """One JVM plays all of its cases."""
-    lines = "".join(f"{case.door}\t{case.question}\t{case.topic}\n" for case in cases).encode()
-    printed = run_java(CHECKS / "Doors.java", service_url, web_url, stdin=lines, timeout_s=TABLE_SECONDS_MAX)
+    lines = "".join(f"{case.front_end}\t{case.question}\t{case.topic}\n" for case in cases).encode()
+    printed = run_java(CHECKS / "FrontEnds.java", service_url, web_url, stdin=lines, timeout_s=TABLE_SECONDS_MAX)
     said = [line for line in printed.decode().splitlines() if line[:2] in ("= ", "! ")]
     return {case.id: java_word(case, line) for case, line in zip(cases, said, strict=True)}
 
@@ -87,7 +87,7 @@ def differing(
 
 
 def test_java_clients_on_our_broker(tmp_path: Path) -> None:
-    by_java = [case for case in CASES if case.door not in FAST_DOORS]
+    by_java = [case for case in CASES if case.front_end not in FAST_FRONT_ENDS]
     with beyond(tmp_path / "beyond", by_java) as other, our_broker(tmp_path / "ours", by_java, other) as broker:
         answers = ask_java(broker.service_url, broker.web_url, by_java)
         stored = {}

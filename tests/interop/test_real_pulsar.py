@@ -35,7 +35,7 @@ def read(service_url: str, topic: str, count: int) -> list[bytes]:
         client.close()
 
 
-def test_shared_cluster_when_asked_then_serves_both_doors(real_pulsar: Address) -> None:
+def test_shared_cluster_when_asked_then_serves_both_front_ends(real_pulsar: Address) -> None:
     topic = f"public/default/{uuid.uuid4()}"
     publish(real_pulsar.service_url, topic, [b"a", b"b"])
     assert read(real_pulsar.service_url, topic, 2) == [b"a", b"b"]

@@ -68,32 +68,32 @@ SWITCHES = (
 def expected_answers(switch: SchemaSwitch, producer: str, *, is_ours: bool) -> dict[str, str]:
     """The table; a real broker takes a schema for a client's unless the command names its producer."""
     answers = {}
-    for door in _DOORS:
-        asked_by = producer if is_ours or door != "unnamed" else CLIENT
+    for front_end in _FRONT_ENDS:
+        asked_by = producer if is_ours or front_end != "unnamed" else CLIENT
         allowed = switch.may_update(asked_by)
-        answers[f"{door}: first"] = "version 0" if allowed else DISABLED
-        answers[f"{door}: known"] = "version 0"
-        answers[f"{door}: second"] = "version 1" if allowed else DISABLED
+        answers[f"{front_end}: first"] = "version 0" if allowed else DISABLED
+        answers[f"{front_end}: known"] = "version 0"
+        answers[f"{front_end}: second"] = "version 1" if allowed else DISABLED
     return answers
 
 
 async def schema_answers(
     service_url: str, admin: AdminClient, namespace: str, switch: SchemaSwitch, producer: str
 ) -> dict[str, str]:
-    """What each door says to a first schema, to one the topic has, and to a second one."""
+    """What each front end says to a first schema, to one the topic has, and to a second one."""
     await admin.namespaces.create(namespace)
     if switch.allowed is not None:
         await admin.namespaces.set_auto_update_schema_allowed(
             namespace, switch.allowed, with_replicator=switch.with_replicator
         )
     said = {}
-    for door, ask in _DOORS.items():
+    for front_end, ask in _FRONT_ENDS.items():
         for what, present, new in (("first", None, _FIRST), ("known", _FIRST, _FIRST), ("second", _FIRST, _SECOND)):
-            topic = f"persistent://{namespace}/{door.replace(' ', '-')}-{what}"
+            topic = f"persistent://{namespace}/{front_end.replace(' ', '-')}-{what}"
             await admin.topics.create(topic)
             if present is not None:
                 await admin.schemas.upload(topic, present)  # an operator is not bound by the switches
-            said[f"{door}: {what}"] = await asyncio.to_thread(_ask, service_url, ask, topic, producer, new)
+            said[f"{front_end}: {what}"] = await asyncio.to_thread(_ask, service_url, ask, topic, producer, new)
     return said
 
 
@@ -132,7 +132,7 @@ def _unnamed(client: RawClient, topic: str, producer: str, schema: SchemaInfo) -
     return client.ask(commands.get_or_create_schema(3, topic, schema))
 
 
-_DOORS: dict[str, Callable[[RawClient, str, str, SchemaInfo], object]] = {
+_FRONT_ENDS: dict[str, Callable[[RawClient, str, str, SchemaInfo], object]] = {
     "producer": _open,
     "named": _named,
     "unnamed": _unnamed,

@@ -152,7 +152,7 @@ class Member:
         return None
 
 
-class Room:
+class Bench:
     """One topic and those who use it."""
 
     def __init__(self, broker: Addresses, topic: str) -> None:
@@ -228,9 +228,9 @@ class Room:
 
 
 @contextmanager
-def room(broker: Addresses, namespace: str = "public/default", topic: str = "") -> Iterator[Room]:
+def bench(broker: Addresses, namespace: str = "public/default", topic: str = "") -> Iterator[Bench]:
     """A topic of its own unless one is named, and everybody gone at the end."""
-    made = Room(broker, topic or f"persistent://{namespace}/{uuid4().hex}")
+    made = Bench(broker, topic or f"persistent://{namespace}/{uuid4().hex}")
     try:
         yield made
     finally:
@@ -269,7 +269,7 @@ def _path(topic: str) -> str:
 @scenario
 def delayed_messages_wait_on_shared_types_only(broker: Addresses) -> None:
     for kind, delayed in ((SHARED, 2), (KEY_SHARED, 2), (EXCLUSIVE, 0)):
-        with room(broker) as topic:
+        with bench(broker) as topic:
             member = topic.member()
             member.subscribe(kind=kind)
             due_ms = now_ms() + 5000
@@ -288,7 +288,7 @@ def delayed_messages_wait_on_shared_types_only(broker: Addresses) -> None:
 
 @scenario
 def delayed_messages_survive_unloading(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         topic.member().subscribe()
         due_ms = now_ms() + 8000
         late = topic.publish(3, deliver_at_time=due_ms)
@@ -307,7 +307,7 @@ def too_long_a_delay_is_refused(broker: Addresses) -> None:
     broker.call("PUT", f"namespaces/{namespace}", {})
     policy = {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": 5000}
     broker.call("POST", f"namespaces/{namespace}/delayedDelivery", policy)
-    with room(broker, namespace) as topic:
+    with bench(broker, namespace) as topic:
         topic.publish(deliver_at_time=now_ms() + 4000)
         assert topic.refusal_of(deliver_at_time=now_ms() + 10_000) == (
             "NotAllowedError: Exceeds max allowed delivery delay of 5000 milliseconds"
@@ -319,7 +319,7 @@ def too_long_a_delay_is_refused(broker: Addresses) -> None:
 
 @scenario
 def a_key_drains_before_another_consumer_gets_it(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         first, second = topic.member(), topic.member()
         first.subscribe("first", KEY_SHARED)
         keys = [f"k{number}" for number in range(30)]
@@ -345,7 +345,7 @@ def a_key_drains_before_another_consumer_gets_it(broker: Addresses) -> None:
 
 @scenario
 def ranges_of_keys_cover_every_hash(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         for name in ("a", "b", "c"):
             topic.member().subscribe(name, KEY_SHARED)
         stats = topic.stats()
@@ -356,7 +356,7 @@ def ranges_of_keys_cover_every_hash(broker: Addresses) -> None:
 
 @scenario
 def sticky_ranges_get_their_keys_and_conflicts_are_refused(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         low, high = topic.member(), topic.member()
         assert not low.subscribe("low", KEY_SHARED, keySharedMeta=sticky((0, 99), (200, 299)))
         refusals = {
@@ -410,7 +410,7 @@ def consumers_that_do_not_fit_together_are_told_why(broker: Addresses) -> None:
             "type of 'Shared' is different than the connecting consumer's type 'Failover'.",
         ),
     ):
-        with room(broker) as topic:
+        with bench(broker) as topic:
             there, coming = topic.member(), topic.member()
             assert not there.subscribe("there", first[0], keySharedMeta=first[1])
             assert coming.subscribe("coming", second[0], keySharedMeta=second[1]) == busy + why
@@ -420,7 +420,7 @@ def consumers_that_do_not_fit_together_are_told_why(broker: Addresses) -> None:
 
 @scenario
 def given_back_entries_of_a_key_come_again_in_order(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         first, second = topic.member(), topic.member()
         first.subscribe("first", KEY_SHARED)
         sent = topic.publish(6, partition_key="k")
@@ -441,7 +441,7 @@ def given_back_entries_of_a_key_come_again_in_order(broker: Addresses) -> None:
 
 @scenario
 def failover_prefers_the_lowest_level_and_tells_everybody(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         first, second = topic.member(), topic.member()
         first.subscribe("first", FAILOVER, priority_level=1)
         first.await_activity(active=True)
@@ -458,7 +458,7 @@ def failover_prefers_the_lowest_level_and_tells_everybody(broker: Addresses) -> 
 
 @scenario
 def statistics_tell_who_acted_and_what_waits(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         path = _path(topic.topic)
         member, other = topic.member(), topic.member()
         member.subscribe("shared")
@@ -492,8 +492,8 @@ def statistics_tell_who_acted_and_what_waits(broker: Addresses) -> None:
 def failover_consumers_take_partitions_in_turn_by_their_names(broker: Addresses) -> None:
     base = f"persistent://public/default/{uuid4().hex}"
     broker.call("PUT", f"{_path(base)}/partitions", 3)
-    with ExitStack() as rooms:
-        partitions = [rooms.enter_context(room(broker, topic=f"{base}-partition-{index}")) for index in range(3)]
+    with ExitStack() as benches:
+        partitions = [benches.enter_context(bench(broker, topic=f"{base}-partition-{index}")) for index in range(3)]
         for topic in partitions:
             for name in ("b", "a"):
                 topic.member().subscribe(name, FAILOVER)
@@ -503,7 +503,7 @@ def failover_consumers_take_partitions_in_turn_by_their_names(broker: Addresses)
 
 @scenario
 def what_a_subscription_is_marked_with_stays_when_unloaded(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         properties = [pb.KeyValue(key="of", value="clients")]
         topic.member().subscribe(replicate_subscription_state=True, subscription_properties=properties)
         topic.unload()
@@ -513,7 +513,7 @@ def what_a_subscription_is_marked_with_stays_when_unloaded(broker: Addresses) ->
 
 @scenario
 def shared_goes_by_level_and_permits(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         low, high = topic.member(), topic.member()
         high.subscribe("high", SHARED, permits=10, priority_level=1)
         low.subscribe("low", SHARED, permits=3, priority_level=0)
@@ -527,7 +527,7 @@ def shared_goes_by_level_and_permits(broker: Addresses) -> None:
 
 @scenario
 def entries_acknowledged_one_by_one_stay_so_when_unloaded(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         member = topic.member()
         member.subscribe(permits=5000)
         sent = topic.publish(600)
@@ -543,7 +543,7 @@ def entries_acknowledged_one_by_one_stay_so_when_unloaded(broker: Addresses) -> 
 
 @scenario
 def what_is_acknowledged_goes_when_the_topic_is_trimmed_unless_it_is_retained(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         member = topic.member()
         member.subscribe()
         first, second = topic.publish(2)
@@ -569,7 +569,7 @@ def what_is_acknowledged_goes_when_the_topic_is_trimmed_unless_it_is_retained(br
 @scenario
 def cumulative_acknowledgements_count_where_one_consumer_is_active(broker: Addresses) -> None:
     for kind, left in ((EXCLUSIVE, 1), (FAILOVER, 1), (SHARED, 3), (KEY_SHARED, 3)):
-        with room(broker) as topic:
+        with bench(broker) as topic:
             member = topic.member()
             member.subscribe(kind=kind)
             sent = topic.publish(3, partition_key="k")
@@ -581,7 +581,7 @@ def cumulative_acknowledgements_count_where_one_consumer_is_active(broker: Addre
 
 @scenario
 def messages_of_a_batch_are_acknowledged_one_by_one(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         member = topic.member()
         member.subscribe()
         [batch] = topic.publish(batch=3)
@@ -601,7 +601,7 @@ def messages_of_a_batch_are_acknowledged_one_by_one(broker: Addresses) -> None:
 
 @scenario
 def a_subscription_is_unsubscribed_by_its_last_consumer_or_by_force(broker: Addresses) -> None:
-    with room(broker) as topic:
+    with bench(broker) as topic:
         first, second = topic.member(), topic.member()
         first.subscribe("first")
         second.subscribe("second")

@@ -1,4 +1,4 @@
-"""The smallest HTTP client for tests of the REST door: paths go out exactly as they are written."""
+"""The smallest HTTP client for tests of the REST front end: paths go out exactly as they are written."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class TestLaws:
             assert str(refused(question, read)) == str(refused(question, view)), view
 
     def test_the_same_view_always_gives_the_same_outcome(self) -> None:
-        """Rules look at nothing but the view, so a preview and the real run, and both doors, cannot differ."""
+        """A rule depends on the view alone, so a preview and the real run, and both front ends, cannot differ."""
         for view, question in product(small_world()[::7], QUESTIONS):
             assert decided(question, view) == decided(question, replace(view)), view
 

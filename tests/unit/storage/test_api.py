@@ -30,7 +30,7 @@ def test_error_when_pickled_then_says_the_same(error: Exception) -> None:
     assert vars(copy) == vars(error)
 
 
-def test_errors_when_translated_by_a_door_then_metadata_or_persistence() -> None:
+def test_errors_when_translated_by_a_front_end_then_metadata_or_persistence() -> None:
     assert issubclass(api.MetadataUnavailable, MetadataError)
     for error in (api.LogFenced, api.LogDamaged, api.LogNotFound, api.StorageFull, api.DataDirectoryUnusable):
         assert issubclass(error, PersistenceError)

@@ -16,9 +16,9 @@ from interpulse.storage.compacted import LedgerWriter
 from interpulse.storage.journals import JournalClient
 from interpulse.storage.memory import MemoryJournal
 from interpulse.storage.topic_log import TopicLog
-from tests.unit.storage.test_topic_log import NAME, Room, fill, room
+from tests.unit.storage.test_topic_log import NAME, Bench, bench, fill
 
-__all__ = ["room"]
+__all__ = ["bench"]
 
 
 async def parts(*given: Sequence[LogEntry]) -> AsyncIterator[Sequence[LogEntry]]:
@@ -38,37 +38,37 @@ async def kept(log: TopicLog, start: Position = EARLIEST) -> list[LogEntry]:
     return await log.compacted.read(start, entries_max=1000, bytes_max=10**9)
 
 
-async def filled(room: Room, count: int = 10) -> TopicLog:
-    log, listener = await room.open()
+async def filled(bench: Bench, count: int = 10) -> TopicLog:
+    log, listener = await bench.open()
     await fill(log, listener, *(b"payload %d" % number for number in range(count)))
     return log
 
 
-async def test_log_that_was_never_compacted_has_no_compacted_ledger(room: Room) -> None:
-    log = await filled(room)
+async def test_log_that_was_never_compacted_has_no_compacted_ledger(bench: Bench) -> None:
+    log = await filled(bench)
     assert log.compacted.current is None
     assert await kept(log) == []
     assert await log.compacted.last() is None
     await log.compacted.drop()
-    assert "compactedLedger" not in await room.record()
+    assert "compactedLedger" not in await bench.record()
 
 
-async def test_replace_keeps_entries_with_their_positions_through_a_restart(room: Room) -> None:
-    log = await filled(room)
+async def test_replace_keeps_entries_with_their_positions_through_a_restart(bench: Bench) -> None:
+    log = await filled(bench)
     entries = await compact(log, 1, 4, 5, 9)
     made = log.compacted.current
     assert made is not None
     assert (made.entries, made.horizon) == (4, log.last_position)
     assert await kept(log) == entries
-    await room.restart()
-    log, _ = await room.open()
+    await bench.restart()
+    log, _ = await bench.open()
     assert log.compacted.current == made
     assert await kept(log) == entries
     assert await log.compacted.last() == entries[-1]
 
 
-async def test_read_from_every_position_begins_at_the_next_entry_kept(room: Room) -> None:
-    log = await filled(room)
+async def test_read_from_every_position_begins_at_the_next_entry_kept(bench: Bench) -> None:
+    log = await filled(bench)
     entries = await compact(log, 1, 4, 5, 9)
     ledger = log.last_position.ledger
     for number in range(11):
@@ -77,8 +77,8 @@ async def test_read_from_every_position_begins_at_the_next_entry_kept(room: Room
     assert await kept(log, Position(ledger + 1, 0)) == []
 
 
-async def test_read_in_steps_meets_every_entry_once(room: Room) -> None:
-    log = await filled(room)
+async def test_read_in_steps_meets_every_entry_once(bench: Bench) -> None:
+    log = await filled(bench)
     entries = await compact(log, *range(10))
     found: list[LogEntry] = []
     start = EARLIEST
@@ -90,16 +90,16 @@ async def test_read_in_steps_meets_every_entry_once(room: Room) -> None:
     assert len(await log.compacted.read(EARLIEST, entries_max=9, bytes_max=1)) == 1, "at least one"
 
 
-async def test_first_finds_by_any_monotone_question(room: Room) -> None:
-    log = await filled(room)
+async def test_first_finds_by_any_monotone_question(bench: Bench) -> None:
+    log = await filled(bench)
     entries = await compact(log, 1, 4, 5, 9)
     assert await log.compacted.first(lambda each: each.entry >= b"payload 5") == entries[2]
     assert await log.compacted.first(lambda each: True) == entries[0]
     assert await log.compacted.first(lambda each: False) is None
 
 
-async def test_second_compaction_replaces_the_first_and_gives_its_room_back(room: Room) -> None:
-    log = await filled(room)
+async def test_second_compaction_replaces_the_first_and_gives_its_room_back(bench: Bench) -> None:
+    log = await filled(bench)
     await compact(log, 1, 4)
     old = log.compacted.current
     entries = await compact(log, 3)
@@ -107,85 +107,85 @@ async def test_second_compaction_replaces_the_first_and_gives_its_room_back(room
     assert log.compacted.current is not None
     assert log.compacted.current.ledger_id > old.ledger_id
     assert await kept(log) == entries
-    assert room.store.journal.measure(old.ledger_id) == (0, 0)
-    assert await room.metadata.get(f"/ledgers/L{old.ledger_id:010d}") is None
+    assert bench.store.journal.measure(old.ledger_id) == (0, 0)
+    assert await bench.metadata.get(f"/ledgers/L{old.ledger_id:010d}") is None
 
 
-async def test_empty_result_is_a_compacted_ledger_too(room: Room) -> None:
-    log = await filled(room)
+async def test_empty_result_is_a_compacted_ledger_too(bench: Bench) -> None:
+    log = await filled(bench)
     await compact(log)
-    await room.restart()
-    log, _ = await room.open()
+    await bench.restart()
+    log, _ = await bench.open()
     assert log.compacted.current is not None
     assert log.compacted.current.entries == 0
     assert await kept(log) == []
     assert await log.compacted.last() is None
 
 
-async def test_trim_and_roll_leave_the_compacted_ledger_alone(room: Room) -> None:
-    log = await filled(room)
+async def test_trim_and_roll_leave_the_compacted_ledger_alone(bench: Bench) -> None:
+    log = await filled(bench)
     entries = await compact(log, 1, 4)
     await log.roll()
     await log.trim(LATEST)
     assert log.first_position is None
     assert await kept(log) == entries
-    await room.restart()
-    log, _ = await room.open()
+    await bench.restart()
+    log, _ = await bench.open()
     assert await kept(log) == entries
 
 
-async def test_terminated_log_can_be_compacted(room: Room) -> None:
-    log = await filled(room)
+async def test_terminated_log_can_be_compacted(bench: Bench) -> None:
+    log = await filled(bench)
     await log.terminate()
     entries = await compact(log, 9)
-    await room.restart()
-    log, _ = await room.open()
+    await bench.restart()
+    log, _ = await bench.open()
     assert log.terminated
     assert await kept(log) == entries
 
 
-async def test_drop_forgets_everything(room: Room) -> None:
-    log = await filled(room)
+async def test_drop_forgets_everything(bench: Bench) -> None:
+    log = await filled(bench)
     await compact(log, 1, 4)
     old = log.compacted.current
     assert old is not None
     await log.compacted.drop()
     assert log.compacted.current is None
-    assert room.store.journal.measure(old.ledger_id) == (0, 0)
-    await room.restart()
-    log, _ = await room.open()
+    assert bench.store.journal.measure(old.ledger_id) == (0, 0)
+    await bench.restart()
+    log, _ = await bench.open()
     assert log.compacted.current is None
 
 
-async def test_deletion_of_the_log_takes_the_compacted_ledger_along(room: Room) -> None:
-    log = await filled(room)
+async def test_deletion_of_the_log_takes_the_compacted_ledger_along(bench: Bench) -> None:
+    log = await filled(bench)
     await compact(log, 1, 4)
     made = log.compacted.current
     assert made is not None
-    await room.store.delete(NAME)
-    assert room.store.journal.measure(made.ledger_id) == (0, 0)
-    assert await room.metadata.children("/ledgers") == ["id-counter"]
+    await bench.store.delete(NAME)
+    assert bench.store.journal.measure(made.ledger_id) == (0, 0)
+    assert await bench.metadata.children("/ledgers") == ["id-counter"]
     with pytest.raises(LogFenced):
         await kept(log)
 
 
-async def test_log_deleted_and_made_again_while_it_is_compacted_gets_nothing_of_it(room: Room) -> None:
-    log = await filled(room)
+async def test_log_deleted_and_made_again_while_it_is_compacted_gets_nothing_of_it(bench: Bench) -> None:
+    log = await filled(bench)
 
     async def source() -> AsyncIterator[Sequence[LogEntry]]:
         yield await log.read(EARLIEST, entries_max=5, bytes_max=10**9)
-        await room.store.delete(NAME)
-        await room.open()
+        await bench.store.delete(NAME)
+        await bench.open()
 
     with pytest.raises(LogFenced):
         await log.compacted.replace(log.last_position, source())
-    assert "compactedLedger" not in await room.record()
+    assert "compactedLedger" not in await bench.record()
 
 
-async def test_source_that_fails_leaves_the_old_state_and_no_ledger(room: Room) -> None:
-    log = await filled(room)
+async def test_source_that_fails_leaves_the_old_state_and_no_ledger(bench: Bench) -> None:
+    log = await filled(bench)
     entries = await compact(log, 1)
-    before = await room.metadata.children("/ledgers")
+    before = await bench.metadata.children("/ledgers")
 
     async def source() -> AsyncIterator[Sequence[LogEntry]]:
         yield entries
@@ -194,14 +194,14 @@ async def test_source_that_fails_leaves_the_old_state_and_no_ledger(room: Room) 
     with pytest.raises(ZeroDivisionError):
         await log.compacted.replace(log.last_position, source())
     assert await kept(log) == entries
-    assert await room.metadata.children("/ledgers") == before
+    assert await bench.metadata.children("/ledgers") == before
     made = log.compacted.current
     assert made is not None
-    assert room.store.journal.measure(made.ledger_id + 1) == (0, 0)
+    assert bench.store.journal.measure(made.ledger_id + 1) == (0, 0)
 
 
-async def test_cancellation_while_writing_leaves_the_old_state(room: Room) -> None:
-    log = await filled(room)
+async def test_cancellation_while_writing_leaves_the_old_state(bench: Bench) -> None:
+    log = await filled(bench)
     entries = await compact(log, 1)
     reached = asyncio.Event()
 
@@ -218,10 +218,10 @@ async def test_cancellation_while_writing_leaves_the_old_state(room: Room) -> No
     assert await kept(log) == entries
 
 
-async def test_cancellation_while_committing_ends_with_what_is_stored(room: Room) -> None:
-    log = await filled(room)
+async def test_cancellation_while_committing_ends_with_what_is_stored(bench: Bench) -> None:
+    log = await filled(bench)
     entries = await log.read(EARLIEST, entries_max=2, bytes_max=10**9)
-    commit = room.metadata.commit
+    commit = bench.metadata.commit
     reached = asyncio.Event()
 
     async def slow_commit(*args: object, **kwargs: object) -> None:
@@ -229,19 +229,19 @@ async def test_cancellation_while_committing_ends_with_what_is_stored(room: Room
         await asyncio.sleep(0)
         await commit(*args, **kwargs)  # type: ignore[arg-type]
 
-    room.metadata.commit = slow_commit  # type: ignore[method-assign]
+    bench.metadata.commit = slow_commit  # type: ignore[method-assign]
     task = asyncio.create_task(log.compacted.replace(log.last_position, parts(entries)))
     await reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     await log.close()
-    log, _ = await room.open()
+    log, _ = await bench.open()
     assert await kept(log) == entries
 
 
-async def test_reader_goes_on_when_the_ledger_is_replaced_under_it(room: Room) -> None:
-    log = await filled(room)
+async def test_reader_goes_on_when_the_ledger_is_replaced_under_it(bench: Bench) -> None:
+    log = await filled(bench)
     await compact(log, *range(10))
     first = await log.compacted.read(EARLIEST, entries_max=2, bytes_max=10**9)
     start = Position(first[-1].position.ledger, first[-1].position.entry + 1)
@@ -257,13 +257,13 @@ def spoil(path: Path, offset: int) -> None:
         file.write(b"\xff")
 
 
-@pytest.mark.parametrize("room", ["segments"], indirect=True)
-async def test_damaged_compacted_ledger_fences_the_log_and_then_refuses_to_open(room: Room) -> None:
-    log = await filled(room)
+@pytest.mark.parametrize("bench", ["segments"], indirect=True)
+async def test_damaged_compacted_ledger_fences_the_log_and_then_refuses_to_open(bench: Bench) -> None:
+    log = await filled(bench)
     await compact(log, 1, 4)
     made = log.compacted.current
     assert made is not None
-    journal = room.store.journal
+    journal = bench.store.journal
     (segment, rows), *_ = journal._segments.parts(made.ledger_id)  # type: ignore[attr-defined]
     spoil(segment.path, rows.offsets[0] + 45)
     with pytest.raises(LogDamaged):
@@ -272,7 +272,7 @@ async def test_damaged_compacted_ledger_fences_the_log_and_then_refuses_to_open(
         log.append(b"x")
     await log.close()
     with pytest.raises(LogDamaged):
-        await room.open()
+        await bench.open()
 
 
 class SlowJournal(MemoryJournal):
@@ -301,28 +301,28 @@ async def test_ledger_writer_tells_a_failed_write() -> None:
         await task
 
 
-async def slow_commits(room: Room, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+async def slow_commits(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
     """The next commit begins, and ends only when it may: two events."""
     begun, allowed = asyncio.Event(), asyncio.Event()
-    commit = room.metadata.commit
+    commit = bench.metadata.commit
 
     async def wait_and_commit(*args: Any) -> Any:
         begun.set()
         await allowed.wait()
         return await commit(*args)
 
-    monkeypatch.setattr(room.metadata, "commit", wait_and_commit)
+    monkeypatch.setattr(bench.metadata, "commit", wait_and_commit)
     return begun, allowed
 
 
 @pytest.mark.parametrize("before", [(), (1, 2)], ids=["first", "second"])
 async def test_drop_while_a_replacement_is_committed_though_nobody_waits_for_it_leaves_nothing(
-    room: Room, monkeypatch: pytest.MonkeyPatch, before: tuple[int, ...]
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, before: tuple[int, ...]
 ) -> None:
-    log = await filled(room)
+    log = await filled(bench)
     if before:
         await compact(log, *before)
-    begun, allowed = await slow_commits(room, monkeypatch)
+    begun, allowed = await slow_commits(bench, monkeypatch)
     replacing = asyncio.create_task(compact(log, 3))
     await begun.wait()
     replacing.cancel()
@@ -331,14 +331,14 @@ async def test_drop_while_a_replacement_is_committed_though_nobody_waits_for_it_
     allowed.set()
     await asyncio.gather(dropping, asyncio.create_task(log.compacted.close()))
     assert log.compacted.current is None
-    assert "compactedLedger" not in await room.record()
+    assert "compactedLedger" not in await bench.record()
 
 
 async def test_whoever_gives_up_closing_does_not_end_the_commit_under_way(
-    room: Room, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = await filled(room)
-    begun, allowed = await slow_commits(room, monkeypatch)
+    log = await filled(bench)
+    begun, allowed = await slow_commits(bench, monkeypatch)
     replacing = asyncio.create_task(compact(log, 3))
     await begun.wait()
     closing = asyncio.create_task(log.compacted.close())

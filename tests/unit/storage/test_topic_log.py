@@ -30,7 +30,7 @@ from tests.unit.storage.listeners import Listener, read_all
 NAME = "public/default/persistent/a%2Fb"
 
 
-class Room:
+class Bench:
     """A store that can be restarted over what it kept."""
 
     def __init__(self, kind: str, directory: Path) -> None:
@@ -68,8 +68,8 @@ class Room:
 
 
 @pytest.fixture(params=["memory", "segments"])
-async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
-    made = Room(request.param, tmp_path)
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(request.param, tmp_path)
     await made.start()
     yield made
     await made.store.close()
@@ -81,8 +81,8 @@ async def fill(log: TopicLog, listener: Listener, *payloads: bytes) -> list[Posi
     return positions
 
 
-async def test_append_when_durable_then_positions_are_dense_from_zero_and_readable(room: Room) -> None:
-    log, listener = await room.open()
+async def test_append_when_durable_then_positions_are_dense_from_zero_and_readable(bench: Bench) -> None:
+    log, listener = await bench.open()
     ledger = log.last_position.ledger
     assert log.last_position == Position(ledger, -1)
     assert log.first_position is None
@@ -104,9 +104,9 @@ async def test_append_when_durable_then_positions_are_dense_from_zero_and_readab
     assert [(each.entries, each.size) for each in log.ledgers] == [(3, 6)]
 
 
-async def test_append_when_many_in_one_turn_then_one_group_per_log(room: Room) -> None:
-    one, heard_one = await room.open("t/n/persistent/one")
-    two, heard_two = await room.open("t/n/persistent/two")
+async def test_append_when_many_in_one_turn_then_one_group_per_log(bench: Bench) -> None:
+    one, heard_one = await bench.open("t/n/persistent/one")
+    two, heard_two = await bench.open("t/n/persistent/two")
     for number in range(200):
         last_one = one.append(b"1-%d" % number)
         last_two = two.append(b"2-%d" % number)
@@ -118,8 +118,8 @@ async def test_append_when_many_in_one_turn_then_one_group_per_log(room: Room) -
     assert await read_all(two) == [b"2-%d" % number for number in range(200)]
 
 
-async def test_read_when_bounded_then_never_more_but_at_least_one(room: Room) -> None:
-    log, listener = await room.open()
+async def test_read_when_bounded_then_never_more_but_at_least_one(bench: Bench) -> None:
+    log, listener = await bench.open()
     await fill(log, listener, *[b"x" * 10 for _ in range(10)])
     for read in (log.read, log.read_cached):
         for bounds, expected in {(3, 1000): 3, (100, 35): 3, (100, 1): 1, (100, 1000): 10}.items():
@@ -128,8 +128,8 @@ async def test_read_when_bounded_then_never_more_but_at_least_one(room: Room) ->
             assert len(entries) == expected, (read, bounds)
 
 
-async def test_roll_when_not_empty_then_next_ledger_and_reads_cross(room: Room) -> None:
-    log, listener = await room.open()
+async def test_roll_when_not_empty_then_next_ledger_and_reads_cross(bench: Bench) -> None:
+    log, listener = await bench.open()
     await log.roll()
     assert len(log.ledgers) == 1, "an empty ledger is not rolled"
     await fill(log, listener, b"a", b"b")
@@ -150,8 +150,8 @@ async def test_roll_when_not_empty_then_next_ledger_and_reads_cross(room: Room) 
     assert log.entries_between(EARLIEST, LATEST) == 4
 
 
-async def test_append_when_roll_is_under_way_then_order_is_kept(room: Room) -> None:
-    log, listener = await room.open()
+async def test_append_when_roll_is_under_way_then_order_is_kept(bench: Bench) -> None:
+    log, listener = await bench.open()
     await fill(log, listener, b"0")
     rolling = asyncio.ensure_future(log.roll())
     sent = [b"0"]
@@ -175,36 +175,38 @@ async def test_append_when_roll_is_under_way_then_order_is_kept(room: Room) -> N
     ],
     ids=["entries", "bytes", "entries-old-enough", "age"],
 )
-async def test_ledger_when_a_limit_is_reached_then_rolled_by_itself(room: Room, config: LogConfig, age_ms: int) -> None:
-    room.config = config
-    await room.restart()
-    log, listener = await room.open()
+async def test_ledger_when_a_limit_is_reached_then_rolled_by_itself(
+    bench: Bench, config: LogConfig, age_ms: int
+) -> None:
+    bench.config = config
+    await bench.restart()
+    log, listener = await bench.open()
     await fill(log, listener, b"a")
     assert len(log.ledgers) == 1
-    room.now_ms += age_ms
+    bench.now_ms += age_ms
     await fill(log, listener, b"b")
     assert log._rolling is not None
     await log._rolling
     assert len(log.ledgers) == 2
 
 
-async def test_ledger_when_full_but_young_then_not_rolled(room: Room) -> None:
-    room.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=60_000)
-    await room.restart()
-    log, listener = await room.open()
+async def test_ledger_when_full_but_young_then_not_rolled(bench: Bench) -> None:
+    bench.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=60_000)
+    await bench.restart()
+    log, listener = await bench.open()
     await fill(log, listener, b"a", b"b")
     assert log._rolling is None
 
 
-async def test_open_when_loaded_again_then_new_ledger_and_empty_ones_are_dropped(room: Room) -> None:
-    log, listener = await room.open()
+async def test_open_when_loaded_again_then_new_ledger_and_empty_ones_are_dropped(bench: Bench) -> None:
+    log, listener = await bench.open()
     await fill(log, listener, b"a", b"b")
     last = log.last_position
     await log.close()
     seen = {last.ledger}
     for _ in range(3):
-        await room.restart()
-        log, _ = await room.open(create=False)
+        await bench.restart()
+        log, _ = await bench.open(create=False)
         assert log.last_position == last
         assert log.last_appended == last
         assert [row.entries for row in log.ledgers] == [2, 0]
@@ -215,8 +217,8 @@ async def test_open_when_loaded_again_then_new_ledger_and_empty_ones_are_dropped
     assert log.append(b"c") == Position(newest, 0)
 
 
-async def test_trim_when_ledgers_lie_before_then_only_these_go(room: Room) -> None:
-    log, listener = await room.open()
+async def test_trim_when_ledgers_lie_before_then_only_these_go(bench: Bench) -> None:
+    log, listener = await bench.open()
     for payload in (b"a", b"b", b"c"):
         await fill(log, listener, payload * 200, payload * 200)
         await log.roll()
@@ -229,26 +231,28 @@ async def test_trim_when_ledgers_lie_before_then_only_these_go(room: Room) -> No
     assert log.read_cached(Position(first, 0), entries_max=9, bytes_max=9999) == await log.read(
         EARLIEST, entries_max=9, bytes_max=9999
     )
-    await room.restart()
-    log, _ = await room.open()
+    await bench.restart()
+    log, _ = await bench.open()
     assert await read_all(log) == [b"c" * 200, b"c" * 200]
     await log.trim(LATEST)
     assert log.first_position is None
     assert len(log.ledgers) == 1
 
 
-async def test_close_when_a_trim_is_being_stored_then_waits_for_it(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    log, listener = await room.open()
+async def test_close_when_a_trim_is_being_stored_then_waits_for_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, listener = await bench.open()
     await fill(log, listener, b"a" * 200, b"b" * 200)
     await log.roll()
-    commit, may_commit, asked = room.metadata.commit, asyncio.Event(), asyncio.Event()
+    commit, may_commit, asked = bench.metadata.commit, asyncio.Event(), asyncio.Event()
 
     async def slow_commit(*arguments: Any) -> None:
         asked.set()
         await may_commit.wait()
         await commit(*arguments)
 
-    monkeypatch.setattr(room.metadata, "commit", slow_commit)
+    monkeypatch.setattr(bench.metadata, "commit", slow_commit)
     trimming = asyncio.create_task(log.trim(LATEST))
     await asyncio.wait_for(asked.wait(), 60)
     closing = asyncio.create_task(log.close())
@@ -257,106 +261,106 @@ async def test_close_when_a_trim_is_being_stored_then_waits_for_it(room: Room, m
     assert not closing.done()
     may_commit.set()
     await asyncio.gather(trimming, closing)
-    log, _ = await room.open()
+    log, _ = await bench.open()
     assert log.first_position is None
 
 
-async def test_terminate_when_done_then_no_more_appends_ever(room: Room) -> None:
-    log, listener = await room.open()
+async def test_terminate_when_done_then_no_more_appends_ever(bench: Bench) -> None:
+    log, listener = await bench.open()
     positions = [log.append(b"a"), log.append(b"b")]
     assert await log.terminate() == positions[-1]
     assert listener.last == positions[-1], "terminated after the last entry was durable"
     assert await log.terminate() == positions[-1]
-    assert (await room.record())["terminated"] == {"ledgerId": positions[-1].ledger, "entryId": 1}
+    assert (await bench.record())["terminated"] == {"ledgerId": positions[-1].ledger, "entryId": 1}
     for _ in range(2):
         assert log.terminated
         with pytest.raises(LogTerminated):
             log.append(b"c")
         with pytest.raises(LogTerminated):
             await log.roll()
-        await room.restart()
-        log, _ = await room.open()
+        await bench.restart()
+        log, _ = await bench.open()
         assert log.last_position == positions[-1]
         assert await read_all(log) == [b"a", b"b"]
     await log.trim(LATEST)
-    await room.restart()
-    log, _ = await room.open()
+    await bench.restart()
+    log, _ = await bench.open()
     assert log.terminated
 
 
-async def test_terminate_when_metadata_is_down_then_log_goes_on(room: Room) -> None:
-    log, listener = await room.open()
-    metadata, room.store.records._metadata = room.store.records._metadata, MemoryMetadataStore()
-    await room.store.records._metadata.close()
+async def test_terminate_when_metadata_is_down_then_log_goes_on(bench: Bench) -> None:
+    log, listener = await bench.open()
+    metadata, bench.store.records._metadata = bench.store.records._metadata, MemoryMetadataStore()
+    await bench.store.records._metadata.close()
     with pytest.raises(MetadataUnavailable):
         await log.terminate()
-    room.store.records._metadata = metadata
+    bench.store.records._metadata = metadata
     assert not log.terminated
     await fill(log, listener, b"a")
 
 
-async def test_open_when_absent_then_created_or_refused(room: Room) -> None:
+async def test_open_when_absent_then_created_or_refused(bench: Bench) -> None:
     with pytest.raises(LogNotFound):
-        await room.open(create=False)
-    assert not await room.store.exists(NAME)
-    await room.open()
-    assert await room.store.exists(NAME)
+        await bench.open(create=False)
+    assert not await bench.store.exists(NAME)
+    await bench.open()
+    assert await bench.store.exists(NAME)
 
 
-async def test_delete_when_open_then_everything_goes_and_ids_are_not_reused(room: Room) -> None:
-    log, listener = await room.open()
+async def test_delete_when_open_then_everything_goes_and_ids_are_not_reused(bench: Bench) -> None:
+    log, listener = await bench.open()
     await fill(log, listener, b"a")
-    await room.metadata.commit([Put(f"/managed-ledgers/{NAME}/sub", b"{}")])
-    await room.store.delete(NAME)
-    await room.store.delete(NAME)
+    await bench.metadata.commit([Put(f"/managed-ledgers/{NAME}/sub", b"{}")])
+    await bench.store.delete(NAME)
+    await bench.store.delete(NAME)
     with pytest.raises(LogFenced):
         log.append(b"b")
-    assert not await room.store.exists(NAME)
-    assert await room.metadata.children("/managed-ledgers") == []
-    assert await room.metadata.children("/ledgers") == ["id-counter"]
-    again, _ = await room.open()
+    assert not await bench.store.exists(NAME)
+    assert await bench.metadata.children("/managed-ledgers") == []
+    assert await bench.metadata.children("/ledgers") == ["id-counter"]
+    again, _ = await bench.open()
     assert again.ledgers[0].ledger_id > log.ledgers[0].ledger_id
     assert await read_all(again) == []
-    await room.restart()
-    third, _ = await room.open()
+    await bench.restart()
+    third, _ = await bench.open()
     assert third.ledgers[0].ledger_id > again.ledgers[0].ledger_id
 
 
-async def test_delete_of_several_then_all_go_with_other_changes_or_none(room: Room) -> None:
-    log, listener = await room.open()
+async def test_delete_of_several_then_all_go_with_other_changes_or_none(bench: Bench) -> None:
+    log, listener = await bench.open()
     await fill(log, listener, b"a")
     other = f"{NAME}-other"
-    await room.metadata.commit([Put(f"/managed-ledgers/{other}", b'{"ledgers": []}'), Put("/mine", b"1")])
+    await bench.metadata.commit([Put(f"/managed-ledgers/{other}", b'{"ledgers": []}'), Put("/mine", b"1")])
     with pytest.raises(CommitConflict):
-        await room.store.delete(NAME, other, also=[Delete("/mine")], expect={"/mine": None})
-    assert await room.store.exists(NAME)
-    assert await room.store.exists(other)
-    log, listener = await room.open()
+        await bench.store.delete(NAME, other, also=[Delete("/mine")], expect={"/mine": None})
+    assert await bench.store.exists(NAME)
+    assert await bench.store.exists(other)
+    log, listener = await bench.open()
     assert await read_all(log) == [b"a"]
-    await room.store.delete(NAME, other, f"{NAME}-absent", also=[Delete("/mine")])
-    assert await room.metadata.children("/managed-ledgers") == []
-    assert await room.metadata.children("/ledgers") == ["id-counter"]
-    assert await room.metadata.get("/mine") is None
+    await bench.store.delete(NAME, other, f"{NAME}-absent", also=[Delete("/mine")])
+    assert await bench.metadata.children("/managed-ledgers") == []
+    assert await bench.metadata.children("/ledgers") == ["id-counter"]
+    assert await bench.metadata.get("/mine") is None
 
 
-async def test_delete_when_record_vanished_before_roll_then_roll_does_not_bring_it_back(room: Room) -> None:
-    log, listener = await room.open()
+async def test_delete_when_record_vanished_before_roll_then_roll_does_not_bring_it_back(bench: Bench) -> None:
+    log, listener = await bench.open()
     await fill(log, listener, b"a")
-    await room.store.records.delete(NAME)
+    await bench.store.records.delete(NAME)
     with pytest.raises(LogNotFound):
         await log.roll()
-    assert not await room.store.exists(NAME)
+    assert not await bench.store.exists(NAME)
 
 
-async def test_close_when_entries_are_pending_then_durable_and_fenced(room: Room) -> None:
-    log, listener = await room.open()
+async def test_close_when_entries_are_pending_then_durable_and_fenced(bench: Bench) -> None:
+    log, listener = await bench.open()
     last = log.append(b"a")
     await log.close()
     assert listener.last == last
     assert listener.error is None
     with pytest.raises(LogFenced):
         log.append(b"b")
-    log, _ = await room.open()
+    log, _ = await bench.open()
     assert await read_all(log) == [b"a"]
 
 
@@ -373,10 +377,10 @@ class Broken:
         return getattr(self._journal, name)
 
 
-async def test_log_when_a_write_fails_then_told_once_and_everything_waiting_is_refused(room: Room) -> None:
-    log, listener = await room.open()
+async def test_log_when_a_write_fails_then_told_once_and_everything_waiting_is_refused(bench: Bench) -> None:
+    log, listener = await bench.open()
     await fill(log, listener, b"a")
-    log._journal = Broken(room.store.journal)  # type: ignore[assignment]
+    log._journal = Broken(bench.store.journal)  # type: ignore[assignment]
     log.append(b"b")
     ending = asyncio.ensure_future(log.terminate())
     with pytest.raises(LogFenced, match="broken"):
@@ -389,51 +393,51 @@ async def test_log_when_a_write_fails_then_told_once_and_everything_waiting_is_r
         with pytest.raises(LogFenced):
             await refused
     await log.close()
-    again, _ = await room.open()
+    again, _ = await bench.open()
     assert await read_all(again) == [b"a"]
 
 
-async def test_close_when_the_last_write_fails_then_returns_and_log_can_be_opened(room: Room) -> None:
-    log, listener = await room.open()
-    log._journal = Broken(room.store.journal)  # type: ignore[assignment]
+async def test_close_when_the_last_write_fails_then_returns_and_log_can_be_opened(bench: Bench) -> None:
+    log, listener = await bench.open()
+    log._journal = Broken(bench.store.journal)  # type: ignore[assignment]
     log.append(b"a")
     await log.close()
     assert isinstance(listener.error, OSError)
-    await room.open()
+    await bench.open()
 
 
-async def test_roll_by_itself_when_metadata_is_down_then_log_fails(room: Room) -> None:
-    room.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
-    await room.restart()
-    log, listener = await room.open()
-    working, room.store.records._metadata = room.store.records._metadata, MemoryMetadataStore()
-    await room.store.records._metadata.close()
+async def test_roll_by_itself_when_metadata_is_down_then_log_fails(bench: Bench) -> None:
+    bench.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
+    await bench.restart()
+    log, listener = await bench.open()
+    working, bench.store.records._metadata = bench.store.records._metadata, MemoryMetadataStore()
+    await bench.store.records._metadata.close()
     await fill(log, listener, b"a")
     assert log._rolling is not None
     await log._rolling
     assert isinstance(listener.error, MetadataUnavailable)
-    room.store.records._metadata = working
+    bench.store.records._metadata = working
 
 
-async def test_close_when_a_roll_is_under_way_then_it_is_ended(room: Room) -> None:
-    room.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
-    await room.restart()
-    log, listener = await room.open()
+async def test_close_when_a_roll_is_under_way_then_it_is_ended(bench: Bench) -> None:
+    bench.config = LogConfig(ledger_entries_max=1, ledger_age_min_ms=0)
+    await bench.restart()
+    log, listener = await bench.open()
     await fill(log, listener, b"a")
     assert log._rolling is not None
     await log.close()
     assert log._rolling.done()
-    log, _ = await room.open()
+    log, _ = await bench.open()
     assert await read_all(log) == [b"a"]
 
 
-async def test_record_when_log_changes_then_properties_of_others_are_kept(room: Room) -> None:
+async def test_record_when_log_changes_then_properties_of_others_are_kept(bench: Bench) -> None:
     key = f"/managed-ledgers/{NAME}"
-    await room.metadata.commit([Put(key, json.dumps({"ledgers": [], "properties": {"k": "v"}, "x": 1}).encode())])
-    log, listener = await room.open(create=False)
+    await bench.metadata.commit([Put(key, json.dumps({"ledgers": [], "properties": {"k": "v"}, "x": 1}).encode())])
+    log, listener = await bench.open(create=False)
     await fill(log, listener, b"a")
     await log.roll()
-    record = await room.record()
+    record = await bench.record()
     assert record["properties"] == {"k": "v"}
     assert record["x"] == 1
     rows = record["ledgers"]
@@ -441,20 +445,20 @@ async def test_record_when_log_changes_then_properties_of_others_are_kept(room: 
     assert [row["ledgerId"] for row in rows] == [row.ledger_id for row in log.ledgers]
 
 
-async def test_open_when_record_is_not_understood_then_refused_naming_the_log(room: Room) -> None:
+async def test_open_when_record_is_not_understood_then_refused_naming_the_log(bench: Bench) -> None:
     for value in (b"{", b"[]", b'{"ledgers":[{}]}'):
-        await room.metadata.commit([Put(f"/managed-ledgers/{NAME}", value)])
+        await bench.metadata.commit([Put(f"/managed-ledgers/{NAME}", value)])
         with pytest.raises(MetadataUnavailable, match="a%2Fb"):
-            await room.open()
+            await bench.open()
 
 
-async def test_cache_when_bound_is_reached_then_oldest_go_and_reads_still_work(room: Room) -> None:
-    room.config = LogConfig(cache_bytes_max=1000)
-    await room.restart()
-    log, listener = await room.open()
+async def test_cache_when_bound_is_reached_then_oldest_go_and_reads_still_work(bench: Bench) -> None:
+    bench.config = LogConfig(cache_bytes_max=1000)
+    await bench.restart()
+    log, listener = await bench.open()
     for number in range(20):
         await fill(log, listener, b"%02d" % number + b"x" * 98)
-    assert room.store.cache.bytes_held <= 1000
+    assert bench.store.cache.bytes_held <= 1000
     assert log.read_cached(EARLIEST, entries_max=9, bytes_max=9999) is None
     ledger = log.last_position.ledger
     tail = log.read_cached(Position(ledger, 18), entries_max=9, bytes_max=9999)
@@ -462,11 +466,11 @@ async def test_cache_when_bound_is_reached_then_oldest_go_and_reads_still_work(r
     assert [each.entry[:2] for each in tail] == [b"18", b"19"]
     assert [payload[:2] for payload in await read_all(log)] == [b"%02d" % number for number in range(20)]
     await log.close()
-    assert room.store.cache.bytes_held == 0
+    assert bench.store.cache.bytes_held == 0
 
 
-async def test_last_appended_when_rolled_while_entries_are_on_their_way_then_still_the_last_one(room: Room) -> None:
-    log, listener = await room.open()
+async def test_last_appended_when_rolled_while_entries_are_on_their_way_then_still_the_last_one(bench: Bench) -> None:
+    log, listener = await bench.open()
     await fill(log, listener, b"a")
     rolling = asyncio.ensure_future(log.roll())
     last = log.last_position

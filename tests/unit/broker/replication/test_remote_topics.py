@@ -85,8 +85,8 @@ class Remote:
         self.closed = True
 
 
-class House:
-    """A broker's rooms over a store in memory, and the remote clusters ``north`` and ``west``."""
+class Bench:
+    """What a broker knows of topics, over a store in memory, and the remote clusters ``north`` and ``west``."""
 
     def __init__(self) -> None:
         self.store = MemoryMetadataStore()
@@ -127,168 +127,168 @@ class House:
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
-    house = House()
-    await bootstrap(house.store, local_cluster="east", cluster=ClusterData())
-    for name in house.remotes:
-        await house.clusters.create(name, ClusterData(service_url=f"http://{name}:8080"))
-    yield house
-    await house.topics.stop()
-    await house.links.close()
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bootstrap(bench.store, local_cluster="east", cluster=ClusterData())
+    for name in bench.remotes:
+        await bench.clusters.create(name, ClusterData(service_url=f"http://{name}:8080"))
+    yield bench
+    await bench.topics.stop()
+    await bench.links.close()
 
 
-async def test_topics_when_replication_is_enabled_then_exist_there_with_their_counts(house: House) -> None:
-    await house.lifecycle.create_plain(X)
-    await house.lifecycle.create_partitioned(P, 3)
-    await house.topics.start()
-    await house.replicate("east", "west")
-    await eventually(lambda: len(house.remotes["west"].created) == 2)
-    assert dict(house.remotes["west"].created) == {X: 0, P: 3}
-    assert house.remotes["north"].asked == 0
-    await eventually(lambda: house.is_ready(P))
-    assert house.topics.state(P.partition(1), "west") == house.topics.state(P, "west")
+async def test_topics_when_replication_is_enabled_then_exist_there_with_their_counts(bench: Bench) -> None:
+    await bench.lifecycle.create_plain(X)
+    await bench.lifecycle.create_partitioned(P, 3)
+    await bench.topics.start()
+    await bench.replicate("east", "west")
+    await eventually(lambda: len(bench.remotes["west"].created) == 2)
+    assert dict(bench.remotes["west"].created) == {X: 0, P: 3}
+    assert bench.remotes["north"].asked == 0
+    await eventually(lambda: bench.is_ready(P))
+    assert bench.topics.state(P.partition(1), "west") == bench.topics.state(P, "west")
 
 
-async def test_topics_when_created_later_then_exist_there_too(house: House) -> None:
-    await house.replicate("east", "west")
-    await house.topics.start()
-    await house.lifecycle.create_plain(X)
-    await house.lifecycle.create_partitioned(P, 2)
-    await eventually(lambda: dict(house.remotes["west"].created) == {P: 2, X: 0})
+async def test_topics_when_created_later_then_exist_there_too(bench: Bench) -> None:
+    await bench.replicate("east", "west")
+    await bench.topics.start()
+    await bench.lifecycle.create_plain(X)
+    await bench.lifecycle.create_partitioned(P, 2)
+    await eventually(lambda: dict(bench.remotes["west"].created) == {P: 2, X: 0})
 
 
-async def test_system_topic_is_made_equal_there_as_it_is_compared(house: House) -> None:
+async def test_system_topic_is_made_equal_there_as_it_is_compared(bench: Bench) -> None:
     """The ``__change_events`` that another cluster brought; what transactions keep for themselves stays here."""
     events = TopicName.parse("__change_events")
-    await house.lifecycle.create_partitioned(events, 2)
-    await house.store.commit([Put(keys.topic_record(TopicName.parse("x-s__transaction_pending_ack")), b"{}")])
-    await house.lifecycle.create_plain(X)
-    await house.replicate("east", "west")
-    await house.topics.start()
-    await eventually(lambda: house.is_ready(events) and house.is_ready(X))
-    assert dict(house.remotes["west"].created) == {events: 2, X: 0}
+    await bench.lifecycle.create_partitioned(events, 2)
+    await bench.store.commit([Put(keys.topic_record(TopicName.parse("x-s__transaction_pending_ack")), b"{}")])
+    await bench.lifecycle.create_plain(X)
+    await bench.replicate("east", "west")
+    await bench.topics.start()
+    await eventually(lambda: bench.is_ready(events) and bench.is_ready(X))
+    assert dict(bench.remotes["west"].created) == {events: 2, X: 0}
 
 
-async def test_topic_with_clusters_of_its_own_exists_on_those_alone(house: House) -> None:
-    await house.lifecycle.create_plain(X)
-    await house.lifecycle.create_plain(P)
-    await house.topics.start()
-    await house.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
-    await eventually(lambda: house.remotes["north"].created)
-    await house.replicate("east", "west")
-    await eventually(lambda: house.remotes["west"].created)
-    assert (house.remotes["north"].created, house.remotes["west"].created) == ([(X, 0)], [(P, 0)])
-    assert house.topics.state(X, "west") is None
+async def test_topic_with_clusters_of_its_own_exists_on_those_alone(bench: Bench) -> None:
+    await bench.lifecycle.create_plain(X)
+    await bench.lifecycle.create_plain(P)
+    await bench.topics.start()
+    await bench.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
+    await eventually(lambda: bench.remotes["north"].created)
+    await bench.replicate("east", "west")
+    await eventually(lambda: bench.remotes["west"].created)
+    assert (bench.remotes["north"].created, bench.remotes["west"].created) == ([(X, 0)], [(P, 0)])
+    assert bench.topics.state(X, "west") is None
 
 
-async def test_topic_when_policies_stop_asking_then_is_left_alone(house: House) -> None:
-    await house.lifecycle.create_plain(X)
-    await house.replicate("east", "west")
-    await house.topics.start()
-    await eventually(lambda: house.remotes["west"].created)
-    await house.replicate("east")
-    await eventually(lambda: house.topics.state(X, "west") is None)
-    assert house.remotes["west"].topics_there == {X: 0}
+async def test_topic_when_policies_stop_asking_then_is_left_alone(bench: Bench) -> None:
+    await bench.lifecycle.create_plain(X)
+    await bench.replicate("east", "west")
+    await bench.topics.start()
+    await eventually(lambda: bench.remotes["west"].created)
+    await bench.replicate("east")
+    await eventually(lambda: bench.topics.state(X, "west") is None)
+    assert bench.remotes["west"].topics_there == {X: 0}
 
 
-async def test_topic_that_exists_there_differently_is_held_and_nothing_is_changed(house: House) -> None:
-    house.remotes["west"].topics_there[P] = 5
-    await house.lifecycle.create_partitioned(P, 2)
-    await house.replicate("east", "west")
-    await house.topics.start()
-    await eventually(lambda: house.reason(P))
-    state = house.topics.state(P, "west")
+async def test_topic_that_exists_there_differently_is_held_and_nothing_is_changed(bench: Bench) -> None:
+    bench.remotes["west"].topics_there[P] = 5
+    await bench.lifecycle.create_partitioned(P, 2)
+    await bench.replicate("east", "west")
+    await bench.topics.start()
+    await eventually(lambda: bench.reason(P))
+    state = bench.topics.state(P, "west")
     assert state is not None
     assert (state.state, state.ready) == ("HELD", False)
     assert "2 partitions on the source cluster and a partitioned topic of 5 partitions" in str(state.reason)
     assert state.remedy
     assert state.retry_at_ms is not None
-    assert (house.remotes["west"].topics_there, await house.lifecycle.partitions(P, create=False)) == ({P: 5}, 2)
-    house.remotes["west"].topics_there[P] = 2
-    await eventually(lambda: house.is_ready(P))
+    assert (bench.remotes["west"].topics_there, await bench.lifecycle.partitions(P, create=False)) == ({P: 5}, 2)
+    bench.remotes["west"].topics_there[P] = 2
+    await eventually(lambda: bench.is_ready(P))
 
 
-async def test_partitions_left_over_from_a_topic_are_held_and_not_created_there(house: House) -> None:
-    await house.store.commit([Put(keys.topic_record(P.partition(1)), b"{}")])
-    await house.replicate("east", "west")
-    await house.topics.start()
-    await eventually(lambda: house.reason(P))
-    state = house.topics.state(P.partition(1), "west")
+async def test_partitions_left_over_from_a_topic_are_held_and_not_created_there(bench: Bench) -> None:
+    await bench.store.commit([Put(keys.topic_record(P.partition(1)), b"{}")])
+    await bench.replicate("east", "west")
+    await bench.topics.start()
+    await eventually(lambda: bench.reason(P))
+    state = bench.topics.state(P.partition(1), "west")
     assert state is not None
     assert (state.state, state.reason) == ("HELD", f"{P} does not exist on the source cluster")
     assert "left-over partitions" in str(state.remedy)
-    await house.store.commit([Delete(keys.topic_record(P.partition(1)))])
-    await eventually(lambda: house.topics.state(P, "west") is None)
-    assert house.remotes["west"].created == []
+    await bench.store.commit([Delete(keys.topic_record(P.partition(1)))])
+    await eventually(lambda: bench.topics.state(P, "west") is None)
+    assert bench.remotes["west"].created == []
 
 
-async def test_topic_when_creation_is_switched_off_then_waits_for_an_operator(house: House) -> None:
-    house.creation_allowed = False
-    await house.lifecycle.create_partitioned(P, 2)
-    await house.replicate("east", "west")
-    await house.topics.start()
-    await eventually(lambda: house.reason(P))
-    assert "createTopicToRemoteClusterForReplication is false" in str(house.reason(P))
-    assert house.remotes["west"].created == []
-    house.remotes["west"].topics_there[P] = 2
-    await eventually(lambda: house.is_ready(P))
+async def test_topic_when_creation_is_switched_off_then_waits_for_an_operator(bench: Bench) -> None:
+    bench.creation_allowed = False
+    await bench.lifecycle.create_partitioned(P, 2)
+    await bench.replicate("east", "west")
+    await bench.topics.start()
+    await eventually(lambda: bench.reason(P))
+    assert "createTopicToRemoteClusterForReplication is false" in str(bench.reason(P))
+    assert bench.remotes["west"].created == []
+    bench.remotes["west"].topics_there[P] = 2
+    await eventually(lambda: bench.is_ready(P))
 
 
-async def test_cluster_that_is_away_is_tried_again_and_at_once_when_its_address_changes(house: House) -> None:
-    house.remotes["west"].failure = NotConnected("Cannot reach http://west:8080")
-    await house.lifecycle.create_plain(X)
-    await house.replicate("east", "north", "west")
-    await house.topics.start()
-    await eventually(lambda: house.remotes["west"].asked >= 2)
-    state = house.topics.state(X, "west")
+async def test_cluster_that_is_away_is_tried_again_and_at_once_when_its_address_changes(bench: Bench) -> None:
+    bench.remotes["west"].failure = NotConnected("Cannot reach http://west:8080")
+    await bench.lifecycle.create_plain(X)
+    await bench.replicate("east", "north", "west")
+    await bench.topics.start()
+    await eventually(lambda: bench.remotes["west"].asked >= 2)
+    state = bench.topics.state(X, "west")
     assert state is not None
     assert (state.state, state.reason) == ("DISCONNECTED", "Cannot reach http://west:8080")
-    assert house.remotes["north"].created == [(X, 0)], "nobody waits for another cluster"
-    await house.clusters.update("west", ClusterData(service_url="http://moved:8080"))
-    await eventually(lambda: house.connected[-1] == ("west", "http://moved:8080"))
-    house.remotes["west"].failure = None
-    await eventually(lambda: house.remotes["west"].created)
+    assert bench.remotes["north"].created == [(X, 0)], "nobody waits for another cluster"
+    await bench.clusters.update("west", ClusterData(service_url="http://moved:8080"))
+    await eventually(lambda: bench.connected[-1] == ("west", "http://moved:8080"))
+    bench.remotes["west"].failure = None
+    await eventually(lambda: bench.remotes["west"].created)
 
 
 async def test_cluster_whose_address_nobody_can_connect_to_is_shown_and_tried_again_when_it_changes(
-    house: House,
+    bench: Bench,
 ) -> None:
-    house.connect = connect
-    await house.clusters.update("west", ClusterData(service_url=f"http://{'w' * 64}.example:8080"))
-    await house.lifecycle.create_plain(X)
-    await house.replicate("east", "west")
-    await house.topics.start()
-    await eventually(lambda: house.reason(X))
-    assert str(house.reason(X)).startswith("Cannot ask http://www"), house.reason(X)
-    house.connect = house._remote
-    await house.clusters.update("west", ClusterData(service_url="http://west:8080"))
-    await eventually(lambda: house.is_ready(X))
+    bench.connect = connect
+    await bench.clusters.update("west", ClusterData(service_url=f"http://{'w' * 64}.example:8080"))
+    await bench.lifecycle.create_plain(X)
+    await bench.replicate("east", "west")
+    await bench.topics.start()
+    await eventually(lambda: bench.reason(X))
+    assert str(bench.reason(X)).startswith("Cannot ask http://www"), bench.reason(X)
+    bench.connect = bench._remote
+    await bench.clusters.update("west", ClusterData(service_url="http://west:8080"))
+    await eventually(lambda: bench.is_ready(X))
 
 
 async def test_fault_of_ours_with_one_topic_is_shown_and_ends_nothing(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find, faults = house.policies.find, [ValueError("a record nobody can read")]
+    find, faults = bench.policies.find, [ValueError("a record nobody can read")]
 
     async def failing(name: TopicName) -> Any:
         if faults:
             raise faults.pop()
         return await find(name)
 
-    monkeypatch.setattr(house.policies, "find", failing)
+    monkeypatch.setattr(bench.policies, "find", failing)
     monkeypatch.setattr("interpulse.broker.replication.remote_topics._STORE_RETRY_SECONDS", 0.01)
-    house.remotes["west"].failure = RecursionError("an answer nobody can read")
-    await house.lifecycle.create_plain(X)
-    await house.replicate("east", "west")
-    await house.topics.start()
-    await eventually(lambda: house.reason(X))
-    assert house.reason(X) == "RecursionError: an answer nobody can read"
-    house.remotes["west"].failure = None
-    await house.clusters.update("west", ClusterData(service_url="http://moved:8080"))
-    await eventually(lambda: house.is_ready(X))
+    bench.remotes["west"].failure = RecursionError("an answer nobody can read")
+    await bench.lifecycle.create_plain(X)
+    await bench.replicate("east", "west")
+    await bench.topics.start()
+    await eventually(lambda: bench.reason(X))
+    assert bench.reason(X) == "RecursionError: an answer nobody can read"
+    bench.remotes["west"].failure = None
+    await bench.clusters.update("west", ClusterData(service_url="http://moved:8080"))
+    await eventually(lambda: bench.is_ready(X))
 
 
-async def test_cluster_that_never_answers_is_given_up_after_a_while(house: House) -> None:
+async def test_cluster_that_never_answers_is_given_up_after_a_while(bench: Bench) -> None:
     gone = asyncio.Event()
 
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -299,133 +299,133 @@ async def test_cluster_that_never_answers_is_given_up_after_a_while(house: House
 
     async with await asyncio.start_server(never, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        house.connect = partial(connect, timeout_ms=50)
-        await house.clusters.update("west", ClusterData(service_url=url))
-        await house.lifecycle.create_plain(X)
-        await house.replicate("east", "west")
-        await house.topics.start()
-        await eventually(lambda: house.reason(X))
-        state = house.topics.state(X, "west")
+        bench.connect = partial(connect, timeout_ms=50)
+        await bench.clusters.update("west", ClusterData(service_url=url))
+        await bench.lifecycle.create_plain(X)
+        await bench.replicate("east", "west")
+        await bench.topics.start()
+        await eventually(lambda: bench.reason(X))
+        state = bench.topics.state(X, "west")
         assert state is not None
         assert (state.state, "did not answer within 50 ms" in str(state.reason)) == ("DISCONNECTED", True)
-        await house.topics.stop()
-        await house.links.close()
+        await bench.topics.stop()
+        await bench.links.close()
         await gone.wait()
 
 
-async def test_topics_that_wait_for_their_turn_with_a_silent_cluster_say_what_it_is_like(house: House) -> None:
+async def test_topics_that_wait_for_their_turn_with_a_silent_cluster_say_what_it_is_like(bench: Bench) -> None:
     """Each question may take as long as it lasts until nobody waits any more, and few are asked at a time."""
-    west = house.remotes["west"]
+    west = bench.remotes["west"]
     west.failure = OperationTimeout("http://west did not answer within 10 ms")
-    await house.lifecycle.create_plain(X)
-    await house.replicate("east", "west")
-    await house.topics.start()
-    await eventually(lambda: house.reason(X))
+    await bench.lifecycle.create_plain(X)
+    await bench.replicate("east", "west")
+    await bench.topics.start()
+    await eventually(lambda: bench.reason(X))
     west.failure = None
     west.awake.clear()
     many = [TopicName.parse(f"t{index}") for index in range(3 * QUESTIONS_MAX)]
     for topic in many:
-        await house.lifecycle.create_plain(topic)
+        await bench.lifecycle.create_plain(topic)
     await eventually(lambda: west.asking == QUESTIONS_MAX)
-    await eventually(lambda: all(house.topics.state(topic, "west") for topic in many))
-    assert {house.reason(topic) for topic in many} == {"http://west did not answer within 10 ms"}
+    await eventually(lambda: all(bench.topics.state(topic, "west") for topic in many))
+    assert {bench.reason(topic) for topic in many} == {"http://west did not answer within 10 ms"}
     west.awake.set()
-    await eventually(lambda: all(house.is_ready(topic) for topic in (X, *many)))
-    await house.lifecycle.create_plain(P)
-    await eventually(lambda: house.topics.state(P, "west"))
-    assert house.reason(P) is None, "the cluster is there again"
+    await eventually(lambda: all(bench.is_ready(topic) for topic in (X, *many)))
+    await bench.lifecycle.create_plain(P)
+    await eventually(lambda: bench.topics.state(P, "west"))
+    assert bench.reason(P) is None, "the cluster is there again"
 
 
-async def test_topic_about_which_much_is_told_at_once_is_asked_for_by_one_alone(house: House) -> None:
-    west = house.remotes["west"]
+async def test_topic_about_which_much_is_told_at_once_is_asked_for_by_one_alone(bench: Bench) -> None:
+    west = bench.remotes["west"]
     west.awake.clear()
-    await house.lifecycle.create_partitioned(P, 1)
-    await house.replicate("east", "west")
-    await house.topics.start()
+    await bench.lifecycle.create_partitioned(P, 1)
+    await bench.replicate("east", "west")
+    await bench.topics.start()
     await eventually(lambda: west.asking)
     for partitions in (2, 3):
-        await house.lifecycle.expand(P, partitions)
-        await house.clusters.update("west", ClusterData(service_url=f"http://moved{partitions}:8080"))
-        await house.replicate("east", "north" if partitions == 2 else "east", "west")
-        await eventually(lambda: not house.topics._changed_namespaces)
+        await bench.lifecycle.expand(P, partitions)
+        await bench.clusters.update("west", ClusterData(service_url=f"http://moved{partitions}:8080"))
+        await bench.replicate("east", "north" if partitions == 2 else "east", "west")
+        await eventually(lambda: not bench.topics._changed_namespaces)
     west.awake.set()
-    await eventually(lambda: house.is_ready(P))
+    await eventually(lambda: bench.is_ready(P))
     assert west.created == [(P, 3)]
 
 
 async def test_pauses_grow_are_shortened_at_random_and_begin_anew_after_a_success(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SystemClock, "now_ms", lambda clock: 0)  # so that a time is how far away it is
-    west = house.remotes["west"]
+    west = bench.remotes["west"]
     pauses: list[int] = []
-    await house.lifecycle.create_plain(X)
-    await house.replicate("east", "west")
-    await house.topics.start()
+    await bench.lifecycle.create_plain(X)
+    await bench.replicate("east", "west")
+    await bench.topics.start()
     for _ in range(2):
         west.failure = NotConnected("away")
-        await house.clusters.update("west", ClusterData(service_url=f"http://moved{len(pauses)}:8080"))
+        await bench.clusters.update("west", ClusterData(service_url=f"http://moved{len(pauses)}:8080"))
         for _ in range(3):
-            before = house.topics.state(X, "west")
-            await eventually(lambda: house.reason(X) and house.topics.state(X, "west") is not before)  # noqa: B023
-            state = house.topics.state(X, "west")
+            before = bench.topics.state(X, "west")
+            await eventually(lambda: bench.reason(X) and bench.topics.state(X, "west") is not before)  # noqa: B023
+            state = bench.topics.state(X, "west")
             assert state is not None
             pauses.append(state.retry_at_ms or 0)
         west.failure = None
-        await eventually(lambda: house.is_ready(X))
+        await eventually(lambda: bench.is_ready(X))
     for pause, longest in zip(pauses, (100, 200, 400) * 2, strict=True):
         assert 0.89 * longest <= pause <= longest, pauses
     assert any(pause % 100 for pause in pauses), pauses
 
 
-async def test_topic_that_is_there_is_looked_at_again_now_and_then(house: House) -> None:
-    house.topics._recheck_seconds = 0.01
-    await house.lifecycle.create_plain(X)
-    await house.replicate("east", "west")
-    await house.topics.start()
-    await eventually(lambda: house.is_ready(X))
-    del house.remotes["west"].topics_there[X]
-    await eventually(lambda: house.remotes["west"].created == [(X, 0), (X, 0)])
+async def test_topic_that_is_there_is_looked_at_again_now_and_then(bench: Bench) -> None:
+    bench.topics._recheck_seconds = 0.01
+    await bench.lifecycle.create_plain(X)
+    await bench.replicate("east", "west")
+    await bench.topics.start()
+    await eventually(lambda: bench.is_ready(X))
+    del bench.remotes["west"].topics_there[X]
+    await eventually(lambda: bench.remotes["west"].created == [(X, 0), (X, 0)])
 
 
-async def test_cluster_that_is_not_registered_is_named(house: House) -> None:
-    await house.lifecycle.create_plain(X)
-    await house.replicate("east", "south")
-    await house.topics.start()
-    await eventually(lambda: house.reason(X, "south"))
-    assert house.reason(X, "south") == "Cluster does not exist: south; register it with clusters create"
+async def test_cluster_that_is_not_registered_is_named(bench: Bench) -> None:
+    await bench.lifecycle.create_plain(X)
+    await bench.replicate("east", "south")
+    await bench.topics.start()
+    await eventually(lambda: bench.reason(X, "south"))
+    assert bench.reason(X, "south") == "Cluster does not exist: south; register it with clusters create"
 
 
-async def test_topic_that_is_deleted_is_forgotten_and_not_deleted_there(house: House) -> None:
-    await house.lifecycle.create_partitioned(P, 1)
-    await house.replicate("east", "west")
-    await house.topics.start()
-    await eventually(lambda: house.remotes["west"].created)
-    deletion = await house.lifecycle.plan_delete_partitioned(P)
-    await house.store.commit([*deletion.changes, Delete(keys.topic_record(P.partition(0)))])
-    await eventually(lambda: house.topics.state(P, "west") is None)
-    assert house.remotes["west"].topics_there == {P: 1}
+async def test_topic_that_is_deleted_is_forgotten_and_not_deleted_there(bench: Bench) -> None:
+    await bench.lifecycle.create_partitioned(P, 1)
+    await bench.replicate("east", "west")
+    await bench.topics.start()
+    await eventually(lambda: bench.remotes["west"].created)
+    deletion = await bench.lifecycle.plan_delete_partitioned(P)
+    await bench.store.commit([*deletion.changes, Delete(keys.topic_record(P.partition(0)))])
+    await eventually(lambda: bench.topics.state(P, "west") is None)
+    assert bench.remotes["west"].topics_there == {P: 1}
 
 
 async def test_broker_that_starts_with_many_topics_is_no_thundering_herd(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted on the clock of the event loop: who begins within which second, and how many ask at once."""
     for index in range(400):
-        await house.lifecycle.create_plain(TopicName.parse(f"t{index}"))
-    await house.replicate("east", "north", "west")
+        await bench.lifecycle.create_plain(TopicName.parse(f"t{index}"))
+    await bench.replicate("east", "north", "west")
     begins: dict[str, list[float]] = {"north": [], "west": []}
-    delay = house.links.delay
+    delay = bench.links.delay
 
     def noted(cluster: str) -> float:
         pause = delay(cluster)
         begins[cluster].append(time.monotonic() + pause)
         return pause / 100  # the test does not wait that long
 
-    monkeypatch.setattr(house.links, "delay", noted)
-    await house.topics.start()
-    await eventually(lambda: all(len(remote.created) == 400 for remote in house.remotes.values()))
-    for cluster, remote in house.remotes.items():
+    monkeypatch.setattr(bench.links, "delay", noted)
+    await bench.topics.start()
+    await eventually(lambda: all(len(remote.created) == 400 for remote in bench.remotes.values()))
+    for cluster, remote in bench.remotes.items():
         per_second = Counter(int(begin - begins[cluster][0]) for begin in begins[cluster])
         assert sum(per_second.values()) == 400
         assert max(per_second.values()) <= 201, per_second

@@ -28,7 +28,7 @@ LOOKING = RemoteState(100)
 STOPPED = {"state": "DISCONNECTED", "since": 7, "reason": "the replication job is UNAVAILABLE", "remedy": "Java"}
 
 
-class House:
+class Bench:
     """A broker that replicates its default namespace to ``west``."""
 
     def __init__(self) -> None:
@@ -55,13 +55,13 @@ class House:
 
 
 @pytest.fixture
-async def house() -> House:
-    house = House()
-    await bootstrap(house.store, local_cluster="east", cluster=ClusterData())
+async def bench() -> Bench:
+    bench = Bench()
+    await bootstrap(bench.store, local_cluster="east", cluster=ClusterData())
     both = ("east", "west")
-    await house.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=both))
-    await house.lifecycle.create_plain(X)
-    return house
+    await bench.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=both))
+    await bench.lifecycle.create_plain(X)
+    return bench
 
 
 @pytest.mark.parametrize(
@@ -80,37 +80,37 @@ async def house() -> House:
     ],
 )
 async def test_state_of_a_topic(
-    house: House,
+    bench: Bench,
     remote: RemoteState | None,
     reported: tuple[str, int] | None,
     stopped: bool,
     expected: tuple[str, str | None],
 ) -> None:
-    house.remote, house.job_stopped = remote, stopped
+    bench.remote, bench.job_stopped = remote, stopped
     if reported:
-        await house.report(X, *reported, reason="said by the job" if reported[0] == "HELD" else None)
-    (record,) = await house.status.of_topic(X)
+        await bench.report(X, *reported, reason="said by the job" if reported[0] == "HELD" else None)
+    (record,) = await bench.status.of_topic(X)
     assert (record["topic"], record["cluster"], record["state"]) == (str(X), "west", expected[0])
     assert record["reason"] == expected[1] or str(expected[1]) in record["reason"]
     assert bool(record["remedy"]) == (record["state"] != "REPLICATING")
     assert record["provisioned"] == (READY.change if remote is READY else None)
-    assert await house.status.of_namespace(PUBLIC_DEFAULT) == [record]
-    shown = await house.status.in_stats(X)
+    assert await bench.status.of_namespace(PUBLIC_DEFAULT) == [record]
+    shown = await bench.status.in_stats(X)
     status = {name: record[name] for name in ("state", "since", "reason", "remedy", "nextRetryAt")}
     rates = {"msgRateOut": 0.0, "msgThroughputOut": 0.0}
     assert shown == {"west": rates | {"replicationDelayInSeconds": 0, "status": status}}
 
 
-async def test_stats_show_the_rates_of_all_partitions_and_the_delay_of_the_slowest(house: House) -> None:
-    await house.lifecycle.create_partitioned(P, 2)
+async def test_stats_show_the_rates_of_all_partitions_and_the_delay_of_the_slowest(bench: Bench) -> None:
+    await bench.lifecycle.create_partitioned(P, 2)
     known = [{"msgRateOut": 5, "msgThroughputOut": 700.5, "lagSeconds": 3.9}, {"msgRateOut": 2.5, "lagSeconds": None}]
     for index, figures in enumerate(known):
         record = {"topic": str(P.partition(index)), "cluster": "west", "state": "REPLICATING", **figures}
-        await house.status.report(PUBLIC_DEFAULT, [record])
-    shown = (await house.status.in_stats(P))["west"]
+        await bench.status.report(PUBLIC_DEFAULT, [record])
+    shown = (await bench.status.in_stats(P))["west"]
     figures = ("msgRateOut", "msgThroughputOut", "replicationDelayInSeconds")
     assert [shown[name] for name in figures] == [7.5, 700.5, 3]
-    shown = (await house.status.in_stats(P.partition(1)))["west"]
+    shown = (await bench.status.in_stats(P.partition(1)))["west"]
     assert [shown[name] for name in figures] == [2.5, 0, 0]
 
 
@@ -118,37 +118,37 @@ async def test_stats_show_the_rates_of_all_partitions_and_the_delay_of_the_slowe
     "wrong", [{"since": "x"}, {"since": True}, {"lagEntries": [1]}, {"nextRetryAt": {}}, {"reason": 5}, {"remedy": []}]
 )
 async def test_report_with_values_of_another_kind_is_refused_and_nothing_of_it_kept(
-    house: House, wrong: dict[str, Any]
+    bench: Bench, wrong: dict[str, Any]
 ) -> None:
     good = {"topic": str(X), "cluster": "west", "state": "HELD", "since": 5, "lagSeconds": 0.5, "reason": "because"}
     with pytest.raises(InvalidRequest, match=next(iter(wrong))):
-        await house.status.report(PUBLIC_DEFAULT, [good, good | wrong])
-    house.remote = HELD
-    assert (await house.status.of_topic(X))[0]["reason"] == "counts differ"
+        await bench.status.report(PUBLIC_DEFAULT, [good, good | wrong])
+    bench.remote = HELD
+    assert (await bench.status.of_topic(X))[0]["reason"] == "counts differ"
 
 
-async def test_problem_has_its_remedy_and_next_retry(house: House) -> None:
-    house.remote = HELD
-    (record,) = await house.status.of_topic(X)
+async def test_problem_has_its_remedy_and_next_retry(bench: Bench) -> None:
+    bench.remote = HELD
+    (record,) = await bench.status.of_topic(X)
     assert (record["since"], record["remedy"], record["nextRetryAt"]) == (100, "make them equal", 200)
 
 
-async def test_partition_in_trouble_is_what_stats_of_the_whole_topic_show(house: House) -> None:
-    await house.lifecycle.create_partitioned(P, 3)
+async def test_partition_in_trouble_is_what_stats_of_the_whole_topic_show(bench: Bench) -> None:
+    await bench.lifecycle.create_partitioned(P, 3)
     for index, state in enumerate(("REPLICATING", "HELD", "REPLICATING")):
-        await house.report(P.partition(index), state, 5)
-    assert (await house.status.in_stats(P))["west"]["status"]["state"] == "HELD"
-    assert (await house.status.in_stats(P.partition(0)))["west"]["status"]["state"] == "REPLICATING"
-    assert [record["topic"] for record in await house.status.of_topic(P)] == [str(P.partition(n)) for n in range(3)]
-    assert len(await house.status.of_topic(P.partition(1))) == 1
+        await bench.report(P.partition(index), state, 5)
+    assert (await bench.status.in_stats(P))["west"]["status"]["state"] == "HELD"
+    assert (await bench.status.in_stats(P.partition(0)))["west"]["status"]["state"] == "REPLICATING"
+    assert [record["topic"] for record in await bench.status.of_topic(P)] == [str(P.partition(n)) for n in range(3)]
+    assert len(await bench.status.of_topic(P.partition(1))) == 1
 
 
-async def test_topic_with_clusters_of_its_own_is_shown_by_those(house: House) -> None:
-    await house.report(X, "REPLICATING", 5)
-    await house.policies.update(X, lambda old: old.changed(replication_clusters=("east",)))
-    (record,) = await house.status.of_topic(X)
+async def test_topic_with_clusters_of_its_own_is_shown_by_those(bench: Bench) -> None:
+    await bench.report(X, "REPLICATING", 5)
+    await bench.policies.update(X, lambda old: old.changed(replication_clusters=("east",)))
+    (record,) = await bench.status.of_topic(X)
     assert (record["state"], record["reason"]) == ("DISABLED", "west is not in the replication clusters")
-    assert await house.status.in_stats(X) == {}
+    assert await bench.status.in_stats(X) == {}
     past = (
         "since",
         "remedy",
@@ -160,61 +160,61 @@ async def test_topic_with_clusters_of_its_own_is_shown_by_those(house: House) ->
         "msgThroughputOut",
     )
     assert {record[field] for field in past} == {None}, "of the time before"
-    await house.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
-    assert {(each["cluster"], each["state"]) for each in await house.status.of_topic(X)} == {
+    await bench.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
+    assert {(each["cluster"], each["state"]) for each in await bench.status.of_topic(X)} == {
         ("north", "PROVISIONING"),
         ("west", "DISABLED"),
     }
 
 
-async def test_topic_that_is_gone_has_no_status_any_more(house: House) -> None:
-    await house.report(X, "REPLICATING", 5)
-    await house.store.commit([Delete(keys.topic_record(X))])
-    assert await house.status.of_namespace(PUBLIC_DEFAULT) == []
+async def test_topic_that_is_gone_has_no_status_any_more(bench: Bench) -> None:
+    await bench.report(X, "REPLICATING", 5)
+    await bench.store.commit([Delete(keys.topic_record(X))])
+    assert await bench.status.of_namespace(PUBLIC_DEFAULT) == []
 
 
 async def test_records_of_topics_that_are_gone_do_not_gather_and_are_not_those_of_the_next_of_their_name(
-    house: House,
+    bench: Bench,
 ) -> None:
-    await house.lifecycle.create_partitioned(P, 1)
-    await house.report(X, "REPLICATING", 5)
-    await house.report(P.partition(0), "REPLICATING", 5)
-    await house.store.commit([Delete(keys.topic_record(X))])
-    await house.report(P.partition(0), "REPLICATING", 6)
-    stored = await house.store.get(keys.replication_status(PUBLIC_DEFAULT))
+    await bench.lifecycle.create_partitioned(P, 1)
+    await bench.report(X, "REPLICATING", 5)
+    await bench.report(P.partition(0), "REPLICATING", 5)
+    await bench.store.commit([Delete(keys.topic_record(X))])
+    await bench.report(P.partition(0), "REPLICATING", 6)
+    stored = await bench.store.get(keys.replication_status(PUBLIC_DEFAULT))
     assert stored is not None
     assert [record["topic"] for record in json.loads(stored.value)] == [str(P.partition(0))]
-    await house.lifecycle.create_plain(X)
-    assert (await house.status.of_topic(X))[0]["state"] == "PROVISIONING"
+    await bench.lifecycle.create_plain(X)
+    assert (await bench.status.of_topic(X))[0]["state"] == "PROVISIONING"
 
 
-async def test_partitions_left_over_from_a_topic_are_shown_under_its_name(house: House) -> None:
-    await house.store.commit([Put(keys.topic_record(P.partition(1)), b"{}")])
-    house.remote = HELD
-    assert str(P) in [record["topic"] for record in await house.status.of_namespace(PUBLIC_DEFAULT)]
-    (record,) = await house.status.of_topic(P.partition(1))
+async def test_partitions_left_over_from_a_topic_are_shown_under_its_name(bench: Bench) -> None:
+    await bench.store.commit([Put(keys.topic_record(P.partition(1)), b"{}")])
+    bench.remote = HELD
+    assert str(P) in [record["topic"] for record in await bench.status.of_namespace(PUBLIC_DEFAULT)]
+    (record,) = await bench.status.of_topic(P.partition(1))
     assert (record["topic"], record["reason"]) == (str(P), "counts differ")
 
 
-async def test_topic_that_is_not_persistent_is_told_apart(house: House) -> None:
+async def test_topic_that_is_not_persistent_is_told_apart(bench: Bench) -> None:
     name = TopicName.parse("non-persistent://public/default/n")
-    await house.lifecycle.create_partitioned(name, 2)
-    (record,) = await house.status.of_topic(name)
+    await bench.lifecycle.create_partitioned(name, 2)
+    (record,) = await bench.status.of_topic(name)
     assert (record["state"], "no log" in record["reason"]) == ("NOT_APPLICABLE", True)
 
 
-async def test_system_topic_is_shown_for_what_it_is_even_without_a_job(house: House) -> None:
+async def test_system_topic_is_shown_for_what_it_is_even_without_a_job(bench: Bench) -> None:
     events = TopicName.parse("__change_events")
-    await house.lifecycle.create_partitioned(events, 2)
-    house.remote, house.job_stopped = READY, True
-    shown = {record["topic"]: record for record in await house.status.of_namespace(PUBLIC_DEFAULT)}
+    await bench.lifecycle.create_partitioned(events, 2)
+    bench.remote, bench.job_stopped = READY, True
+    shown = {record["topic"]: record for record in await bench.status.of_namespace(PUBLIC_DEFAULT)}
     assert shown[str(X)]["state"] == "DISCONNECTED"
     assert shown[str(events)]["state"] == "NOT_APPLICABLE"
     assert "include_system_topics" in shown[str(events)]["reason"]
-    house.remote = HELD
-    (held,) = await house.status.of_topic(events)
+    bench.remote = HELD
+    (held,) = await bench.status.of_topic(events)
     assert (held["state"], held["reason"]) == ("HELD", "counts differ")
-    house.job_stopped = False
-    await house.report(events, "REPLICATING", since=300)
-    (copied,) = await house.status.of_topic(events)
+    bench.job_stopped = False
+    await bench.report(events, "REPLICATING", since=300)
+    (copied,) = await bench.status.of_topic(events)
     assert copied["state"] == "REPLICATING"

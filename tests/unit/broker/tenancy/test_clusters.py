@@ -24,7 +24,7 @@ from interpulse.storage.api import Put
 from interpulse.storage.memory import MemoryMetadataStore
 
 
-class House:
+class Bench:
     def __init__(self) -> None:
         self.store = MemoryMetadataStore()
         self.clusters = Clusters(self.store)
@@ -33,74 +33,74 @@ class House:
 
 
 @pytest.fixture
-async def house() -> House:
-    house = House()
-    await bootstrap(house.store, local_cluster="east", cluster=ClusterData())
-    await house.clusters.create("west", ClusterData(service_url="http://w:8080"))
-    return house
+async def bench() -> Bench:
+    bench = Bench()
+    await bootstrap(bench.store, local_cluster="east", cluster=ClusterData())
+    await bench.clusters.create("west", ClusterData(service_url="http://w:8080"))
+    return bench
 
 
-async def test_peers_when_set_then_the_rest_of_the_record_stays(house: House) -> None:
-    await house.clusters.set_peers("west", ["east", "east"])
-    assert await house.clusters.get("west") == ClusterData(service_url="http://w:8080", peer_cluster_names=("east",))
-    await house.clusters.set_peers("west", None)
-    assert (await house.clusters.get("west")).peer_cluster_names is None
+async def test_peers_when_set_then_the_rest_of_the_record_stays(bench: Bench) -> None:
+    await bench.clusters.set_peers("west", ["east", "east"])
+    assert await bench.clusters.get("west") == ClusterData(service_url="http://w:8080", peer_cluster_names=("east",))
+    await bench.clusters.set_peers("west", None)
+    assert (await bench.clusters.get("west")).peer_cluster_names is None
     with pytest.raises(ClusterNotFound):
-        await house.clusters.set_peers("nowhere", ["west"])
+        await bench.clusters.set_peers("nowhere", ["west"])
     with pytest.raises(PreconditionFailed):
-        await house.clusters.set_peers("west", ["nowhere"])
+        await bench.clusters.set_peers("west", ["nowhere"])
 
 
-async def test_address_when_it_is_none_then_nothing_is_stored(house: House) -> None:
-    for change in (house.clusters.create, house.clusters.update):
+async def test_address_when_it_is_none_then_nothing_is_stored(bench: Bench) -> None:
+    for change in (bench.clusters.create, bench.clusters.update):
         with pytest.raises(InvalidRequest):
             await change("west", ClusterData(service_url="w:8080"))
-    assert (await house.clusters.get("west")).service_url == "http://w:8080"
+    assert (await bench.clusters.get("west")).service_url == "http://w:8080"
 
 
-async def test_cluster_when_a_namespace_is_on_it_then_stays(house: House) -> None:
+async def test_cluster_when_a_namespace_is_on_it_then_stays(bench: Bench) -> None:
     both = ("east", "west")
-    await house.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=both))
+    await bench.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=both))
     with pytest.raises(PreconditionFailed, match="used by namespace public/default"):
-        await house.clusters.delete("west")
-    await house.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=("east",)))
-    await house.clusters.delete("west")
-    assert await house.clusters.list() == ["east"]
+        await bench.clusters.delete("west")
+    await bench.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=("east",)))
+    await bench.clusters.delete("west")
+    assert await bench.clusters.list() == ["east"]
 
 
-async def test_cluster_when_a_topic_is_on_it_then_stays(house: House) -> None:
+async def test_cluster_when_a_topic_is_on_it_then_stays(bench: Bench) -> None:
     topic = TopicName.parse("x y")
     policies = TopicPolicies(replication_clusters=("east", "west"))
-    await house.store.commit([Put(keys.topic_policies(topic), TopicPolicyRecord(policies).dump())])
+    await bench.store.commit([Put(keys.topic_policies(topic), TopicPolicyRecord(policies).dump())])
     with pytest.raises(PreconditionFailed, match="used by topic persistent://public/default/x y"):
-        await house.clusters.delete("west")
+        await bench.clusters.delete("west")
 
 
-async def test_cluster_when_deleted_then_its_failure_domains_go_too(house: House) -> None:
-    await house.domains.put("west", "d", FailureDomain(("a:1",)))
-    await house.domains.put("east", "d", FailureDomain(("a:1",)))
-    await house.clusters.delete("west")
-    await house.clusters.create("west", ClusterData())
-    assert await house.domains.list("west") == {}
-    assert await house.domains.list("east") == {"d": FailureDomain(("a:1",))}
+async def test_cluster_when_deleted_then_its_failure_domains_go_too(bench: Bench) -> None:
+    await bench.domains.put("west", "d", FailureDomain(("a:1",)))
+    await bench.domains.put("east", "d", FailureDomain(("a:1",)))
+    await bench.clusters.delete("west")
+    await bench.clusters.create("west", ClusterData())
+    assert await bench.domains.list("west") == {}
+    assert await bench.domains.list("east") == {"d": FailureDomain(("a:1",))}
 
 
-async def test_domain_when_named_oddly_then_is_found_again(house: House) -> None:
-    await house.domains.put("west", "a/b c", FailureDomain(("a:1",)))
-    assert await house.domains.list("west") == {"a/b c": FailureDomain(("a:1",))}
-    assert await house.domains.get("west", "a/b c") == FailureDomain(("a:1",))
-    await house.domains.delete("west", "a/b c")
+async def test_domain_when_named_oddly_then_is_found_again(bench: Bench) -> None:
+    await bench.domains.put("west", "a/b c", FailureDomain(("a:1",)))
+    assert await bench.domains.list("west") == {"a/b c": FailureDomain(("a:1",))}
+    assert await bench.domains.get("west", "a/b c") == FailureDomain(("a:1",))
+    await bench.domains.delete("west", "a/b c")
     with pytest.raises(NotFound):
-        await house.domains.delete("west", "a/b c")
-    assert await house.domains.list("nowhere") == {}
-    for refused in (house.domains.get("nowhere", "d"), house.domains.put("nowhere", "d", FailureDomain())):
+        await bench.domains.delete("west", "a/b c")
+    assert await bench.domains.list("nowhere") == {}
+    for refused in (bench.domains.get("nowhere", "d"), bench.domains.put("nowhere", "d", FailureDomain())):
         with pytest.raises(PreconditionFailed, match="Cluster nowhere does not exist"):
             await refused
 
 
-async def test_domains_when_two_want_the_same_broker_at_once_then_one_gets_it(house: House) -> None:
+async def test_domains_when_two_want_the_same_broker_at_once_then_one_gets_it(bench: Bench) -> None:
     results = await asyncio.gather(
-        *(house.domains.put("west", name, FailureDomain(("a:1",))) for name in ("d", "e")), return_exceptions=True
+        *(bench.domains.put("west", name, FailureDomain(("a:1",))) for name in ("d", "e")), return_exceptions=True
     )
     assert len([each for each in results if isinstance(each, Conflict)]) == 1
-    assert len(await house.domains.list("west")) == 1
+    assert len(await bench.domains.list("west")) == 1

@@ -56,7 +56,7 @@ class ScriptedRemotes:
         self.partitions[cluster] = change.partitions
 
 
-class House:
+class Bench:
     """A topic of two partitions in a namespace of three clusters."""
 
     def __init__(self) -> None:
@@ -72,81 +72,81 @@ class House:
 
 
 @pytest.fixture
-async def house() -> House:
-    house = House()
-    await bootstrap(house.store, local_cluster="east", cluster=ClusterData())
+async def bench() -> Bench:
+    bench = Bench()
+    await bootstrap(bench.store, local_cluster="east", cluster=ClusterData())
     clusters = ("east", "north", "west")
-    await house.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=clusters))
-    await house.lifecycle.create_partitioned(X, 2)
-    house.remotes.partitions = {"north": 2, "west": 3}
-    return house
+    await bench.namespaces.update_policies(PUBLIC_DEFAULT, lambda old: old.changed(replication_clusters=clusters))
+    await bench.lifecycle.create_partitioned(X, 2)
+    bench.remotes.partitions = {"north": 2, "west": 3}
+    return bench
 
 
-async def test_topic_grows_on_every_cluster_that_has_less(house: House) -> None:
-    await house.expansion.expand(X, 3)
-    assert house.remotes.grown == [("north", SetPartitionCount(X, 3))]
-    assert await house.partitions() == 3
+async def test_topic_grows_on_every_cluster_that_has_less(bench: Bench) -> None:
+    await bench.expansion.expand(X, 3)
+    assert bench.remotes.grown == [("north", SetPartitionCount(X, 3))]
+    assert await bench.partitions() == 3
 
 
-async def test_topic_when_only_the_local_one_is_meant_then_nobody_is_asked(house: House) -> None:
-    house.remotes.partitions = {}
-    await house.expansion.expand(X, 3, local_only=True)
-    assert await house.partitions() == 3
+async def test_topic_when_only_the_local_one_is_meant_then_nobody_is_asked(bench: Bench) -> None:
+    bench.remotes.partitions = {}
+    await bench.expansion.expand(X, 3, local_only=True)
+    assert await bench.partitions() == 3
 
 
-async def test_topic_with_clusters_of_its_own_grows_on_those(house: House) -> None:
-    await house.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
-    await house.expansion.expand(X, 4)
-    assert house.remotes.grown == [("north", SetPartitionCount(X, 4))]
+async def test_topic_with_clusters_of_its_own_grows_on_those(bench: Bench) -> None:
+    await bench.policies.update(X, lambda old: old.changed(replication_clusters=("east", "north")))
+    await bench.expansion.expand(X, 4)
+    assert bench.remotes.grown == [("north", SetPartitionCount(X, 4))]
 
 
 @pytest.mark.parametrize("answer", [4, RemoteClusterUnavailable("away")], ids=["larger", "unreachable"])
 async def test_topic_when_one_cluster_cannot_follow_then_nothing_changes_anywhere(
-    house: House, answer: int | PulsarError
+    bench: Bench, answer: int | PulsarError
 ) -> None:
-    house.remotes.partitions["west"] = answer
+    bench.remotes.partitions["west"] = answer
     with pytest.raises((Unprocessable, RemoteClusterUnavailable)):
-        await house.expansion.expand(X, 3)
-    assert (house.remotes.grown, await house.partitions()) == ([], 2)
+        await bench.expansion.expand(X, 3)
+    assert (bench.remotes.grown, await bench.partitions()) == ([], 2)
 
 
 async def test_topic_when_a_cluster_fails_in_the_middle_then_the_local_one_stays_and_a_repetition_helps(
-    house: House,
+    bench: Bench,
 ) -> None:
-    house.remotes.refusals["west"] = RemoteClusterUnavailable("away")
+    bench.remotes.refusals["west"] = RemoteClusterUnavailable("away")
     with pytest.raises(RemoteClusterUnavailable):
-        await house.expansion.expand(X, 4)
-    assert await house.partitions() == 2
-    house.remotes.refusals.clear()
-    await house.expansion.expand(X, 4)
-    assert await house.partitions() == 4
+        await bench.expansion.expand(X, 4)
+    assert await bench.partitions() == 2
+    bench.remotes.refusals.clear()
+    await bench.expansion.expand(X, 4)
+    assert await bench.partitions() == 4
 
 
 @pytest.mark.parametrize(("meanwhile", "grown"), [(2, 3), (3, 3), (4, 2)], ids=["as-it-was", "so-far", "further"])
 async def test_topic_when_somebody_is_faster_on_a_cluster_then_what_is_there_counts(
-    house: House, meanwhile: int, grown: int
+    bench: Bench, meanwhile: int, grown: int
 ) -> None:
-    house.remotes.rivals["north"] = meanwhile
+    bench.remotes.rivals["north"] = meanwhile
     if grown == 3:
-        await house.expansion.expand(X, 3)
+        await bench.expansion.expand(X, 3)
     else:
         with pytest.raises(Unprocessable, match="4 partitions on cluster north"):
-            await house.expansion.expand(X, 3)
-    assert await house.partitions() == grown
+            await bench.expansion.expand(X, 3)
+    assert await bench.partitions() == grown
 
 
-async def test_topic_when_a_cluster_refuses_again_and_again_then_its_reason_is_told(house: House) -> None:
-    house.remotes.refusals["north"] = Unprocessable("Cluster north: too many")
+async def test_topic_when_a_cluster_refuses_again_and_again_then_its_reason_is_told(bench: Bench) -> None:
+    bench.remotes.refusals["north"] = Unprocessable("Cluster north: too many")
     with pytest.raises(Unprocessable, match="too many"):
-        await house.expansion.expand(X, 4)
-    assert (house.remotes.grown, await house.partitions()) == ([], 2)
+        await bench.expansion.expand(X, 4)
+    assert (bench.remotes.grown, await bench.partitions()) == ([], 2)
 
 
-async def test_topic_when_it_is_refused_here_then_no_other_cluster_is_touched(house: House) -> None:
-    await house.store.commit([Put(keys.topic_record(X.partition(7)), b"{}")])
+async def test_topic_when_it_is_refused_here_then_no_other_cluster_is_touched(bench: Bench) -> None:
+    await bench.store.commit([Put(keys.topic_record(X.partition(7)), b"{}")])
     with pytest.raises(Conflict):
-        await house.expansion.expand(X, 4)
-    assert house.remotes.grown == []
+        await bench.expansion.expand(X, 4)
+    assert bench.remotes.grown == []
 
 
 class TestAdminRemotes:

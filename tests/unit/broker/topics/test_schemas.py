@@ -44,7 +44,7 @@ class OneNamespace:
         return {}
 
 
-class House:
+class Bench:
     """A schema store whose policies and settings a test can change."""
 
     def __init__(self) -> None:
@@ -61,59 +61,59 @@ class House:
 
 
 @pytest.fixture
-def house() -> House:
-    return House()
+def bench() -> Bench:
+    return Bench()
 
 
-async def test_register_when_schemas_differ_then_versions_are_consecutive(house: House) -> None:
-    versions = [await house.schemas.register(TOPIC, schema, by=CLIENT) for schema in (AVRO, AVRO_2, AVRO)]
+async def test_register_when_schemas_differ_then_versions_are_consecutive(bench: Bench) -> None:
+    versions = [await bench.schemas.register(TOPIC, schema, by=CLIENT) for schema in (AVRO, AVRO_2, AVRO)]
     assert versions == [0, 1, 0]
-    assert await house.schemas.get(TOPIC.base) == (AVRO_2, 1)
-    assert await house.schemas.get(TopicName.parse("non-persistent://public/default/flights"), 0) == (AVRO, 0)
+    assert await bench.schemas.get(TOPIC.base) == (AVRO_2, 1)
+    assert await bench.schemas.get(TopicName.parse("non-persistent://public/default/flights"), 0) == (AVRO, 0)
 
 
-async def test_register_when_stored_then_lies_under_pulsars_key_as_json(house: House) -> None:
-    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
-    stored = await house.store.get("/schemas/public/default/flights")
+async def test_register_when_stored_then_lies_under_pulsars_key_as_json(bench: Bench) -> None:
+    await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
+    stored = await bench.store.get("/schemas/public/default/flights")
     assert stored is not None
     body = json.loads(stored.value)["versions"][0]
     assert (body["version"], body["type"], body["timestamp"], body["deleted"]) == (0, "AVRO", 1234, False)
 
 
-async def test_register_when_many_race_then_each_schema_gets_one_version(house: House) -> None:
+async def test_register_when_many_race_then_each_schema_gets_one_version(bench: Bench) -> None:
     schemas = [SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"n%d","fields":[]}' % n) for n in range(8)] * 2
-    versions = await asyncio.gather(*(house.schemas.register(TOPIC, schema, by=CLIENT) for schema in schemas))
+    versions = await asyncio.gather(*(bench.schemas.register(TOPIC, schema, by=CLIENT) for schema in schemas))
     assert versions[:8] == versions[8:]
     assert sorted(versions[:8]) == list(range(8))
 
 
-async def test_register_when_namespace_is_missing_then_refused(house: House) -> None:
+async def test_register_when_namespace_is_missing_then_refused(bench: Bench) -> None:
     with pytest.raises(NamespaceNotFound):
-        await house.schemas.register(TopicName.parse("a/b/c"), AVRO, by=CLIENT)
+        await bench.schemas.register(TopicName.parse("a/b/c"), AVRO, by=CLIENT)
 
 
-async def test_get_when_nothing_is_registered_then_not_found(house: House) -> None:
+async def test_get_when_nothing_is_registered_then_not_found(bench: Bench) -> None:
     for version in (None, 0):
         with pytest.raises(SchemaNotFound, match="Topic not found or no-schema"):
-            await house.schemas.get(TOPIC, version)
+            await bench.schemas.get(TOPIC, version)
 
 
-async def test_delete_when_repeated_then_each_marker_takes_a_version(house: House) -> None:
-    assert await house.schemas.delete(TOPIC) == 0
-    assert await house.schemas.register(TOPIC, AVRO, by=CLIENT) == 1
-    assert await house.schemas.delete(TOPIC) == 2
+async def test_delete_when_repeated_then_each_marker_takes_a_version(bench: Bench) -> None:
+    assert await bench.schemas.delete(TOPIC) == 0
+    assert await bench.schemas.register(TOPIC, AVRO, by=CLIENT) == 1
+    assert await bench.schemas.delete(TOPIC) == 2
     for version in (None, 1, 2):
         with pytest.raises(SchemaNotFound):
-            await house.schemas.get(TOPIC, version)
-    assert await house.schemas.version_of(TOPIC, AVRO) is None
-    assert [entry.version for entry in await house.schemas.versions(TOPIC)] == [0, 1, 2]
+            await bench.schemas.get(TOPIC, version)
+    assert await bench.schemas.version_of(TOPIC, AVRO) is None
+    assert [entry.version for entry in await bench.schemas.versions(TOPIC)] == [0, 1, 2]
 
 
-async def test_delete_when_forced_then_history_starts_again(house: House) -> None:
-    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
-    assert await house.schemas.delete(TOPIC, force=True) == -1
-    assert await house.store.get(keys.schema(TOPIC)) is None
-    assert await house.schemas.register(TOPIC, STRING, by=CLIENT) == 0
+async def test_delete_when_forced_then_history_starts_again(bench: Bench) -> None:
+    await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
+    assert await bench.schemas.delete(TOPIC, force=True) == -1
+    assert await bench.store.get(keys.schema(TOPIC)) is None
+    assert await bench.schemas.register(TOPIC, STRING, by=CLIENT) == 0
 
 
 @pytest.mark.parametrize(
@@ -130,27 +130,27 @@ async def test_delete_when_forced_then_history_starts_again(house: House) -> Non
     ],
 )
 async def test_register_when_switches_say_so_then_admitted(
-    house: House,
+    bench: Bench,
     broker_allows: bool,
     namespace_allows: bool | None,
     with_replicator: bool,
     by: Requester,
     admitted: bool,
 ) -> None:
-    house.settings = SchemaSettings(auto_update_allowed=broker_allows)
-    house.policies(allow_auto_update_schema=namespace_allows, allow_auto_update_schema_with_replicator=with_replicator)
+    bench.settings = SchemaSettings(auto_update_allowed=broker_allows)
+    bench.policies(allow_auto_update_schema=namespace_allows, allow_auto_update_schema_with_replicator=with_replicator)
     if admitted:
-        assert await house.schemas.register(TOPIC, AVRO, by=by) == 0
+        assert await bench.schemas.register(TOPIC, AVRO, by=by) == 0
     else:
         with pytest.raises(IncompatibleSchema, match="schema auto updating is disabled"):
-            await house.schemas.register(TOPIC, AVRO, by=by)
+            await bench.schemas.register(TOPIC, AVRO, by=by)
 
 
-async def test_register_when_topic_is_a_system_topic_then_switches_do_not_count(house: House) -> None:
-    house.settings = SchemaSettings(auto_update_allowed=False)
+async def test_register_when_topic_is_a_system_topic_then_switches_do_not_count(bench: Bench) -> None:
+    bench.settings = SchemaSettings(auto_update_allowed=False)
     topic = TopicName.parse("public/default/__change_events")
-    assert await house.schemas.register(topic, AVRO, by=CLIENT) == 0
-    assert await house.schemas.register(topic, STRING, by=CLIENT) == 1
+    assert await bench.schemas.register(topic, AVRO, by=CLIENT) == 0
+    assert await bench.schemas.register(topic, STRING, by=CLIENT) == 1
 
 
 @pytest.mark.parametrize(
@@ -163,69 +163,69 @@ async def test_register_when_topic_is_a_system_topic_then_switches_do_not_count(
     ],
 )
 async def test_register_when_type_changes_then_strategy_of_the_namespace_decides(
-    house: House, policies: dict[str, object], refused: bool
+    bench: Bench, policies: dict[str, object], refused: bool
 ) -> None:
-    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
-    house.policies(**policies)
+    await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
+    bench.policies(**policies)
     if refused:
         with pytest.raises(IncompatibleSchema):
-            await house.schemas.register(TOPIC, STRING, by=CLIENT)
+            await bench.schemas.register(TOPIC, STRING, by=CLIENT)
     else:
-        assert await house.schemas.register(TOPIC, STRING, by=CLIENT) == 1
+        assert await bench.schemas.register(TOPIC, STRING, by=CLIENT) == 1
 
 
-async def test_producer_when_without_schema_then_refused_only_if_enforced_and_topic_has_one(house: House) -> None:
-    house.policies(schema_validation_enforced=True)
-    assert await house.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
-    assert await house.schemas.admit_producer(TOPIC, AVRO, by=CLIENT) == 0
+async def test_producer_when_without_schema_then_refused_only_if_enforced_and_topic_has_one(bench: Bench) -> None:
+    bench.policies(schema_validation_enforced=True)
+    assert await bench.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
+    assert await bench.schemas.admit_producer(TOPIC, AVRO, by=CLIENT) == 0
     with pytest.raises(IncompatibleSchema):
-        await house.schemas.admit_producer(TOPIC, None, by=CLIENT)
-    house.policies()
-    assert await house.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
-    house.settings = SchemaSettings(validation_enforced=True)
+        await bench.schemas.admit_producer(TOPIC, None, by=CLIENT)
+    bench.policies()
+    assert await bench.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
+    bench.settings = SchemaSettings(validation_enforced=True)
     with pytest.raises(IncompatibleSchema):
-        await house.schemas.admit_producer(TOPIC, None, by=CLIENT)
+        await bench.schemas.admit_producer(TOPIC, None, by=CLIENT)
 
 
 async def test_producer_when_its_topic_says_something_about_schemas_then_the_namespace_is_not_asked(
-    house: House,
+    bench: Bench,
 ) -> None:
-    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
-    house.policies(schema_validation_enforced=True)
-    await house.topic_policies(TopicPolicies(schema_validation_enforced=False))
-    assert await house.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
-    house.policies()
-    await house.topic_policies(TopicPolicies(schema_validation_enforced=True))
+    await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
+    bench.policies(schema_validation_enforced=True)
+    await bench.topic_policies(TopicPolicies(schema_validation_enforced=False))
+    assert await bench.schemas.admit_producer(TOPIC, None, by=CLIENT) is None
+    bench.policies()
+    await bench.topic_policies(TopicPolicies(schema_validation_enforced=True))
     with pytest.raises(IncompatibleSchema):
-        await house.schemas.admit_producer(TOPIC, None, by=CLIENT)
+        await bench.schemas.admit_producer(TOPIC, None, by=CLIENT)
 
 
-async def test_register_when_its_topic_has_a_strategy_then_that_decides(house: House) -> None:
-    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
-    house.policies(schema_compatibility_strategy="ALWAYS_INCOMPATIBLE")
+async def test_register_when_its_topic_has_a_strategy_then_that_decides(bench: Bench) -> None:
+    await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
+    bench.policies(schema_compatibility_strategy="ALWAYS_INCOMPATIBLE")
     with pytest.raises(IncompatibleSchema):
-        await house.schemas.register(TOPIC, GROWN, by=CLIENT)
-    await house.topic_policies(TopicPolicies(schema_compatibility_strategy="ALWAYS_COMPATIBLE"))
-    assert await house.schemas.strategy(TOPIC) == "ALWAYS_COMPATIBLE"
-    assert await house.schemas.register(TOPIC, GROWN, by=CLIENT) == 1
+        await bench.schemas.register(TOPIC, GROWN, by=CLIENT)
+    await bench.topic_policies(TopicPolicies(schema_compatibility_strategy="ALWAYS_COMPATIBLE"))
+    assert await bench.schemas.strategy(TOPIC) == "ALWAYS_COMPATIBLE"
+    assert await bench.schemas.register(TOPIC, GROWN, by=CLIENT) == 1
 
 
-async def test_consumer_when_topic_is_idle_then_its_schema_is_registered(house: House) -> None:
-    await house.schemas.admit_consumer(TOPIC, AVRO, topic_active=False)
-    assert await house.schemas.get(TOPIC) == (AVRO, 0)
+async def test_consumer_when_topic_is_idle_then_its_schema_is_registered(bench: Bench) -> None:
+    await bench.schemas.admit_consumer(TOPIC, AVRO, topic_active=False)
+    assert await bench.schemas.get(TOPIC) == (AVRO, 0)
 
 
-async def test_consumer_when_topic_is_active_without_schema_then_refused(house: House) -> None:
+async def test_consumer_when_topic_is_active_without_schema_then_refused(bench: Bench) -> None:
     with pytest.raises(IncompatibleSchema, match="Failed to add schema to an active topic with empty"):
-        await house.schemas.admit_consumer(TOPIC, AVRO, topic_active=True)
+        await bench.schemas.admit_consumer(TOPIC, AVRO, topic_active=True)
 
 
-async def test_consumer_when_topic_has_a_schema_then_checked_and_never_registered(house: House) -> None:
-    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
-    await house.schemas.admit_consumer(TOPIC, AVRO_2, topic_active=True)
-    assert await house.schemas.get(TOPIC) == (AVRO, 0)
+async def test_consumer_when_topic_has_a_schema_then_checked_and_never_registered(bench: Bench) -> None:
+    await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
+    await bench.schemas.admit_consumer(TOPIC, AVRO_2, topic_active=True)
+    assert await bench.schemas.get(TOPIC) == (AVRO, 0)
     with pytest.raises(IncompatibleSchema):
-        await house.schemas.admit_consumer(TOPIC, STRING, topic_active=False)
+        await bench.schemas.admit_consumer(TOPIC, STRING, topic_active=False)
 
 
 @pytest.mark.parametrize(
@@ -238,29 +238,29 @@ async def test_consumer_when_topic_has_a_schema_then_checked_and_never_registere
     ],
 )
 async def test_check_when_asked_then_strategy_of_the_namespace_decides_and_nothing_is_stored(
-    house: House, policies: dict[str, object], strategy: str, compatible: bool
+    bench: Bench, policies: dict[str, object], strategy: str, compatible: bool
 ) -> None:
-    await house.schemas.register(TOPIC, AVRO, by=CLIENT)
-    house.policies(**policies, allow_auto_update_schema=False)
-    assert await house.schemas.strategy(TOPIC) == strategy
+    await bench.schemas.register(TOPIC, AVRO, by=CLIENT)
+    bench.policies(**policies, allow_auto_update_schema=False)
+    assert await bench.schemas.strategy(TOPIC) == strategy
     if compatible:
-        assert await house.schemas.check(TOPIC, GROWN) == strategy
+        assert await bench.schemas.check(TOPIC, GROWN) == strategy
     else:
         with pytest.raises(IncompatibleSchema, match=f"strategy {strategy}"):
-            await house.schemas.check(TOPIC, GROWN)
-    assert await house.schemas.get(TOPIC) == (AVRO, 0)
+            await bench.schemas.check(TOPIC, GROWN)
+    assert await bench.schemas.get(TOPIC) == (AVRO, 0)
 
 
-async def test_check_when_namespace_is_missing_then_says_so(house: House) -> None:
+async def test_check_when_namespace_is_missing_then_says_so(bench: Bench) -> None:
     with pytest.raises(NamespaceNotFound):
-        await house.schemas.check(TopicName.parse("a/b/c"), AVRO)
+        await bench.schemas.check(TopicName.parse("a/b/c"), AVRO)
 
 
-async def test_register_when_races_break_compatibility_then_the_loser_is_compared_with_the_winner(house: House) -> None:
-    house.policies(schema_compatibility_strategy="FULL")
+async def test_register_when_races_break_compatibility_then_the_loser_is_compared_with_the_winner(bench: Bench) -> None:
+    bench.policies(schema_compatibility_strategy="FULL")
     fields = (b'{"name":"f","type":"int"}', b'{"name":"f","type":"string"}')
     schemas = [SchemaInfo(SchemaType.AVRO, b'{"type":"record","name":"a","fields":[%s]}' % each) for each in fields]
-    registrations = (house.schemas.register(TOPIC, schema, by=CLIENT) for schema in schemas)
+    registrations = (bench.schemas.register(TOPIC, schema, by=CLIENT) for schema in schemas)
     outcomes = await asyncio.gather(*registrations, return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["IncompatibleSchema", "int"]
-    assert len(await house.schemas.versions(TOPIC)) == 1
+    assert len(await bench.schemas.versions(TOPIC)) == 1

@@ -24,7 +24,7 @@ X = TopicName.parse("x")
 INACTIVE = InactiveTopicPolicies(max_inactive_seconds=5)
 
 
-class Room:
+class Bench:
     """Records over a store that outlives them."""
 
     def __init__(self, store: MemoryMetadataStore) -> None:
@@ -38,75 +38,75 @@ class Room:
 
 
 @pytest.fixture
-async def room() -> Room:
+async def bench() -> Bench:
     store = MemoryMetadataStore()
     await bootstrap(store, local_cluster="east", cluster=ClusterData())
-    return Room(store)
+    return Bench(store)
 
 
-async def test_policy_when_set_then_counts_for_all_partitions_and_after_a_restart(room: Room) -> None:
-    await room.lifecycle.create_partitioned(X, 2)
-    await room.set(X, INACTIVE)
-    again = Room(room.store)
+async def test_policy_when_set_then_counts_for_all_partitions_and_after_a_restart(bench: Bench) -> None:
+    await bench.lifecycle.create_partitioned(X, 2)
+    await bench.set(X, INACTIVE)
+    again = Bench(bench.store)
     for name in (X, X.partition(0), X.partition(1)):
         assert (await again.records.find(name)).inactive_topics == INACTIVE
     assert await again.records.find(TopicName.parse("y")) == TopicPolicies()
 
 
-async def test_policy_when_the_last_one_is_taken_away_then_nothing_is_stored(room: Room) -> None:
-    await room.lifecycle.create_plain(X)
-    await room.set(X, INACTIVE)
-    assert await room.store.get(keys.topic_policies(X)) is not None
-    await room.set(X, None)
-    assert await room.store.get(keys.topic_policies(X)) is None
+async def test_policy_when_the_last_one_is_taken_away_then_nothing_is_stored(bench: Bench) -> None:
+    await bench.lifecycle.create_plain(X)
+    await bench.set(X, INACTIVE)
+    assert await bench.store.get(keys.topic_policies(X)) is not None
+    await bench.set(X, None)
+    assert await bench.store.get(keys.topic_policies(X)) is None
 
 
 @pytest.mark.parametrize(("name", "refusal"), [(X, TopicNotFound), (X.partition(0), PreconditionFailed)])
 async def test_policy_when_there_is_no_such_topic_then_is_refused_and_not_stored(
-    room: Room, name: TopicName, refusal: type[Exception]
+    bench: Bench, name: TopicName, refusal: type[Exception]
 ) -> None:
     with pytest.raises(refusal, match=str(name)):
-        await room.set(name, INACTIVE)
+        await bench.set(name, INACTIVE)
     with pytest.raises(refusal, match=str(name)):
-        await room.records.record_of_existing(name)
-    assert await room.store.children("/admin/topic-policies") == []
+        await bench.records.record_of_existing(name)
+    assert await bench.store.children("/admin/topic-policies") == []
 
 
 async def test_policies_of_this_cluster_and_of_all_are_kept_apart_and_joined_for_who_asks_what_counts(
-    room: Room,
+    bench: Bench,
 ) -> None:
-    await room.lifecycle.create_plain(X)
-    await room.records.update(X, lambda old: old.changed(max_producers=5, max_consumers=6), everywhere=True)
-    await room.records.update(X, lambda old: old.changed(max_producers=1))
-    again = Room(room.store)
+    await bench.lifecycle.create_plain(X)
+    await bench.records.update(X, lambda old: old.changed(max_producers=5, max_consumers=6), everywhere=True)
+    await bench.records.update(X, lambda old: old.changed(max_producers=1))
+    again = Bench(bench.store)
     for_all = TopicPolicies(max_producers=5, max_consumers=6)
     assert await again.records.record_of_existing(X) == TopicPolicyRecord(TopicPolicies(max_producers=1), for_all)
     assert await again.records.find(X) == TopicPolicies(max_producers=1, max_consumers=6)
     assert await again.records.set_everywhere(X.namespace_name) == {X: for_all}
-    await room.records.update(X, lambda old: TopicPolicies(), everywhere=True)
+    await bench.records.update(X, lambda old: TopicPolicies(), everywhere=True)
     assert await again.records.set_everywhere(X.namespace_name) == {}
     assert await again.records.find(X) == TopicPolicies(max_producers=1)
 
 
-async def test_policies_when_changed_at_the_same_time_then_none_is_lost(room: Room) -> None:
-    await room.lifecycle.create_plain(X)
+async def test_policies_when_changed_at_the_same_time_then_none_is_lost(bench: Bench) -> None:
+    await bench.lifecycle.create_plain(X)
 
     def add(number: int) -> asyncio.Task[None]:
-        change = room.records.update(X, lambda old: old.changed(other={**old.other, str(number): number}))
+        change = bench.records.update(X, lambda old: old.changed(other={**old.other, str(number): number}))
         return asyncio.ensure_future(change)
 
     await asyncio.gather(*map(add, range(20)))
-    assert len((await room.records.find(X)).other) == 20
+    assert len((await bench.records.find(X)).other) == 20
 
 
 @pytest.mark.parametrize("partitions", [0, 2])
 async def test_policy_when_its_topic_goes_at_the_same_moment_then_is_not_left_behind(
-    room: Room, partitions: int
+    bench: Bench, partitions: int
 ) -> None:
     if partitions:
-        await room.lifecycle.create_partitioned(X, partitions)
+        await bench.lifecycle.create_partitioned(X, partitions)
     else:
-        await room.lifecycle.create_plain(X)
+        await bench.lifecycle.create_plain(X)
 
     def change(old: TopicPolicies) -> TopicPolicies:
         with suppress(StopIteration):  # the commit of this store never waits
@@ -114,7 +114,7 @@ async def test_policy_when_its_topic_goes_at_the_same_moment_then_is_not_left_be
         return old.changed(inactive_topics=INACTIVE)
 
     gone = keys.partitioned_topic(X) if partitions else keys.topic_record(X)
-    deletion = room.store.commit([Delete(gone)])
+    deletion = bench.store.commit([Delete(gone)])
     with pytest.raises(TopicNotFound):
-        await room.records.update(X, change)
-    assert await room.store.get(keys.topic_policies(X)) is None
+        await bench.records.update(X, change)
+    assert await bench.store.get(keys.topic_policies(X)) is None

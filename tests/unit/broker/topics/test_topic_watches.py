@@ -56,7 +56,7 @@ class Names:
         return [name for name in map(topic, found) if include_system or not name.is_system]
 
 
-class Room:
+class Bench:
     def __init__(self) -> None:
         self.store = MemoryMetadataStore()
         self.names = Names(self.store)
@@ -84,94 +84,94 @@ class Room:
 
 
 @pytest.fixture
-async def room() -> AsyncIterator[Room]:
-    room = Room()
-    yield room
-    await room.settled()
-    await room.store.close()
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    yield bench
+    await bench.settled()
+    await bench.store.close()
 
 
-async def test_watch_when_begun_then_has_what_matches(room: Room) -> None:
-    await room.commit(*created("a1", "a2", "b", "__change_events"))
-    watch = await room.watch("public/default/a.*")
+async def test_watch_when_begun_then_has_what_matches(bench: Bench) -> None:
+    await bench.commit(*created("a1", "a2", "b", "__change_events"))
+    watch = await bench.watch("public/default/a.*")
     assert watch.names == complete("a1", "a2")
     assert not watch.has_changes
 
 
-async def test_watch_when_topics_come_and_go_then_tells_those_that_match(room: Room) -> None:
-    watch = await room.watch("public/default/a.*")
-    await room.commit(*created("a1", "b1"))
-    assert (room.told, watch.take_changes()) == (1, (complete("a1"), []))
-    await room.commit(*created("b2"))
-    assert room.told == 1
-    await room.commit(*deleted("a1", "b1"))
+async def test_watch_when_topics_come_and_go_then_tells_those_that_match(bench: Bench) -> None:
+    watch = await bench.watch("public/default/a.*")
+    await bench.commit(*created("a1", "b1"))
+    assert (bench.told, watch.take_changes()) == (1, (complete("a1"), []))
+    await bench.commit(*created("b2"))
+    assert bench.told == 1
+    await bench.commit(*deleted("a1", "b1"))
     assert (watch.take_changes(), watch.names) == (([], complete("a1")), [])
-    await room.commit(*created("a1"))
+    await bench.commit(*created("a1"))
     assert watch.take_changes() == (complete("a1"), [])
 
 
-async def test_watch_when_many_come_in_one_commit_then_told_once(room: Room) -> None:
-    watch = await room.watch("public/default/p")
-    await room.commit(*created(*(f"p-partition-{index}" for index in range(100))))
-    assert room.told == 1
+async def test_watch_when_many_come_in_one_commit_then_told_once(bench: Bench) -> None:
+    watch = await bench.watch("public/default/p")
+    await bench.commit(*created(*(f"p-partition-{index}" for index in range(100))))
+    assert bench.told == 1
     assert len(watch.take_changes()[0]) == 100
 
 
-async def test_watch_when_what_came_goes_before_it_is_taken_then_neither(room: Room) -> None:
-    await room.commit(*created("stays"))
-    watch = await room.watch()
-    await room.commit(*created("a"))
-    await room.commit(*deleted("a", "stays"))
-    await room.commit(*created("stays"))
+async def test_watch_when_what_came_goes_before_it_is_taken_then_neither(bench: Bench) -> None:
+    await bench.commit(*created("stays"))
+    watch = await bench.watch()
+    await bench.commit(*created("a"))
+    await bench.commit(*deleted("a", "stays"))
+    await bench.commit(*created("stays"))
     assert not watch.has_changes
     assert watch.take_changes() == ([], [])
 
 
-async def test_watch_when_a_record_is_written_again_or_has_cursors_then_silent(room: Room) -> None:
-    await room.commit(*created("a"))
-    await room.watch()
-    await room.commit(*created("a"), Put(f"{keys.topic_record(topic('a'))}/cursor", b"{}"))
-    assert room.told == 0
+async def test_watch_when_a_record_is_written_again_or_has_cursors_then_silent(bench: Bench) -> None:
+    await bench.commit(*created("a"))
+    await bench.watch()
+    await bench.commit(*created("a"), Put(f"{keys.topic_record(topic('a'))}/cursor", b"{}"))
+    assert bench.told == 0
 
 
-async def test_watch_when_other_namespaces_and_system_topics_change_then_silent(room: Room) -> None:
-    watch = await room.watch()
+async def test_watch_when_other_namespaces_and_system_topics_change_then_silent(bench: Bench) -> None:
+    watch = await bench.watch()
     other = TopicName.parse("persistent://public/default2/a")
-    await room.commit(Put(keys.topic_record(other), b"{}"), *created("__change_events"))
-    assert (room.told, watch.names) == (0, [])
+    await bench.commit(Put(keys.topic_record(other), b"{}"), *created("__change_events"))
+    assert (bench.told, watch.names) == (0, [])
 
 
-async def test_watch_when_topics_change_while_it_begins_then_nothing_is_missed(room: Room) -> None:
-    await room.commit(*created("a", "b"))
-    room.names.gate = asyncio.Event()
-    beginning = asyncio.create_task(room.watch())
-    await room.names.asked.wait()
-    await room.store.commit([*created("late"), *deleted("a")])
-    room.names.gate.set()
+async def test_watch_when_topics_change_while_it_begins_then_nothing_is_missed(bench: Bench) -> None:
+    await bench.commit(*created("a", "b"))
+    bench.names.gate = asyncio.Event()
+    beginning = asyncio.create_task(bench.watch())
+    await bench.names.asked.wait()
+    await bench.store.commit([*created("late"), *deleted("a")])
+    bench.names.gate.set()
     watch = await beginning
-    await room.settled()
+    await bench.settled()
     assert watch.names == complete("b", "late")
 
 
 async def test_watches_when_several_look_at_one_namespace_then_listed_once_and_forgotten_with_the_last(
-    room: Room,
+    bench: Bench,
 ) -> None:
-    first, second = await asyncio.gather(room.watch(), room.watch("public/default/a"))
-    assert room.names.listed_count == 1
-    room.watches.end(NAMESPACE, first)
-    await room.commit(*created("a"))
+    first, second = await asyncio.gather(bench.watch(), bench.watch("public/default/a"))
+    assert bench.names.listed_count == 1
+    bench.watches.end(NAMESPACE, first)
+    await bench.commit(*created("a"))
     assert (first.names, second.names) == ([], complete("a"))
-    room.watches.end(NAMESPACE, second)
-    await room.commit(*created("b"))
-    assert room.told == 1
-    assert (await room.watch()).names == complete("a", "b")
-    assert room.names.listed_count == 2
+    bench.watches.end(NAMESPACE, second)
+    await bench.commit(*created("b"))
+    assert bench.told == 1
+    assert (await bench.watch()).names == complete("a", "b")
+    assert bench.names.listed_count == 2
 
 
-async def test_watch_when_the_names_cannot_be_read_then_refused_and_tried_anew_the_next_time(room: Room) -> None:
-    await room.commit(*created("a"))
-    room.names.failure = MetadataError("no disk")
+async def test_watch_when_the_names_cannot_be_read_then_refused_and_tried_anew_the_next_time(bench: Bench) -> None:
+    await bench.commit(*created("a"))
+    bench.names.failure = MetadataError("no disk")
     with pytest.raises(MetadataError):
-        await room.watch()
-    room.names.failure = None
-    assert (await room.watch()).names == complete("a")
+        await bench.watch()
+    bench.names.failure = None
+    assert (await bench.watch()).names == complete("a")

@@ -12,7 +12,7 @@ DIRECTORY = Path("/log")
 SEGMENT, INDEX = DIRECTORY / "0000000001.seg", DIRECTORY / "0000000001.idx"
 
 
-class Room:
+class Bench:
     def __init__(self) -> None:
         self.disk = SimulatedDisk()
         self.writer = LogWriter(DIRECTORY, self.disk, asyncio.get_running_loop().call_soon_threadsafe)
@@ -38,67 +38,67 @@ class Room:
 
 
 async def test_write_when_segment_begins_then_names_are_durable_before_the_answer() -> None:
-    room = Room()
-    assert await room.write(b"one", begin=1) is None
-    assert set(room.disk.names_synced) == {SEGMENT, INDEX}
-    content = room.disk.names_now[SEGMENT]
+    bench = Bench()
+    assert await bench.write(b"one", begin=1) is None
+    assert set(bench.disk.names_synced) == {SEGMENT, INDEX}
+    content = bench.disk.names_now[SEGMENT]
     assert content.synced == len(content.written) == SEGMENT_HEAD + 3
-    assert room.disk.steps.count("sync") == 2, "the head and the group"
-    assert await room.write(b"two") is None
-    assert room.disk.steps.count("sync") == 3
-    room.writer.stop()
+    assert bench.disk.steps.count("sync") == 2, "the head and the group"
+    assert await bench.write(b"two") is None
+    assert bench.disk.steps.count("sync") == 3
+    bench.writer.stop()
 
 
 async def test_seal_when_done_then_index_is_durable_and_says_so() -> None:
-    room = Room()
-    await room.write(b"one", begin=1)
-    await room.seal()
-    found = room.disk.names_now[INDEX]
+    bench = Bench()
+    await bench.write(b"one", begin=1)
+    await bench.seal()
+    found = bench.disk.names_now[INDEX]
     assert found.synced == len(found.written)
     index = parse_index(bytes(found.written), 1)
     assert (index.sealed, index.covered, len(index.rows)) == (True, SEGMENT_HEAD + 3, 1)
-    await room.seal()
-    room.writer.stop()
+    await bench.seal()
+    bench.writer.stop()
 
 
 async def test_write_when_it_fails_then_answered_with_the_error_and_segment_left_alone() -> None:
-    room = Room()
-    await room.write(b"one", begin=1)
-    room.disk.fail_at = len(room.disk.steps)
-    assert isinstance(await room.write(b"lost"), OSError)
-    assert isinstance(await room.write(b"refused"), AssertionError), "the next group must begin a segment"
-    assert await room.write(b"two", begin=2) is None
-    assert not parse_index(bytes(room.disk.names_now[INDEX].written), 1).sealed
-    room.writer.stop()
+    bench = Bench()
+    await bench.write(b"one", begin=1)
+    bench.disk.fail_at = len(bench.disk.steps)
+    assert isinstance(await bench.write(b"lost"), OSError)
+    assert isinstance(await bench.write(b"refused"), AssertionError), "the next group must begin a segment"
+    assert await bench.write(b"two", begin=2) is None
+    assert not parse_index(bytes(bench.disk.names_now[INDEX].written), 1).sealed
+    bench.writer.stop()
 
 
 async def test_write_when_only_the_index_fails_then_entries_count_and_index_ends() -> None:
-    room = Room()
-    await room.write(b"one", begin=1)
-    room.disk.fail_at = len(room.disk.steps) + 2  # write, sync, then the index
-    assert await room.write(b"two") is None
-    assert await room.write(b"three") is None
-    await room.seal()
-    index = parse_index(bytes(room.disk.names_now[INDEX].written), 1)
+    bench = Bench()
+    await bench.write(b"one", begin=1)
+    bench.disk.fail_at = len(bench.disk.steps) + 2  # write, sync, then the index
+    assert await bench.write(b"two") is None
+    assert await bench.write(b"three") is None
+    await bench.seal()
+    index = parse_index(bytes(bench.disk.names_now[INDEX].written), 1)
     assert len(index.rows) == 1
     assert not index.sealed
-    room.writer.stop()
+    bench.writer.stop()
 
 
 async def test_unlink_when_done_then_both_files_are_gone_for_good() -> None:
-    room = Room()
-    await room.write(b"one", begin=1)
-    await room.seal()
-    await room.unlink(1)
-    assert room.disk.names_now == room.disk.names_synced == {}
-    room.writer.stop()
+    bench = Bench()
+    await bench.write(b"one", begin=1)
+    await bench.seal()
+    await bench.unlink(1)
+    assert bench.disk.names_now == bench.disk.names_synced == {}
+    bench.writer.stop()
 
 
 async def test_unlink_when_it_fails_then_the_writer_goes_on() -> None:
-    room = Room()
-    await room.write(b"one", begin=1)
-    await room.seal()
-    room.disk.fail_at = len(room.disk.steps)
-    await room.unlink(1)
-    assert await room.write(b"two", begin=2) is None
-    room.writer.stop()
+    bench = Bench()
+    await bench.write(b"one", begin=1)
+    await bench.seal()
+    bench.disk.fail_at = len(bench.disk.steps)
+    await bench.unlink(1)
+    assert await bench.write(b"two", begin=2) is None
+    bench.writer.stop()

@@ -1,4 +1,4 @@
-"""The rooms of a broker that create and delete topics, over metadata that dies, fails or dawdles on demand."""
+"""The parts of a broker that create and delete topics, over metadata that dies, fails or is slow on demand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from interpulse.model.topics import PartitionedTopicMetadata, Requester
 from interpulse.storage.api import Change, MetadataStore, MetadataUnavailable, Versioned
 from interpulse.storage.memory import MemoryJournal, MemoryMetadataStore, memory_log_store
 
-__all__ = ["DawdlingStore", "MortalStore", "Room", "copy_of", "disorder", "named", "picture"]
+__all__ = ["Bench", "MortalStore", "SlowStore", "copy_of", "disorder", "named", "picture"]
 
 CONFIG = replace(BrokerConfig(), force_delete_namespace_allowed=True, force_delete_tenant_allowed=True)
 
@@ -90,40 +90,40 @@ class FixedClock:
         return 1_000_000
 
 
-class DawdlingStore(_Around):
+class SlowStore(_Around):
     """Takes some turns of the event loop for whatever it does, as the dice fall."""
 
     def __init__(self, inner: MetadataStore, dice: random.Random) -> None:
         super().__init__(inner)
         self._dice = dice
 
-    async def _dawdle(self) -> None:
+    async def _take_turns(self) -> None:
         for _ in range(self._dice.choice((0, 0, 1, 1, 2, 5))):
             await asyncio.sleep(0)
 
     async def get(self, key: str) -> Versioned | None:
-        await self._dawdle()
+        await self._take_turns()
         return await self.inner.get(key)
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, Versioned]:
-        await self._dawdle()
+        await self._take_turns()
         return await self.inner.get_many(keys)
 
     async def children(self, key: str) -> list[str]:
-        await self._dawdle()
+        await self._take_turns()
         return await self.inner.children(key)
 
     async def scan(self, prefix: str, *, after: str = "", limit: int) -> list[tuple[str, Versioned]]:
-        await self._dawdle()
+        await self._take_turns()
         return await self.inner.scan(prefix, after=after, limit=limit)
 
     async def commit(self, changes: Sequence[Change], expect: Mapping[str, int | None] = {}) -> None:
-        await self._dawdle()
+        await self._take_turns()
         await self.inner.commit(changes, expect)
-        await self._dawdle()
+        await self._take_turns()
 
 
-class Room:
+class Bench:
     """One life of a broker on some metadata."""
 
     def __init__(self, store: MetadataStore, journal: MemoryJournal | None = None) -> None:
@@ -155,7 +155,7 @@ class Room:
         return topic
 
     @classmethod
-    async def first(cls) -> Room:
+    async def first(cls) -> Bench:
         """On fresh metadata."""
         store = MemoryMetadataStore()
         await bootstrap(store, local_cluster="east", cluster=ClusterData())
@@ -163,7 +163,7 @@ class Room:
 
 
 def copy_of(store: MetadataStore) -> MemoryMetadataStore:
-    """The same metadata once more, without anybody who watches it."""
+    """The same metadata once more, without its watches."""
     assert isinstance(store, MemoryMetadataStore)
     copy = MemoryMetadataStore()
     copy._values, copy._sorted, copy._version = dict(store._values), list(store._sorted), store._version

@@ -13,10 +13,10 @@ import org.apache.pulsar.client.impl.PulsarClientImpl;
 import org.apache.pulsar.common.naming.TopicName;
 
 /**
- * SERVICE_URL WEB_URL: puts the questions of standard input to a broker, each a line "door TAB question TAB topic", and
+ * SERVICE_URL WEB_URL: puts the questions of standard input to a broker, each a line "front end TAB question TAB topic", and
  * answers each with a line: "= answer" or "! status or exception TAB message".
  */
-public class Doors {
+public class FrontEnds {
     private static final String SUBSCRIPTION = "s";
     private static PulsarClient binary;
     private static PulsarClient http;
@@ -40,10 +40,10 @@ public class Doors {
                 .lookupTimeout(10, TimeUnit.SECONDS).build();
     }
 
-    private static String answer(String door, String question, String topic) {
+    private static String answer(String frontEnd, String question, String topic) {
         try {
-            return "= " + (door.equals("java-admin") ? administer(question, topic)
-                    : ask(door.equals("java") ? binary : http, question, topic));
+            return "= " + (frontEnd.equals("java-admin") ? administer(question, topic)
+                    : ask(frontEnd.equals("java") ? binary : http, question, topic));
         } catch (PulsarAdminException refusal) {
             return refused(String.valueOf(refusal.getStatusCode()), refusal.getMessage());
         } catch (ExecutionException refusal) {

@@ -61,11 +61,20 @@ def test_opening_a_lane_for_ids_from_ten(committed, claimed, broker, expected):
 
 
 @pytest.mark.parametrize(
-    ("claimed", "broker", "expected"),
-    [(NO_SEQUENCE, 20, False), (NO_SEQUENCE, 21, True), (500, 500, False), (500, 501, True)],
+    ("committed", "claimed", "broker", "expected"),
+    [
+        (9, NO_SEQUENCE, 20, False),
+        (9, NO_SEQUENCE, 21, True),
+        (9, 500, 500, False),
+        (9, 500, 501, True),
+        (30, NO_SEQUENCE, 30, False),
+        (30, NO_SEQUENCE, 31, True),
+    ],
 )
-def test_ids_beyond_the_range_ten_to_twenty_are_not_ours_unless_claimed(claimed, broker, expected):
-    assert is_overrun(LaneState(9, EARLIEST, claimed), broker, 20) is expected
+def test_ids_beyond_the_range_ten_to_twenty_are_not_ours_unless_committed_or_claimed(
+    committed, claimed, broker, expected
+):
+    assert is_overrun(LaneState(committed, EARLIEST, claimed), broker, 20) is expected
 
 
 def test_starting_lane_of_a_fresh_lane_reads_back_from_the_end_of_the_target():
@@ -77,6 +86,7 @@ def test_starting_lane_with_a_past_claims_what_was_written():
 
 
 def test_lane_names():
+    assert lane_name("p", "east", "west") == "interpulse.p.east-->west.e0"
     assert lane_name("p", "east", "west", 2) == "interpulse.p.east-->west.e2"
     assert replicator_lane_name("east", "west") == "pulsar.repl.east-->west"
     assert replicator_lane_name("east", "west", 1) == "pulsar.repl.east-->west.e1"

@@ -133,13 +133,8 @@ class LaneWriter:
 
         A row without metadata says in its payload why the source could not read on from there.
         """
-        topic = ""
-        report = lane = None
-        for topic_of_row, ledger, entry, raw, payload in zip(*rows, strict=True):
-            if topic_of_row != topic:
-                topic, lane = topic_of_row, self._lanes.get(topic_of_row)
-                report = self._report(topic, Position(ledger, entry - 1))
-            assert report is not None
+        for topic, ledger, entry, raw, payload in zip(*rows, strict=True):
+            report = self._report(topic, ledger, entry)
             if not raw:
                 self._note_hold(report, bytes(payload).decode())
             if report.held is not None:
@@ -151,8 +146,7 @@ class LaneWriter:
                 continue
             try:
                 sequence_id = pack_sequence(ledger, entry)
-                if lane is None:
-                    lane = await self._open(report, sequence_id)
+                lane = self._lanes.get(topic) or await self._open(report, sequence_id)
                 await self._write_one(lane, (ledger, entry), sequence_id, raw, metadata, payload)
             except PulsarError as refusal:
                 self._hold(report, refusal)
@@ -195,9 +189,10 @@ class LaneWriter:
         else:
             lane.holes.append(sequence_id)
 
-    def _report(self, topic: str, after: Position) -> LaneReport:
+    def _report(self, topic: str, ledger: int, entry: int) -> LaneReport:
         report = self._reports.get(topic)
         if report is None:
+            after = Position(ledger, entry - 1)
             report = self._reports[topic] = LaneReport(topic, self._states.get(topic, UNTOUCHED), after)
         return report
 

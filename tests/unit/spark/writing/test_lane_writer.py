@@ -1,5 +1,8 @@
 """Lanes against a target that is a list: normal batches, retries, lost broker state, holes, strangers."""
 
+import asyncio
+from typing import NamedTuple
+
 import pytest
 
 from interpulse.model.errors import IncompatibleSchema, NotConnected, PersistenceError, TopicTerminated
@@ -10,10 +13,18 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import parse_entry
 
 TOPIC = "persistent://t/ns/a"
+OTHER_TOPIC = "persistent://t/ns/b"
+
+
+class Stored(NamedTuple):
+    topic: str
+    producer: str
+    sequence_id: int
+    entry: bytes = b""
 
 
 class FakeTarget:
-    """One topic: stored entries as ``(producer, sequence id)``; remembers ids per name as a broker does."""
+    """Stored entries in one list; remembers the last id per topic and producer name as a broker does."""
 
     def __init__(self):
         self.stored = []
@@ -21,50 +32,56 @@ class FakeTarget:
         self.failing = set()
         self.failure_kind = RuntimeError
         self.refused = {}
+        self.opened = []
+        self.closed = []
+        self.close_failures = {}
+        self.sent = []
         self.read_backs = 0
         self.versions = {}
 
     async def open_lane(self, topic, producer_name, *, is_new):
+        self.opened.append((topic, producer_name, is_new))
         if topic in self.refused:
             raise self.refused[topic]
-        return FakeSender(self, producer_name)
+        return FakeSender(self, topic, producer_name)
 
     async def read_back(self, topic, after, producer_name):
         self.read_backs += 1
         return {
-            number: Position(1, index)
-            for index, (name, number, _) in enumerate(self.stored)
-            if name == producer_name and Position(1, index) > after
+            each.sequence_id: Position(1, index)
+            for index, each in enumerate(self.stored)
+            if (each.topic, each.producer) == (topic, producer_name) and Position(1, index) > after
         }
 
     async def schema_version(self, topic, version):
-        found = self.versions.get(version)
+        found = self.versions.get((topic, version))
         if isinstance(found, Exception):
             raise found
         return found
 
     @property
     def ids(self):
-        return [number for _, number, _ in self.stored]
+        return [each.sequence_id for each in self.stored]
 
 
 class FakeSender:
-    def __init__(self, target, name):
-        self.target, self.name = target, name
-        self.last_sequence_id = target.known.get(name, NO_SEQUENCE)
+    def __init__(self, target, topic, name):
+        self.target, self.topic, self.name = target, topic, name
+        self.last_sequence_id = target.known.get((topic, name), NO_SEQUENCE)
         self.last_position = None
         self.refused = []
         self.failure = None
 
     async def send(self, sequence_id, num_messages, entry, *, is_chunk):
         target = self.target
+        target.sent.append((num_messages, is_chunk))
         if sequence_id in target.failing:
             self.failure = target.failure_kind("disk full")
-        elif sequence_id <= target.known.get(self.name, NO_SEQUENCE):
+        elif sequence_id <= target.known.get((self.topic, self.name), NO_SEQUENCE):
             self.refused.append(sequence_id)
         else:
-            target.stored.append((self.name, sequence_id, entry))
-            target.known[self.name] = sequence_id
+            target.stored.append(Stored(self.topic, self.name, sequence_id, entry))
+            target.known[self.topic, self.name] = sequence_id
             self.last_position = Position(1, len(target.stored) - 1)
 
     async def drain(self):
@@ -72,13 +89,28 @@ class FakeSender:
             raise self.failure
 
     async def close(self):
-        pass
+        await asyncio.sleep(0)
+        self.target.closed.append(self.topic)
+        if self.topic in self.target.close_failures:
+            raise self.target.close_failures[self.topic]
 
 
-def rows(*entries, ledger=5, **values):
+class SendingTwice(FakeTarget):
+    """The connection is lost between each entry and its receipt, so each is sent again."""
+
+    async def open_lane(self, topic, producer_name, *, is_new):
+        class Sender(FakeSender):
+            async def send(self, sequence_id, num_messages, entry, *, is_chunk):
+                await super().send(sequence_id, num_messages, entry, is_chunk=is_chunk)
+                await super().send(sequence_id, num_messages, entry, is_chunk=is_chunk)
+
+        return Sender(self, topic, producer_name)
+
+
+def rows(*entries, ledger=5, topic=TOPIC, **values):
     metadata = pb.MessageMetadata(producer_name="app", sequence_id=1, publish_time=1, **values).SerializeToString()
     count = len(entries)
-    return EntryRows([TOPIC] * count, [ledger] * count, list(entries), [metadata] * count, [b"payload"] * count)
+    return EntryRows([topic] * count, [ledger] * count, list(entries), [metadata] * count, [b"payload"] * count)
 
 
 async def write(target, batch, state=None):
@@ -104,10 +136,30 @@ async def test_batch_is_written_in_order_with_marks():
     target = FakeTarget()
     report = await write(target, rows(0, 1, 2))
     assert target.ids == ids(0, 1, 2)
-    stored = parse_entry(target.stored[0][2]).metadata
+    stored = parse_entry(target.stored[0].entry).metadata
     assert (stored.producer_name, stored.replicated_from) == ("lane", "east")
     assert report.state == LaneState(ids(2)[0], Position(1, 2))
     assert (report.entries, report.messages, report.replays) == (3, 3, 0)
+    assert report.bytes == sum(len(each.entry) for each in target.stored)
+
+
+async def test_batched_message_counts_with_its_messages():
+    target = FakeTarget()
+    report = await write(target, rows(0, 1, num_messages_in_batch=5))
+    assert (report.entries, report.messages) == (2, 10)
+    assert [messages for messages, _ in target.sent] == [5, 5]
+
+
+async def test_columns_that_differ_in_length_are_refused():
+    with pytest.raises(ValueError, match="shorter"):
+        await write(FakeTarget(), rows(0, 1)._replace(payloads=[b"payload"]))
+
+
+@pytest.mark.parametrize(("state", "is_new"), [(None, True), (LaneState(NO_SEQUENCE, EARLIEST), False)])
+async def test_lane_is_new_until_a_state_is_recorded(state, is_new):
+    target = FakeTarget()
+    await write(target, rows(0), state)
+    assert target.opened == [(TOPIC, "lane", is_new)]
 
 
 async def test_next_batch_goes_on_without_reading_back():
@@ -134,6 +186,7 @@ async def test_retry_of_a_batch_that_was_stored_completely_sends_nothing():
     report = await write(target, rows(0, 1))
     assert target.ids == ids(0, 1)
     assert (report.replays, report.entries) == (2, 0)
+    assert report.state == LaneState(ids(1)[0], Position(1, 1))
 
 
 async def test_broker_that_forgot_the_name_does_not_get_entries_twice():
@@ -157,9 +210,17 @@ async def test_hole_made_by_a_failed_send_is_reported_and_never_passed_over():
         await write(target, rows(1, 2, 3, 4), state)
 
 
+async def test_holes_beyond_ten_are_counted_and_not_named():
+    target = FakeTarget()
+    target.known[TOPIC, "lane"] = ids(11)[0]
+    named = ", ".join(f"5:{entry}" for entry in range(1, 11))
+    with pytest.raises(HolesFound, match=rf"entries {named} \(11 in all\)"):
+        await write(target, rows(*range(1, 12)))
+
+
 async def test_numbers_of_somebody_else_stop_the_lane():
     target = FakeTarget()
-    target.known["lane"] = ids(3)[0]
+    target.known[TOPIC, "lane"] = ids(3)[0]
     with pytest.raises(LaneInUse, match="another job uses the name"):
         await write(target, rows(7), LaneState(ids(1)[0], EARLIEST))
 
@@ -176,25 +237,24 @@ async def test_lane_whose_checkpoint_was_lost_writes_only_what_is_missing():
     await write(target, rows(0, 1, 2, 3))
     claimed = LaneState(NO_SEQUENCE, EARLIEST, claimed=ids(3)[0])
     first = await write(target, rows(0, 1), claimed)
+    assert first.state == LaneState(ids(1)[0], Position(1, 1), claimed=ids(3)[0])
     await write(target, rows(2, 3, 4, 5), first.state)
     assert target.ids == ids(0, 1, 2, 3, 4, 5)
 
 
 async def test_repeats_after_a_lost_connection_are_checked_against_the_target():
-    target = FakeTarget()
-    original = FakeSender.send
-
-    async def twice(self, sequence_id, num_messages, entry, *, is_chunk):
-        await original(self, sequence_id, num_messages, entry, is_chunk=is_chunk)
-        await original(self, sequence_id, num_messages, entry, is_chunk=is_chunk)
-
-    FakeSender.send = twice
-    try:
-        report = await write(target, rows(0, 1))
-    finally:
-        FakeSender.send = original
+    target = SendingTwice()
+    report = await write(target, rows(0, 1))
     assert target.ids == ids(0, 1)
     assert report.replays == 2
+
+
+async def test_replays_of_a_retry_and_of_a_lost_connection_add_up():
+    target = SendingTwice()
+    await write(target, rows(0, 1))
+    report = await write(target, rows(0, 1, 2))
+    assert target.ids == ids(0, 1, 2)
+    assert (report.replays, report.entries) == (3, 1)
 
 
 async def test_repeats_that_the_target_does_not_hold_are_holes_and_end_the_lane():
@@ -207,7 +267,7 @@ async def test_repeats_that_the_target_does_not_hold_are_holes_and_end_the_lane(
 
     class Target(FakeTarget):
         async def open_lane(self, topic, producer_name, *, is_new):
-            return Dropping(self, producer_name)
+            return Dropping(self, topic, producer_name)
 
     target = Target()
     with pytest.raises(HolesFound, match=r"entries 5:1 \(1 in all\)"):
@@ -222,11 +282,25 @@ async def test_entries_of_other_clusters_are_skipped_and_counted():
     assert report.state.sequence_id == NO_SEQUENCE
 
 
+async def test_entries_are_copied_to_the_clusters_they_name():
+    target = FakeTarget()
+    report = await write(target, rows(0, replicate_to=["north"]))
+    assert (target.ids, report.skipped) == ([], {"not-addressed": 1})
+    report = await write(target, rows(1, replicate_to=["north", "west"]))
+    assert (target.ids, report.skipped) == (ids(1), {})
+
+
+async def test_lane_of_which_everything_is_skipped_keeps_its_state():
+    state = LaneState(ids(1)[0], Position(1, 1), claimed=ids(2)[0])
+    report = await write(FakeTarget(), rows(3, replicated_from="north"), state)
+    assert report.state == state
+
+
 async def test_schema_version_is_translated():
     target = FakeTarget()
-    target.versions[b"\0" * 8] = b"\0" * 7 + b"\x02"
+    target.versions[TOPIC, b"\0" * 8] = b"\0" * 7 + b"\x02"
     await write(target, rows(0, schema_version=b"\0" * 8))
-    assert parse_entry(target.stored[0][2]).metadata.schema_version == b"\0" * 7 + b"\x02"
+    assert parse_entry(target.stored[0].entry).metadata.schema_version == b"\0" * 7 + b"\x02"
 
 
 async def test_committed_entries_that_come_again_are_replays_and_no_holes():
@@ -239,10 +313,21 @@ async def test_committed_entries_that_come_again_are_replays_and_no_holes():
 
 async def test_chunk_that_an_earlier_attempt_stored_is_not_stored_twice():
     target = FakeTarget()
-    target.stored.append(("lane", ids(0)[0], b""))  # the first of two chunks: the broker's number does not tell of it
+    target.stored.append(
+        Stored(TOPIC, "lane", ids(0)[0])
+    )  # the first of two chunks: the broker's number does not tell of it
     report = await write(target, rows(0, 1, num_chunks_from_msg=2))
     assert target.ids == ids(0, 1)
     assert (report.replays, report.entries) == (1, 1)
+    assert target.read_backs == 1
+
+
+@pytest.mark.parametrize(("chunks", "is_chunk"), [(1, False), (2, True), (3, True)])
+async def test_entry_is_a_chunk_where_its_message_has_several(chunks, is_chunk):
+    target = FakeTarget()
+    await write(target, rows(0, num_chunks_from_msg=chunks))
+    assert target.sent == [(1, is_chunk)]
+    assert target.read_backs == is_chunk
 
 
 async def write_isolated(target, batches, states=None):
@@ -254,19 +339,37 @@ async def write_isolated(target, batches, states=None):
         states=states or {},
         isolate=True,
     )
-    for batch in batches:
-        await writer.write(batch)
-    return {report.topic: report for report in await writer.finish()}
+    try:
+        for batch in batches:
+            await writer.write(batch)
+        return {report.topic: report for report in await writer.finish()}
+    finally:
+        await writer.close()
 
 
 async def test_isolated_topic_that_the_target_refuses_is_held_and_the_others_go_on():
     target = FakeTarget()
     target.refused = {TOPIC: TopicTerminated("it is terminated")}
-    other = rows(3, 4)._replace(topics=["persistent://t/ns/b"] * 2)
-    reports = await write_isolated(target, [rows(7, 8), other, rows(9)])
+    reports = await write_isolated(target, [rows(7, 8), rows(3, 4, topic=OTHER_TOPIC), rows(9)])
     assert (reports[TOPIC].held, reports[TOPIC].after) == ("it is terminated", Position(5, 6))
-    assert reports["persistent://t/ns/b"].held is None
+    assert reports[OTHER_TOPIC].held is None
     assert target.ids == ids(3, 4)
+
+
+async def test_held_topic_holds_no_other_of_the_same_batch():
+    target = FakeTarget()
+    target.refused = {TOPIC: TopicTerminated("it is terminated")}
+    batch = EntryRows(*(one + other for one, other in zip(rows(7, 8), rows(3, 4, topic=OTHER_TOPIC), strict=True)))
+    reports = await write_isolated(target, [batch])
+    assert reports[TOPIC].held == "it is terminated"
+    assert [(each.topic, each.sequence_id) for each in target.stored] == [(OTHER_TOPIC, number) for number in ids(3, 4)]
+
+
+async def test_lane_that_cannot_be_closed_leaves_no_other_open():
+    target = FakeTarget()
+    target.close_failures = {TOPIC: NotConnected("no route")}
+    await write_isolated(target, [rows(0), rows(0, topic=OTHER_TOPIC)])
+    assert sorted(target.closed) == [TOPIC, OTHER_TOPIC]
 
 
 async def test_isolated_topic_whose_source_cannot_be_read_on_is_held_whole():
@@ -306,12 +409,12 @@ async def test_lane_that_was_held_goes_on_although_an_operator_skipped_the_rest(
 
 async def test_schema_that_the_target_refuses_holds_its_lane_in_order_until_it_is_taken():
     target, first, second = FakeTarget(), b"\0" * 8, b"\0" * 7 + b"\x01"
-    target.versions = {first: first, second: IncompatibleSchema("schema auto updating is disabled")}
+    target.versions = {(TOPIC, first): first, (TOPIC, second): IncompatibleSchema("schema auto updating is disabled")}
     batches = [rows(0, schema_version=first), rows(1, schema_version=second), rows(2, schema_version=first)]
     held = (await write_isolated(target, batches))[TOPIC]
     assert held.held == "schema auto updating is disabled"
     assert target.ids == ids(0)  # what needs no new schema does not overtake
-    target.versions[second] = second
+    target.versions[TOPIC, second] = second
     report = (await write_isolated(target, batches, {TOPIC: held.state}))[TOPIC]
     assert (report.held, target.ids) == (None, ids(0, 1, 2))
 

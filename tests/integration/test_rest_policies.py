@@ -35,6 +35,13 @@ async def test_applied_auto_creation_can_be_posted_back(broker: RestBroker, over
     assert (await call(broker.web_url, "POST", f"{DEFAULT}/autoTopicCreation", shown)).status == 204
 
 
+async def test_auto_creation_of_a_new_namespace_is_read_as_one_that_is_set(broker: RestBroker) -> None:
+    override = {"allowAutoTopicCreation": True, "topicType": "PARTITIONED", "defaultNumPartitions": "3"}
+    await call(broker.web_url, "PUT", "namespaces/public/new", {"autoTopicCreationOverride": override})
+    shown = (await call(broker.web_url, "GET", "namespaces/public/new/autoTopicCreation")).json
+    assert shown == {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3}
+
+
 async def test_applied_auto_subscription_creation_is_the_brokers_until_the_namespace_says_something(
     broker: RestBroker,
 ) -> None:

@@ -17,7 +17,6 @@ from typing import Any, Final
 from interpulse.model.changes import DeletePartitionedMetadata
 from interpulse.model.errors import InvalidRequest
 from interpulse.model.names import TopicName
-from interpulse.model.numbers import INT_MAX, is_integer
 from interpulse.model.policies import (
     DELETE_WHEN_CAUGHT_UP,
     DELETE_WHEN_NO_SUBSCRIPTIONS,
@@ -101,15 +100,12 @@ def decide_delete_orphaned_metadata(view: TopicView, *, loaded: bool) -> Decisio
 def check_inactive_topics(body: Mapping[str, Any]) -> InactiveTopicPolicies:
     """Read a policy as an operator sends it; raises InvalidRequest for what cannot be meant."""
     mode = body.get("inactiveTopicDeleteMode")
-    seconds = body.get("maxInactiveDurationSeconds", 0)
-    enabled = body.get("deleteWhileInactive", False)
     if mode not in DELETE_MODES:
         raise _invalid(f"inactiveTopicDeleteMode must be {' or '.join(DELETE_MODES)}, not {mode}")
-    if not is_integer(seconds) or seconds < 0:
-        raise _invalid(f"maxInactiveDurationSeconds must be an integer from 0 to {INT_MAX}, not {seconds}")
-    if not isinstance(enabled, bool):
-        raise _invalid(f"deleteWhileInactive must be true or false, not {enabled}")
-    return InactiveTopicPolicies(mode, seconds, enabled)
+    policies = InactiveTopicPolicies.from_json(body)
+    if policies.max_inactive_seconds < 0:
+        raise _invalid(f"maxInactiveDurationSeconds must be 0 or more, not {policies.max_inactive_seconds}")
+    return policies
 
 
 def _invalid(reason: str) -> InvalidRequest:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from interpulse.model.errors import InvalidRequest
-from interpulse.model.numbers import INT_MAX, LONG_MAX
+from interpulse.model.numbers import LONG_MAX
 from interpulse.model.permissions import Permissions
 from interpulse.model.policies import NamespacePolicies
 from interpulse.rules.inactivity import check_inactive_topics
@@ -22,7 +21,6 @@ from interpulse.rules.policy_checks import (
     check_delayed_delivery,
     check_dispatch_rate,
     check_not_negative,
-    check_publish_rate,
     check_quota_type,
     check_retention,
     check_schema_switch,
@@ -33,105 +31,65 @@ from interpulse.rules.policy_checks import (
 
 __all__ = ["check_new_policies"]
 
-T = TypeVar("T")
+_AUTO_TOPIC_CREATION: Final = "autoTopicCreationOverride"
 
 
 def check_new_policies(body: Mapping[str, Any], *, partitions_max: int) -> NamespacePolicies:
-    """Read the policies of a new namespace; raises what the rule of a policy raises, with the policy's name.
+    """Read the policies of a new namespace, of the types that they have in Pulsar; raises what the rule of one raises.
 
     ``partitions_max`` limits topics that are created by asking for them, 0 = no limit.
     """
-    given = {key: value for key, value in body.items() if value is not None}
     for key, check in _CHECKS.items():
-        if key in given:
-            check(given[key])
-    if "autoTopicCreationOverride" in given:
-        check_auto_topic_creation(_object("autoTopicCreationOverride", body), partitions_max=partitions_max)
-    policies = NamespacePolicies.from_json(given)
+        if key in body:
+            check(body[key])
+    policies = NamespacePolicies.from_json(body)
+    if _AUTO_TOPIC_CREATION in body:
+        override = check_auto_topic_creation(body[_AUTO_TOPIC_CREATION], partitions_max=partitions_max)
+        policies = policies.changed(auto_topic_creation=override)
     if policies.allow_auto_update_schema is not None:
         check_schema_switch(policies.allow_auto_update_schema, policies.allow_auto_update_schema_with_replicator)
     return policies
 
 
-def _object(key: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _of_type(key, dict, "an object", body[key])
-
-
-def _of_type(key: str, kind: type[T], words: str, value: Any) -> T:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise InvalidRequest(f"{key} must be {words}, not {str(value)[:100]!r}")
-    return value
-
-
-def _number(key: str, *, most: int = INT_MAX) -> Callable[[Any], object]:
-    return lambda value: check_not_negative(key, _of_type(key, int, "an integer", value), most=most)
-
-
-def _record(key: str, check: Callable[[Mapping[str, Any]], object]) -> Callable[[Any], object]:
-    return lambda value: check(_of_type(key, dict, "an object", value))
-
-
-def _flag(key: str) -> Callable[[Any], object]:
-    def check(value: Any) -> None:
-        if not isinstance(value, bool):
-            raise InvalidRequest(f"{key} must be true or false, not {str(value)[:100]!r}")
-
-    return check
-
-
-def _subscription_types(value: Any) -> None:
-    key, words = "subscription_types_enabled", "an array of strings"
-    check_subscription_types([_of_type(key, str, words, each) for each in _of_type(key, list, words, value)])
-
-
-def _permissions(value: Any) -> None:
+def _check_permissions(body: Mapping[str, Any]) -> None:
     """What is granted from the beginning, by the rules of granting."""
-    body = _of_type("auth_policies", dict, "an object", value)
-    try:
-        granted = Permissions.from_json(body)
-    except ValueError as error:
-        raise InvalidRequest(f"auth_policies: {error}"[:200]) from None
+    granted = Permissions.from_json(body)
     for roles in (granted.namespace, *granted.topics.values()):
         for actions in filter(None, roles.values()):
             check_actions(actions)
 
 
-def _records(key: str, check: Callable[[str, Mapping[str, Any]], object]) -> Callable[[Any], object]:
-    """An object of objects, for example by cluster."""
-
-    def each(value: Any) -> None:
-        for name, inner in _of_type(key, dict, "an object", value).items():
-            check(name, _of_type(f"{key} of {name}", dict, "an object", inner))
-
-    return each
+def _check_backlog_quotas(quotas: Mapping[str, Mapping[str, Any]]) -> None:
+    for kind, quota in quotas.items():
+        check_backlog_quota(check_quota_type(kind), quota)
 
 
-def _rates(key: str, check: Callable[[Mapping[str, Any]], object]) -> Callable[[Any], object]:
-    return _records(key, lambda cluster, rate: check(rate))
+def _each(check: Callable[[Mapping[str, Any]], object]) -> Callable[[Mapping[str, Mapping[str, Any]]], None]:
+    """The same for the rates of every cluster."""
+
+    def check_each(rates: Mapping[str, Mapping[str, Any]]) -> None:
+        for rate in rates.values():
+            check(rate)
+
+    return check_each
 
 
 _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
-    "retention_policies": _record("retention_policies", check_retention),
-    "inactive_topic_policies": _record("inactive_topic_policies", check_inactive_topics),
-    "delayed_delivery_policies": _record("delayed_delivery_policies", check_delayed_delivery),
-    "backlog_quota_map": _records(
-        "backlog_quota_map", lambda kind, quota: check_backlog_quota(check_quota_type(kind), quota)
-    ),
-    "encryption_required": _flag("encryption_required"),
-    "auth_policies": _permissions,
-    "subscription_auth_mode": lambda mode: check_subscription_auth_mode(
-        _of_type("subscription_auth_mode", str, "a string", mode)
-    ),
-    "publishMaxMessageRate": _rates("publishMaxMessageRate", check_publish_rate),
-    "topicDispatchRate": _rates("topicDispatchRate", check_dispatch_rate),
-    "subscriptionDispatchRate": _rates("subscriptionDispatchRate", check_dispatch_rate),
-    "clusterSubscribeRate": _rates("clusterSubscribeRate", check_subscribe_rate),
-    "replicatorDispatchRate": _rates("replicatorDispatchRate", check_dispatch_rate),
+    "retention_policies": check_retention,
+    "inactive_topic_policies": check_inactive_topics,
+    "delayed_delivery_policies": check_delayed_delivery,
+    "backlog_quota_map": _check_backlog_quotas,
+    "auth_policies": _check_permissions,
+    "subscription_auth_mode": check_subscription_auth_mode,
+    "topicDispatchRate": _each(check_dispatch_rate),
+    "subscriptionDispatchRate": _each(check_dispatch_rate),
+    "clusterSubscribeRate": _each(check_subscribe_rate),
+    "replicatorDispatchRate": _each(check_dispatch_rate),
     "schema_compatibility_strategy": partial(check_strategy, allowed=("UNDEFINED", *SCHEMA_STRATEGIES)),
-    "subscription_types_enabled": _subscription_types,
-    "compaction_threshold": _number("compaction_threshold", most=LONG_MAX),
+    "subscription_types_enabled": check_subscription_types,
+    "compaction_threshold": partial(check_not_negative, "compaction_threshold", most=LONG_MAX),
     **{
-        key: _number(key)
+        key: partial(check_not_negative, key)
         for key in (
             "message_ttl_in_seconds",
             "subscription_expiration_time_minutes",

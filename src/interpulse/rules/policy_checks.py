@@ -1,12 +1,14 @@
 """Policies as operators send them, read and refused: what cannot be meant is named with its value.
 
+The front end has seen to the types of the values.
 Pulsar takes some of what is refused here without acting on it: unknown texts, negative times, a period of no length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from interpulse.model.errors import InvalidRequest, PartitionCountAboveMaximum, PreconditionFailed
 from interpulse.model.messaging_policies import (
@@ -16,7 +18,6 @@ from interpulse.model.messaging_policies import (
     BacklogQuota,
     DelayedDelivery,
     DispatchRate,
-    PublishRate,
     SubscribeRate,
 )
 from interpulse.model.names import NamespaceName
@@ -32,7 +33,6 @@ __all__ = [
     "check_dispatch_rate",
     "check_max_message_size",
     "check_not_negative",
-    "check_publish_rate",
     "check_quota_type",
     "check_quotas_fit",
     "check_retention",
@@ -65,23 +65,16 @@ _WHOLE_SENTENCES: Final = {"subscription expiration time": "Invalid value for su
 """Of those, what tests of clients compare whole."""
 
 Body = Mapping[str, Any]
-T = TypeVar("T")
 
 
 def check_auto_topic_creation(body: Mapping[str, Any], *, partitions_max: int) -> AutoTopicCreation:
     """Read an override as an operator sends it; the topic type is lower-cased.
 
-    Raises InvalidRequest for values of another kind, PreconditionFailed for a combination that means nothing and
-    PartitionCountAboveMaximum for a count above ``partitions_max`` (0 = no limit). Of an override that switches
-    auto-creation off only the maximum is checked.
+    Raises PreconditionFailed for a combination that means nothing and PartitionCountAboveMaximum for a count above
+    ``partitions_max`` (0 = no limit). Of an override that switches auto-creation off only the maximum is checked.
     """
-    topic_type, always = body.get("topicType"), body.get("alwaysAllowForReplicator")
-    override = AutoTopicCreation(
-        allowed=_truth("allowAutoTopicCreation", body.get("allowAutoTopicCreation")),
-        topic_type=None if topic_type is None else str(topic_type).lower(),
-        default_partitions=_count("defaultNumPartitions", body.get("defaultNumPartitions")),
-        always_allow_for_replicator=None if always is None else _truth("alwaysAllowForReplicator", always),
-    )
+    override = AutoTopicCreation.from_json(body)
+    override = replace(override, topic_type=override.topic_type and override.topic_type.lower())
     if override.allowed:
         _check_type_and_count(override)
     if 0 < partitions_max < (override.default_partitions or 0):
@@ -90,30 +83,6 @@ def check_auto_topic_creation(body: Mapping[str, Any], *, partitions_max: int) -
             f"(maxNumPartitionsPerPartitionedTopic), not {override.default_partitions}"
         )
     return override
-
-
-def _truth(name: str, value: Any) -> bool:
-    """A truth value as JSON or as text, as Pulsar reads it; nothing counts as false."""
-    text = str(value).lower()
-    if value is None or text in ("true", "false"):
-        return text == "true"
-    raise InvalidRequest(f"{name} must be true or false, not {_quoted(value)}")
-
-
-def _count(name: str, value: Any) -> int | None:
-    """An integer of 32 bits as JSON or as text, as Pulsar reads it."""
-    digits = str(value).removeprefix("-")
-    if value is None:
-        return None
-    if isinstance(value, int | str) and digits.isdecimal() and digits.isascii() and len(digits) <= 10:
-        count = int(value)
-        if abs(count) <= INT_MAX:
-            return count
-    raise InvalidRequest(f"{name} must be an integer up to {INT_MAX}, not {_quoted(value)}")
-
-
-def _quoted(value: Any) -> str:
-    return repr(value)[:100]
 
 
 def _check_type_and_count(override: AutoTopicCreation) -> None:
@@ -137,21 +106,16 @@ def _invalid_override(detail: str) -> PreconditionFailed:
     return PreconditionFailed(f"Invalid configuration for autoTopicCreationOverride. the detail is {detail}")
 
 
-def check_publish_rate(body: Body) -> PublishRate:
-    """Read a rate; raises InvalidRequest for values of another type."""
-    return _read(PublishRate.from_json, body)
-
-
 def check_dispatch_rate(body: Body) -> DispatchRate:
-    """Read a rate; raises InvalidRequest for values of another type, and for a period of no length."""
-    rate = _read(DispatchRate.from_json, body)
+    """Read a rate; raises InvalidRequest for a period of no length."""
+    rate = DispatchRate.from_json(body)
     _check_period(rate.period_seconds)
     return rate
 
 
 def check_subscribe_rate(body: Body) -> SubscribeRate:
-    """Read a rate; raises InvalidRequest for values of another type, and for a period of no length."""
-    rate = _read(SubscribeRate.from_json, body)
+    """Read a rate; raises InvalidRequest for a period of no length."""
+    rate = SubscribeRate.from_json(body)
     _check_period(rate.period_seconds)
     return rate
 
@@ -162,8 +126,8 @@ def _check_period(seconds: int) -> None:
 
 
 def check_delayed_delivery(body: Body) -> DelayedDelivery:
-    """Read the policy; raises InvalidRequest for values of another type, and for times below 0."""
-    policy = _read(DelayedDelivery.from_json, body)
+    """Read the policy; raises InvalidRequest for times below 0."""
+    policy = DelayedDelivery.from_json(body)
     for name, value in (("tickTime", policy.tick_millis), ("maxDeliveryDelayInMillis", policy.max_delay_millis)):
         if value < 0:
             raise InvalidRequest(f"{name} must be 0 or more, not {value}")
@@ -187,7 +151,7 @@ def check_backlog_quota(kind: str, body: Body, *, namespace: NamespaceName | Non
             f"failed. the attribute policy cannot be null: it must be one of {', '.join(QUOTA_POLICIES)}, "
             f"not {body.get('policy')}"
         )
-    quota = _read(BacklogQuota.from_json, body)
+    quota = BacklogQuota.from_json(body)
     name, limit = (
         ("limitSize", quota.limit_bytes) if kind == DESTINATION_STORAGE else ("limitTime", quota.limit_seconds)
     )
@@ -272,10 +236,3 @@ def check_schema_switch(allowed: bool, with_replicator: bool) -> None:
     """Whoever lets all producers bring schemas cannot keep replicators from it; raises InvalidRequest."""
     if allowed and not with_replicator:
         raise InvalidRequest("Can not enable for all producers but denies for replicators, which is meaningless")
-
-
-def _read(reader: Callable[[Body], T], body: Body) -> T:
-    try:
-        return reader(body)
-    except ValueError as error:
-        raise InvalidRequest(str(error)) from None

@@ -10,6 +10,7 @@ from interpulse.model.errors import PulsarError
 from interpulse.model.permissions import Permissions
 from interpulse.model.policies import AutoTopicCreation, NamespacePolicies, RetentionPolicies
 from interpulse.rules.new_namespace import check_new_policies
+from interpulse.rules.policy_checks import check_auto_topic_creation
 
 
 def test_policies_that_may_be() -> None:
@@ -23,7 +24,6 @@ def test_policies_that_may_be() -> None:
         "schema_compatibility_strategy": "UNDEFINED",
         "backlog_quota_map": {},
         "topicDispatchRate": {},
-        "max_producers_per_topic": None,
         "compaction_threshold": 2**40,
         "auth_policies": {"namespace_auth": {"app": ["produce"]}},
         "subscription_auth_mode": "Prefix",
@@ -45,6 +45,24 @@ def test_policies_that_may_be() -> None:
     )
 
 
+def test_auto_topic_creation_when_a_namespace_begins_with_it_then_is_read_as_when_it_is_set() -> None:
+    for body in (
+        {"allowAutoTopicCreation": True, "topicType": "Partitioned", "defaultNumPartitions": 3},
+        {"allowAutoTopicCreation": True, "topicType": "NON-PARTITIONED", "alwaysAllowForReplicator": True},
+        {},
+    ):
+        policies = check_new_policies({"autoTopicCreationOverride": body}, partitions_max=4)
+        assert policies.auto_topic_creation == check_auto_topic_creation(body, partitions_max=4)
+        assert "autoTopicCreationOverride" not in policies.other
+
+
+def test_role_that_is_granted_nothing_may_be_named() -> None:
+    body = {"auth_policies": {"namespace_auth": {"app": []}, "destination_auth": {"persistent://a/b/c": {"x": []}}}}
+    assert check_new_policies(body, partitions_max=0).granted == Permissions(
+        namespace={"app": frozenset()}, topics={"persistent://a/b/c": {"x": frozenset()}}
+    )
+
+
 QUOTA = {"limitSize": 10, "limitTime": -1, "policy": "producer_exception"}
 
 
@@ -52,15 +70,19 @@ QUOTA = {"limitSize": 10, "limitTime": -1, "policy": "producer_exception"}
     ("body", "status"),
     [
         ({"retention_policies": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 0}}, 400),
-        ({"retention_policies": 7}, 400),
         ({"message_ttl_in_seconds": -1}, 412),
-        ({"message_ttl_in_seconds": True}, 400),
-        ({"message_ttl_in_seconds": "7"}, 400),
         ({"subscription_expiration_time_minutes": -1}, 412),
         ({"max_topics_per_namespace": -1}, 412),
         ({"max_producers_per_topic": -4}, 412),
         ({"max_producers_per_topic": 2**31}, 412),
+        ({"max_consumers_per_topic": -1}, 412),
+        ({"max_consumers_per_subscription": -1}, 412),
+        ({"max_subscriptions_per_topic": -1}, 412),
+        ({"max_unacked_messages_per_consumer": -1}, 412),
+        ({"max_unacked_messages_per_subscription": -1}, 412),
+        ({"deduplicationSnapshotIntervalSeconds": -1}, 412),
         ({"compaction_threshold": -1}, 412),
+        ({"compaction_threshold": 2**63}, 412),
         ({"autoTopicCreationOverride": {"allowAutoTopicCreation": True, "topicType": "weird"}}, 412),
         (
             {
@@ -72,27 +94,22 @@ QUOTA = {"limitSize": 10, "limitTime": -1, "policy": "producer_exception"}
             },
             406,
         ),
-        ({"autoTopicCreationOverride": []}, 400),
         ({"inactive_topic_policies": {"inactiveTopicDeleteMode": "never"}}, 400),
         ({"schema_compatibility_strategy": "backward"}, 412),
         ({"is_allow_auto_update_schema": True, "is_allow_auto_update_schema_with_replicator": False}, 400),
         ({"backlog_quota_map": {"destination_storage": QUOTA | {"policy": "x"}}}, 400),
-        ({"backlog_quota_map": {"destination_storage": 7}}, 400),
         ({"topicDispatchRate": {"east": {"ratePeriodInSecond": 0}}}, 400),
+        ({"topicDispatchRate": {"east": {}, "west": {"ratePeriodInSecond": 0}}}, 400),
+        ({"subscriptionDispatchRate": {"east": {"ratePeriodInSecond": 0}}}, 400),
         ({"clusterSubscribeRate": {"east": {"ratePeriodInSecond": 0}}}, 400),
         ({"replicatorDispatchRate": {"east": {"ratePeriodInSecond": 0}}}, 400),
-        ({"publishMaxMessageRate": {"east": {"publishThrottlingRateInMsg": "x"}}}, 400),
         ({"delayed_delivery_policies": {"active": True, "tickTime": -5}}, 400),
         ({"subscription_types_enabled": ["Sharded"]}, 400),
-        ({"subscription_types_enabled": "Shared"}, 400),
-        ({"subscription_types_enabled": [["Shared"]]}, 400),
         ({"backlog_quota_map": {"storage": QUOTA}}, 400),
-        ({"encryption_required": "yes"}, 400),
+        ({"backlog_quota_map": {"destination_storage": QUOTA, "message_age": QUOTA | {"limitTime": 0}}}, 400),
         ({"subscription_auth_mode": "prefix"}, 400),
-        ({"subscription_auth_mode": 5}, 400),
-        ({"auth_policies": [1]}, 400),
-        ({"auth_policies": {"namespace_auth": {"app": "produce"}}}, 400),
         ({"auth_policies": {"namespace_auth": {"app": ["publish"]}}}, 400),
+        ({"auth_policies": {"namespace_auth": {"none": [], "app": ["publish"]}}}, 400),
         ({"auth_policies": {"destination_auth": {"persistent://a/b/c": {"app": ["publish"]}}}}, 400),
     ],
 )

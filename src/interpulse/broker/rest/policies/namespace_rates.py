@@ -19,7 +19,6 @@ from interpulse.model.policies import NamespacePolicies
 from interpulse.rules.policy_checks import (
     check_backlog_quota,
     check_dispatch_rate,
-    check_publish_rate,
     check_subscribe_rate,
 )
 
@@ -93,7 +92,7 @@ async def remove_backlog_quota(call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    *_rate_routes("publishRate", "publish_rates", PUBLISH_RATE, check_publish_rate),
+    *_rate_routes("publishRate", "publish_rates", PUBLISH_RATE, PublishRate.from_json),
     *_rate_routes("dispatchRate", "dispatch_rates", DISPATCH_RATE, check_dispatch_rate),
     *_rate_routes("subscriptionDispatchRate", "subscription_dispatch_rates", DISPATCH_RATE, check_dispatch_rate),
     *_rate_routes("subscribeRate", "subscribe_rates", SUBSCRIBE_RATE, check_subscribe_rate),

@@ -29,6 +29,7 @@ from interpulse.broker.rest.policies.policy_bodies import (
     subscription_types,
 )
 from interpulse.broker.topics.topic_settings import policies_in_force
+from interpulse.model.messaging_policies import PublishRate
 from interpulse.model.numbers import INT_MAX, LONG_MAX
 from interpulse.model.policies import NamespacePolicies
 from interpulse.model.topic_policies import TopicPolicies
@@ -38,7 +39,6 @@ from interpulse.rules.policy_checks import (
     check_delayed_delivery,
     check_dispatch_rate,
     check_max_message_size,
-    check_publish_rate,
     check_quotas_fit,
     check_subscribe_rate,
 )
@@ -90,7 +90,7 @@ _POLICIES: Final = (
         "subscription_expiration_minutes",
         lambda call: count_or_none(call, "subscription expiration time"),
     ),
-    _checked("publishRate", "publish_rate", PUBLISH_RATE, check_publish_rate, unset=DONE),
+    _checked("publishRate", "publish_rate", PUBLISH_RATE, PublishRate.from_json, unset=DONE),
     _checked("dispatchRate", "dispatch_rate", DISPATCH_RATE, check_dispatch_rate),
     _checked("subscriptionDispatchRate", "subscription_dispatch_rate", DISPATCH_RATE, check_dispatch_rate),
     _checked("subscribeRate", "subscribe_rate", SUBSCRIBE_RATE, check_subscribe_rate),

@@ -25,11 +25,16 @@ from benchmarks.raw_load import (
     offers_batch_lookup,
     publish,
 )
+from benchmarks.shared_load import redeliver, share
 from interpulse.wire import pulsar_api_pb2 as pb
 
 PAYLOAD_BYTES = 100
 MESSAGES = 200_000
 KEPT_MESSAGES = 1_000_000
+UNACKNOWLEDGED = 40_000  # a real broker stops at 50,000 for one consumer
+REDELIVERIES = 5
+KEYS = 100_000
+CONSUMERS = 8
 PARTITIONS = 1000
 LOOKUP_REPEATS = 10
 LATENCY_SAMPLES = 1000
@@ -59,6 +64,9 @@ ROWS: Mapping[str, Row] = {
     "raw_drain": Row("raw drain", "messages/s", True),
     "shared_acks": Row("official client, Shared, every message acknowledged", "messages/s", True),
     "fan_out": Row("ten subscriptions on one topic, in sum", "messages/s", True),
+    "redelivery": Row("redelivery of unacknowledged messages", "messages/s", True),
+    "shared": Row("Shared, 8 consumers, all acknowledged", "messages/s", True),
+    "key_shared": Row("Key_Shared, 8 consumers, 100,000 keys, all acknowledged", "messages/s", True),
     "batched_publish": Row("official client, batched publish", "messages/s", True),
     "batched_consume": Row("official client, batched consume", "messages/s", True),
     "receipt": Row("publish to receipt, p50", "ms"),
@@ -103,9 +111,23 @@ def _cost_of(contender: Contender, messages: int) -> Iterator[_Cost]:
     cost.us_per_message = (cpu_seconds(contender) - before) / messages * 1e6
 
 
+def _rate(contender: Contender, messages: int, load: Callable[[], float]) -> Sample:
+    """A load of so many messages, which returns its seconds."""
+    with _cost_of(contender, messages) as cost:
+        seconds = load()
+    return Sample(messages / seconds, cost.us_per_message)
+
+
 @cache
-def _frames() -> bytes:
+def raw_frames() -> bytes:
+    """SEND frames of messages without keys."""
     return encode_sends(MESSAGES, PAYLOAD_BYTES)
+
+
+@cache
+def keyed_frames() -> bytes:
+    """SEND frames of messages of many keys."""
+    return encode_sends(MESSAGES, PAYLOAD_BYTES, keys=KEYS)
 
 
 def _topic(name: str, round_number: int) -> str:
@@ -137,7 +159,7 @@ def measure_restart(contender: Contender, round_number: int) -> Samples:
     try:
         keep_everything(contender)
         for _ in range(KEPT_MESSAGES // MESSAGES):
-            publish(contender.service_url, topic, _frames(), MESSAGES)
+            publish(contender.service_url, topic, raw_frames(), MESSAGES)
         contender.kill()
         started = time.perf_counter()
         contender.start()
@@ -152,19 +174,29 @@ def measure_restart(contender: Contender, round_number: int) -> Samples:
 
 def measure_raw(contender: Contender, round_number: int) -> Samples:
     """Raw publish to one topic, then what was published read in three ways."""
-    topic = _topic("raw", round_number)
-    samples = {}
-    with _cost_of(contender, MESSAGES) as cost:
-        seconds = publish(contender.service_url, topic, _frames(), MESSAGES)
-    samples["raw_publish"] = Sample(MESSAGES / seconds, cost.us_per_message)
-    with _cost_of(contender, MESSAGES) as cost:
-        seconds = drain(contender.service_url, topic, MESSAGES)
-    samples["raw_drain"] = Sample(MESSAGES / seconds, cost.us_per_message)
-    with _cost_of(contender, MESSAGES * SUBSCRIPTIONS) as cost:
-        seconds = fan_out(contender.service_url, topic, SUBSCRIPTIONS, MESSAGES)
-    samples["fan_out"] = Sample(MESSAGES * SUBSCRIPTIONS / seconds, cost.us_per_message)
-    samples["shared_acks"] = _consume(contender, topic, pulsar.ConsumerType.Shared, acknowledge=True)
-    return samples
+    topic, url = _topic("raw", round_number), contender.service_url
+    return {
+        "raw_publish": _rate(contender, MESSAGES, lambda: publish(url, topic, raw_frames(), MESSAGES)),
+        "raw_drain": _rate(contender, MESSAGES, lambda: drain(url, topic, MESSAGES)),
+        "fan_out": _rate(contender, SUBSCRIPTIONS * MESSAGES, lambda: fan_out(url, topic, SUBSCRIPTIONS, MESSAGES)),
+        "shared_acks": _consume(contender, topic, pulsar.ConsumerType.Shared, acknowledge=True),
+    }
+
+
+def measure_shared(contender: Contender, round_number: int) -> Samples:
+    """Redelivery, and eight consumers that share a subscription, on a topic of many keys."""
+    topic, url = _topic("keys", round_number), contender.service_url
+    publish(url, topic, keyed_frames(), MESSAGES)
+
+    def drain_shared(sub_type: pb.CommandSubscribe.SubType.ValueType) -> Sample:
+        return _rate(contender, MESSAGES, lambda: share(url, topic, sub_type, consumers=CONSUMERS, count=MESSAGES))
+
+    redelivered = REDELIVERIES * UNACKNOWLEDGED
+    return {
+        "redelivery": _rate(contender, redelivered, lambda: redeliver(url, topic, UNACKNOWLEDGED, REDELIVERIES)),
+        "shared": drain_shared(pb.CommandSubscribe.Shared),
+        "key_shared": drain_shared(pb.CommandSubscribe.Key_Shared),
+    }
 
 
 def measure_official(contender: Contender, round_number: int) -> Samples:
@@ -301,6 +333,7 @@ Measure = Callable[[Contender, int], Samples]
 ON_FRESH_BROKER: Mapping[str, Measure] = {"start": measure_start, "restart": measure_restart}
 ON_WARM_BROKER: Mapping[str, Measure] = {
     "raw": measure_raw,
+    "shared": measure_shared,
     "official": measure_official,
     "latency": measure_latency,
     "partitions": measure_many_partitions,

@@ -9,7 +9,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Self
 from urllib.parse import urlsplit
@@ -36,10 +36,10 @@ def encode(command: pb.BaseCommand) -> bytes:
     return struct.pack(">II", len(body) + 4, len(body)) + body
 
 
-def encode_send(sequence_id: int, payload: bytes, *, producer_name: str = "raw") -> bytes:
+def encode_send(sequence_id: int, payload: bytes, *, producer_name: str = "raw", key: str | None = None) -> bytes:
     """One SEND frame of producer 1 with one message that is not batched."""
     metadata = pb.MessageMetadata(
-        producer_name=producer_name, sequence_id=sequence_id, publish_time=1
+        producer_name=producer_name, sequence_id=sequence_id, publish_time=1, partition_key=key
     ).SerializeToString()
     part = struct.pack(">I", len(metadata)) + metadata + payload
     entry = struct.pack(">HI", 0x0E01, crc32c.crc32c(part)) + part
@@ -48,10 +48,13 @@ def encode_send(sequence_id: int, payload: bytes, *, producer_name: str = "raw")
     return struct.pack(">II", 4 + len(body) + len(entry), len(body)) + body + entry
 
 
-def encode_sends(count: int, payload_bytes: int) -> bytes:
-    """`count` SEND frames with ascending sequence ids, joined."""
+def encode_sends(count: int, payload_bytes: int, *, keys: int = 0) -> bytes:
+    """`count` SEND frames with ascending sequence ids, joined; their keys, if any, take turns."""
     payload = b"x" * payload_bytes
-    return b"".join(encode_send(sequence_id, payload) for sequence_id in range(count))
+    return b"".join(
+        encode_send(sequence_id, payload, key=f"key-{sequence_id % keys}" if keys else None)
+        for sequence_id in range(count)
+    )
 
 
 def encode_flow(consumer_id: int, permits: int) -> bytes:
@@ -155,13 +158,21 @@ class RawConnection:
         producer = pb.CommandProducer(topic=topic, producer_id=1, request_id=self.next_request_id())
         self.ask(pb.BaseCommand(type=pb.BaseCommand.PRODUCER, producer=producer), pb.BaseCommand.PRODUCER_SUCCESS)
 
-    def subscribe(self, topic: str, subscription: str, *, earliest: bool = True, durable: bool = True) -> None:
-        """Opens the exclusive consumer 1 without giving it permits."""
+    def subscribe(
+        self,
+        topic: str,
+        subscription: str,
+        *,
+        sub_type: pb.CommandSubscribe.SubType.ValueType = pb.CommandSubscribe.Exclusive,
+        earliest: bool = True,
+        durable: bool = True,
+    ) -> None:
+        """Opens consumer 1 without giving it permits."""
         self.look_up(topic)
         subscribe = pb.CommandSubscribe(
             topic=topic,
             subscription=subscription,
-            subType=pb.CommandSubscribe.Exclusive,
+            subType=sub_type,
             consumer_id=1,
             request_id=self.next_request_id(),
             durable=durable,
@@ -218,54 +229,76 @@ def publish(service_url: str, topic: str, frames: bytes, count: int) -> float:
         return seconds
 
 
+class Permits:
+    """Gives consumer 1 of a connection permits as official clients do: many at first, and more when half came."""
+
+    def __init__(self, connection: RawConnection, total: int) -> None:
+        """``total``: how many are given altogether."""
+        self._connection = connection
+        self._left = total
+        self._owed = 0
+        self._give(PERMITS)
+
+    def on_messages(self, found: int) -> None:
+        """So many more have come."""
+        self._owed += found
+        while self._owed >= PERMITS // 2:
+            self._owed -= PERMITS // 2
+            self._give(PERMITS // 2)
+
+    def _give(self, permits: int) -> None:
+        permits = min(permits, self._left)
+        if permits:
+            self._left -= permits
+            self._connection.socket.sendall(encode_flow(1, permits))
+
+
+def receive_until(
+    done: Callable[[], bool],
+    connections: Iterable[RawConnection],
+    on_received: Callable[[RawConnection, bytes], object],
+) -> None:
+    """Hands on what any of the connections receives, until ``done`` says so."""
+    by_descriptor = {connection.socket.fileno(): connection for connection in connections}
+    with select.epoll() as poller:
+        for descriptor in by_descriptor:
+            poller.register(descriptor, select.EPOLLIN)
+        while not done():
+            events = poller.poll(SILENCE_SECONDS_MAX)
+            if not events:
+                raise Refused("nothing came for a minute")
+            for descriptor, _ in events:
+                connection = by_descriptor[descriptor]
+                received = connection.socket.recv(RECEIVE_BYTES)
+                if not received:
+                    raise Refused("connection closed by the broker")
+                on_received(connection, received)
+
+
 def drain(service_url: str, topic: str, count: int) -> float:
     """Reads `count` messages from the beginning with a reader's subscription; returns the seconds to the last one."""
-    refill = encode_flow(1, PERMITS // 2)
     with RawConnection(service_url) as connection:
         connection.subscribe(topic, "raw-drain", durable=False)
-        owed = 0
-
-        def give_permits(found: int) -> None:
-            nonlocal owed
-            owed += found
-            while owed >= PERMITS // 2:
-                owed -= PERMITS // 2
-                connection.socket.sendall(refill)
-
         started = time.perf_counter()
-        connection.socket.sendall(encode_flow(1, PERMITS))
-        connection.count(MESSAGE, count, on_some=give_permits)
+        permits = Permits(connection, count)
+        connection.count(MESSAGE, count, on_some=permits.on_messages)
         return time.perf_counter() - started
 
 
 def fan_out(service_url: str, topic: str, subscriptions: int, count: int) -> float:
     """Drains one topic through several subscriptions at once; returns the seconds until each had `count` messages."""
-    refill = encode_flow(1, PERMITS // 2)
     with ExitStack() as stack:
         connections = [stack.enter_context(RawConnection(service_url)) for _ in range(subscriptions)]
         for number, connection in enumerate(connections):
             connection.subscribe(topic, f"raw-{number}")
-        poller = select.epoll()
-        stack.callback(poller.close)
-        counters = {connection.socket.fileno(): (connection, FrameCounter(MESSAGE)) for connection in connections}
-        owed = dict.fromkeys(counters, 0)
+        counters = {connection: FrameCounter(MESSAGE) for connection in connections}
         started = time.perf_counter()
-        for descriptor, (connection, _) in counters.items():
-            poller.register(descriptor, select.EPOLLIN)
-            connection.socket.sendall(encode_flow(1, PERMITS))
-        left = subscriptions
-        while left:
-            events = poller.poll(SILENCE_SECONDS_MAX)
-            if not events:
-                raise Refused("no message for a minute")
-            for descriptor, _ in events:
-                connection, counter = counters[descriptor]
-                before = counter.count
-                owed[descriptor] += counter.feed(connection.socket.recv(RECEIVE_BYTES))
-                while owed[descriptor] >= PERMITS // 2:
-                    owed[descriptor] -= PERMITS // 2
-                    connection.socket.sendall(refill)
-                left -= before < count <= counter.count
+        permits = {connection: Permits(connection, count) for connection in connections}
+        receive_until(
+            lambda: all(counter.count >= count for counter in counters.values()),
+            connections,
+            lambda connection, received: permits[connection].on_messages(counters[connection].feed(received)),
+        )
         return time.perf_counter() - started
 
 

@@ -2,13 +2,15 @@
 
     python benchmarks/micro_dispatch.py [entries]
 
-Key_Shared among consumers of which one may be slow, batches acknowledged message by message, ten subscriptions on one
-topic, and delayed entries: each of them beside the simpler thing that it should not be much dearer than.
+Key_Shared among consumers of which one may be slow, redelivery, batches acknowledged message by message, ten
+subscriptions on one topic, and delayed entries: each of them beside the simpler thing that it should not be much dearer
+than. The garbage collector is set as in the broker.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -23,6 +25,8 @@ from interpulse.wire import pulsar_api_pb2 as pb
 from interpulse.wire.frames import build_entry
 
 KEYS = 1000
+KEYS_MANY = 100_000
+HELD = 10_000
 BATCH = 100
 FAR_MS = 10**13
 TURNS_MAX = 1_000_000
@@ -65,10 +69,10 @@ class Member:
         self.consumer.flow(1000 - self.consumer.permits)
 
 
-async def share(entries: int, sub_type: SubType, *, consumers: int, slow: bool = False) -> float:
+async def share(entries: int, sub_type: SubType, *, consumers: int, keys: int = KEYS, slow: bool = False) -> float:
     """Consumers drain a backlog of many keys; a slow one among them holds its keys until all others are done."""
     rig, topic = await loaded()
-    await publish(topic, [stored(partition_key=f"k{number % KEYS}") for number in range(entries)])
+    await publish(topic, [stored(partition_key=f"k{number % keys}") for number in range(entries)])
     members = []
     for number in range(consumers):
         sink = Sink()
@@ -89,6 +93,28 @@ async def share(entries: int, sub_type: SubType, *, consumers: int, slow: bool =
     spent = time.process_time() - begin
     await rig.registry.close()
     return spent / max(done, 1)
+
+
+async def redelivery(entries: int, sub_type: SubType, *, named: bool = False) -> float:
+    """A consumer gives back what it holds and gets it again, over and over; per entry, ``named`` one by one or not."""
+    rig, topic = await loaded()
+    await publish(topic, [stored(partition_key=f"k{number % KEYS}") for number in range(HELD)])
+    sink = Sink()
+    consumer = await topic.subscribe(SubscribeRequest(1, "s", sub_type), sink)
+    consumer.flow(HELD)
+    for _ in range(TURNS_MAX):
+        if sink.entries == HELD:
+            break
+        await asyncio.sleep(0)
+    rounds = max(entries // HELD, 1)
+    begin = time.process_time()
+    for _ in range(rounds):
+        consumer.redeliver(list(consumer.pending) if named else ())
+        consumer.flow(HELD)
+    spent = time.process_time() - begin
+    assert sink.entries == (rounds + 1) * HELD
+    await rig.registry.close()
+    return spent / rounds / HELD
 
 
 async def batch_index(entries: int) -> float:
@@ -150,12 +176,20 @@ async def main(entries: int) -> None:
     cases: dict[str, Callable[[], Awaitable[float]]] = {
         "Shared, 8 consumers": lambda: share(entries, SubType.SHARED, consumers=8),
         "Key_Shared, 8 consumers": lambda: share(entries, SubType.KEY_SHARED, consumers=8),
+        "Key_Shared, 8 consumers, 100,000 keys": lambda: share(
+            entries, SubType.KEY_SHARED, consumers=8, keys=KEYS_MANY
+        ),
         "Key_Shared, 8 consumers, one slow": lambda: share(entries, SubType.KEY_SHARED, consumers=8, slow=True),
+        "redelivery, Shared": lambda: redelivery(entries, SubType.SHARED),
+        "redelivery, Shared, entries named": lambda: redelivery(entries, SubType.SHARED, named=True),
+        "redelivery, Key_Shared": lambda: redelivery(entries, SubType.KEY_SHARED),
         "message of a batch, acknowledged alone": lambda: batch_index(entries),
         "publish and one subscription": lambda: fan_out(entries, 1),
         "publish and ten subscriptions, each": lambda: fan_out(entries, 10),
         "entry that waits for its time": lambda: delayed(entries),
     }
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     for name, run in cases.items():
         best = min([await run() for _ in range(3)])
         print(f"{name:40} {best * 1e6:6.2f} us")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
@@ -226,6 +226,18 @@ class Cursor:
             return True
         numbers = self._ranges.get(position.ledger)
         return numbers is not None and position.entry in numbers
+
+    def unacknowledged_of(self, positions: Sequence[Position]) -> Sequence[Position]:
+        """Those of these positions, which are in order, that are not acknowledged."""
+        if not positions or self.untouched_from(positions[0]):
+            return positions
+        waiting = positions[bisect_right(positions, self.mark_delete) :]
+        return [each for each in waiting if not self.is_acknowledged(each)] if self._ranges else waiting
+
+    @property
+    def has_parts(self) -> bool:
+        """Some batch is acknowledged in part."""
+        return bool(self._batches)
 
     def waiting_mask(self, position: Position) -> int:
         """Bit i is 1 while message i of this batch waits; 0 = nothing of it was acknowledged yet."""

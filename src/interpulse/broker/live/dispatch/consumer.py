@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from interpulse.rules.unacked import consumer_blocked
 
 __all__ = ["Consumer", "ConsumerOwner"]
 
-_entry, _position_and_count = itemgetter(1), itemgetter(0, 4)
+_position, _entry, _message_count = itemgetter(0), itemgetter(1), itemgetter(4)
 
 
 class ConsumerOwner(Protocol):
@@ -156,7 +156,7 @@ class Consumer:
 
     def hold(self, batch: Sequence[Delivery]) -> None:
         """Remember entries that only this consumer got."""
-        self.pending.update(map(_position_and_count, batch))
+        self.pending.update(zip(map(_position, batch), map(_message_count, batch), strict=True))
         self.unacknowledged += message_total(batch)
 
     def release(self, position: Position, messages_left: int = 0) -> bool:
@@ -170,6 +170,11 @@ class Consumer:
         if self.permits < self._granted:
             self._count_permits()
         return True
+
+    def give_up(self, positions: Iterable[Position]) -> None:
+        """Others get these entries, all of which it holds."""
+        self.unacknowledged -= sum(map(self.pending.pop, positions))
+        self._count_permits()
 
     def hold_at_most(self, messages: int) -> None:
         """A consumer that holds so many gets no more until it holds half of it; 0 = no limit."""

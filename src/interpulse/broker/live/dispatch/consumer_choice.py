@@ -84,6 +84,10 @@ def share_out(
     ``budgets`` are the permits of each receiver; they are charged. Gives the parts, and the turn to begin the next
     round with. What no consumer has permits for is in no part; it is always the end of the batch.
     """
+    if len(receivers) == 1:
+        part = list(batch[: covered_by(batch, budgets[0])])
+        budgets[0] -= message_total(part)
+        return ([(receivers[0], part)], 1) if part else ([], turn)
     parts: list[list[Delivery]] = [[] for _ in receivers]
     done = 0
     while done < len(batch):

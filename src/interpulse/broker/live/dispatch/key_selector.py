@@ -114,7 +114,7 @@ class KeySelector:
         assignments = [(taker, part) for taker, part in shares.items() if part]
         for taker, part in assignments:
             self._waiting -= len(part)
-            self._queues[taker].discard_all({delivery[0] for delivery in part})
+            self._queues[taker].discard_all([delivery[0] for delivery in part])
         return Selection(assignments, filed)
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:

@@ -7,20 +7,25 @@ thread, one read at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
+from operator import itemgetter
 
 from interpulse.broker.live.api import Delivery
 from interpulse.broker.live.cursor import Cursor
 from interpulse.broker.live.dispatch.entry_feed import READ_BYTES_MAX, FeedSource
 from interpulse.model.errors import PulsarError
-from interpulse.model.ids import Position
+from interpulse.model.ids import EARLIEST, Position
 from interpulse.storage.api import LogEntry
 
 __all__ = ["ReplayReads"]
 
 KEPT_BYTES_MAX = READ_BYTES_MAX
 """Of entries that were held back; the oldest ones make room."""
+
+_NOTHING = Delivery(EARLIEST, b"")
+_position, _entry = itemgetter(0), itemgetter(1)
 
 _GAP_MAX = 32
 """Replays so close together are read with what lies between them: it costs less than to read twice."""
@@ -33,15 +38,20 @@ class ReplayReads:
         self,
         source: FeedSource,
         cursor: Cursor,
-        on_gone: Callable[[Collection[Position]], None],
+        deliveries: Callable[[Sequence[Position], Sequence[bytes]], list[Delivery]],
+        on_gone: Callable[[Sequence[Position]], None],
         on_ready: Callable[[], None],
     ) -> None:
-        """``on_gone`` hears of replays that the log has dropped; ``on_ready`` comes after a read."""
+        """``deliveries`` makes them of entries that were read.
+
+        ``on_gone`` hears of replays that the log has dropped; ``on_ready`` comes after a read.
+        """
         self._source = source
         self._cursor = cursor
+        self._deliveries = deliveries
         self._on_gone = on_gone
         self._on_ready = on_ready
-        self._entries: dict[Position, bytes] = {}
+        self._kept: dict[Position, Delivery] = {}
         """In the order in which they came."""
         self._bytes = 0
         self._limiter = source.reads.limiter
@@ -57,48 +67,53 @@ class ReplayReads:
         return self._reading
 
     def keep(self, held: Sequence[Delivery]) -> None:
-        """These are among the replays from now on, and were not before."""
-        if not held:
-            return
-        for delivery in held:
-            self._entries[delivery[0]] = delivery[1]
-            self._bytes += len(delivery[1])
-        while self._bytes > KEPT_BYTES_MAX:
-            self._bytes -= len(self._entries.pop(next(iter(self._entries))))
-        self._hold()
+        """These are among the replays from now on, and were not kept before."""
+        if held:
+            self._add(held)
+            while self._bytes > KEPT_BYTES_MAX:
+                self._bytes -= len(self._kept.pop(next(iter(self._kept))).entry)
+            self._hold()
 
     def forget(self, positions: Iterable[Position]) -> None:
-        """These are no replays any more. Nothing happens if they are not kept."""
-        for position in positions:
-            self._bytes -= len(self._entries.pop(position, b""))
-        self._limiter.shrink(self._held, self._bytes)
+        """These are no replays any more, or have changed. Nothing happens if they are not kept."""
+        if self._kept:
+            pop = self._kept.pop
+            self._bytes -= sum(len(pop(each, _NOTHING).entry) for each in positions)
+            self._limiter.shrink(self._held, self._bytes)
 
     def forget_upto(self, position: Position) -> None:
-        self.forget([each for each in self._entries if each <= position])
+        self.forget([each for each in self._kept if each <= position])
 
     def forget_all(self) -> None:
         self._limiter.free(self._held)
         self._let_go(self._held)
         self._round += 1
 
-    def fetch(self, wanted: Sequence[Position]) -> list[LogEntry]:
-        """The beginning of these entries that is in memory; if there is none it is being read."""
-        runs = _runs([each for each in wanted if each not in self._entries])
-        uncached: list[list[Position]] = []
+    def fetch(self, wanted: Sequence[Position]) -> list[Delivery]:
+        """The beginning of these entries, in order, that is in memory; if there is none it is being read."""
+        kept = self._kept
+        missing = [each for each in wanted if each not in kept] if kept else wanted
+        if not missing:
+            return list(map(kept.__getitem__, wanted))
+        found: list[Delivery] = []
         gone: set[Position] = set()
+        runs, uncached = _runs(missing), []
         for number, run in enumerate(runs):
             entries = self._source.log.read_cached(run[0], entries_max=_length(run), bytes_max=READ_BYTES_MAX)
-            if entries is None:
-                uncached = runs[number:]
+            if entries is not None:
+                gone.update(self._gone(run, entries))
+                found += self._taken_in(run, entries)
+            rest = run if entries is None else run[bisect_right(run, entries[-1].position) :] if entries else []
+            if rest:
+                uncached = [rest, *runs[number + 1 :]]
                 break
-            gone |= self._take_in(run, entries)
-        if len(uncached) < len(runs):
+        if len(missing) < len(wanted):
+            self._add(found)
             self._hold()
-        present = takewhile(self._entries.__contains__, [each for each in wanted if each not in gone])
-        found = [LogEntry(each, self._entries[each]) for each in present]
+            found = [kept[each] for each in takewhile(kept.__contains__, (each for each in wanted if each not in gone))]
         if uncached and not found:
             needed = set(wanted)
-            self.forget([each for each in self._entries if each not in needed])  # for consumers that take nothing now
+            self.forget([each for each in kept if each not in needed])  # for consumers that take nothing now
             self._reading = True
             self._source.spawn(self._read(uncached, self._round))
         return found
@@ -124,36 +139,46 @@ class ReplayReads:
             self._reading = False
         if round_ == self._round:
             for run, entries in found:
-                self._take_in(run, entries)
+                self._gone(run, entries)
+                self._add(self._taken_in(self._cursor.unacknowledged_of(run), entries))
             self._hold()
         self._on_ready()
 
-    def _take_in(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> set[Position]:
-        """Keep what was read of a run of replays. What should stand before it is gone: the log has dropped it."""
+    def _gone(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> Sequence[Position]:
+        """What should stand before the entries that were read is gone: the log has dropped it."""
+        end = bisect_left(run, entries[0].position) if entries else len(run)
+        self._on_gone(run[:end])
+        return run[:end]
+
+    def _taken_in(self, run: Sequence[Position], entries: Sequence[LogEntry]) -> list[Delivery]:
+        """What was read of a run of replays."""
+        if len(entries) == len(run) == _length(run) and entries[0].position == run[0]:
+            return self._deliveries(run, list(map(_entry, entries)))
         expected = set(run)
-        for found in entries:
-            if found.position in expected and not self._cursor.is_acknowledged(found.position):
-                self._bytes += len(found.entry) - len(self._entries.pop(found.position, b""))
-                self._entries[found.position] = found.entry
-        first = entries[0].position if entries else None
-        gone = {each for each in run if first is None or each < first}
-        self._on_gone(gone)
-        return gone
+        found = [each for each in entries if each.position in expected]
+        return self._deliveries(list(map(_position, found)), list(map(_entry, found))) if found else []
+
+    def _add(self, held: Sequence[Delivery]) -> None:
+        for delivery in held:
+            self._bytes += len(delivery.entry) - len(self._kept.pop(delivery.position, _NOTHING).entry)
+            self._kept[delivery.position] = delivery
 
     def _hold(self) -> None:
         """Something came to what is kept: all of it counts as read last."""
         self._limiter.free(self._held)
-        self._held = self._limiter.hold(self._bytes, self._let_go) if self._entries else -1
+        self._held = self._limiter.hold(self._bytes, self._let_go) if self._kept else -1
 
     def _let_go(self, number: int) -> None:
         """The read buffer limiter wants its bytes back: what was kept will be read again."""
         if number == self._held:
-            self._entries.clear()
+            self._kept.clear()
             self._bytes, self._held = 0, -1
 
 
-def _runs(positions: Sequence[Position]) -> list[list[Position]]:
+def _runs(positions: Sequence[Position]) -> list[Sequence[Position]]:
     """Positions that lie close together in one ledger, so that each run is one look into the log."""
+    if positions[-1] == (positions[0].ledger, positions[0].entry + len(positions) - 1):
+        return [positions]
     runs: list[list[Position]] = []
     for position in positions:
         last = runs[-1][-1] if runs else None
@@ -161,7 +186,7 @@ def _runs(positions: Sequence[Position]) -> list[list[Position]]:
             runs[-1].append(position)
         else:
             runs.append([position])
-    return runs
+    return [*runs]
 
 
 def _length(run: Sequence[Position]) -> int:

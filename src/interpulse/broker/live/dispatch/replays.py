@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from interpulse.model.ids import Position
 
@@ -53,12 +53,18 @@ class Replays:
         del self._positions[index]
         return True
 
-    def discard_all(self, gone: set[Position]) -> None:
-        """All of them leave; those that are not there are none the matter."""
-        if gone:
-            positions = self._positions
-            start, end = bisect_left(positions, min(gone)), bisect_right(positions, max(gone))
-            positions[start:end] = [each for each in positions[start:end] if each not in gone]
+    def discard_all(self, gone: Sequence[Position]) -> None:
+        """All of these, which are in order, leave; those that are not there are none the matter."""
+        if not gone:
+            return
+        positions = self._positions
+        start = bisect_left(positions, gone[0])
+        if positions[start : start + len(gone)] == gone:
+            del positions[start : start + len(gone)]
+            return
+        end = bisect_right(positions, gone[-1])
+        leaving = set(gone)
+        positions[start:end] = [each for each in positions[start:end] if each not in leaving]
 
     def pop_upto(self, position: Position) -> list[Position]:
         """Take out everything up to and including this position."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from interpulse.broker.live.api import Delivery
@@ -15,6 +17,8 @@ from interpulse.broker.live.entry_metadata import EntryMetadataCache
 from interpulse.model.ids import Position
 
 __all__ = ["RoundRobinSelector"]
+
+_position = itemgetter(0)
 
 _UNFINISHED_CHUNKS_MAX = 1_000
 """Chunked messages whose consumer is remembered; more come from producers that never sent the last chunk."""
@@ -53,7 +57,7 @@ class RoundRobinSelector:
             assignments = self._select_chunks(batch, ready, budgets).assignments
         else:
             assignments, self._turn = share_out(batch, ready, budgets, self._turn)
-        self._replays.discard_all({delivery.position for _, part in assignments for delivery in part})
+        self._replays.discard_all(sorted(map(_position, chain.from_iterable(part for _, part in assignments))))
         return Selection(assignments, [])
 
     def next_replays(self, ready: Sequence[Consumer], entries_max: int) -> list[Position]:

@@ -7,7 +7,10 @@ read yet, delayed, among the replays, pending with one consumer, or acknowledged
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import repeat
+from operator import itemgetter
 from typing import Any
 
 from interpulse.broker.live.api import Delivery
@@ -24,6 +27,9 @@ from interpulse.rules.unacked import subscription_blocked
 from interpulse.wire.ack_sets import of_batch, words_of
 
 __all__ = ["SharedDispatch"]
+
+_new = tuple.__new__
+_position = itemgetter(0)
 
 REPLAYS_MAX = 10_000
 """No new entries are read while more than these wait among the replays."""
@@ -60,8 +66,8 @@ class SharedDispatch:
         self._cursor = cursor
         self._now_ms = now_ms
         self._wake = wake
-        self._redeliveries: dict[Position, int] = {}
-        self._replays = ReplayReads(source, cursor, self._forget_replays, wake)
+        self._redeliveries: Counter[Position] = Counter()
+        self._replays = ReplayReads(source, cursor, self._deliveries, self._forget_replays, wake)
         self._put_aside = 0
         """Entries that were found to have to wait, since it was others' turn."""
 
@@ -136,11 +142,11 @@ class SharedDispatch:
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Send again what this consumer holds: these entries, or all."""
-        held = [each for each in positions if each in consumer.pending] if positions else list(consumer.pending)
-        for position in held:
-            self._redeliveries[position] = self._redeliveries.get(position, 0) + 1
-        consumer.redelivered.messages += sum(consumer.pending[each] for each in held)
+        pending, before = consumer.pending, consumer.unacknowledged
+        held = [each for each in dict.fromkeys(positions) if each in pending] if positions else list(pending)
+        self._redeliveries.update(held)
         self._give_back(consumer, held)
+        consumer.redelivered.messages += before - consumer.unacknowledged
         self._wake()
 
     def rewind(self) -> None:
@@ -159,7 +165,7 @@ class SharedDispatch:
         mark_delete = self._cursor.mark_delete
         self.selector.forget_upto(mark_delete)
         self._replays.forget_upto(mark_delete)
-        self._redeliveries = {each: count for each, count in self._redeliveries.items() if each > mark_delete}
+        self._redeliveries = Counter({each: count for each, count in self._redeliveries.items() if each > mark_delete})
         if self.delayed is not None:
             self.delayed.forget_upto(mark_delete)
         if self.feed.after < mark_delete:
@@ -175,8 +181,8 @@ class SharedDispatch:
         self._redeliveries.pop(position, None)  # a consumer that acknowledges parts of a batch is not failing it
         if not messages_left:
             playable = self.selector.acknowledged(position, held=holder is not None)
-            if holder is None:
-                self._replays.forget([position])
+        if holder is None:
+            self._replays.forget([position])
         if playable or self.blocked or (was_blocked and holder is not None and not holder.blocked):
             self._wake()
 
@@ -262,15 +268,13 @@ class SharedDispatch:
         limit, held = self.unacknowledged_max, sum(each.unacknowledged for each in self.consumers)
         self.blocked = limit > 0 and subscription_blocked(held, limit, before=self.blocked)
 
-    def _give_back(self, consumer: Consumer, positions: Iterable[Position]) -> None:
-        replays = []
-        for position in positions:
-            if not consumer.release(position):
-                continue
-            if self._cursor.is_acknowledged(position):  # not by the consumer: it expired, or an operator skipped it
+    def _give_back(self, consumer: Consumer, positions: list[Position]) -> None:
+        positions.sort()
+        consumer.give_up(positions)
+        replays = self._cursor.unacknowledged_of(positions)
+        if len(replays) < len(positions):  # not by the consumer: it expired, or an operator skipped it
+            for position in set(positions).difference(replays):
                 self.selector.acknowledged(position, held=True)
-            else:
-                replays.append(position)
         self.selector.give_back(replays)
 
     def _pump_new(self, ready: Sequence[Consumer]) -> bool:
@@ -308,28 +312,40 @@ class SharedDispatch:
         if self._replays.reading:
             return False
         wanted = self.selector.next_replays(ready, READ_ENTRIES_MAX)
-        gone = {each for each in wanted if self._cursor.is_acknowledged(each)}
+        waiting = self._cursor.unacknowledged_of(wanted)
+        gone = set(wanted).difference(waiting) if len(waiting) < len(wanted) else set()
         self._forget_replays(gone)
-        batch = [self._replay(*each) for each in self._replays.fetch([each for each in wanted if each not in gone])]
+        batch = self._replays.fetch(waiting)
         if self.gate is not None:
             batch = batch[: self.gate.admitted(batch)]
         if not batch:
             return bool(gone)
         selection = self.selector.select_replays(batch, ready)
-        self._replays.forget(delivery.position for _, part in selection.assignments for delivery in part)
+        for _, part in selection.assignments:
+            self._replays.forget(map(_position, part))
+        self._replays.keep(selection.held)
         self._send(selection.assignments)
         return bool(gone) or selection.entry_count > 0
 
     def _forget_replays(self, gone: Collection[Position]) -> None:
         """No consumer gets these any more."""
-        for position in gone:
-            self.selector.acknowledged(position, held=False)
-        self._replays.forget(gone)
+        if gone:
+            for position in gone:
+                self.selector.acknowledged(position, held=False)
+            self._replays.forget(gone)
 
-    def _replay(self, position: Position, entry: bytes) -> Delivery:
+    def _deliveries(self, positions: Sequence[Position], entries: Sequence[bytes]) -> list[Delivery]:
+        """Replays as they are sent now; the positions are in order."""
+        counts: Iterable[int] = map(self._redeliveries.__getitem__, positions) if self._redeliveries else repeat(0)
+        metadata = self._source.entry_metadata
+        if not self._cursor.has_parts and metadata.all_ordinary_since(positions[0]):
+            rows = zip(positions, entries, counts, repeat(()), repeat(1), strict=False)
+            return list(map(_new, repeat(Delivery), rows))
+        return list(map(self._delivery, positions, entries, counts))
+
+    def _delivery(self, position: Position, entry: bytes, redelivery_count: int) -> Delivery:
         messages = self._source.entry_metadata.get(position, entry).message_count
         waiting = of_batch(self._cursor.waiting_mask(position), messages)
-        count = self._redeliveries.get(position, 0)
         if waiting:
-            return Delivery(position, entry, count, words_of(waiting), waiting.bit_count())
-        return Delivery(position, entry, count, (), messages)
+            return Delivery(position, entry, redelivery_count, words_of(waiting), waiting.bit_count())
+        return Delivery(position, entry, redelivery_count, (), messages)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -34,12 +34,13 @@ class FakeLog:
         self.log = self.reads = self
         self.limiter = ReadBufferLimiter(1000)
         self.first = 0
+        self.entries_max = 1000
         self.asked: list[tuple[int, int]] = []
         self.gone: set[Position] = set()
 
     def read_cached(self, start: Position, *, entries_max: int, bytes_max: int) -> list[LogEntry]:
         self.asked.append((start.entry, entries_max))
-        found = range(max(start.entry, self.first), start.entry + entries_max)
+        found = range(max(start.entry, self.first), start.entry + min(entries_max, self.entries_max))
         return [LogEntry(at(each), payload(each)) for each in found]
 
     def on_gone(self, positions: Iterable[Position]) -> None:
@@ -51,9 +52,16 @@ def log() -> FakeLog:
     return FakeLog()
 
 
+def new_reads(log: Any) -> ReplayReads:
+    def deliveries(positions: Sequence[Position], entries: Sequence[bytes]) -> list[Delivery]:
+        return list(map(Delivery, positions, entries))
+
+    return ReplayReads(log, Cursor(log, EARLIEST), deliveries, log.on_gone, lambda: None)
+
+
 @pytest.fixture
 def reads(log: Any) -> ReplayReads:
-    return ReplayReads(log, Cursor(log, EARLIEST), log.on_gone, lambda: None)
+    return new_reads(log)
 
 
 def held(*entries: int) -> list[Delivery]:
@@ -121,15 +129,23 @@ def test_what_is_kept_takes_room_until_it_is_forgotten(reads: ReplayReads, log: 
 
 
 def test_when_others_need_the_room_then_all_is_read_again(reads: ReplayReads, log: FakeLog) -> None:
-    others = ReplayReads(log, Cursor(log, EARLIEST), log.on_gone, lambda: None)  # type: ignore[arg-type]
+    others = new_reads(log)
     log.limiter = others._limiter = reads._limiter = ReadBufferLimiter(30)
     reads.keep(held(0, 1))
     others.keep(held(5, 6))
     assert log.limiter.bytes_held == 20
     assert fetched(reads, 0, 1) == [0, 1]
     assert log.asked == [(0, 2)]
+    reads.keep(held(0, 1))
     assert fetched(others, 5, 6) == [5, 6]
     assert log.asked == [(0, 2), (5, 2)]
+
+
+def test_short_read_then_nothing_behind_it_comes_before_the_rest(reads: ReplayReads, log: FakeLog) -> None:
+    log.entries_max = 2
+    assert fetched(reads, 0, 1, 2, 90) == [0, 1]
+    reads.keep(held(1))
+    assert fetched(reads, 0, 1, 2, 3, 4) == [0, 1]
 
 
 TOPICS = [TopicName.parse(f"persistent://public/default/t{number}") for number in range(20)]

@@ -29,7 +29,7 @@ def test_whatever_is_done_then_it_is_a_sorted_set() -> None:
                 replays.add_all(new)
                 expected |= new
             case 4:
-                replays.discard_all({position})
+                replays.discard_all([position])
                 expected.discard(position)
         assert list(replays) == sorted(expected)
         assert len(replays) == len(expected)

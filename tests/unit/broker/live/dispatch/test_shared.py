@@ -65,6 +65,32 @@ async def test_redelivery_is_counted_per_entry(bench: Any, join: Any) -> None:
     assert [each.redelivery_count for each in sink.take()] == [3, 1, 2]
 
 
+async def test_entry_named_twice_is_given_back_once(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic)
+    await bench.publish(topic, *range(2))
+    [first, _] = [each.position for each in sink.take()]
+    consumer.redeliver([first, first])
+    assert [(each.position, each.redelivery_count) for each in sink.take()] == [(first, 1)]
+    assert consumer.redelivered.messages == 1
+
+
+async def test_batch_acknowledged_in_part_while_it_waits_comes_without_that_part(bench: Any, join: Any) -> None:
+    topic = await bench.topic()
+    consumer, sink = await join(topic, permits=3, sub_type=bench.KEY_SHARED)
+    producer, _ = await bench.producer(topic)
+    for number in range(2):
+        entry = bench.entry(number, num_messages_in_batch=3, partition_key="k")
+        producer.publish(number, -1, 3, entry)
+    await bench.settle()
+    [held] = sink.take()
+    waiting = Position(held.position.ledger, held.position.entry + 1)
+    consumer.acknowledge(waiting, [0b011])
+    consumer.flow(3)
+    [delivery] = sink.take()
+    assert (delivery.position, delivery.ack_set, delivery.message_count) == (waiting, (0b011,), 2)
+
+
 async def test_redelivery_waits_for_permits_and_goes_first(bench: Any, join: Any) -> None:
     topic = await bench.topic()
     consumer, sink = await join(topic, permits=3)

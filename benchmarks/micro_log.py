@@ -28,7 +28,7 @@ TURN = 64  # entries taken from sockets in one turn of the event loop
 
 
 class Listener:
-    """Counts what became durable and wakes whoever waits for it."""
+    """Counts durable entries and wakes the ones that wait for them."""
 
     def __init__(self) -> None:
         self.last = EARLIEST

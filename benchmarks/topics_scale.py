@@ -90,7 +90,7 @@ def in_namespace(contender: Contender, size: int) -> Costs:
 
 
 def one_wide_topic(contender: Contender) -> list[str]:
-    """A topic of a thousand partitions: seconds, processor time, and how long somebody else waited for an answer."""
+    """A topic of a thousand partitions: seconds, processor time, and how long another client waited for an answer."""
     path = "/admin/v2/persistent/public/default/wide/partitions"
     topic = "persistent://public/default/wide"
     names = [f"{topic}-partition-{number}" for number in range(PARTITIONS)]
@@ -253,7 +253,7 @@ def main() -> None:
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
     with tempfile.TemporaryDirectory() as directory:
-        kept = "brokerDeleteInactiveTopicsEnabled=false"  # nobody is connected to them for long
+        kept = "brokerDeleteInactiveTopicsEnabled=false"  # no client is connected to them for long
         measure(Interpulse(Path(directory) / "ours", "--set", kept), sizes)
         if options.real:
             measure(Pulsar(Path(directory) / "real"), sizes)

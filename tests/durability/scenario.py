@@ -133,16 +133,16 @@ class Life:
             await self.publish("a", 2, size=100)
             await self.publish("c", 1, size=150)
             if turn == 1:
-                await self.guarded(self.roll, "a")
-        await self.guarded(self.trim, "a")
-        await self.guarded(self.delete, "c")
+                await self.attempt(self.roll, "a")
+        await self.attempt(self.trim, "a")
+        await self.attempt(self.delete, "c")
         await self.publish("b", 2)
         await self.close()
         await self.publish("b", 2, size=300)
         await self.publish("a", 5)
         await self.close()
 
-    async def guarded(self, step: object, name: str) -> None:
+    async def attempt(self, step: object, name: str) -> None:
         try:
             await step(name)  # type: ignore[operator]
         except PersistenceError:

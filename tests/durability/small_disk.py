@@ -21,7 +21,7 @@ _SECONDS_MAX = 600
 
 
 class CannotMount(Exception):
-    """Whoever runs the tests may not mount a file system here."""
+    """The user of the tests may not mount a file system here."""
 
 
 class SmallDisk:

@@ -106,7 +106,7 @@ class Ledger:
     def acknowledged(self, topic: str, subscription: str, message: Message, peer: Peer, generation: int) -> None:
         """The application is done with a message that came in this generation, and about to say so."""
         what = Number.of(message)
-        if peer.generation == generation:  # else it is on its way to somebody already
+        if peer.generation == generation:  # else it is on its way to a consumer already
             self._acknowledged[topic, subscription, what] = (time.monotonic(), peer)
             self._held.pop((topic, subscription, what.key), None)
 

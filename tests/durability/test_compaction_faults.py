@@ -115,7 +115,7 @@ class Life:
             assert ledger.horizon >= max((each.position for each in found), default=EARLIEST), context
         assert isinstance(store.journal, SegmentJournal)
         known = {*(each.ledger_id for each in log.ledgers), *([ledger.ledger_id] if ledger else [])}
-        assert set(store.journal._segments.ledger_ids) <= known, (context, "ledgers that are nobody's")
+        assert set(store.journal._segments.ledger_ids) <= known, (context, "ledgers without a log")
         await self._goes_on(log, listener, context)
         await store.close()
 

@@ -97,7 +97,7 @@ async def delete_in_use(bench: Bench) -> None:
 
 class _Sink:
     def producer_closed(self, producer_id: int) -> None:
-        """Sent away."""
+        """Disconnected."""
 
 
 CASES: dict[str, tuple[Step, Step]] = {

@@ -74,7 +74,7 @@ async def test_any_life_when_it_ends_in_power_loss_then_acknowledged_entries_sur
         elif verb == "publish":
             await life.publish(*rest)  # type: ignore[arg-type]
         elif rest[0] in life.truths:
-            await life.guarded(getattr(life, str(verb)), str(rest[0]))
+            await life.attempt(getattr(life, str(verb)), str(rest[0]))
     await life.index_written()
     await life.check(disk.after_power_loss(random.Random(seed)), "power loss")
     await life.close()

@@ -157,7 +157,7 @@ REST: Final = (
     rest("DELETE", f"{G}/partitions", TENANT, "403"),
     rest("POST", f"{G}/createMissedPartitions", HERE, "401"),
     rest("GET", f"{T}/properties", CLIENTS, "401"),
-    rest("PUT", f"{T}/properties", TENANT, "401", {}, real=(ALL, "everybody who was let in could change them")),
+    rest("PUT", f"{T}/properties", TENANT, "401", {}, real=(ALL, "every authenticated role could change them")),
     rest("DELETE", f"{T}/properties?key=none", TENANT, "401"),
     rest("DELETE", f"{G}/truncate", TENANT, "401"),
     rest("PUT", f"{G}/unload", TENANT, "401"),
@@ -197,7 +197,7 @@ PRODUCE: Final = "4 Client is not authorized to Produce"
 SUBSCRIBE: Final = "4 Client is not authorized to subscribe"
 LIST: Final = "4 Client is not authorized to GetTopicsOfNamespace"
 NO_SUCH_TENANT: Final = "11 Tenant or namespace or topic does not exist: none/none"
-NOT_ASKED: Final = "schemas could be read and registered by everybody who was let in"
+NOT_ASKED: Final = "schemas could be read and registered by every authenticated role"
 
 BINARY: Final = (
     Row(f"metadata {TOPIC}", CLIENTS, METADATA),

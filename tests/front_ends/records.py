@@ -48,7 +48,7 @@ LIVING: Final = (ON, OFF, TWO, ABOVE, FULL)
 """Namespaces in which topics can be opened."""
 BEYOND: Final = "beyond"
 """The other cluster."""
-_NOBODY: Final = ("pulsar://127.0.0.1:1", "http://127.0.0.1:1")
+_NO_SERVER: Final = ("pulsar://127.0.0.1:1", "http://127.0.0.1:1")
 _WHOLE: Final = {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1}
 
 
@@ -57,9 +57,9 @@ def prepared(
 ) -> dict[str, bytes]:
     """Everything that has to be stored before the questions are asked.
 
-    ``beyond`` are the addresses of the other cluster, service and web; without, nobody answers there.
+    ``beyond`` are the addresses of the other cluster, service and web; without, no server answers there.
     """
-    stored = _clusters(cluster, beyond or _NOBODY) | _policies(cluster)
+    stored = _clusters(cluster, beyond or _NO_SERVER) | _policies(cluster)
     stored |= {keys.topic_record(first_topic(namespace)): empty_topic for namespace in LIVING}
     for case in cases:
         stored |= _records(case, case.row.there, empty_topic)

@@ -61,10 +61,10 @@ def seen(
     partitions: int = 0,
     differs: Mapping[str, Differs] | None = None,
 ) -> Row:
-    """One state, seen by every command: metadata with and without creation, lookup, and whoever opens the topic.
+    """One state, seen by every command: metadata with and without creation, lookup, and a client that opens the topic.
 
     A question that does not create loads what is stored, and a non-persistent partition always, since nothing is stored
-    of it. A client asks for the metadata first, so it opens the partitions of a partitioned topic although nobody can
+    of it. A client asks for the metadata first, so it opens the partitions of a partitioned topic although none can
     open that name itself. ``partitions`` is the count that a missing topic gets.
     """
     loaded = name in there.split() or (domain == NON_PERSISTENT and "-partition-" in name)

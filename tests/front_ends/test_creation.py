@@ -1,4 +1,4 @@
-"""Creating by asking: many callers at once, none of them too many, and nobody who did not want to."""
+"""Creating by asking: many callers at once create no topic too many, and none that was not asked for."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def answers_of_rest(broker: InProcessBroker) -> list[int]:
     return asyncio.run(ask())
 
 
-def answers_of_everybody(broker: InProcessBroker) -> list[int]:
+def answers_of_all(broker: InProcessBroker) -> list[int]:
     """Half of them over the binary protocol, half over REST."""
 
     async def ask() -> list[int]:
@@ -96,7 +96,7 @@ def answers_of_everybody(broker: InProcessBroker) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "callers", [answers_of_connections, answers_of_one_connection, answers_of_rest, answers_of_everybody]
+    "callers", [answers_of_connections, answers_of_one_connection, answers_of_rest, answers_of_all]
 )
 def test_partitioned_topic_when_100_ask_for_it_at_once_then_one_record_and_one_answer(
     broker: InProcessBroker, callers: Callable[[InProcessBroker], list[int]]
@@ -107,7 +107,7 @@ def test_partitioned_topic_when_100_ask_for_it_at_once_then_one_record_and_one_a
     assert PartitionedTopicMetadata.load(everything(broker)[stored[0]]) == PartitionedTopicMetadata(2)
 
 
-def test_store_when_nobody_asks_to_create_then_stays_as_it_is(tmp_path: Path) -> None:
+def test_store_when_not_asked_to_create_then_stays_as_it_is(tmp_path: Path) -> None:
     cases = [case for row in ROWS for case in row.cases(FAST_FRONT_ENDS) if case.question in QUESTIONS_WITHOUT_EFFECT]
     with our_broker(tmp_path, cases) as broker, Players(broker.service_url, broker.web_url) as players:
         before = everything(broker)

@@ -79,7 +79,7 @@ def test_compose_when_read_then_its_settings_are_ours_and_its_ports_are_those_of
 def test_compose_when_changed_then_the_page_explains_every_setting() -> None:
     page = (HOWTO / "run-in-containers.md").read_text()
     told = broker_of_compose()["environment"]
-    assert [key for key in told if key not in page] == ["clusterName"]  # the default, where everybody looks for it
+    assert [key for key in told if key not in page] == ["clusterName"]  # the default, as everywhere
     assert all(key.removeprefix("PULSAR_PREFIX_") in settings_by_key() for key in told)
 
 

@@ -10,7 +10,7 @@ TRY_IT = "Try it"
 LOCAL = (TRY_IT, "A broker in a test", "The client")
 REAL = "The command line against a real Pulsar"
 SPARK = "Spark"
-TWO_CLUSTERS = "Two clusters and a Spark pipeline"  # `make`, in a checkout: followed by whoever runs this suite
+TWO_CLUSTERS = "Two clusters and a Spark pipeline"  # `make`, in a checkout: followed by the user of this suite
 
 ELSEWHERE = {"/tmp/try-interpulse": "elsewhere"}
 

@@ -1,4 +1,4 @@
-"""Brokers of ours that answer REST calls: one, or two clusters, for whoever asks for them by name."""
+"""Brokers of ours that answer REST calls: one, or two clusters."""
 
 from __future__ import annotations
 

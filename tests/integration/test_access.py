@@ -83,7 +83,7 @@ def connections_made(broker: InProcessBroker) -> int:
 
 
 async def wait_for_login(broker: InProcessBroker, role: str) -> None:
-    """Until somebody has brought credentials once more."""
+    """Until credentials were brought once more."""
 
     def successes() -> int:
         return broker.app.access.authentication.meter.successes["AuthenticationProviderToken", "token"]  # type: ignore[union-attr]
@@ -233,7 +233,7 @@ async def test_start_when_others_reach_a_broker_with_authentication_then_does_no
     assert "clients without credentials" not in caplog.text
 
 
-async def test_metrics_when_guarded_then_need_a_token(tmp_path: Path) -> None:
+async def test_metrics_when_authenticated_then_need_a_token(tmp_path: Path) -> None:
     app = await start(tmp_path, authenticateMetricsEndpoint="true", **settings(tmp_path))
     try:
         player = Player(app.service_url, app.web_url)

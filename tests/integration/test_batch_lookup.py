@@ -19,7 +19,7 @@ LONG = "t" * 64_000
 HOSTILE = ["", " ", "\x00", "x\x00y", "😀", "..%2f", "a%2Fb", "+", "a b", LONG, f"a/{LONG}", "-partition-3"]
 
 
-async def test_batch_lookup_when_switched_off_then_nobody_notices(pulsar_broker: InProcessBroker) -> None:
+async def test_batch_lookup_when_switched_off_then_clients_do_not_notice(pulsar_broker: InProcessBroker) -> None:
     here = BrokerAddress.parse(pulsar_broker.service_url)
     async with AdminClient(pulsar_broker.web_url) as admin, Client(pulsar_broker.service_url) as client:
         assert await client.lookup_batch(NAMES) == dict.fromkeys(NAMES, here)
@@ -33,7 +33,9 @@ async def test_batch_lookup_when_switched_off_then_nobody_notices(pulsar_broker:
             assert not (await newcomer.session.pool.get(here)).peer_flags.supports_batch_lookup
 
 
-async def test_batch_lookup_when_its_limit_is_lowered_then_nobody_notices(pulsar_broker: InProcessBroker) -> None:
+async def test_batch_lookup_when_its_limit_is_lowered_then_clients_do_not_notice(
+    pulsar_broker: InProcessBroker,
+) -> None:
     here = BrokerAddress.parse(pulsar_broker.service_url)
     async with AdminClient(pulsar_broker.web_url) as admin, Client(pulsar_broker.service_url) as client:
         await admin.brokers.set_dynamic_configuration("maxTopicsPerBatchLookup", "7")

@@ -266,6 +266,6 @@ def test_doctor_when_it_cannot_look_then_says_so(patient: Patient, arguments: st
     assert said in error
 
 
-def test_doctor_when_nobody_answers_then_could_not_look() -> None:
+def test_doctor_when_the_broker_does_not_answer_then_could_not_look() -> None:
     code, _, error = CliCluster("http://127.0.0.1:1", "pulsar://127.0.0.1:1").attempt("topics doctor public/default")
     assert (code, "Cannot reach" in error) == (2, True)

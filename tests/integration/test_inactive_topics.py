@@ -1,4 +1,4 @@
-"""Topics that went because nobody needed them, through the binary port: asking leaves them gone, opening does not."""
+"""Topics deleted as inactive, through the binary port: asking leaves them deleted, opening does not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ P0, P1 = X.partition(0), X.partition(1)
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
-    """Its rounds are the test's; nobody is waited for."""
+    """Its checks are the test's, and inactive topics go at once."""
     settings = {
         "brokerDeleteInactiveTopicsFrequencySeconds": "1000000",
         "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": "0",
@@ -32,7 +32,7 @@ def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
         yield started
 
 
-def go_round(broker: InProcessBroker) -> None:
+def check_inactive(broker: InProcessBroker) -> None:
     broker.call(lambda app: app.inactive_topics.check())
 
 
@@ -69,7 +69,7 @@ def test_topic_when_it_went_then_asking_leaves_it_gone(broker: InProcessBroker, 
     load(broker, X)
     if not auto_creation:
         forbid_creation(broker)
-    go_round(broker)
+    check_inactive(broker)
     with RawClient(broker.service_url) as client:
         assert metadata(client, X, create=False) == ServerError.TopicNotFound
         assert metadata(client, X, create=True) == (0 if auto_creation else ServerError.TopicNotFound)
@@ -87,7 +87,7 @@ def test_partition_when_it_went_then_asking_leaves_it_gone_and_opening_brings_it
     load(broker, P0, P1)
     if not auto_creation:
         forbid_creation(broker)
-    go_round(broker)
+    check_inactive(broker)
     with RawClient(broker.service_url) as client:
         assert metadata(client, X, create=True) == 2
         assert metadata(client, P0, create=False) == ServerError.TopicNotFound
@@ -107,7 +107,7 @@ def test_partitioned_topic_when_it_went_as_a_whole_then_none_of_its_partitions_c
     forbid_creation(broker)
     make_partitioned(broker, 2)
     load(broker, P0, P1)
-    go_round(broker)
+    check_inactive(broker)
     with RawClient(broker.service_url) as client:
         for name in (X, P0):
             assert metadata(client, name, create=True) == ServerError.TopicNotFound
@@ -117,14 +117,14 @@ def test_partitioned_topic_when_it_went_as_a_whole_then_none_of_its_partitions_c
 def test_producer_when_connected_then_its_topic_stays_until_it_leaves(broker: InProcessBroker) -> None:
     with RawClient(broker.service_url) as client:
         assert isinstance(client.ask(commands.producer(1, 1, str(X))), pb.CommandProducerSuccess)
-        go_round(broker)
+        check_inactive(broker)
         assert topics(broker) == ["x"]
         client.ask(commands.close_producer(1, 2))
-        go_round(broker)
+        check_inactive(broker)
         assert topics(broker) == []
 
 
-def test_rounds_when_nobody_makes_them_then_the_broker_does(tmp_path: Path) -> None:
+def test_check_when_the_test_makes_none_then_the_broker_does(tmp_path: Path) -> None:
     settings = {"brokerDeleteInactiveTopicsFrequencySeconds": "1"}
     with InProcessBroker(tmp_path, settings) as broker, RawClient(broker.service_url) as client:
         assert isinstance(client.ask(commands.producer(1, 1, str(X))), pb.CommandProducerSuccess)

@@ -84,7 +84,7 @@ async def test_topics_are_held_while_the_target_calls_itself_by_another_name(job
 
 
 async def test_held_topic_that_grows_is_looked_at_at_once(job: Job) -> None:
-    """Whoever followed the remedy is not told to follow it until the pause is over."""
+    """A remedy that was followed is not shown until the pause is over."""
     await job.west.topics.create_partitioned(TOPIC, 4)
     await job.until(2, lambda record: record["state"] == "HELD")
     states = job.pipeline.topics.states
@@ -94,7 +94,7 @@ async def test_held_topic_that_grows_is_looked_at_at_once(job: Job) -> None:
 
 
 async def test_topic_that_is_copied_by_hand_grows_on_the_target_too(job: Job) -> None:
-    """The source knows nothing of the target: nobody else would do it."""
+    """The source knows nothing of the target, so it does not do it."""
     job.pipeline = job.selecting(BY_HAND)
     await job.until(2, is_ready)
     await job.east.topics.expand(TOPIC, 4)
@@ -118,7 +118,7 @@ async def test_source_keeps_for_the_target_what_a_job_by_hand_copies(
 
 @pytest.mark.parametrize("select", [BY_HAND, BY_POLICIES], ids=["by-hand", "by-policies"])
 async def test_source_of_another_kind_keeps_topic_and_messages_before_spark_starts(job: Job, select: Selection) -> None:
-    """Without a subscription a Pulsar deletes a topic that nobody uses, whatever was published to it."""
+    """Without a subscription a Pulsar deletes an inactive topic, with all that was published to it."""
     job.pipeline = job.selecting(select, "interpulse.t")
     await job.until(2, is_ready)
     names = [str(TOPIC.partition(index)) for index in range(2)]
@@ -168,7 +168,7 @@ async def test_policy_for_all_clusters_that_the_target_refuses_is_told_and_the_t
     assert record["remedy"]
 
 
-async def test_target_sees_that_its_topic_is_in_use_until_nobody_asks_for_it_any_more(job: Job) -> None:
+async def test_target_sees_that_its_topic_is_in_use_until_it_is_asked_for_no_more(job: Job) -> None:
     """Else it would be deleted as inactive between two micro-batches, with what was copied."""
     await job.until(2, is_ready)
     assert await job.connected() == 2

@@ -1,4 +1,4 @@
-"""Adjustment while others change the same things: operators, other sources, whoever deletes the namespace."""
+"""Adjustment while others change the same things: operators, other sources, a deletion of the namespace."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ STRING_SCHEMA = {"type": "STRING", "schema": "", "properties": {}}
 
 
 class SilentSink:
-    """A producer's connection that nobody listens to."""
+    """A producer's connection without a client."""
 
     def producer_closed(self, producer_id: int) -> None:
         """The broker sent the producer away."""
@@ -92,6 +92,6 @@ async def test_tenant_is_deleted_with_its_namespaces_only_by_force(broker: RestB
     assert (await call(broker.web_url, "GET", "tenants")).json == ["public", "pulsar"]
 
 
-async def test_loaded_topic_that_nobody_uses_and_nobody_stored_does_not_keep_its_namespace(broker: RestBroker) -> None:
+async def test_loaded_topic_that_is_neither_used_nor_stored_does_not_keep_its_namespace(broker: RestBroker) -> None:
     await call(broker.web_url, "PUT", "non-persistent/demo/a/n")
     assert (await call(broker.web_url, "DELETE", "namespaces/demo/a")).status == 204

@@ -55,7 +55,7 @@ async def test_body_above_the_limit_is_refused(broker: RestBroker) -> None:
     assert reply.reason
 
 
-async def test_failure_nobody_foresaw_is_answered_and_logged(
+async def test_unforeseen_failure_is_answered_and_logged(
     broker: RestBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(name: str) -> None:

@@ -168,7 +168,7 @@ async def test_partitioned_topic_when_its_namespace_is_missing_there_then_refuse
     assert await stored(east, P) is None
 
 
-async def test_partitioned_topic_when_somebody_creates_it_meanwhile_then_what_is_there_counts(east: RestBroker) -> None:
+async def test_partitioned_topic_when_created_meanwhile_then_that_one_counts(east: RestBroker) -> None:
     path = "/admin/v2/persistent/demo/a/p/partitions"
     with StubWeb() as web:
         web.answer("GET", path, {"reason": "Topic not found"}, status=404)

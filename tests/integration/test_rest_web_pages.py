@@ -1,4 +1,4 @@
-"""No web page reaches the broker: every route of the router, with what a browser sends for a page of somebody else."""
+"""No web page reaches the broker: every route of the router, with the headers of a browser that shows another site."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def http(broker: RestBroker) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 @pytest.mark.parametrize("told", FOREIGN)
-async def test_every_route_when_a_page_of_somebody_else_calls_then_is_refused(
+async def test_every_route_when_a_page_of_another_site_calls_then_is_refused(
     told: str, http: aiohttp.ClientSession
 ) -> None:
     for route in ROUTES:
@@ -94,7 +94,7 @@ async def test_preflight_when_a_page_asks_whether_it_may_then_it_may_not(http: a
 
 
 def test_backlog_when_a_page_posts_text_then_stays(tmp_path: Path) -> None:
-    """A form in any page can post text to any address, and its browser asks nobody before."""
+    """A form in any page can post text to any address, and its browser does not ask before."""
     page = {"Content-Type": "text/plain", "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
     with InProcessBroker(tmp_path) as broker, RawClient(broker.service_url) as client:
         client.ask(commands.subscribe(1, 1, "t", "s"))

@@ -1,4 +1,4 @@
-"""A client that does not read its socket: what the broker keeps for it is bounded, and nobody waits for it."""
+"""A client that does not read its socket: what the broker keeps for it is bounded, and no other client waits for it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def bytes_out(addresses: Addresses, topic: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED, FAILOVER, KEY_SHARED])
-def test_consumer_that_stops_reading_is_bounded_and_holds_up_nobody(pulsar_broker: InProcessBroker, kind: int) -> None:
+def test_consumer_that_stops_reading_is_bounded_and_holds_up_no_other(
+    pulsar_broker: InProcessBroker, kind: int
+) -> None:
     addresses = Addresses(pulsar_broker.service_url, pulsar_broker.web_url)
     with bench(addresses) as made, RawClient(addresses.service_url) as producer:
         deaf, other = Member(addresses, made.topic), Member(addresses, made.topic)
@@ -66,7 +68,7 @@ def test_consumer_that_stops_reading_leaves_the_rest_to_its_neighbours(
         publish(producer, made.topic)
         sent = bytes_out(addresses, made.topic)
         assert sent["s deaf"] < KEPT_BYTES_MAX
-        # nobody else may have the keys of the other one
+        # the keys of the other one stay with it
         received = reading.take(ENTRIES - KEPT_BYTES_MAX // ENTRY_BYTES if kind == SHARED else ENTRIES // 4)
         deaf.close()
         made.members.remove(deaf)

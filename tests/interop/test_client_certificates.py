@@ -1,4 +1,4 @@
-"""A real Pulsar that lets nobody in without a certificate, on the other side: topics, messages, and listeners."""
+"""A real Pulsar that asks for a client certificate, on the other side: topics, messages, and listeners."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.certificates import Authority, Certificate
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
-NOBODY = Certificate(Path(), Path())
+NO_CERTIFICATE = Certificate(Path(), Path())
 PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
 
 
@@ -42,13 +42,13 @@ def parameters(files: Certificate) -> str:
 
 
 @dataclass(frozen=True)
-class Guarded(Cluster):
+class TlsCluster(Cluster):
     """A cluster whose operators show a certificate themselves, at its encrypted addresses."""
 
     web_url_tls: str = ""
     service_url_tls: str = ""
     authority: Path = Path()
-    files: Certificate = NOBODY
+    files: Certificate = NO_CERTIFICATE
     far_url: str = ""
 
     def attempt(self, line: str) -> tuple[int, str, str]:
@@ -87,10 +87,10 @@ def free_ports(count: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Guarded]:
-    """It has two listeners: ``near`` is where it is, at ``far`` nobody answers. It is near unless told otherwise."""
+def real(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[TlsCluster]:
+    """It has two listeners: ``near`` is where it is, ``far`` has no server. The default is near."""
     server, admin = authority.issue("server"), authority.issue("admin")
-    binary, web, nobody = free_ports(3)
+    binary, web, unused = free_ports(3)
     settings = {
         "brokerServicePortTls": str(binary),
         "webServicePortTls": str(web),
@@ -106,11 +106,11 @@ def real(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iter
         "brokerClientTrustCertsFilePath": str(authority.file),
         "brokerClientAuthenticationPlugin": PLUGIN,
         "brokerClientAuthenticationParameters": parameters(admin),
-        "advertisedListeners": f"near:pulsar+ssl://127.0.0.1:{binary},far:pulsar+ssl://127.0.0.1:{nobody}",
+        "advertisedListeners": f"near:pulsar+ssl://127.0.0.1:{binary},far:pulsar+ssl://127.0.0.1:{unused}",
         "internalListenerName": "near",
     }
     with RealPulsar(tmp_path_factory.mktemp("real"), cluster_name="real", settings=settings) as plain:
-        cluster = Guarded(
+        cluster = TlsCluster(
             plain.web_url,
             plain.service_url,
             "real",
@@ -119,7 +119,7 @@ def real(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iter
             service_url_tls=f"pulsar+ssl://127.0.0.1:{binary}",
             authority=authority.file,
             files=admin,
-            far_url=f"pulsar+ssl://127.0.0.1:{nobody}",
+            far_url=f"pulsar+ssl://127.0.0.1:{unused}",
         )
         # It says 401 before it has made what it needs itself, and opens its encrypted port last.
         until(lambda: cluster.attempt("namespaces policies public/default")[0], 0, seconds=180)
@@ -154,7 +154,7 @@ def reasons(pair: Pair, directory: Path, topic: str) -> set[str]:
 
 
 def test_cluster_that_wants_certificates_is_reached_with_the_registered_one(
-    ours: Cluster, real: Guarded, authority: Authority, tmp_path: Path
+    ours: Cluster, real: TlsCluster, authority: Authority, tmp_path: Path
 ) -> None:
     pair = Pair(ours, real).begin()
     topic = pair.topic("x")
@@ -212,7 +212,7 @@ async def looked_up(address: ClusterAddress, topic: str) -> tuple[BrokerAddress,
     return await worker.lookup.broker(TopicName.parse(topic)), over_http
 
 
-def test_broker_is_looked_for_by_the_registered_listener(ours: Cluster, real: Guarded, tmp_path: Path) -> None:
+def test_broker_is_looked_for_by_the_registered_listener(ours: Cluster, real: TlsCluster, tmp_path: Path) -> None:
     """A standalone Pulsar tells clients of the binary protocol to come to the broker through the address they know."""
     pair = Pair(ours, real).begin()
     topic = pair.topic("x")
@@ -228,7 +228,7 @@ def test_broker_is_looked_for_by_the_registered_listener(ours: Cluster, real: Gu
         assert (f"pulsar+ssl://{binary.behind}", str(over_http)) == (url, url)
 
 
-async def produce(real: Guarded, url: str, files: Certificate | None, listener: str | None = None) -> None:
+async def produce(real: TlsCluster, url: str, files: Certificate | None, listener: str | None = None) -> None:
     async with Client(
         url,
         credentials=Credentials.tls(str(files.certificate), str(files.key)) if files else None,
@@ -239,13 +239,15 @@ async def produce(real: Guarded, url: str, files: Certificate | None, listener: 
         await (await client.create_producer("public/default/listened")).send(b"hello")
 
 
-def test_listener_where_nobody_answers_is_named(real: Guarded) -> None:
+def test_listener_without_a_server_is_named(real: TlsCluster) -> None:
     asyncio.run(produce(real, real.web_url_tls, real.files, "near"))
     with pytest.raises(NotConnected, match=re.escape(real.far_url)):
         asyncio.run(produce(real, real.web_url_tls, real.files, "far"))
 
 
-def test_client_that_is_refused_is_told_which_certificate(real: Guarded, authority: Authority, tmp_path: Path) -> None:
+def test_client_that_is_refused_is_told_which_certificate(
+    real: TlsCluster, authority: Authority, tmp_path: Path
+) -> None:
     asyncio.run(produce(real, real.service_url_tls, real.files))
     for files in (None, Authority(tmp_path).issue("admin"), authority.issue("old", expired=True)):
         words = f"refuses the client certificate {files.certificate} " if files else "asks for a client certificate"
@@ -255,7 +257,7 @@ def test_client_that_is_refused_is_told_which_certificate(real: Guarded, authori
 
 
 def test_command_line_shows_the_certificate_of_its_configuration(
-    real: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    real: TlsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conf = tmp_path / "client.conf"
     conf.write_text(
@@ -271,7 +273,7 @@ def test_command_line_shows_the_certificate_of_its_configuration(
 
 @pytest.mark.spark
 def test_messages_travel_with_the_registered_certificate_and_no_key_is_shown(
-    ours: Cluster, real: Guarded, tmp_path: Path
+    ours: Cluster, real: TlsCluster, tmp_path: Path
 ) -> None:
     pair = Pair(ours, real).begin()
     files = f"--tls-certs-filepath {real.files.certificate} --tls-key-filepath {real.files.key}"

@@ -229,7 +229,7 @@ def test_table_view_of_the_official_client(side: Side) -> None:
 
 
 def test_chunked_messages_stay_whole(side: Side) -> None:
-    """A real Pulsar keeps the last chunk only, and such a message is lost to everybody who reads compacted."""
+    """A real Pulsar keeps the last chunk only, and such a message is lost to all compacted reads."""
     topic = side.new_topic()
     large = b"x" * (6 * 1024 * 1024)
     side.publish(topic, ("a", large + b"1"), ("a", large + b"2"), ("b", b"small"), chunking_enabled=True)

@@ -64,7 +64,9 @@ def test_dead_letters_of_the_official_client_when_read_by_ours_then_name_their_o
         for _ in range(2):
             consumer.negative_acknowledge(consumer.receive(RECEIVE_MS))
         dead = dead_letters.receive(RECEIVE_MS)
-    assert is_quiet(consumer)  # also: this client dies when it is closed while it acknowledges what it has sent away
+    assert is_quiet(
+        consumer
+    )  # also: this client dies when it is closed while it acknowledges what it gave to the dead-letter topic
     assert (dead.content, dead.key, dead.properties["mine"]) == (b"bad", "k", "1")
     assert dead.properties["REAL_TOPIC"] == topic
     assert "ORIGIN_MESSAGE_ID" in dead.properties

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 OURS_ALONE = {"maxTopicsPerBatchLookup", "supportsBatchLookup"}
 FIXED_HERE = {
     "managedLedgerCacheSizeMB",
-    "superUserRoles",  # whoever is let in is asked for at the start
+    "superUserRoles",  # read once, at the start
     "brokerClientAuthenticationPlugin",
     "brokerClientAuthenticationParameters",
 }

@@ -32,7 +32,7 @@ TABLE_SECONDS_MAX = 280
 WARM_UP_SECONDS_MAX = 180
 
 
-def ask_everybody(service_url: str, web_url: str) -> dict[str, str]:
+def ask_all(service_url: str, web_url: str) -> dict[str, str]:
     """The answers of one broker, by case."""
     with Players(service_url, web_url) as players:
         answers = {case.id: players.ask(case) for case in CASES if case.front_end in FAST_FRONT_ENDS}
@@ -111,7 +111,7 @@ def test_real_pulsar_answers_as_the_table_says(start_real_pulsar: RealPulsarFact
         real.put_all_metadata(prepared(CASES, "standalone", REAL_EMPTY_TOPIC, addresses))
         real.start()
         warm_up(real.service_url)
-        answers = ask_everybody(*real.address)
+        answers = ask_all(*real.address)
         real.stop()
     stored = {}
     for root in ROOTS:

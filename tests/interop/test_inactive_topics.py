@@ -1,4 +1,4 @@
-"""What becomes of topics that nobody needs: with the official client, on our broker and on a real Pulsar."""
+"""Deletion of inactive topics: with the official client, on our broker and on a real Pulsar."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Side:
             return False
         return True
 
-    def rounds(self, count: int = 2) -> None:
+    def checks(self, count: int = 2) -> None:
         """Return when topics that were needed as lately as the call have gone, if they may."""
         for _ in range(count):
             self._canaries += 1
@@ -89,11 +89,11 @@ def created_and_used(side: Side) -> Any:
     reader = side.client.create_reader(side.name("read"), pulsar.MessageId.latest)
     unstored = side.client.subscribe(side.name("consumed", "non-persistent"), "s")
     side.client.subscribe(side.name("subscribed"), "s").close()
-    side.rounds()
+    side.checks()
     before = side.topics(), side.topics("non-persistent")
     for client in (producer, reader, unstored):
         client.close()
-    side.rounds()
+    side.checks()
     return before, side.topics(), side.topics("non-persistent")
 
 
@@ -107,7 +107,7 @@ def caught_up(side: Side) -> Any:
     consumer.acknowledge(receive(consumer, 1)[0])
     consumer.close()  # before the policy: a real broker that deletes a topic refuses to close its consumer
     side.policies(CAUGHT_UP)
-    side.rounds()
+    side.checks()
     return side.topics()
 
 
@@ -120,14 +120,14 @@ def retained(side: Side) -> Any:
     producer.close()
     side.touch("empty")
     side.touch("empty", "non-persistent")
-    other = f"public/other-{uuid.uuid4().hex[:8]}"  # where nothing is retained, so that rounds can be seen
+    other = f"public/other-{uuid.uuid4().hex[:8]}"  # where nothing is retained, so that checks can be seen
     side.admin("PUT", f"namespaces/{other}")
     side.namespace, kept = other, side.namespace
-    side.rounds(3)
+    side.checks(3)
     side.namespace = kept
     before = side.topics(), side.topics("non-persistent")
     side.admin("DELETE", f"namespaces/{side.namespace}/retention")
-    side.rounds()
+    side.checks()
     return before, side.topics()
 
 
@@ -148,22 +148,22 @@ def policies(side: Side) -> Any:
     side.of_topic("PUT", "goes", {})
     seen.append(side.of_topic("GET", "goes/inactiveTopicPolicies"))
     side.admin("DELETE", f"namespaces/{side.namespace}/inactiveTopicPolicies")
-    side.rounds()
+    side.checks()
     return seen, side.topics()
 
 
 def partitions(side: Side) -> Any:
-    side.rounds(1)  # a real broker loads what is stored in a bundle when it takes the bundle over, and that is now
+    side.checks(1)  # a real broker loads what is stored in a bundle when it takes the bundle over, and that is now
     side.of_topic("PUT", "p/partitions", 2)
     side.touch("p-partition-0", schema=pulsar.schema.StringSchema())
-    side.rounds()
+    side.checks()
     seen = [(side.topics(), side.partitioned(), side.has_schema("p"))]
     side.admin("POST", f"{METADATA_SWITCH}/true")
     side.touch("p-partition-0")
-    side.rounds()
+    side.checks()
     seen.append((side.topics(), side.partitioned(), side.has_schema("p")))
     side.touch("p", schema=pulsar.schema.StringSchema())
-    side.rounds()
+    side.checks()
     seen.append((side.topics(), side.partitioned(), side.has_schema("p")))
     side.admin("DELETE", METADATA_SWITCH)
     return seen
@@ -172,7 +172,7 @@ def partitions(side: Side) -> Any:
 def schema_goes_along(side: Side) -> Any:
     side.touch("typed", schema=pulsar.schema.StringSchema())
     before = side.has_schema("typed")
-    side.rounds()
+    side.checks()
     return before, side.has_schema("typed")
 
 
@@ -198,7 +198,7 @@ TOLD = {
 
 
 def tell(address: Address, log_file: Path) -> dict[str, Any]:
-    """All at once: each has a namespace of its own, and most of its time waits for the broker's rounds."""
+    """All at once: each has a namespace of its own, and most of its time waits for the checks of the broker."""
     with connected(address.service_url, log_file) as client, ThreadPoolExecutor(len(STORIES)) as tellers:
         told = {name: tellers.submit(story, Side(address, client)) for name, story in STORIES.items()}
         return {name: each.result() for name, each in told.items()}
@@ -220,7 +220,7 @@ def test_stories_when_told_by_a_real_pulsar_then_are_as_written_down(
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Any:
-    """Our broker, whose rounds are the test's, without auto-creation."""
+    """Our broker, whose checks are the test's, without auto-creation."""
     settings = {
         "allowAutoTopicCreation": "false",
         "brokerDeleteInactiveTopicsFrequencySeconds": "1000000",
@@ -230,7 +230,7 @@ def broker(tmp_path: Path) -> Any:
         yield started
 
 
-def go_round(broker: InProcessBroker) -> list[str]:
+def check_inactive(broker: InProcessBroker) -> list[str]:
     broker.call(lambda app: app.inactive_topics.check())
     return [name.rpartition("/")[2] for name in admin(broker.web_url, "GET", "persistent/public/default")]
 
@@ -240,13 +240,13 @@ def test_partition_when_it_went_then_the_official_client_gets_it_back_by_sending
     admin(broker.web_url, "GET", "persistent/public/default/p/partitioned-stats")  # loads both
     with connected(broker.service_url) as client:
         producer = client.create_producer("p", lazy_start_partitioned_producers=True)
-        opened = go_round(broker)
+        opened = check_inactive(broker)
         assert len(opened) == 1
         assert len(client.get_topic_partitions("p")) == 2
-        assert go_round(broker) == opened, "asking does not bring the other one back"
+        assert check_inactive(broker) == opened, "asking does not bring the other one back"
         for payload in (b"0", b"1"):
             producer.send(payload)  # in turn to each partition
-        assert go_round(broker) == ["p-partition-0", "p-partition-1"]
+        assert check_inactive(broker) == ["p-partition-0", "p-partition-1"]
         reader = client.create_reader("p", pulsar.MessageId.earliest)
         assert sorted(reader.read_next(60_000).data() for _ in range(2)) == [b"0", b"1"]
 
@@ -271,14 +271,14 @@ def test_partition_when_it_went_then_the_clients_periodic_question_leaves_it_gon
 
     with connected(broker.service_url) as client:
         producer = client.create_producer("p", lazy_start_partitioned_producers=True)
-        opened = go_round(broker)
+        opened = check_inactive(broker)
         assert len(opened) == 1
         broker.call(count_questions)
         deadline = time.monotonic() + 2 * PATIENCE_S
         while not asked:
             assert time.monotonic() < deadline, "the client did not ask"
             time.sleep(0.1)
-        assert go_round(broker) == opened
+        assert check_inactive(broker) == opened
         for payload in (b"0", b"1"):
             producer.send(payload)  # in turn to each partition
-        assert go_round(broker) == ["p-partition-0", "p-partition-1"]
+        assert check_inactive(broker) == ["p-partition-0", "p-partition-1"]

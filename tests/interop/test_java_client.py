@@ -61,11 +61,11 @@ def test_java_client_when_it_consumes_then_subscriptions_keep_to_their_rules(
 
 
 @pytest.mark.parametrize("broker", ["ours", "real"])
-def test_java_client_when_it_gives_messages_up_then_they_arrive_as_letters(
+def test_java_client_when_it_gives_messages_up_then_they_arrive_as_dead_letters(
     broker: str, request: pytest.FixtureRequest, java_check: Callable[..., str]
 ) -> None:
     address = request.getfixturevalue("pulsar_broker" if broker == "ours" else "real_pulsar")
-    lines = java_check("Letters.java", address.service_url, address.web_url).splitlines()
+    lines = java_check("DeadLetters.java", address.service_url, address.web_url).splitlines()
     assert dict(line.split(": ", 1) for line in lines) == {
         "default name": "bad after 3 kept on 0",
         "own name": "bad after 3 kept on 0",

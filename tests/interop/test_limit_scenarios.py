@@ -18,7 +18,7 @@ def test_limits_of_a_real_pulsar(scenario: Scenario, real_pulsar: Address) -> No
 
 
 def test_backlog_quotas_of_a_real_pulsar(start_real_pulsar: RealPulsarFactory) -> None:
-    """One cluster for all: the period of its rounds is a setting, and so is that it looks at single messages."""
+    """One cluster for all: the period of its checks is a setting, and so is that it looks at single messages."""
     pulsar = start_real_pulsar(settings={**QUOTA_SETTINGS, "preciseTimeBasedBacklogQuotaCheck": "true"})
     for scenario in QUOTA_SCENARIOS:
         scenario(Cluster(pulsar.service_url, pulsar.web_url))

@@ -58,10 +58,10 @@ def side(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Side]:
         yield Side(address, client)
 
 
-def test_message_when_sent_then_reaches_every_subscription_that_is_there_and_nobody_later(side: Side) -> None:
+def test_message_when_sent_then_reaches_every_subscription_that_is_there_and_no_later_one(side: Side) -> None:
     name = side.name("t")
     producer = side.client.create_producer(name)
-    producer.send(b"before anybody came")
+    producer.send(b"before the first subscription")
     kinds = [
         pulsar.ConsumerType.Exclusive,
         pulsar.ConsumerType.Shared,
@@ -99,7 +99,7 @@ def test_subscription_when_its_consumers_leave_or_it_is_deleted_then_is_gone(sid
     side.client.create_producer(name)
     consumer = side.client.subscribe(name, "s")
     assert side.topic("GET", "t/subscriptions") == ["s"]
-    consumer.seek(pulsar.MessageId.earliest)  # nothing happens, and nobody is told otherwise
+    consumer.seek(pulsar.MessageId.earliest)  # answered, and without an effect
     consumer.close()
     assert side.topic("GET", "t/subscriptions") == []
     other = side.client.subscribe(name, "u")

@@ -76,7 +76,7 @@ def client(open_client: OpenClient) -> pulsar.Client:
 
 @pytest.fixture
 def topic() -> str:
-    """A topic nobody else uses."""
+    """A topic of its own."""
     return f"persistent://public/default/{uuid.uuid4()}"
 
 
@@ -187,7 +187,7 @@ def test_failover_when_the_active_consumer_leaves_then_the_other_continues(open_
         producer.send(b"%d" % number)
     deadline = time.monotonic() + PATIENCE_MS / 1000
     while not (active := [(owner, consumer) for owner, consumer in consumers if _receives(consumer)]):
-        assert time.monotonic() < deadline, "nobody receives"
+        assert time.monotonic() < deadline, "no consumer receives"
     ((owner, consumer),) = active
     receive(consumer, 9)
     assert_silent(consumer)  # one that leaves within 10 ms of a delivery may leave a real Pulsar's subscription stuck

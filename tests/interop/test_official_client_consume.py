@@ -141,7 +141,7 @@ def test_key_shared_when_consumers_come_and_go_then_each_key_stays_in_order(
     assert {key: list(dict.fromkeys(values)) for key, values in got.items()} == expected
 
 
-def test_delayed_messages_when_shared_then_come_at_their_time_and_hold_up_nobody(
+def test_delayed_messages_when_shared_then_come_at_their_time_and_hold_up_no_other(
     pulsar_broker: InProcessBroker,
 ) -> None:
     with connected(pulsar_broker.service_url) as client:

@@ -133,7 +133,7 @@ def test_schemas_arrive_before_the_messages_that_need_them(pair: Pair) -> None:
 
 
 def test_topics_that_are_not_stored_appear_with_their_replicator_where_nothing_else_may_create_them(pair: Pair) -> None:
-    """Nobody provisions them: a replicator asks for them, and may although asking creates nothing."""
+    """They are not provisioned: a replicator may ask for them although asking creates nothing."""
     topic = f"non-persistent://{pair.namespace}/fleeting"
     pair.enable("--skipCompareTopicPartitions")
     with Client(pair.source.service_url) as real, Client(pair.target.service_url) as ours:

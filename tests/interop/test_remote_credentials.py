@@ -155,7 +155,7 @@ def copied(log: Path) -> dict[str, int]:
 
 
 def family(process: subprocess.Popen[bytes]) -> list[str]:
-    """What everybody on this machine may see of the job and the processes it started."""
+    """What all users of this machine may see of the job and the processes it started."""
     parent = psutil.Process(process.pid)
     words = []
     for each in (parent, *parent.children(recursive=True)):

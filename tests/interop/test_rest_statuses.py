@@ -146,7 +146,7 @@ ROWS: Final = [
         412,
         (*_WEST, _ON_WEST),
         real=204,
-        reason="real leaves namespaces behind that name a cluster nobody knows, and their replication fails for good",
+        reason="real leaves namespaces behind that name an unknown cluster, and their replication fails for good",
     ),
     Row("replication to an unknown cluster", ("POST", f"{_N}/replication", ["none"]), 403),
     Row(

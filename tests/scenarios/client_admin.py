@@ -15,7 +15,7 @@ _WAIT_SECONDS = 60
 
 
 async def _filled(client: Client, topic: str) -> list[MessageId]:
-    """Three entries of two messages each, and then nobody is connected."""
+    """Three entries of two messages each, and then no client is connected."""
     async with await client.create_producer(topic, batch_messages_max=2) as producer:
         futures = [await producer.enqueue(b"%d" % number) for number in range(6)]
         await producer.flush()
@@ -52,7 +52,7 @@ async def _first_after_expiry(admin: AdminClient, topic: str, position: MessageI
     await admin.topics.reset_cursor_to_message(topic, "s", MessageId(-1, -1))
     await admin.topics.expire_upto(topic, "s", position, excluded=excluded)
     async with asyncio.timeout(_WAIT_SECONDS):
-        while (waiting := await _waiting_entries(admin, topic)) == 3:  # noqa: ASYNC110  (nobody tells of an expiry)
+        while (waiting := await _waiting_entries(admin, topic)) == 3:  # noqa: ASYNC110  (an expiry is not announced)
             await asyncio.sleep(0.05)
     return waiting
 

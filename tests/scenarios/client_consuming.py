@@ -111,7 +111,7 @@ async def patterns_do_not_bring_deleted_topics_back(cluster: Cluster) -> None:
 
 
 @scenario
-async def patterns_ask_where_nobody_tells(cluster: Cluster) -> None:
+async def patterns_ask_where_the_broker_does_not_tell(cluster: Cluster) -> None:
     async with administered(cluster) as (_, admin), Client(cluster.web_url) as http:
         namespace = await new_namespace(admin)
         await admin.topics.create(f"persistent://{namespace}/other")
@@ -451,7 +451,7 @@ async def batches_given_back_come_again_without_what_is_acknowledged(cluster: Cl
         assert seen == [
             [(b"0", 0), (b"1", 0), (b"2", 0), (b"3", 0)],
             [(b"1", 1), (b"2", 1), (b"3", 1)],
-            [(b"2", 1), (b"3", 1)],  # whoever acknowledges a part makes the broker count from the beginning
+            [(b"2", 1), (b"3", 1)],  # an acknowledged part makes the broker count from the beginning
             [(b"2", 2), (b"3", 2)],
         ]
         consumer.acknowledge(received[1])

@@ -161,7 +161,7 @@ def is_opened(answer: Any) -> bool:
 
 
 def looked_up(client: RawClient, topic: str) -> None:
-    """A real broker takes a namespace only when somebody looks one of its topics up."""
+    """A real broker takes a namespace only when one of its topics is looked up."""
     client.ask(commands.encode(pb.CommandLookupTopic(topic=topic, request_id=1, authoritative=False)))
 
 
@@ -242,7 +242,7 @@ def types_of_subscriptions(cluster: Cluster) -> None:
 
 @scenario
 def names_of_producers(cluster: Cluster) -> None:
-    """A generated name goes to whoever comes back with a higher epoch, a given one only to the same producer."""
+    """A generated name goes to a producer with a higher epoch, a given one only to the same producer."""
     topic = Topic(cluster)
     with RawClient(cluster.service_url) as client, RawClient(cluster.service_url) as other:
 
@@ -330,7 +330,7 @@ def encryption(cluster: Cluster) -> None:
         assert is_opened(client.ask(producer(topic, 1)))
         assert is_opened(client.ask(producer(topic, 2, encrypted=True)))
         assert call(cluster, "POST", f"namespaces/{namespace}/encryptionRequired", True)[0] == 204
-        assert received(client, 1)[0].producer_id == 1  # is sent away
+        assert received(client, 1)[0].producer_id == 1  # is disconnected
         answer = client.ask(producer(topic, 3))
         assert is_refused(answer, pb.MetadataError, f"Encryption is required in {topic}")
         client.send(commands.send(2, 0, entry(b"plain")))

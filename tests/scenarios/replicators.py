@@ -116,7 +116,7 @@ def _refusal(code: pb.ServerError.ValueType, message: str) -> str:
 
 
 def _open(client: RawClient, topic: str, producer: str, schema: SchemaInfo | None) -> object:
-    client.ask(commands.lookup(1, topic))  # a real broker owns a topic once somebody has looked it up
+    client.ask(commands.lookup(1, topic))  # a real broker owns a topic once it was looked up
     return client.ask(commands.producer(2, 1, topic, name=producer, schema=schema))
 
 

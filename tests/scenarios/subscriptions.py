@@ -229,7 +229,7 @@ class Bench:
 
 @contextmanager
 def bench(broker: Addresses, namespace: str = "public/default", topic: str = "") -> Iterator[Bench]:
-    """A topic of its own unless one is named, and everybody gone at the end."""
+    """A topic of its own unless one is named, and all clients gone at the end."""
     made = Bench(broker, topic or f"persistent://{namespace}/{uuid4().hex}")
     try:
         yield made
@@ -440,7 +440,7 @@ def given_back_entries_of_a_key_come_again_in_order(broker: Addresses) -> None:
 
 
 @scenario
-def failover_prefers_the_lowest_level_and_tells_everybody(broker: Addresses) -> None:
+def failover_prefers_the_lowest_level_and_tells_all(broker: Addresses) -> None:
     with bench(broker) as topic:
         first, second = topic.member(), topic.member()
         first.subscribe("first", FAILOVER, priority_level=1)

@@ -1,4 +1,4 @@
-"""The cases somebody thought of: each row of Avro's resolution rules, and where its validators leave them."""
+"""Cases by hand: each row of Avro's resolution rules, and where its validators leave them."""
 
 from __future__ import annotations
 

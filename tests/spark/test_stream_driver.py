@@ -40,7 +40,7 @@ class Seen(list):
 
 
 def drain(driver):
-    """Run until two rounds had nothing to do: discovery and positions are cached for a millisecond."""
+    """Run until two batches had nothing to do: discovery and positions are cached for a millisecond."""
     idle = 0
     while idle < 2:
         idle = 0 if driver.run_batch() else idle + 1

@@ -82,7 +82,7 @@ def test_topics_are_replicated_as_long_as_their_own_policies_say(east, west, tmp
     assert east.run(f"topics replication-status {NAMESPACE}/home") == "Nothing is replicated from here.\n"
 
     east.run(f"topics remove-replication-clusters {NAMESPACE}/x")
-    publish(east, "x", "while nobody asks")
+    publish(east, "x", "while no policy asks")
     publish(east, "z", "two")
     wait_for(west, z=2)
     east.run(f"topics set-replication-clusters {NAMESPACE}/x -c east,west")

@@ -77,7 +77,7 @@ ALL_CHANGES = [
 
 @contextmanager
 def in_between(west: RestBroker, meet: Callable[[Asked], None]) -> Iterator[str]:
-    """The address of somebody who passes on what west is asked, after ``meet`` has seen it."""
+    """The address of a proxy before west, which shows ``meet`` each request first."""
 
     def answer(asked: Asked) -> Answer:
         meet(asked)

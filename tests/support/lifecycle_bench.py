@@ -214,7 +214,7 @@ def _stray_ledgers(everything: Mapping[str, Versioned]) -> list[str]:
             record = everything.get(f"{keys.TOPIC_RECORDS}/{everything[key].value.decode()}")
             listed = {row["ledgerId"] for row in json.loads(record.value)["ledgers"]} if record else set()
             if int(key.rpartition("L")[2]) not in listed:
-                wrong.append(f"{key} belongs to nobody")
+                wrong.append(f"{key} belongs to no topic")
     return wrong
 
 

@@ -50,7 +50,7 @@ class StandaloneProcess:
         return self._process.pid
 
     def kill(self) -> None:
-        """kill -9: nothing is flushed, nobody is told."""
+        """kill -9: nothing is flushed, no client is told."""
         self._end(signal.SIGKILL)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
@@ -86,5 +86,5 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment without settings that somebody made for a broker of his own."""
+    """The environment without settings of another broker."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PULSAR_")}

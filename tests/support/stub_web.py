@@ -51,7 +51,7 @@ class _Server(ThreadingHTTPServer):
 class StubWeb:
     """Serves on a free port of 127.0.0.1 in a thread of its own, so that blocking callers can be tested too.
 
-    A request nobody prepared an answer for gets 204, or what ``otherwise`` says, which is called in a thread.
+    A request without a prepared answer gets 204, or what ``otherwise`` says, which is called in a thread.
     """
 
     def __init__(

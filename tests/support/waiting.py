@@ -1,4 +1,4 @@
-"""Waiting for what tells nobody that it has happened: something else's process, task or disk."""
+"""Waiting for what is not announced: another process, task or disk."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class BrokersAdmin:
         return self._portal.call(lambda: self._area.owned_namespaces(cluster, broker))
 
     def check_backlog_quotas(self) -> None:
-        """Compare backlogs with their quotas now, instead of waiting for the next round."""
+        """Compare backlogs with their quotas now, instead of waiting for the next check."""
         return self._portal.call(lambda: self._area.check_backlog_quotas())
 
     def health(self) -> str:

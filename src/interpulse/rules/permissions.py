@@ -172,7 +172,7 @@ def check_roles(roles: Iterable[str]) -> list[str]:
 
 
 def check_subscription_auth_mode(mode: str | None) -> str:
-    """How subscriptions are guarded; nothing counts as None. Raises InvalidRequest for another word."""
+    """How a subscription is authorized; nothing counts as None. Raises InvalidRequest for another word."""
     if mode is None:
         return SUBSCRIPTION_AUTH_NONE
     if mode not in SUBSCRIPTION_AUTH_MODES:

@@ -29,7 +29,7 @@ func status(err error) int {
 	return 0
 }
 
-func tenantsAndNamespaces(r *room) {
+func tenantsAndNamespaces(r *bench) {
 	clusters, err := r.admin.Clusters().List()
 	check(err)
 	tenant := utils.TenantData{Name: "go-tenant", AllowedClusters: clusters, AdminRoles: []string{"someone"}}
@@ -53,7 +53,7 @@ func tenantsAndNamespaces(r *room) {
 	equal("tenant that is gone", status(err), 404)
 }
 
-func adminTopics(r *room) {
+func adminTopics(r *bench) {
 	plain, parted := r.topicName(r.topic("plain")), r.topicName(r.topic("parted"))
 	check(r.admin.Topics().Create(plain, 0))
 	check(r.admin.Topics().CreateWithProperties(parted, 3, map[string]string{"owner": "me"}))
@@ -88,7 +88,7 @@ func adminTopics(r *room) {
 	equal("statistics of a topic that is gone", status(err), 404)
 }
 
-func adminSubscriptions(r *room) {
+func adminSubscriptions(r *bench) {
 	topic := r.topicName(r.topic("t"))
 	producer := r.producer(pulsar.ProducerOptions{Topic: topic.String(), DisableBatching: true})
 	ids := sendNumbers(producer, 10, nil)
@@ -117,7 +117,7 @@ func adminSubscriptions(r *room) {
 	equal("last entry", last.EntryID, ids[9].EntryID())
 }
 
-func namespacePolicies(r *room) {
+func namespacePolicies(r *bench) {
 	const name = "public/go-policies"
 	check(r.admin.Namespaces().CreateNamespace(name))
 	namespaces := r.admin.Namespaces()
@@ -147,7 +147,7 @@ func namespacePolicies(r *room) {
 	check(namespaces.DeleteNamespace(name))
 }
 
-func brokersAndClusters(r *room) {
+func brokersAndClusters(r *bench) {
 	clusters, err := r.admin.Clusters().List()
 	check(err)
 	values, err := r.admin.Brokers().GetRuntimeConfigurations()
@@ -163,7 +163,7 @@ func brokersAndClusters(r *room) {
 	check(r.admin.Brokers().HealthCheck())
 }
 
-func namespaceResources(r *room) {
+func namespaceResources(r *bench) {
 	const name = "public/go-resources"
 	check(r.admin.Namespaces().CreateNamespace(name))
 	namespaces := r.admin.Namespaces()
@@ -219,7 +219,7 @@ func namespaceResources(r *room) {
 	check(namespaces.DeleteNamespace(name))
 }
 
-func topicResources(r *room) {
+func topicResources(r *bench) {
 	topic := r.topicName(r.topic("t"))
 	check(r.admin.Topics().Create(topic, 0))
 	rate := utils.DispatchRateData{
@@ -241,7 +241,7 @@ func topicResources(r *room) {
 	equal("offloading", status.Status, utils.NOTRUN)
 }
 
-func ownedBundles(r *room) {
+func ownedBundles(r *bench) {
 	topic := r.topicName(r.topic("t"))
 	r.producer(pulsar.ProducerOptions{Topic: topic.String()})
 	bundle, err := r.admin.Topics().GetBundleRange(topic)
@@ -258,7 +258,7 @@ func ownedBundles(r *room) {
 }
 
 // notOffered sets what our broker does not offer: a refusal comes at once, this client does not try again.
-func notOffered(r *room) {
+func notOffered(r *bench) {
 	const name = "public/default"
 	parsed, err := utils.GetNamespaceName(name)
 	check(err)

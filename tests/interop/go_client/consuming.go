@@ -26,8 +26,8 @@ func init() {
 		{"exclusive", pulsar.Exclusive}, {"shared", pulsar.Shared},
 		{"failover", pulsar.Failover}, {"key_shared", pulsar.KeyShared},
 	} {
-		register(each.name+"_batched", func(r *room) { exchange(r, each.kind, true) })
-		register(each.name+"_unbatched", func(r *room) { exchange(r, each.kind, false) })
+		register(each.name+"_batched", func(r *bench) { exchange(r, each.kind, true) })
+		register(each.name+"_unbatched", func(r *bench) { exchange(r, each.kind, false) })
 	}
 	register("exclusive_is_busy", exclusiveIsBusy)
 	register("failover_takes_over", failoverTakesOver)
@@ -48,7 +48,7 @@ func init() {
 	register("subscription_survives_unloading", subscriptionSurvivesUnloading)
 }
 
-func exchange(r *room, kind pulsar.SubscriptionType, batched bool) {
+func exchange(r *bench, kind pulsar.SubscriptionType, batched bool) {
 	topic := r.topic("t")
 	consumer := r.consumer(pulsar.ConsumerOptions{Topic: topic, Type: kind})
 	producer := r.producer(pulsar.ProducerOptions{
@@ -67,7 +67,7 @@ func exchange(r *room, kind pulsar.SubscriptionType, batched bool) {
 	})
 }
 
-func exclusiveIsBusy(r *room) {
+func exclusiveIsBusy(r *bench) {
 	topic := r.topic("t")
 	first := r.consumer(pulsar.ConsumerOptions{Topic: topic})
 	for _, kind := range []pulsar.SubscriptionType{pulsar.Exclusive, pulsar.Shared} {
@@ -78,7 +78,7 @@ func exclusiveIsBusy(r *room) {
 	r.consumer(pulsar.ConsumerOptions{Topic: topic, Type: pulsar.Shared}).Close()
 }
 
-func failoverTakesOver(r *room) {
+func failoverTakesOver(r *bench) {
 	topic := r.topic("t")
 	producer := r.producer(pulsar.ProducerOptions{Topic: topic, DisableBatching: true})
 	options := pulsar.ConsumerOptions{
@@ -99,7 +99,7 @@ func failoverTakesOver(r *room) {
 }
 
 // keySharedKeepsOrder lets consumers come and go; no key is ever out of order or at two of them at once.
-func keySharedKeepsOrder(r *room) {
+func keySharedKeepsOrder(r *bench) {
 	const messages, keys = 600, 20
 	topic := r.topic("t")
 	producer := r.producer(pulsar.ProducerOptions{Topic: topic, BatcherBuilderType: pulsar.KeyBasedBatchBuilder})
@@ -162,7 +162,7 @@ func keySharedKeepsOrder(r *room) {
 	equal("messages", len(received), messages)
 }
 
-func keySharedStickyRanges(r *room) {
+func keySharedStickyRanges(r *bench) {
 	topic := r.topic("t")
 	options := func(name string, ranges ...int) pulsar.ConsumerOptions {
 		policy, err := pulsar.NewKeySharedPolicySticky(ranges)
@@ -198,7 +198,7 @@ func keySharedStickyRanges(r *room) {
 	equal("consumers with keys", len(consumers), 2)
 }
 
-func cumulativeAcknowledgement(r *room) {
+func cumulativeAcknowledgement(r *bench) {
 	topic := r.topic("t")
 	options := pulsar.ConsumerOptions{
 		Topic: topic, SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest, AckWithResponse: true,
@@ -220,7 +220,7 @@ func cumulativeAcknowledgement(r *room) {
 	require(first <= 10, "the first one left is %d", first)
 }
 
-func batchIndexAcknowledgement(r *room) {
+func batchIndexAcknowledgement(r *bench) {
 	topic := r.topic("t")
 	options := pulsar.ConsumerOptions{
 		Topic: topic, Type: pulsar.Shared, EnableBatchIndexAcknowledgment: true, AckWithResponse: true,
@@ -244,7 +244,7 @@ func batchIndexAcknowledgement(r *room) {
 	expectNothing(consumer)
 }
 
-func acknowledgementWithResponse(r *room) {
+func acknowledgementWithResponse(r *bench) {
 	topic := r.topic("t")
 	consumer := r.consumer(pulsar.ConsumerOptions{Topic: topic, AckWithResponse: true})
 	sendNumbers(r.producer(pulsar.ProducerOptions{Topic: topic, DisableBatching: true}), 20, nil)
@@ -258,7 +258,7 @@ func acknowledgementWithResponse(r *room) {
 	equal("backlog", stats.Subscriptions["s"].MsgBacklog, 0)
 }
 
-func negativeAcknowledgement(r *room) {
+func negativeAcknowledgement(r *bench) {
 	topic := r.topic("t")
 	consumer := r.consumer(pulsar.ConsumerOptions{
 		Topic: topic, Type: pulsar.Shared, NackRedeliveryDelay: 100 * time.Millisecond,
@@ -276,11 +276,11 @@ func negativeAcknowledgement(r *room) {
 	expectNothing(consumer)
 }
 
-func deadLetters(r *room) {
-	topic, letters := r.topic("t"), r.topic("letters")
+func deadLetters(r *bench) {
+	topic, deadLetters := r.topic("t"), r.topic("dead-letters")
 	consumer := r.consumer(pulsar.ConsumerOptions{
 		Topic: topic, Type: pulsar.Shared, NackRedeliveryDelay: 100 * time.Millisecond,
-		DLQ: &pulsar.DLQPolicy{MaxDeliveries: 2, DeadLetterTopic: letters, InitialSubscriptionName: "undertaker"},
+		DLQ: &pulsar.DLQPolicy{MaxDeliveries: 2, DeadLetterTopic: deadLetters, InitialSubscriptionName: "reader"},
 	})
 	producer := r.producer(pulsar.ProducerOptions{Topic: topic, DisableBatching: true})
 	id := send(producer, pulsar.ProducerMessage{Payload: []byte("bad"), Properties: map[string]string{"mine": "1"}})
@@ -296,8 +296,8 @@ func deadLetters(r *room) {
 		bad++
 	}
 	expectNothing(consumer)
-	undertaker := r.consumer(pulsar.ConsumerOptions{Topic: letters, SubscriptionName: "undertaker", Type: pulsar.Shared})
-	letter := receive(undertaker)
+	reader := r.consumer(pulsar.ConsumerOptions{Topic: deadLetters, SubscriptionName: "reader", Type: pulsar.Shared})
+	letter := receive(reader)
 	equal("payload", string(letter.Payload()), "bad")
 	equal("property of the sender", letter.Properties()["mine"], "1")
 	equal("topic of the original", letter.Properties()["REAL_TOPIC"], topic)
@@ -305,7 +305,7 @@ func deadLetters(r *room) {
 		"id of the original: %s", letter.Properties()["ORIGIN_MESSAGE_ID"])
 }
 
-func retryLetters(r *room) {
+func retryLetters(r *bench) {
 	topic := r.topic("t")
 	consumer := r.consumer(pulsar.ConsumerOptions{
 		Topic: topic, Type: pulsar.Shared, RetryEnable: true, DLQ: &pulsar.DLQPolicy{MaxDeliveries: 2},
@@ -319,14 +319,14 @@ func retryLetters(r *room) {
 		}
 		consumer.ReconsumeLater(message, 100*time.Millisecond)
 	}
-	undertaker := r.consumer(pulsar.ConsumerOptions{
-		Topic: topic + "-s-DLQ", SubscriptionName: "undertaker",
+	reader := r.consumer(pulsar.ConsumerOptions{
+		Topic: topic + "-s-DLQ", SubscriptionName: "reader",
 		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
 	})
-	equal("dead letter", receiveText(undertaker), "x")
+	equal("dead letter", receiveText(reader), "x")
 }
 
-func delayedDelivery(r *room) {
+func delayedDelivery(r *bench) {
 	topic := r.topic("t")
 	shared := r.consumer(pulsar.ConsumerOptions{Topic: topic, SubscriptionName: "shared", Type: pulsar.Shared})
 	exclusive := r.consumer(pulsar.ConsumerOptions{Topic: topic, SubscriptionName: "exclusive"})
@@ -341,7 +341,7 @@ func delayedDelivery(r *room) {
 	require(time.Now().After(due.Add(-1500*time.Millisecond)), "it came %s early", time.Until(due))
 }
 
-func zeroQueue(r *room) {
+func zeroQueue(r *bench) {
 	topic := r.topic("t")
 	consumer := r.consumer(pulsar.ConsumerOptions{Topic: topic, EnableZeroQueueConsumer: true, Type: pulsar.Shared})
 	sendNumbers(r.producer(pulsar.ProducerOptions{Topic: topic, DisableBatching: true}), 10, nil)
@@ -350,7 +350,7 @@ func zeroQueue(r *room) {
 	}
 }
 
-func severalTopics(r *room) {
+func severalTopics(r *bench) {
 	topics := []string{r.topic("a"), r.topic("b")}
 	consumer := r.consumer(pulsar.ConsumerOptions{Topics: topics})
 	for _, topic := range topics {
@@ -364,7 +364,7 @@ func severalTopics(r *room) {
 	require(seen[0] == topics[0] && seen[1] == topics[1], "messages of %v", seen)
 }
 
-func pattern(r *room) {
+func pattern(r *bench) {
 	first := r.producer(pulsar.ProducerOptions{Topic: r.topic("a")})
 	consumer := r.consumer(pulsar.ConsumerOptions{
 		TopicsPattern: r.topic(".*"), AutoDiscoveryPeriod: 500 * time.Millisecond,
@@ -376,7 +376,7 @@ func pattern(r *room) {
 	equal("message of the topic that came later", receiveText(consumer), "b")
 }
 
-func seek(r *room) {
+func seek(r *bench) {
 	topic := r.topic("t")
 	consumer := r.consumer(pulsar.ConsumerOptions{Topic: topic, StartMessageIDInclusive: true})
 	producer := r.producer(pulsar.ProducerOptions{Topic: topic, DisableBatching: true})
@@ -397,7 +397,7 @@ func seek(r *room) {
 	equal("last entry", last[0].EntryID(), ids[9].EntryID())
 }
 
-func unsubscribe(r *room) {
+func unsubscribe(r *bench) {
 	topic := r.topic("t")
 	consumer := r.consumer(pulsar.ConsumerOptions{Topic: topic})
 	check(consumer.Unsubscribe())
@@ -406,7 +406,7 @@ func unsubscribe(r *room) {
 	equal("subscriptions", len(names), 0)
 }
 
-func subscriptionSurvivesUnloading(r *room) {
+func subscriptionSurvivesUnloading(r *bench) {
 	topic := r.topic("t")
 	consumer := r.consumer(pulsar.ConsumerOptions{
 		Topic: topic, Type: pulsar.Shared, AckWithResponse: true,

@@ -34,21 +34,21 @@ var silent = log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil)
 type scenario struct {
 	settings string
 	name     string
-	run      func(*room)
+	run      func(*bench)
 }
 
 var scenarios []scenario
 
-func register(name string, run func(*room)) {
+func register(name string, run func(*bench)) {
 	registerFor("", name, run)
 }
 
-func registerFor(settings, name string, run func(*room)) {
+func registerFor(settings, name string, run func(*bench)) {
 	scenarios = append(scenarios, scenario{settings, name, run})
 }
 
-// room is what a scenario works with.
-type room struct {
+// bench is what a scenario works with.
+type bench struct {
 	name       string
 	serviceURL string
 	client     pulsar.Client
@@ -106,7 +106,7 @@ func outcomeOf(each scenario, serviceURL string, admin pulsaradmin.Client) (reas
 	}()
 	client := newClient(serviceURL)
 	defer client.Close()
-	each.run(&room{each.name, serviceURL, client, admin})
+	each.run(&bench{each.name, serviceURL, client, admin})
 	return ""
 }
 
@@ -141,23 +141,23 @@ func eventually(what string, holds func() bool) {
 }
 
 // topic is a name that no other scenario uses.
-func (r *room) topic(name string) string {
+func (r *bench) topic(name string) string {
 	return "persistent://public/default/go-" + r.name + "-" + name
 }
 
-func (r *room) topicName(topic string) utils.TopicName {
+func (r *bench) topicName(topic string) utils.TopicName {
 	name, err := utils.GetTopicName(topic)
 	check(err)
 	return *name
 }
 
-func (r *room) producer(options pulsar.ProducerOptions) pulsar.Producer {
+func (r *bench) producer(options pulsar.ProducerOptions) pulsar.Producer {
 	producer, err := r.client.CreateProducer(options)
 	check(err)
 	return producer
 }
 
-func (r *room) consumer(options pulsar.ConsumerOptions) pulsar.Consumer {
+func (r *bench) consumer(options pulsar.ConsumerOptions) pulsar.Consumer {
 	if options.SubscriptionName == "" {
 		options.SubscriptionName = "s"
 	}
@@ -166,7 +166,7 @@ func (r *room) consumer(options pulsar.ConsumerOptions) pulsar.Consumer {
 	return consumer
 }
 
-func (r *room) reader(options pulsar.ReaderOptions) pulsar.Reader {
+func (r *bench) reader(options pulsar.ReaderOptions) pulsar.Reader {
 	reader, err := r.client.CreateReader(options)
 	check(err)
 	return reader

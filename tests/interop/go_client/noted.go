@@ -11,7 +11,7 @@ func init() {
 }
 
 // indexAndTime needs a broker that notes index and time with messages, and shows them.
-func indexAndTime(r *room) {
+func indexAndTime(r *bench) {
 	topic := r.topic("t")
 	begin := time.Now().Add(-time.Minute)
 	sendNumbers(r.producer(pulsar.ProducerOptions{Topic: topic, DisableBatching: true}), 2, nil)

@@ -24,7 +24,7 @@ func init() {
 	register("transactions_refused", transactionsRefused)
 }
 
-func compression(r *room) {
+func compression(r *bench) {
 	for _, kind := range []pulsar.CompressionType{pulsar.NoCompression, pulsar.LZ4, pulsar.ZLib, pulsar.ZSTD} {
 		topic := r.topic(fmt.Sprint(kind))
 		consumer := r.consumer(pulsar.ConsumerOptions{Topic: topic})
@@ -37,7 +37,7 @@ func compression(r *room) {
 	}
 }
 
-func chunks(r *room) {
+func chunks(r *bench) {
 	topic := r.topic("t")
 	consumer := r.consumer(pulsar.ConsumerOptions{Topic: topic})
 	producer := r.producer(pulsar.ProducerOptions{
@@ -53,7 +53,7 @@ func chunks(r *room) {
 	equal("message behind the chunks", receiveText(consumer), "small")
 }
 
-func accessModes(r *room) {
+func accessModes(r *bench) {
 	topic := r.topic("t")
 	first := r.producer(pulsar.ProducerOptions{Topic: topic, ProducerAccessMode: pulsar.ProducerAccessModeExclusive})
 	_, err := r.client.CreateProducer(pulsar.ProducerOptions{
@@ -87,7 +87,7 @@ func accessModes(r *room) {
 	r.producer(pulsar.ProducerOptions{Topic: topic}).Close()
 }
 
-func namesAreUnique(r *room) {
+func namesAreUnique(r *bench) {
 	topic := r.topic("t")
 	first := r.producer(pulsar.ProducerOptions{Topic: topic, Name: "mine"})
 	tries := uint(0)
@@ -97,7 +97,7 @@ func namesAreUnique(r *room) {
 	r.producer(pulsar.ProducerOptions{Topic: topic, Name: "mine"}).Close()
 }
 
-func deduplication(r *room) {
+func deduplication(r *bench) {
 	topic := r.topic("t")
 	check(r.admin.Topics().Create(r.topicName(topic), 0))
 	check(r.admin.Topics().SetDeduplicationStatus(r.topicName(topic), true))
@@ -120,7 +120,7 @@ func deduplication(r *room) {
 	expectNothing(consumer)
 }
 
-func messageFields(r *room) {
+func messageFields(r *bench) {
 	for _, batched := range []bool{true, false} {
 		topic := r.topic(fmt.Sprint(batched))
 		consumer := r.consumer(pulsar.ConsumerOptions{Topic: topic})
@@ -143,7 +143,7 @@ func messageFields(r *room) {
 	}
 }
 
-func partitions(r *room) {
+func partitions(r *bench) {
 	topic := r.topic("t")
 	check(r.admin.Topics().Create(r.topicName(topic), 3))
 	names, err := r.client.TopicPartitions(topic)
@@ -172,7 +172,7 @@ func partitions(r *room) {
 	})
 }
 
-func terminated(r *room) {
+func terminated(r *bench) {
 	topic := r.topic("t")
 	producer := r.producer(pulsar.ProducerOptions{Topic: topic})
 	reader := r.reader(pulsar.ReaderOptions{Topic: topic, StartMessageID: pulsar.EarliestMessageID()})
@@ -193,7 +193,7 @@ func terminated(r *room) {
 	require(err != nil && strings.Contains(err.Error(), "TopicTerminated"), "producer of a terminated topic: %v", err)
 }
 
-func tooLarge(r *room) {
+func tooLarge(r *bench) {
 	producer := r.producer(pulsar.ProducerOptions{Topic: r.topic("t"), DisableBatching: true})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -202,7 +202,7 @@ func tooLarge(r *room) {
 	send(producer, pulsar.ProducerMessage{Payload: []byte("fits")})
 }
 
-func transactionsRefused(r *room) {
+func transactionsRefused(r *bench) {
 	client, err := pulsar.NewClient(pulsar.ClientOptions{
 		URL: r.serviceURL, EnableTransaction: true, OperationTimeout: 5 * time.Second, Logger: silent,
 	})

@@ -18,7 +18,7 @@ func init() {
 	register("table_view_of_bytes", tableViewOfBytes)
 }
 
-func reader(r *room) {
+func reader(r *bench) {
 	topic := r.topic("t")
 	ids := sendNumbers(r.producer(pulsar.ProducerOptions{Topic: topic, DisableBatching: true}), 10, nil)
 	all := r.reader(pulsar.ReaderOptions{Topic: topic, StartMessageID: pulsar.EarliestMessageID()})
@@ -43,7 +43,7 @@ func reader(r *room) {
 	equal("message after a stored id", next(r.reader(pulsar.ReaderOptions{Topic: topic, StartMessageID: restored})), "8")
 }
 
-func readerInsideABatch(r *room) {
+func readerInsideABatch(r *bench) {
 	topic := r.topic("t")
 	ids := sendNumbers(r.producer(pulsar.ProducerOptions{
 		Topic: topic, BatchingMaxMessages: 10, BatchingMaxPublishDelay: patience,
@@ -57,7 +57,7 @@ func readerInsideABatch(r *room) {
 	require(!last.HasNext(), "something behind the batch")
 }
 
-func readerSeek(r *room) {
+func readerSeek(r *bench) {
 	topic := r.topic("t")
 	producer := r.producer(pulsar.ProducerOptions{Topic: topic, DisableBatching: true})
 	sendNumbers(producer, 5, nil)
@@ -81,7 +81,7 @@ func readerSeek(r *room) {
 	equal("last entry", last.EntryID(), ids[4].EntryID())
 }
 
-func readerOfPartitions(r *room) {
+func readerOfPartitions(r *bench) {
 	topic := r.topic("t")
 	check(r.admin.Topics().Create(r.topicName(topic), 3))
 	producer := r.producer(pulsar.ProducerOptions{Topic: topic})
@@ -94,7 +94,7 @@ func readerOfPartitions(r *room) {
 	equal("messages", len(seen), 30)
 }
 
-func tableView(r *room) {
+func tableView(r *bench) {
 	topic := r.topic("t")
 	schema := pulsar.NewStringSchema(nil)
 	producer := r.producer(pulsar.ProducerOptions{Topic: topic, Schema: schema})
@@ -114,7 +114,7 @@ func tableView(r *room) {
 	equal("new value", *view.Get("k3").(*string), "new")
 }
 
-func tableViewOfBytes(r *room) {
+func tableViewOfBytes(r *bench) {
 	topic := r.topic("t")
 	schema := pulsar.NewBytesSchema(nil)
 	producer := r.producer(pulsar.ProducerOptions{Topic: topic, Schema: schema})

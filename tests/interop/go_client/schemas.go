@@ -24,15 +24,15 @@ type flightValue struct {
 }
 
 func init() {
-	register("schema_avro", func(r *room) { typed(r, pulsar.NewAvroSchema(flight, nil)) })
-	register("schema_json", func(r *room) { typed(r, pulsar.NewJSONSchema(flight, nil)) })
+	register("schema_avro", func(r *bench) { typed(r, pulsar.NewAvroSchema(flight, nil)) })
+	register("schema_json", func(r *bench) { typed(r, pulsar.NewJSONSchema(flight, nil)) })
 	register("schema_primitives", primitives)
 	register("schema_bytes", bytesSchema)
 	register("schema_versions", schemaVersions)
 	register("schema_incompatible", schemaIncompatible)
 }
 
-func typed(r *room, schema pulsar.Schema) {
+func typed(r *bench, schema pulsar.Schema) {
 	topic := r.topic("t")
 	consumer := r.consumer(pulsar.ConsumerOptions{Topic: topic, Schema: schema})
 	producer := r.producer(pulsar.ProducerOptions{Topic: topic, Schema: schema})
@@ -55,7 +55,7 @@ func sameJSON(is []byte, want string) bool {
 	return reflect.DeepEqual(left, right)
 }
 
-func primitives(r *room) {
+func primitives(r *bench) {
 	topic := r.topic("t")
 	schema := pulsar.NewInt64Schema(nil)
 	consumer := r.consumer(pulsar.ConsumerOptions{Topic: topic, Schema: schema})
@@ -69,7 +69,7 @@ func primitives(r *room) {
 }
 
 // bytesSchema writes with a schema that stands for none, batched and not, also to those who read without one.
-func bytesSchema(r *room) {
+func bytesSchema(r *bench) {
 	schema := pulsar.NewBytesSchema(nil)
 	for _, batched := range []bool{true, false} {
 		topic := r.topic(fmt.Sprint(batched))
@@ -87,7 +87,7 @@ func bytesSchema(r *room) {
 	}
 }
 
-func schemaVersions(r *room) {
+func schemaVersions(r *bench) {
 	topic := r.topic("t")
 	first := r.producer(pulsar.ProducerOptions{Topic: topic, Schema: pulsar.NewAvroSchema(flight, nil)})
 	second := r.producer(pulsar.ProducerOptions{Topic: topic, Schema: pulsar.NewAvroSchema(flightWithGate, nil)})
@@ -106,7 +106,7 @@ func schemaVersions(r *room) {
 	require(err != nil, "a deleted schema is still there")
 }
 
-func schemaIncompatible(r *room) {
+func schemaIncompatible(r *bench) {
 	topic := r.topic("t")
 	check(r.admin.Topics().Create(r.topicName(topic), 0))
 	check(r.admin.Schemas().CreateSchemaByPayload(topic, utils.PostSchemaPayload{SchemaType: "AVRO", Schema: flight}))

@@ -35,7 +35,7 @@ def test_address_when_taken_before_it_is_listened_on_then_has_its_port() -> None
             socket.create_connection(("127.0.0.1", port))
 
 
-def test_address_when_somebody_has_it_then_is_named() -> None:
+def test_address_when_in_use_then_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CannotListen, match=f"web service: port {port} on 127.0.0.1 is already in use"):

@@ -1,4 +1,4 @@
-"""A round that fails does not end those after it."""
+"""A run of a periodic task that fails does not end those after it."""
 
 import asyncio
 import logging

@@ -65,7 +65,7 @@ def test_consume_when_used_wrongly_then_says_why(arguments: list[str], words: st
     assert words in result.stderr
 
 
-def test_consume_when_nobody_listens_then_exits_as_unreachable() -> None:
+def test_consume_when_no_server_listens_then_exits_as_unreachable() -> None:
     result = CliRunner().invoke(consume, ["t", "-s", "s", "--url", "pulsar://127.0.0.1:1", "--timeout", "0.2"])
     assert result.exit_code == 5
     assert "pulsar://127.0.0.1:1" in result.stderr

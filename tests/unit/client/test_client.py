@@ -59,7 +59,7 @@ async def test_partitions_of_a_topic_are_complete_names() -> None:
             await client.get_partitions_for_topic("a/b", create=False)
 
 
-async def test_partitions_when_nobody_says_whether_to_create_then_warns_and_may_create() -> None:
+async def test_partitions_when_not_told_whether_to_create_then_warns_and_may_create() -> None:
     async with ScriptedBroker() as broker, Client(broker.url) as client:
         with pytest.warns(DeprecationWarning, match="create=False") as warned:
             await client.get_partitions_for_topic("t")

@@ -79,7 +79,7 @@ def test_many_threads_share_one_loop() -> None:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Whoever runs the tests in the background of a shell has Ctrl-C ignored."""
+    """Tests that run in the background of a shell have Ctrl-C ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

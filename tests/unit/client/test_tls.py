@@ -146,7 +146,7 @@ async def test_connection_when_asked_for_a_certificate_then_shows_it(authority: 
 async def test_connection_when_its_certificate_is_refused_then_says_which(
     authority: Authority, stranger: Certificate, shown: bool
 ) -> None:
-    with StubWeb(server_context(authority)) as server:  # asyncio's servers hang up without an alert
+    with StubWeb(server_context(authority)) as server:  # asyncio's servers disconnect without an alert
         url = server.url.replace("https", "pulsar+ssl")
         credentials = Credentials.tls(str(stranger.certificate), str(stranger.key)) if shown else None
         config = ClientConfig(url, credentials=credentials, tls=TlsOptions(insecure_allowed=True))
@@ -159,7 +159,7 @@ async def test_connection_when_its_certificate_is_refused_then_says_which(
 async def test_refusal_that_was_not_heard_is_asked_for_again(
     authority: Authority, stranger: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server's alert is lost when the request is written after it hung up."""
+    """The server's alert is lost when the request is written after it disconnected."""
     monkeypatch.setattr("interpulse.client.tls._LISTEN_S", 0.2)
     directory, broken = authority.directory, BrokenPipeError(errno.EPIPE, "Broken pipe")
     refused = TlsOptions(str(authority.file), certificate_path=str(stranger.certificate), key_path=str(stranger.key))

@@ -1,4 +1,4 @@
-"""What the demonstration tells where nobody watches a table: what is known, once, and in the words of the table."""
+"""The lines of the demonstration without a terminal: every known thing once, in the words of the table."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_last_line_of_progress_is_100_percent_whenever_it_comes(demo: Demonstrat
 
 
 @pytest.mark.parametrize(("terminal", "stamped"), [(False, True), (True, False)])
-def test_line_when_nobody_watches_then_has_its_time(terminal: bool, stamped: bool) -> None:
+def test_line_when_not_on_a_terminal_then_has_its_time(terminal: bool, stamped: bool) -> None:
     output = io.StringIO()
     console = DatedConsole(file=output, width=80, force_terminal=terminal, color_system=None)
     console.print("east: pulsar://127.0.0.1:6650", highlight=False, soft_wrap=True)

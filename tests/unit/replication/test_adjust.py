@@ -195,7 +195,7 @@ async def test_namespace_that_is_deleted_here_meanwhile_is_told_with_what_was_do
     assert statuses(plan) == [[ChangeStatus.DONE] * 2] * 2
 
 
-async def test_nothing_new_in_the_list_is_stored_without_asking_anybody() -> None:
+async def test_nothing_new_in_the_list_is_stored_without_asking_a_cluster() -> None:
     store = Stored()
     plan = await adjust(Enabling(DEMO, "east", ("east",), {}), Local(), connect, store)
     assert (plan.outcome, plan.applied, store.times) == (Outcome.READY, True, 1)

@@ -48,7 +48,7 @@ class FakeCluster:
         self.shapes = shapes or {}
         self.registered = schemas
         self.calls: list[tuple[Any, ...]] = []
-        self.rival: int | None = None  # what somebody else creates just before we do
+        self.rival: int | None = None  # what another one creates just before we do
         self.namespace_missing = False
         self.refused: SchemaInfo | None = None
 

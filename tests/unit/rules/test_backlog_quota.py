@@ -54,7 +54,7 @@ def test_refusal_names_the_quota_and_its_value(policy: str, kind: type[Exception
     )
 
 
-def test_eviction_refuses_nobody_but_another_quota_may() -> None:
+def test_eviction_refuses_no_producer_but_another_quota_may() -> None:
     evicting = {"destination_storage": BacklogQuota(300, -1, "consumer_backlog_eviction")}
     assert refusal(evicting) is None
     assert refusal({}) is None

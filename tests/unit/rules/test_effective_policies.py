@@ -138,7 +138,7 @@ def test_subscription_types_when_none_is_listed_then_the_next_level_counts() -> 
         (None, False, True, True),
     ],
 )
-def test_schema_validation_when_the_broker_demands_it_then_nobody_waives_it(
+def test_schema_validation_when_the_broker_demands_it_then_no_policy_waives_it(
     topic: bool | None, namespace: bool, broker: bool, enforced: bool
 ) -> None:
     effective = effective_policies(

@@ -78,7 +78,7 @@ def test_unconsumed_messages_when_subscriptions_must_have_caught_up_then_keep_th
     assert not goes(activity=activity, policies=InactiveTopicPolicies(DELETE_WHEN_CAUGHT_UP, 0))
 
 
-def test_duration_when_zero_then_a_topic_goes_in_the_next_round() -> None:
+def test_duration_when_zero_then_a_topic_goes_in_the_next_check() -> None:
     assert goes(idle_ms=0, policies=AT_ONCE)
 
 
@@ -123,7 +123,7 @@ def partitioned(name: TopicName = X, *, deleted: bool = False, records: frozense
         pytest.param(partitioned(records=frozenset({7})), False, False, id="one-left-beyond-the-count"),
         pytest.param(partitioned(UNSTORED), False, True, id="unstored-none-loaded"),
         pytest.param(partitioned(UNSTORED), True, False, id="unstored-one-loaded"),
-        pytest.param(partitioned(deleted=True), False, False, id="somebody-deletes-it-already"),
+        pytest.param(partitioned(deleted=True), False, False, id="deleted-already"),
         pytest.param(partitioned(SYSTEM.base), False, False, id="system-topic"),
         pytest.param(TopicView(X), False, False, id="not-partitioned"),
     ],

@@ -1,4 +1,4 @@
-"""At a limit nobody more gets in; the refusal names the policy and its value."""
+"""At a limit no client more is let in; the refusal names the policy and its value."""
 
 from __future__ import annotations
 

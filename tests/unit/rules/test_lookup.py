@@ -368,7 +368,7 @@ TARGETS = st.sampled_from([HERE, THERE, MetadataError("unloading"), ServiceNotRe
 def test_batch_answers_every_topic_exactly_once_and_as_a_single_lookup(
     names: list[str], views: dict[str, NamespaceView | PulsarError], targets: list[LookupTarget | PulsarError]
 ) -> None:
-    """Whoever owns what: one failing bundle fails nobody else, and order is kept within each group and failure."""
+    """One failing bundle fails no other one, and order is kept within each group and failure."""
 
     def owner(namespace: NamespaceName, bundle: str) -> LookupTarget:
         found = targets[(sum(map(ord, str(namespace))) + int(bundle[:10], 16) // 1000) % len(targets)]

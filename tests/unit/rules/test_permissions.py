@@ -119,7 +119,7 @@ def test_namespace_when_one_action_is_granted_then_only_grants_on_the_namespace_
         (["app"], "Prefix", "any", False),
     ],
 )
-def test_subscription_when_it_belongs_to_somebody_or_needs_a_prefix_then_others_are_kept_off(
+def test_subscription_when_it_belongs_to_roles_or_needs_a_prefix_then_others_are_kept_off(
     owners: list[str], mode: str | None, subscription: str | None, allowed: bool, operation: str
 ) -> None:
     grants = Permissions().grant("app", ["consume"])
@@ -158,7 +158,7 @@ def test_administrators_when_asked_about_then_are_super_users_and_those_of_the_t
         ("proxy", "another-proxy", False, "cannot be a proxy role"),
     ],
 )
-def test_proxies_when_they_speak_for_somebody_then_they_have_to_say_for_whom(
+def test_proxies_when_they_speak_for_a_role_then_they_have_to_name_it(
     role: str, original: str | None, same_allowed: bool, wrong: str | None
 ) -> None:
     error = check_principals(role, original, {"proxy", "another-proxy"}, same_allowed=same_allowed)

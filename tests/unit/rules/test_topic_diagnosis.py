@@ -187,7 +187,7 @@ def test_diagnose_when_metadata_stands_under_the_name_of_a_partition_then_only_r
     assert diagnose(applied(state, orphan.deletions[0].call)) == []
 
 
-def test_diagnose_when_non_persistent_then_partitions_that_nobody_uses_are_not_missing() -> None:
+def test_diagnose_when_non_persistent_then_unused_partitions_are_not_missing() -> None:
     metadata = {NP: PartitionedTopicMetadata(3)}
     assert diagnose(NamespaceTopics(frozenset(), metadata)) == []
     assert diagnose(NamespaceTopics(frozenset({NP.partition(1)}), metadata)) == []

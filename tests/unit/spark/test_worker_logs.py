@@ -1,4 +1,4 @@
-"""Spark's workers show their log as the program does that runs the job, and as nobody says otherwise."""
+"""Spark's workers show their log as the program that runs the job, unless configured otherwise."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Trying again when somebody else was faster."""
+"""Compare-and-set is tried again after a lost race."""
 
 from __future__ import annotations
 

@@ -316,7 +316,7 @@ async def slow_commits(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> tuple[a
 
 
 @pytest.mark.parametrize("before", [(), (1, 2)], ids=["first", "second"])
-async def test_drop_while_a_replacement_is_committed_though_nobody_waits_for_it_leaves_nothing(
+async def test_drop_while_a_replacement_is_committed_without_a_waiter_leaves_nothing(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, before: tuple[int, ...]
 ) -> None:
     log = await filled(bench)
@@ -334,7 +334,7 @@ async def test_drop_while_a_replacement_is_committed_though_nobody_waits_for_it_
     assert "compactedLedger" not in await bench.record()
 
 
-async def test_whoever_gives_up_closing_does_not_end_the_commit_under_way(
+async def test_close_when_cancelled_then_the_commit_under_way_goes_on(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = await filled(bench)

@@ -45,7 +45,7 @@ async def test_ledger_ids_when_taken_by_many_at_once_then_each_once_and_reserved
 
 
 class Contended(MemoryMetadataStore):
-    """Somebody else commits the same key first, a few times."""
+    """Another one commits the same key first, a few times."""
 
     def __init__(self, times: int) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ async def test_living_when_owner_record_or_listing_is_missing_then_dead() -> Non
         [
             Put(ledger_key(6), b"a"),  # its log does not list it
             Put(ledger_key(7), b"gone"),  # its log has no record
-            Put(ledger_key(8), b"broken"),  # nobody can say: kept
+            Put(ledger_key(8), b"broken"),  # not readable: kept
             Put(record_key("broken"), b"{"),
         ]
     )

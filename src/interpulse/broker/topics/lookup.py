@@ -57,7 +57,7 @@ __all__ = [
     "this_broker",
 ]
 
-# Topics whose existence is asked at once; between two such rounds other clients get their turn.
+# Topics whose existence is asked at once; between two such turns other clients get their turn.
 _EXISTENCE_AT_ONCE: Final = 64
 _EXPANDED_CHARS_MAX: Final = 4 * 2**20
 """The names of partitions in one answer: less than the 5 MiB that a frame may have."""

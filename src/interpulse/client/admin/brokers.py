@@ -40,7 +40,7 @@ class BrokersAdmin:
         return await self._http.get(path, kind="broker", read=each(record))
 
     async def check_backlog_quotas(self) -> None:
-        """Compare backlogs with their quotas now, instead of waiting for the next round."""
+        """Compare backlogs with their quotas now, instead of waiting for the next check."""
         await self._http.get("/admin/v2/brokers/backlog-quota-check", kind="broker", read=ignored)
 
     async def health(self) -> str:

@@ -1,4 +1,4 @@
-"""Credentials find their provider, and everybody is counted."""
+"""Credentials find their provider, and every try is counted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_credentials_when_good_then_tell_the_role_and_are_counted() -> None:
         (signed(sub="app", exp=1).encode(), "INVALID_TOKEN", 1),
     ],
 )
-def test_credentials_when_bad_then_nobody_is_told_why_and_they_are_counted(
+def test_credentials_when_bad_then_the_reason_stays_secret_and_they_are_counted(
     credentials: bytes, reason: str, expired: int
 ) -> None:
     asked = authentication("guest")  # a role for people without credentials is none for people with bad ones
@@ -46,7 +46,7 @@ def test_credentials_when_bad_then_nobody_is_told_why_and_they_are_counted(
 
 
 @pytest.mark.parametrize("method", ["none", "", "basic", "sasl"])
-def test_method_when_nobody_offers_it_then_only_an_anonymous_role_lets_in(method: str) -> None:
+def test_method_when_not_offered_then_only_an_anonymous_role_lets_in(method: str) -> None:
     with pytest.raises(BadCredentials, match=r"^Failed to authenticate$"):
         authentication().authenticate(method, b"x")
     assert authentication("guest").authenticate(method, b"x") == Identity("guest")

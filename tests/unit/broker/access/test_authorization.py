@@ -80,7 +80,7 @@ async def test_topic_when_its_namespace_is_missing_then_only_administrators_get_
     assert await allowed(authorization, WRITER, NOWHERE) == set()
 
 
-async def test_tenant_when_missing_then_everybody_but_super_users_is_told(authorization: Authorization) -> None:
+async def test_tenant_when_missing_then_all_but_super_users_are_told(authorization: Authorization) -> None:
     assert len(await allowed(authorization, ROOT, NO_TENANT)) == 4
     with pytest.raises(TenantNotFound):
         await authorization.check_topic(ADMIN, TopicOperation.LOOKUP, NO_TENANT)
@@ -129,7 +129,7 @@ async def test_replication_cursor_when_it_is_named_then_only_replicators_and_adm
     await authorization.check_topic(READER, TopicOperation.CONSUME, TOPIC, "pulsar.replica")
 
 
-def test_principal_when_somebody_speaks_for_another_then_has_both_only_for_proxies(
+def test_principal_when_it_speaks_for_another_then_has_both_only_for_proxies(
     authorization: Authorization,
 ) -> None:
     assert authorization.principal("writer", None) == WRITER

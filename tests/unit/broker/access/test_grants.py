@@ -47,7 +47,7 @@ async def test_topic_when_granted_then_is_shown_with_what_its_namespace_grants(g
     assert await grants.on_topic(TOPIC) == {"app": ["produce"]}
 
 
-async def test_topic_when_absent_then_nothing_is_granted_to_whoever_creates_it(grants: Grants) -> None:
+async def test_topic_when_absent_then_nothing_is_granted_to_its_creator(grants: Grants) -> None:
     for refused in (
         grants.on_topic(ABSENT),
         grants.grant_on_topic(ABSENT, "one", ["consume"]),
@@ -58,7 +58,7 @@ async def test_topic_when_absent_then_nothing_is_granted_to_whoever_creates_it(g
     assert (await grants.of_namespace(PUBLIC_DEFAULT)).topics == {}
 
 
-async def test_subscription_when_revoked_from_somebody_who_had_nothing_then_says_so(grants: Grants) -> None:
+async def test_subscription_when_revoked_from_a_role_without_it_then_says_so(grants: Grants) -> None:
     await grants.grant_on_subscription(PUBLIC_DEFAULT, "s", ["one", "two"])
     await grants.revoke_on_subscription(PUBLIC_DEFAULT, "s", "one")
     assert (await grants.of_namespace(PUBLIC_DEFAULT)).subscriptions == {"s": {"two"}}

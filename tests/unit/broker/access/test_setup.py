@@ -71,7 +71,7 @@ def test_settings_when_a_public_key_is_given_then_its_tokens_are_accepted(tmp_pa
     assert built.authentication.authenticate("token", token.encode()).role == "app"
 
 
-def test_settings_when_authorization_is_off_then_nobody_is_checked_for_speaking_for_others() -> None:
+def test_settings_when_authorization_is_off_then_proxies_are_not_checked() -> None:
     built = access(TOKENS | KEY | {"proxyRoles": "proxy"})
     assert built is not None
     assert built.authorization is None

@@ -98,27 +98,27 @@ async def test_delivery_when_batch_then_one_message_each_with_all_details(client
     assert third.command.message.message_id.entryId == 8
 
 
-STAMPED = with_broker_metadata(pb.BrokerEntryMetadata(index=4), ENTRY)
+PREFIXED = with_broker_metadata(pb.BrokerEntryMetadata(index=4), ENTRY)
 
 
 @pytest.mark.parametrize(
     ("exposed", "supported", "possible", "expected"),
     [
-        (True, True, True, STAMPED),
+        (True, True, True, PREFIXED),
         (True, False, True, ENTRY),
         (False, True, True, ENTRY),
         (False, False, True, ENTRY),
-        (False, False, False, STAMPED),  # a topic that says so has none, and nobody looks
+        (False, False, False, PREFIXED),  # a topic without such metadata is not looked at
     ],
 )
-async def test_delivery_when_the_broker_put_something_in_front_then_only_for_clients_that_may_see_it(
+async def test_delivery_when_broker_metadata_is_in_front_then_only_for_clients_that_may_see_it(
     dial: Any, exposed: bool, supported: bool, possible: bool, expected: bytes
 ) -> None:
     client = dial(broker_entry_metadata_exposed=exposed)
     await client.greet(supports_broker_entry_metadata=supported)
     client.context.topic.broker_entry_metadata_possible = possible
     consumer = await client.subscribe()
-    consumer.sink.deliver(1, [Delivery(Position(5, 6), STAMPED), Delivery(Position(5, 7), STAMPED, 1)])
+    consumer.sink.deliver(1, [Delivery(Position(5, 6), PREFIXED), Delivery(Position(5, 7), PREFIXED, 1)])
     assert [bytes(each.entry) for each in await client.answers()] == [expected, expected]
 
 

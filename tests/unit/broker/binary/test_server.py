@@ -66,7 +66,7 @@ async def test_server_when_it_stops_accepting_then_those_inside_stay(context: An
     await writer.wait_closed()
 
 
-async def test_server_when_closed_then_nobody_is_left_who_does_not_read(
+async def test_server_when_closed_then_clients_that_do_not_read_are_gone(
     context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interpulse.broker.binary.server._CLOSING_SECONDS", 0.1)
@@ -91,7 +91,7 @@ async def test_server_when_closed_then_who_came_in_that_moment_goes_too(context:
     server = BinaryServer(context, ConnectionLimits())
     await server.start(bound)
     opening = asyncio.create_task(asyncio.open_connection(*address))
-    while not server.connections.created:  # noqa: ASYNC110  # the loop tells nobody
+    while not server.connections.created:  # noqa: ASYNC110  # the loop has no event for it
         await asyncio.sleep(0)
     assert server.connection_count == 0, "it comes in with the next turn of the loop"
     await server.close()

@@ -64,7 +64,9 @@ async def test_watcher_when_the_client_does_not_read_then_gets_one_update_later(
 
 
 @pytest.mark.parametrize("ending", ["close", "connection"])
-async def test_watcher_when_closed_then_nobody_follows_for_it(client: Any, context: Any, ending: str) -> None:
+async def test_watcher_when_closed_then_the_store_is_not_followed_for_it(
+    client: Any, context: Any, ending: str
+) -> None:
     await watch(client)
     if ending == "close":
         assert (await client.ask(commands.watch_topic_list_close(3, 7))).request_id == 3
@@ -93,7 +95,7 @@ async def test_watcher_when_it_is_left_while_being_opened_then_does_not_stay(
     assert context.watches == []
 
 
-async def test_watcher_when_its_client_is_gone_before_it_is_opened_then_nobody_follows_for_it(
+async def test_watcher_when_its_client_is_gone_before_it_is_opened_then_the_store_is_not_followed_for_it(
     client: Any, context: Any
 ) -> None:
     client.send(commands.watch_topic_list(1, 7, NAMESPACE, ".*"))

@@ -36,8 +36,8 @@ NOTHING_KEPT = TopicSettings(retention=RetentionPolicies(0, 0))
 
 
 @pytest.fixture
-async def stamped(bench: Any) -> Any:
-    """A broker that notes time and index."""
+async def indexing(bench: Any) -> Any:
+    """A broker that puts time and index in front of entries."""
     await begin(bench, BOTH)
     return bench
 
@@ -104,88 +104,88 @@ async def test_topic_when_not_configured_then_entries_and_record_are_as_ever(ben
     assert "lastIndex" not in await record_of(bench)
 
 
-async def test_entry_when_published_then_stored_and_delivered_with_its_stamp(stamped: Any) -> None:
-    topic = await stamped.topic()
-    _, early = await stamped.consumer(topic)
-    producer, sink = await stamped.producer(topic)
-    batch = stamped.entry(1, num_messages_in_batch=3)
-    producer.publish(0, -1, 1, stamped.entry(0))
+async def test_entry_when_published_then_stored_and_delivered_with_broker_metadata(indexing: Any) -> None:
+    topic = await indexing.topic()
+    _, early = await indexing.consumer(topic)
+    producer, sink = await indexing.producer(topic)
+    batch = indexing.entry(1, num_messages_in_batch=3)
+    producer.publish(0, -1, 1, indexing.entry(0))
     producer.publish(1, 3, 3, batch)
-    producer.publish(4, -1, 1, stamped.entry(4))
-    await stamped.settle()
-    _, late = await stamped.consumer(topic, "late", initial_position=1)
+    producer.publish(4, -1, 1, indexing.entry(4))
+    await indexing.settle()
+    _, late = await indexing.consumer(topic, "late", initial_position=1)
     delivered = [each.entry for each in early.take()]
     assert await stored(topic) == delivered == [each.entry for each in late.take()]
     assert [(each.index, each.broker_timestamp) for each in map(broker_entry_metadata_of, delivered)] == [
-        (0, stamped.clock.time_ms),
-        (3, stamped.clock.time_ms),
-        (4, stamped.clock.time_ms),
+        (0, indexing.clock.time_ms),
+        (3, indexing.clock.time_ms),
+        (4, indexing.clock.time_ms),
     ]
     assert [without_broker_metadata(each) for each in delivered][1] == batch
     assert [each[0] for each in sink.received] == [0, 1, 4]
     assert producer.published.bytes == sum(map(len, map(without_broker_metadata, delivered))), "counted as it was sent"
 
 
-async def test_marker_when_published_then_counts_and_is_not_delivered(stamped: Any) -> None:
-    topic = await stamped.topic()
-    _, sink = await stamped.consumer(topic)
-    producer, _ = await stamped.producer(topic)
-    producer.publish(0, -1, 1, stamped.entry(0, marker_type=10), False, True)
-    producer.publish(1, -1, 1, stamped.entry(1))
-    await stamped.settle()
+async def test_marker_when_published_then_counts_and_is_not_delivered(indexing: Any) -> None:
+    topic = await indexing.topic()
+    _, sink = await indexing.consumer(topic)
+    producer, _ = await indexing.producer(topic)
+    producer.publish(0, -1, 1, indexing.entry(0, marker_type=10), False, True)
+    producer.publish(1, -1, 1, indexing.entry(1))
+    await indexing.settle()
     assert [broker_entry_metadata_of(each.entry).index for each in sink.take()] == [1]
 
 
-async def test_non_persistent_topic_then_entries_stay_as_they_are(stamped: Any) -> None:
-    topic = await stamped.registry.open(TopicName.parse("non-persistent://public/default/n"))
-    _, sink = await stamped.consumer(topic)
-    producer, _ = await stamped.producer(topic)
-    producer.publish(0, -1, 1, stamped.entry(0))
-    await stamped.settle()
-    assert [each.entry for each in sink.take()] == [stamped.entry(0)]
+async def test_non_persistent_topic_then_entries_stay_as_they_are(indexing: Any) -> None:
+    topic = await indexing.registry.open(TopicName.parse("non-persistent://public/default/n"))
+    _, sink = await indexing.consumer(topic)
+    producer, _ = await indexing.producer(topic)
+    producer.publish(0, -1, 1, indexing.entry(0))
+    await indexing.settle()
+    assert [each.entry for each in sink.take()] == [indexing.entry(0)]
 
 
 @pytest.mark.parametrize("crash", [False, True])
 @pytest.mark.parametrize("roll", [False, True])
-async def test_index_when_started_again_then_goes_on(stamped: Any, crash: bool, roll: bool) -> None:
-    topic = await stamped.topic()
+async def test_index_when_started_again_then_goes_on(indexing: Any, crash: bool, roll: bool) -> None:
+    topic = await indexing.topic()
     for first in (0, 2):
-        await stamped.publish(topic, first, first + 1)
+        await indexing.publish(topic, first, first + 1)
         if roll:
             await topic.log.roll()
-        topic = await begin(stamped, BOTH, crash=crash)
-    await stamped.publish(topic, 4)
+        topic = await begin(indexing, BOTH, crash=crash)
+    await indexing.publish(topic, 4)
     assert await indexes(topic) == [0, 1, 2, 3, 4]
 
 
-async def test_index_when_a_write_failed_then_goes_on_behind_what_is_durable(stamped: Any) -> None:
-    topic = await stamped.topic()
-    await stamped.publish(topic, 0, 1)
-    producer, _ = await stamped.producer(topic)
-    producer.publish(2, -1, 1, stamped.entry(2))
+async def test_index_when_a_write_failed_then_goes_on_behind_what_is_durable(indexing: Any) -> None:
+    topic = await indexing.topic()
+    await indexing.publish(topic, 0, 1)
+    producer, _ = await indexing.producer(topic)
+    producer.publish(2, -1, 1, indexing.entry(2))
     topic.log.failed(OSError("disk"))
-    await stamped.settle()
-    topic = await stamped.topic()
-    await stamped.publish(topic, 3)
+    await indexing.settle()
+    topic = await indexing.topic()
+    await indexing.publish(topic, 3)
     assert await indexes(topic) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("crash", [False, True])
 @pytest.mark.parametrize("between", [None, TIMED])
 async def test_index_when_not_counted_for_a_while_then_goes_on(
-    stamped: Any, crash: bool, between: BrokerEntryFields | None
+    indexing: Any, crash: bool, between: BrokerEntryFields | None
 ) -> None:
     """The log is mixed then: with broker entry metadata, without or with other fields, with it."""
-    topic = await stamped.topic()
-    await stamped.publish(topic, 0, 1)
-    topic = await begin(stamped, between, crash=crash)
+    topic = await indexing.topic()
+    await indexing.publish(topic, 0, 1)
+    topic = await begin(indexing, between, crash=crash)
     assert topic.broker_entry_metadata_possible
-    await stamped.publish(topic, 2, 3)
-    topic = await begin(stamped, between, crash=crash)
-    topic = await begin(stamped, BOTH, crash=crash)
-    await stamped.publish(topic, 4)
+    await indexing.publish(topic, 2, 3)
+    topic = await begin(indexing, between, crash=crash)
+    topic = await begin(indexing, BOTH, crash=crash)
+    await indexing.publish(topic, 4)
     assert await indexes(topic) == [0, 1, None, None, 2]
-    _, sink = await stamped.consumer(topic, initial_position=1)
+    _, sink = await indexing.consumer(topic, initial_position=1)
     entries = [without_broker_metadata(each.entry) for each in sink.take()]
     assert [message_metadata_of(each).sequence_id for each in entries] == [0, 1, 2, 3, 4]
 
@@ -199,58 +199,58 @@ async def test_index_when_turned_on_for_a_topic_with_messages_then_begins_at_zer
 
 
 @pytest.mark.parametrize("crash", [False, True])
-async def test_index_when_everything_was_trimmed_then_goes_on(stamped: Any, crash: bool) -> None:
-    stamped.settings = NOTHING_KEPT
-    topic = await begin(stamped, BOTH)
-    await stamped.publish(topic, 0, 1, 2)
+async def test_index_when_everything_was_trimmed_then_goes_on(indexing: Any, crash: bool) -> None:
+    indexing.settings = NOTHING_KEPT
+    topic = await begin(indexing, BOTH)
+    await indexing.publish(topic, 0, 1, 2)
     await topic.log.roll()
     await upkeep.maintain(topic)
     assert await stored(topic) == []
-    topic = await begin(stamped, BOTH, crash=crash)
-    await stamped.publish(topic, 3)
+    topic = await begin(indexing, BOTH, crash=crash)
+    await indexing.publish(topic, 3)
     assert await indexes(topic) == [3]
 
 
-async def test_index_when_trimmed_while_not_counted_then_goes_on(stamped: Any) -> None:
-    stamped.settings = NOTHING_KEPT
-    topic = await begin(stamped, BOTH)
+async def test_index_when_trimmed_while_not_counted_then_goes_on(indexing: Any) -> None:
+    indexing.settings = NOTHING_KEPT
+    topic = await begin(indexing, BOTH)
     await topic.create_subscription("s")
-    await stamped.publish(topic, 0, 1, 2)
-    topic = await begin(stamped, None, crash=True)
+    await indexing.publish(topic, 0, 1, 2)
+    topic = await begin(indexing, None, crash=True)
     await topic.log.roll()
     backlog_operations.clear(topic, "s")
     await upkeep.maintain(topic)
     assert await stored(topic) == []
-    topic = await begin(stamped, BOTH, crash=True)
-    await stamped.publish(topic, 3)
+    topic = await begin(indexing, BOTH, crash=True)
+    await indexing.publish(topic, 3)
     assert await indexes(topic) == [3]
 
 
-async def test_index_when_truncated_then_goes_on(stamped: Any) -> None:
-    topic = await stamped.topic()
-    await stamped.publish(topic, 0, 1, 2)
+async def test_index_when_truncated_then_goes_on(indexing: Any) -> None:
+    topic = await indexing.topic()
+    await indexing.publish(topic, 0, 1, 2)
     await backlog_operations.truncate(topic)
-    topic = await begin(stamped, BOTH, crash=True)
-    await stamped.publish(topic, 3)
+    topic = await begin(indexing, BOTH, crash=True)
+    await indexing.publish(topic, 3)
     assert await indexes(topic) == [3]
 
 
-async def test_index_when_deleted_and_created_again_then_begins_at_zero(stamped: Any, topic_name: TopicName) -> None:
-    await stamped.publish(await stamped.topic(), 0, 1)
-    await stamped.registry.delete(topic_name, force=True)
-    topic = await stamped.topic()
-    await stamped.publish(topic, 2)
+async def test_index_when_deleted_and_created_again_then_begins_at_zero(indexing: Any, topic_name: TopicName) -> None:
+    await indexing.publish(await indexing.topic(), 0, 1)
+    await indexing.registry.delete(topic_name, force=True)
+    topic = await indexing.topic()
+    await indexing.publish(topic, 2)
     assert await indexes(topic) == [0]
 
 
-async def test_trim_when_nothing_new_was_counted_then_the_record_is_not_written_again(stamped: Any) -> None:
-    topic = await stamped.topic()
-    await stamped.publish(topic, 0)
+async def test_trim_when_nothing_new_was_counted_then_the_record_is_not_written_again(indexing: Any) -> None:
+    topic = await indexing.topic()
+    await indexing.publish(topic, 0)
     await topic.broker_entry_metadata.before_trim()
-    before = await stamped.metadata.get("/managed-ledgers/public/default/persistent/t")
+    before = await indexing.metadata.get("/managed-ledgers/public/default/persistent/t")
     assert '"lastIndex": 0' in before.value.decode()
     await topic.broker_entry_metadata.before_trim()
-    assert await stamped.metadata.get("/managed-ledgers/public/default/persistent/t") == before
+    assert await indexing.metadata.get("/managed-ledgers/public/default/persistent/t") == before
 
 
 async def test_time_when_the_broker_noted_its_own_then_that_counts(bench: Any) -> None:
@@ -286,18 +286,18 @@ def test_broker_metadata_of_what_is_no_entry_is_empty(entry: bytes) -> None:
     assert broker_entry_metadata_of(entry) == pb.BrokerEntryMetadata()
 
 
-async def test_last_message_and_deduplication_look_behind_the_stamp(stamped: Any) -> None:
-    stamped.settings = TopicSettings(deduplication_enabled=True)
-    topic = await begin(stamped, BOTH)
-    producer, _ = await stamped.producer(topic)
-    producer.publish(0, 2, 3, stamped.entry(0, num_messages_in_batch=3, highest_sequence_id=2))
-    await stamped.settle()
+async def test_last_message_and_deduplication_look_behind_the_stamp(indexing: Any) -> None:
+    indexing.settings = TopicSettings(deduplication_enabled=True)
+    topic = await begin(indexing, BOTH)
+    producer, _ = await indexing.producer(topic)
+    producer.publish(0, 2, 3, indexing.entry(0, num_messages_in_batch=3, highest_sequence_id=2))
+    await indexing.settle()
     assert (await topic.last_message()).batch_index == 2
-    topic = await begin(stamped, BOTH, crash=True)
-    producer, sink = await stamped.producer(topic)
+    topic = await begin(indexing, BOTH, crash=True)
+    producer, sink = await indexing.producer(topic)
     assert producer.last_sequence_id == 2
-    producer.publish(2, -1, 1, stamped.entry(2))
-    producer.publish(3, -1, 1, stamped.entry(3))
-    await stamped.settle()
+    producer.publish(2, -1, 1, indexing.entry(2))
+    producer.publish(3, -1, 1, indexing.entry(3))
+    await indexing.settle()
     assert await indexes(topic) == [2, 3], "a repeat is not counted"
     assert len(sink.received) == 2

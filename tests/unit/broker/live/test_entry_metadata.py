@@ -44,7 +44,7 @@ def test_entry_metadata_of_bytes_that_are_no_entry_are_ordinary() -> None:
 
 
 def test_sticky_slot_of_a_key_that_is_no_utf8_is_that_of_its_bytes() -> None:
-    """Whoever wrote it, no producer may bring the topic down."""
+    """No producer may bring the topic down."""
     strange = entry(partition_key="AAAA").replace(b"AAAA", b"\xff\xfe\xed\xa0")
     assert 1 <= sticky_slot_of(strange) < 65536
 

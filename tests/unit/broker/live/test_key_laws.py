@@ -3,7 +3,7 @@
 1. One key is never unacknowledged at two consumers at once.
 2. The first deliveries of a key are in the order of the log.
 3. An entry is with one consumer at a time, and nothing that was acknowledged comes again.
-4. Nothing is forgotten: when everybody takes what comes, everything is acknowledged in the end.
+4. Nothing is forgotten: when all consumers take what comes, everything is acknowledged in the end.
 
 A random walk publishes, joins, leaves, acknowledges, gives back, stops reading and restarts the broker; the laws are
 looked at in the moment of each delivery. With a delivery in any order allowed, the first two do not hold.

@@ -62,9 +62,7 @@ async def test_reads_a_little_behind_find_what_was_read(log: Any) -> None:
     assert log.reads == [0, 4]
 
 
-async def test_what_is_kept_has_a_bound_and_goes_when_nobody_wants_it(
-    log: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_kept_has_a_bound_and_goes_when_not_wanted(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_reads_module, "KEPT_BYTES_MAX", 80)
     reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
     for start in (0, 4, 8):
@@ -142,14 +140,14 @@ async def test_alone_nothing_is_kept(log: Any) -> None:
     assert reads.kept_bytes == 0
 
 
-async def test_when_a_read_fails_then_whoever_waited_reads_and_everybody_is_told(log: Any) -> None:
+async def test_when_a_read_fails_then_a_waiting_one_reads_and_all_are_told(log: Any) -> None:
     log.failing = True
     reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
     found = await asyncio.gather(*(reads.read(Position(1, 0), **LIMITS) for _ in range(3)), return_exceptions=True)
     assert [type(each) for each in found] == [PersistenceError] * 3
 
 
-async def test_when_a_reader_is_cancelled_then_whoever_waited_reads(log: Any) -> None:
+async def test_when_a_reader_is_cancelled_then_a_waiting_one_reads(log: Any) -> None:
     reads = SharedReads(log, lambda: True, ReadBufferLimiter(1000))
     first = asyncio.create_task(reads.read(Position(1, 0), **LIMITS))
     second = asyncio.create_task(reads.read(Position(1, 0), **LIMITS))

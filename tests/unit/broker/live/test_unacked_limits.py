@@ -43,7 +43,7 @@ async def test_consumer_is_blocked_at_its_limit_and_goes_on_at_half_of_it(
 
 
 @TYPES
-async def test_one_below_the_limit_nobody_is_blocked(bench: Any, join: Any, sub_type: SubType) -> None:
+async def test_one_below_the_limit_no_consumer_is_blocked(bench: Any, join: Any, sub_type: SubType) -> None:
     bench.settings = TopicSettings(max_unacked_per_consumer=4, max_unacked_per_subscription=4)
     topic = await bench.topic()
     _, sink = await join(topic, permits=100, sub_type=sub_type)

@@ -243,14 +243,14 @@ async def test_cluster_that_is_away_is_tried_again_and_at_once_when_its_address_
     state = bench.topics.state(X, "west")
     assert state is not None
     assert (state.state, state.reason) == ("DISCONNECTED", "Cannot reach http://west:8080")
-    assert bench.remotes["north"].created == [(X, 0)], "nobody waits for another cluster"
+    assert bench.remotes["north"].created == [(X, 0)], "no cluster waits for another"
     await bench.clusters.update("west", ClusterData(service_url="http://moved:8080"))
     await eventually(lambda: bench.connected[-1] == ("west", "http://moved:8080"))
     bench.remotes["west"].failure = None
     await eventually(lambda: bench.remotes["west"].created)
 
 
-async def test_cluster_whose_address_nobody_can_connect_to_is_shown_and_tried_again_when_it_changes(
+async def test_cluster_that_cannot_be_connected_to_is_shown_and_tried_again_when_it_changes(
     bench: Bench,
 ) -> None:
     bench.connect = connect
@@ -268,7 +268,7 @@ async def test_cluster_whose_address_nobody_can_connect_to_is_shown_and_tried_ag
 async def test_fault_of_ours_with_one_topic_is_shown_and_ends_nothing(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find, faults = bench.policies.find, [ValueError("a record nobody can read")]
+    find, faults = bench.policies.find, [ValueError("a damaged record")]
 
     async def failing(name: TopicName) -> Any:
         if faults:
@@ -277,12 +277,12 @@ async def test_fault_of_ours_with_one_topic_is_shown_and_ends_nothing(
 
     monkeypatch.setattr(bench.policies, "find", failing)
     monkeypatch.setattr("interpulse.broker.replication.remote_topics._STORE_RETRY_SECONDS", 0.01)
-    bench.remotes["west"].failure = RecursionError("an answer nobody can read")
+    bench.remotes["west"].failure = RecursionError("a damaged answer")
     await bench.lifecycle.create_plain(X)
     await bench.replicate("east", "west")
     await bench.topics.start()
     await eventually(lambda: bench.reason(X))
-    assert bench.reason(X) == "RecursionError: an answer nobody can read"
+    assert bench.reason(X) == "RecursionError: a damaged answer"
     bench.remotes["west"].failure = None
     await bench.clusters.update("west", ClusterData(service_url="http://moved:8080"))
     await eventually(lambda: bench.is_ready(X))
@@ -314,7 +314,7 @@ async def test_cluster_that_never_answers_is_given_up_after_a_while(bench: Bench
 
 
 async def test_topics_that_wait_for_their_turn_with_a_silent_cluster_say_what_it_is_like(bench: Bench) -> None:
-    """Each question may take as long as it lasts until nobody waits any more, and few are asked at a time."""
+    """Each question may take its time until its caller gives up, and few are asked at a time."""
     west = bench.remotes["west"]
     west.failure = OperationTimeout("http://west did not answer within 10 ms")
     await bench.lifecycle.create_plain(X)

@@ -90,7 +90,7 @@ def is_alive(pid):
 
 @pytest.fixture
 def decides(tmp_path):
-    """Until the supervisor started afterwards has found that nobody asks: it forgets what an earlier job left."""
+    """Until the supervisor started afterwards has found no policy that asks: it forgets what an earlier job left."""
     left = tmp_path / "replication" / "earlier" / "checkpoint"
     left.mkdir(parents=True)
 

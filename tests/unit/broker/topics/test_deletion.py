@@ -136,10 +136,10 @@ async def test_replicated_topics_go_by_force_only(bench: Bench) -> None:
     for name, delete in ((X, bench.deletion.partitioned_topic), (X.partition(0), bench.deletion.topic)):
         with pytest.raises(Unprocessable, match=r"Delete forbidden topic is replicated on clusters \[west\]"):
             await delete(name, force=False)
-    await bench.deletion.topic(orphan, force=False)  # nobody can open it, so nobody replicates it
+    await bench.deletion.topic(orphan, force=False)  # it cannot be opened, so it is not replicated
     await bench.deletion.partitioned_topic(X, force=True)
     await bench.deletion.topic(Y, force=False)  # its own policy keeps it at home
-    await bench.deletion.partitioned_topic(FLEETING, force=False)  # holds nothing for anybody
+    await bench.deletion.partitioned_topic(FLEETING, force=False)  # holds nothing
 
 
 async def test_plain_twin_of_a_partitioned_topic_goes_alone(bench: Bench) -> None:

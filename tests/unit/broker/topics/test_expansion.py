@@ -37,7 +37,7 @@ class ScriptedRemotes:
     def __init__(self) -> None:
         self.partitions: dict[str, int | PulsarError] = {}
         self.refusals: dict[str, PulsarError] = {}
-        self.rivals: dict[str, int] = {}  # what somebody else makes of it just before we do
+        self.rivals: dict[str, int] = {}  # what another one makes of it just before we do
         self.grown: list[tuple[str, RemoteExpansion]] = []
 
     async def find(self, cluster: str, name: TopicName) -> Existence:
@@ -88,7 +88,7 @@ async def test_topic_grows_on_every_cluster_that_has_less(bench: Bench) -> None:
     assert await bench.partitions() == 3
 
 
-async def test_topic_when_only_the_local_one_is_meant_then_nobody_is_asked(bench: Bench) -> None:
+async def test_topic_when_only_the_local_one_is_meant_then_no_cluster_is_asked(bench: Bench) -> None:
     bench.remotes.partitions = {}
     await bench.expansion.expand(X, 3, local_only=True)
     assert await bench.partitions() == 3
@@ -123,7 +123,7 @@ async def test_topic_when_a_cluster_fails_in_the_middle_then_the_local_one_stays
 
 
 @pytest.mark.parametrize(("meanwhile", "grown"), [(2, 3), (3, 3), (4, 2)], ids=["as-it-was", "so-far", "further"])
-async def test_topic_when_somebody_is_faster_on_a_cluster_then_what_is_there_counts(
+async def test_topic_when_expanded_first_on_a_cluster_then_that_counts(
     bench: Bench, meanwhile: int, grown: int
 ) -> None:
     bench.remotes.rivals["north"] = meanwhile

@@ -1,4 +1,4 @@
-"""Rounds of a whole broker over its topics: which of them go, what goes with them, and who keeps them."""
+"""Checks of a whole broker for inactive topics: the topics that go, all that goes with them, and what keeps them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FOR_EVER = 10**9
 
 
 class AwaitedSink(RecordingProducerSink):
-    """Whoever publishes can wait for the answers."""
+    """The answers to publishes can be awaited."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class AwaitedSink(RecordingProducerSink):
 
 
 class Broker:
-    """A broker whose clock and rounds are the test's."""
+    """A broker whose clock and checks are the test's."""
 
     def __init__(self, directory: Path) -> None:
         self.clock = FakeClock()
@@ -67,7 +67,7 @@ class Broker:
     async def exists(self, name: TopicName = X) -> bool:
         return await self.app.lifecycle.existence(name) != ABSENT
 
-    async def round_after(self, seconds: int) -> None:
+    async def check_after(self, seconds: int) -> None:
         self.clock.time_ms += seconds * 1000
         await self.app.inactive_topics.check()
 
@@ -100,15 +100,15 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     await broker.app.stop()
 
 
-async def test_topic_when_nobody_needed_it_for_long_enough_then_goes_with_all_that_belongs_to_it(
+async def test_topic_when_inactive_for_long_enough_then_goes_with_all_that_belongs_to_it(
     broker: Broker,
 ) -> None:
     await broker.topic()
     await broker.app.schemas.register(X, STRING, by=Requester.CLIENT)
     await broker.topic_says(InactiveTopicPolicies(max_inactive_seconds=90))
-    await broker.round_after(89)
+    await broker.check_after(89)
     assert await broker.exists()
-    await broker.round_after(1)
+    await broker.check_after(1)
     assert not await broker.exists()
     assert broker.app.registry.topics() == []
     with pytest.raises(SchemaNotFound):
@@ -119,51 +119,51 @@ async def test_topic_when_nobody_needed_it_for_long_enough_then_goes_with_all_th
 
 async def test_topic_when_it_is_not_loaded_then_stays(broker: Broker) -> None:
     await broker.app.lifecycle.create_plain(X)
-    await broker.round_after(FOR_EVER)
+    await broker.check_after(FOR_EVER)
     assert await broker.exists()
 
 
-async def test_topic_when_created_and_never_opened_then_is_loaded_by_a_round_and_goes_like_any_other(
+async def test_topic_when_created_and_never_opened_then_is_loaded_by_a_check_and_goes_like_any_other(
     broker: Broker,
 ) -> None:
     await broker.app.lifecycle.create_plain(X)
     broker.app.inactive_topics.note_created(X)
-    broker.app.inactive_topics.note_created(X.partition(0))  # gone before the round
-    await broker.round_after(60)
+    broker.app.inactive_topics.note_created(X.partition(0))  # gone before the check
+    await broker.check_after(60)
     assert [topic.name for topic in broker.app.registry.topics()] == [X]
-    await broker.round_after(60)
+    await broker.check_after(60)
     assert not await broker.exists()
 
 
-async def test_topic_when_somebody_is_connected_then_stays_and_the_time_begins_when_they_leave(broker: Broker) -> None:
+async def test_topic_when_a_client_is_connected_then_stays_and_the_time_begins_when_it_leaves(broker: Broker) -> None:
     topic = await broker.topic()
     for connect in (broker.produce, lambda each: broker.subscribe(each, durable=False)):
         client = await connect(topic)
-        await broker.round_after(1000)
+        await broker.check_after(1000)
         client.close()
-        await broker.round_after(59)
+        await broker.check_after(59)
         assert broker.app.registry.get(X) is topic
-    await broker.round_after(1)
+    await broker.check_after(1)
     assert not await broker.exists()
 
 
-async def test_topic_when_somebody_comes_and_goes_between_two_rounds_then_the_time_begins_anew(broker: Broker) -> None:
+async def test_topic_when_a_client_comes_and_goes_between_two_checks_then_the_time_begins_anew(broker: Broker) -> None:
     topic = await broker.topic()
     broker.clock.time_ms += 59_000
     (await broker.produce(topic)).close()
-    await broker.round_after(59)
+    await broker.check_after(59)
     assert await broker.exists()
 
 
 async def test_subscription_when_any_is_there_then_keeps_its_topic_until_it_is_deleted(broker: Broker) -> None:
     topic = await broker.topic()
     await topic.create_subscription("s")
-    await broker.round_after(1000)
+    await broker.check_after(1000)
     assert await broker.exists()
     await topic.delete_subscription("s")
-    await broker.round_after(59)
+    await broker.check_after(59)
     assert await broker.exists()
-    await broker.round_after(1)
+    await broker.check_after(1)
     assert not await broker.exists()
 
 
@@ -172,16 +172,16 @@ async def test_subscription_when_it_must_have_caught_up_then_keeps_its_topic_unt
     topic = await broker.topic()
     await topic.create_subscription("s", initial=InitialPosition.EARLIEST)
     (await broker.produce(topic, 2)).close()
-    await broker.round_after(1000)
+    await broker.check_after(1000)
     assert await broker.exists()
     backlog_operations.clear(topic, "s")  # type: ignore[arg-type]
     consumer = await broker.subscribe(topic)
-    await broker.round_after(1000)
+    await broker.check_after(1000)
     assert await broker.exists(), "a consumer that waits for messages would miss the next one"
     consumer.close()
-    await broker.round_after(59)
+    await broker.check_after(59)
     assert await broker.exists()
-    await broker.round_after(1)
+    await broker.check_after(1)
     assert not await broker.exists()
 
 
@@ -193,11 +193,11 @@ async def test_topic_when_its_messages_are_retained_then_stays_as_long(
     y = TopicName.parse("y")
     (await broker.produce(await broker.topic(), 1)).close()
     (await broker.produce(await broker.topic(y))).close()
-    await broker.round_after(idle_s)
+    await broker.check_after(idle_s)
     assert await broker.exists()
     assert not await broker.exists(y), "of a topic without messages there is nothing to retain"
     await broker.namespace_says(retention=None)
-    await broker.round_after(0)
+    await broker.check_after(0)
     assert not await broker.exists()
 
 
@@ -214,14 +214,14 @@ async def test_messages_when_no_subscription_has_read_them_then_one_warning_name
     (await broker.produce(await broker.topic(), 3)).close()
     (await broker.produce(await broker.topic(y), 1)).close()
     await broker.topic(empty)
-    await broker.round_after(60)
+    await broker.check_after(60)
     (warning,) = warnings_of(caplog)
     assert warning.startswith(
         "inactive topics deleted with messages that no subscription has read topics=2 "
         "names=persistent://public/default/x (3 messages), persistent://public/default/y (1 message) remedy="
     )
     assert "brokerDeleteInactiveTopicsEnabled=false" in warning
-    await broker.round_after(60)
+    await broker.check_after(60)
     assert len(warnings_of(caplog)) == 1
 
 
@@ -231,7 +231,7 @@ async def test_messages_when_they_are_from_before_the_topic_was_loaded_then_entr
     (await broker.produce(await broker.topic(), 2)).close()
     await broker.app.registry.unload(X)
     await broker.topic()
-    await broker.round_after(60)
+    await broker.check_after(60)
     (warning,) = warnings_of(caplog)
     assert "names=persistent://public/default/x (2 entries) remedy=" in warning
 
@@ -241,13 +241,13 @@ async def test_messages_when_many_topics_held_them_then_the_line_is_bounded(
 ) -> None:
     for number in range(23):
         (await broker.produce(await broker.topic(TopicName.parse(f"t{number:02}")), 1)).close()
-    await broker.round_after(60)
+    await broker.check_after(60)
     (warning,) = warnings_of(caplog)
     assert "topics=23" in warning
     assert "t19 (1 message) and 3 more remedy=" in warning
 
 
-async def test_messages_when_all_subscriptions_have_read_them_then_nobody_is_warned(
+async def test_messages_when_all_subscriptions_have_read_them_then_there_is_no_warning(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     await broker.namespace_says(inactive_topics=InactiveTopicPolicies(DELETE_WHEN_CAUGHT_UP, 60))
@@ -255,7 +255,7 @@ async def test_messages_when_all_subscriptions_have_read_them_then_nobody_is_war
     await topic.create_subscription("s", initial=InitialPosition.EARLIEST)
     (await broker.produce(topic, 2)).close()
     backlog_operations.clear(topic, "s")  # type: ignore[arg-type]
-    await broker.round_after(60)
+    await broker.check_after(60)
     assert not await broker.exists()
     assert warnings_of(caplog) == []
 
@@ -264,32 +264,32 @@ async def test_topic_when_another_cluster_has_still_to_get_messages_then_stays(b
     topic = await broker.topic()
     await topic.create_subscription("pulsar.repl.west")  # type: ignore[union-attr]
     (await broker.produce(topic, 1)).close()
-    await broker.round_after(1000)
+    await broker.check_after(1000)
     assert await broker.exists()
     backlog_operations.clear(topic, "pulsar.repl.west")  # type: ignore[arg-type]
-    await broker.round_after(60)
+    await broker.check_after(60)
     assert not await broker.exists()
 
 
-async def test_system_topic_when_nobody_needs_it_then_stays(broker: Broker) -> None:
+async def test_system_topic_when_inactive_then_stays(broker: Broker) -> None:
     name = TopicName.parse("public/default/__change_events")
     await broker.topic(name)
-    await broker.round_after(FOR_EVER)
+    await broker.check_after(FOR_EVER)
     assert await broker.exists(name)
 
 
-async def test_topic_that_is_not_stored_when_nobody_is_connected_then_goes_whatever_is_retained(
+async def test_topic_that_is_not_stored_when_no_client_is_connected_then_goes_whatever_is_retained(
     broker: Broker,
 ) -> None:
     await broker.namespace_says(retention=RetentionPolicies(-1, -1))
     topic = await broker.topic(UNSTORED)
     for client in (await broker.produce(topic), await broker.subscribe(topic)):
-        await broker.round_after(1000)
+        await broker.check_after(1000)
         assert await broker.exists(UNSTORED)
         client.close()
-    await broker.round_after(59)
+    await broker.check_after(59)
     assert await broker.exists(UNSTORED)
-    await broker.round_after(1)
+    await broker.check_after(1)
     assert not await broker.exists(UNSTORED)
 
 
@@ -300,11 +300,11 @@ async def test_schema_when_one_of_two_domains_goes_then_stays_for_the_other(
     await broker.topic(goes)
     kept = await broker.produce(await broker.topic(stays))
     await broker.app.schemas.register(X, STRING, by=Requester.CLIENT)
-    await broker.round_after(60)
+    await broker.check_after(60)
     assert (await broker.exists(goes), await broker.exists(stays)) == (False, True)
     assert await broker.app.schemas.has_schema(X)
     kept.close()
-    await broker.round_after(60)
+    await broker.check_after(60)
     assert not await broker.app.schemas.has_schema(X)
 
 
@@ -314,14 +314,14 @@ async def test_switch_when_it_changes_while_the_broker_runs_then_counts_unless_s
     await broker.topic()
     await broker.app.dynamic.set("brokerDeleteInactiveTopicsEnabled", "false")
     await settle()
-    await broker.round_after(1000)
+    await broker.check_after(1000)
     assert await broker.exists()
     await broker.namespace_says(inactive_topics=InactiveTopicPolicies())
     await broker.topic_says(InactiveTopicPolicies(delete_while_inactive=False))
-    await broker.round_after(1000)
+    await broker.check_after(1000)
     assert await broker.exists()
     await broker.topic_says(None)
-    await broker.round_after(0)
+    await broker.check_after(0)
     assert not await broker.exists()
 
 
@@ -332,13 +332,13 @@ async def test_producer_when_it_comes_in_the_last_moment_then_keeps_its_topic(
     delete = broker.app.inactive_topics._deletion.inactive_topic
     sinks = []
 
-    async def delete_after_somebody_came(*arguments: Any) -> None:
+    async def delete_after_a_client_came(*arguments: Any) -> None:
         sinks.append(RecordingProducerSink())
         await topic.add_producer(ProducerRequest(1, "p"), sinks[0])
         await delete(*arguments)
 
-    monkeypatch.setattr(broker.app.inactive_topics._deletion, "inactive_topic", delete_after_somebody_came)
-    await broker.round_after(60)
+    monkeypatch.setattr(broker.app.inactive_topics._deletion, "inactive_topic", delete_after_a_client_came)
+    await broker.check_after(60)
     assert broker.app.registry.get(X) is topic
     assert sinks[0].closed == []
 
@@ -354,7 +354,7 @@ async def test_topic_when_it_was_loaded_anew_in_the_last_moment_then_stays(
         await delete(*arguments)
 
     monkeypatch.setattr(broker.app.inactive_topics._deletion, "inactive_topic", delete_after_it_was_unloaded)
-    await broker.round_after(60)
+    await broker.check_after(60)
     assert await broker.exists()
 
 
@@ -386,7 +386,7 @@ async def test_client_when_it_comes_while_its_topic_goes_then_gets_a_new_one_tha
     assert not producer.closed
 
 
-async def test_round_when_one_topic_cannot_be_deleted_then_the_others_go_and_the_next_round_tries_again(
+async def test_check_when_one_topic_cannot_be_deleted_then_the_others_go_and_the_next_check_tries_again(
     broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     y = TopicName.parse("y")
@@ -401,10 +401,10 @@ async def test_round_when_one_topic_cannot_be_deleted_then_the_others_go_and_the
 
     with monkeypatch.context() as patched, caplog.at_level(logging.WARNING):
         patched.setattr(broker.app.inactive_topics._deletion, "inactive_topic", fail_for_x)
-        await broker.round_after(60)
+        await broker.check_after(60)
     assert (await broker.exists(), await broker.exists(y)) == (True, False)
     assert "disk full" in caplog.text
-    await broker.round_after(0)
+    await broker.check_after(0)
     assert not await broker.exists()
 
 
@@ -416,7 +416,7 @@ async def test_partitions_when_they_go_then_their_topic_stays_and_each_comes_bac
     await broker.app.schemas.register(X, STRING, by=Requester.ADMIN)
     for index in range(2):
         await broker.topic(X.partition(index))
-    await broker.round_after(60)
+    await broker.check_after(60)
     assert not await broker.exists(X.partition(0))
     assert await broker.app.lifecycle.partitions(X, create=True) == 2
     assert await broker.app.lifecycle.partitions(X.partition(0), create=True) == 0
@@ -438,11 +438,11 @@ async def test_partitioned_topic_when_it_may_go_then_goes_with_its_last_partitio
     await broker.app.schemas.register(base, STRING, by=Requester.ADMIN)
     await broker.topic(base.partition(0))
     kept = await broker.produce(await broker.topic(base.partition(1)))
-    await broker.round_after(60)
+    await broker.check_after(60)
     assert not any(each.name == base.partition(0) for each in broker.app.registry.topics())
     assert await broker.app.lifecycle.partitions(base, create=False) == 2
     kept.close()
-    await broker.round_after(60)
+    await broker.check_after(60)
     assert not await broker.exists(base)
     assert await broker.app.lifecycle.metadata(base) is None
     assert not await broker.app.schemas.has_schema(base)
@@ -453,6 +453,6 @@ async def test_partitioned_topic_when_a_partition_was_never_opened_then_stays(br
     await broker.app.dynamic.set("brokerDeleteInactivePartitionedTopicMetadataEnabled", "true")
     await broker.app.lifecycle.create_partitioned(X, 2)
     await broker.topic(X.partition(0))
-    await broker.round_after(60)
+    await broker.check_after(60)
     assert not await broker.exists(X.partition(0))
     assert await broker.app.lifecycle.partitions(X, create=False) == 2

@@ -46,7 +46,7 @@ class Broker:
 
 
 class Interloper(MemoryMetadataStore):
-    """A store in which somebody else commits something right before our first commit."""
+    """A store in which another one commits right before our first commit."""
 
     def __init__(self, intrusion: Sequence[Change]) -> None:
         super().__init__()

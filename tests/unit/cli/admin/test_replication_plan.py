@@ -153,7 +153,7 @@ def test_plan_when_a_table_is_asked_for_is_the_one_for_people(web: StubWeb, run_
     assert result.output == f"{plan_as_text(plan)}\n"
 
 
-def test_many_topics_that_are_nobodys_trouble_are_counted_and_odd_names_stay_on_their_line() -> None:
+def test_many_topics_without_a_difference_are_counted_and_odd_names_stay_on_their_line() -> None:
     topics = [{"kind": "REMOTE_ONLY_TOPIC", "topic": f"persistent://t/ns/{n}\n", "partitions": 0} for n in range(12)]
     lines = plan_as_text(document("READY", info=topics)).splitlines()
     assert lines[2] == r'"persistent://t/ns/0\n" exists on b only.'

@@ -19,7 +19,7 @@ def offered(group: str) -> set[str]:
 
 
 @pytest.mark.parametrize("group", OFFERED_GROUPS)
-def test_command_when_pulsar_has_it_and_we_do_not_then_says_so_and_asks_nobody(
+def test_command_when_pulsar_has_it_and_we_do_not_then_says_so_and_asks_no_server(
     group: str, web: StubWeb, run_admin: RunAdmin
 ) -> None:
     for name in sorted(TREE[group] - offered(group)):
@@ -72,9 +72,7 @@ def test_command_when_the_broker_does_not_offer_it_then_has_the_same_exit_code(
         (["topics", "zzz"], "No such command 'zzz'."),
     ],
 )
-def test_name_when_nobody_has_it_then_the_nearest_is_named(
-    run_admin: RunAdmin, arguments: list[str], advice: str
-) -> None:
+def test_name_when_unknown_then_the_nearest_is_named(run_admin: RunAdmin, arguments: list[str], advice: str) -> None:
     result = run_admin(*arguments)
     assert result.exit_code == 2
     assert advice in result.stderr

@@ -46,7 +46,7 @@ def test_topic_when_nothing_keeps_its_messages_then_the_producer_is_told(
 
 
 @pytest.mark.parametrize("status", [401, 404, 500])
-def test_web_service_when_it_refuses_then_nobody_is_told(
+def test_web_service_when_it_refuses_then_there_is_no_warning(
     web: StubWeb, capsys: pytest.CaptureFixture[str], status: int
 ) -> None:
     web.answer("GET", f"{ROOT}/subscriptions", {"reason": "no"}, status=status)
@@ -68,6 +68,8 @@ def test_web_service_when_it_is_not_known_to_be_of_the_same_cluster_then_is_not_
     assert ConnectionSettings.resolve({"brokerServiceUrl": service_url}, {}).paired_admin_url is None
 
 
-def test_topic_when_not_persistent_then_nobody_is_asked(web: StubWeb, capsys: pytest.CaptureFixture[str]) -> None:
+def test_topic_when_not_persistent_then_the_web_service_is_not_asked(
+    web: StubWeb, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert told(web.url, capsys, TopicName.parse("non-persistent://a/b/c")) == ""
     assert web.asked == []

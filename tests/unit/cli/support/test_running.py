@@ -31,7 +31,7 @@ def test_command_when_refused_then_prints_reason_and_status(
     assert result.stdout == ""
 
 
-def test_command_when_nobody_listens_then_names_the_address(
+def test_command_when_no_server_listens_then_names_the_address(
     web: StubWeb, run_admin: RunAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = run_admin("--admin-url", "http://127.0.0.1:1", "tenants", "list")

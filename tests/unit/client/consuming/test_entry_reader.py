@@ -27,7 +27,7 @@ def entry_of(number: int, size: int = 10) -> bytes:
 
 
 class LogBroker(ScriptedBroker):
-    """Serves a log of entries to whoever subscribes, as far as permits go."""
+    """Serves a log of entries to subscribers, as far as permits go."""
 
     def __init__(self, log: dict[Position, bytes]) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ async def test_entry_when_read_then_has_its_bytes_and_its_parts(sessions: list[S
         await reader.close()
 
 
-async def test_range_when_empty_then_ends_without_asking_anybody(sessions: list[Session]) -> None:
+async def test_range_when_empty_then_ends_without_asking_a_broker(sessions: list[Session]) -> None:
     async with LogBroker({}) as broker:
         reader = EntryReader(session_for(broker, sessions), TOPIC, after=Position(1, 5), upto=Position(1, 5))
         assert await read_all(reader) == []
@@ -227,7 +227,7 @@ async def test_entry_when_damaged_then_checksum_error_names_it(sessions: list[Se
         await reader.close()
 
 
-async def test_buffer_when_nobody_reads_then_stays_within_its_bound(sessions: list[Session]) -> None:
+async def test_buffer_when_not_read_then_stays_within_its_bound(sessions: list[Session]) -> None:
     async with LogBroker(log_of(200, size=10_000)) as broker:
         reader = EntryReader(
             session_for(broker, sessions), TOPIC, after=EARLIEST, upto=Position(1, 199), buffer_bytes=100_000

@@ -172,7 +172,7 @@ async def test_batch_when_it_comes_again_after_a_lost_connection_then_finished_m
     await stage.consumer.close()
 
 
-async def test_messages_nobody_took_when_the_connection_is_lost_then_come_from_the_broker_again(stage: Stage) -> None:
+async def test_messages_not_taken_when_the_connection_is_lost_then_come_from_the_broker_again(stage: Stage) -> None:
     await stage.open()
     stage.deliver(0, single(b"a"))
     stage.deliver(1, single(b"b"))

@@ -31,7 +31,7 @@ class Feeder:
         broker.scripts[pb.BaseCommand.FLOW] = lambda peer, frame: self._say_held()
 
     def hold(self, key: str | None, content: bytes) -> None:
-        """There before anybody reads it."""
+        """There before the first read."""
         self.entry += 1
         fields = {} if key is None else {"partition_key": key}
         self._held.append((Position(1, self.entry), single(content, **fields)))
@@ -170,6 +170,6 @@ async def test_view_that_the_broker_refuses_is_not_opened() -> None:
 
 
 @pytest.mark.parametrize("interval_ms", [0, -1])
-def test_interval_at_which_nobody_can_ask_is_refused(interval_ms: int) -> None:
+def test_interval_that_cannot_be_kept_is_refused(interval_ms: int) -> None:
     with pytest.raises(ValueError, match="auto_update_partitions_interval_ms"):
         TableViewConfig(auto_update_partitions_interval_ms=interval_ms)

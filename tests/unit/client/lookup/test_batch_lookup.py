@@ -243,7 +243,7 @@ async def test_brokers_when_it_never_passes_then_each_topic_keeps_its_failure_at
         await pool.close()
 
 
-async def test_brokers_when_nobody_can_be_reached_then_every_topic_has_that_failure() -> None:
+async def test_brokers_when_none_can_be_reached_then_every_topic_has_that_failure() -> None:
     config = ClientConfig("pulsar://127.0.0.1:1", backoff_initial_ms=1, lookup_timeout_ms=20)
     pool = ConnectionPool(config)
     answers = await BinaryLookup(config, pool).brokers(topics("a", "b"))

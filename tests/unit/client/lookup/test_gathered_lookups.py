@@ -1,4 +1,4 @@
-"""Lookups that become due together are asked together; one that comes alone waits for nobody."""
+"""Lookups that become due together are asked together; one that comes alone does not wait."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_lookups_when_one_topic_fails_then_only_who_asked_for_it_hears(bro
     assert [type(answers[index]) for index in (0, 2, 3)] == [TopicNotFound] * 3
 
 
-async def test_lookups_when_the_question_has_a_fault_then_nobody_waits_for_ever(broker: Broker) -> None:
+async def test_lookups_when_the_question_has_a_fault_then_none_waits_for_ever(broker: Broker) -> None:
     lookups = gathered(broker)
     broker.fault = RuntimeError("a bug")
     answers = await asyncio.gather(*map(lookups.find, (A, B, C)), return_exceptions=True)

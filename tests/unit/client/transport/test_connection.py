@@ -48,7 +48,7 @@ async def test_open_when_the_token_cannot_be_read_then_names_its_file(tmp_path: 
             await open_connection(broker, credentials=Credentials.token(f"file://{tmp_path}/nowhere"))
 
 
-async def test_open_when_nobody_listens_then_not_connected_names_the_address() -> None:
+async def test_open_when_no_server_listens_then_not_connected_names_the_address() -> None:
     config = ClientConfig("pulsar://127.0.0.1:1")
     with pytest.raises(NotConnected, match=r"127\.0\.0\.1:1"):
         await Connection.open(config.url.brokers[0], config)

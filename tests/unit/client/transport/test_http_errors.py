@@ -100,7 +100,7 @@ def test_error_when_web_server_answers_in_json_then_takes_its_message() -> None:
         (405, "", "text/plain"),
     ],
 )
-def test_error_when_nobody_serves_the_path_then_is_not_supported(status: int, text: str, content_type: str) -> None:
+def test_error_when_the_path_is_not_served_then_is_not_supported(status: int, text: str, content_type: str) -> None:
     found = error(status, text, "topic", content_type)
     assert type(found) is errors.NotSupported
     assert "GET /admin/v2/x" in str(found)

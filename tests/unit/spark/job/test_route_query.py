@@ -6,7 +6,7 @@ from interpulse.spark.job.route_query import RouteQuery
 
 
 class Session:
-    """A Spark session of somebody else's, as under ``spark-submit``."""
+    """A Spark session that the program was given, as under ``spark-submit``."""
 
     def __init__(self, **conf):
         self.conf = {key.replace("_", "."): value for key, value in conf.items()}

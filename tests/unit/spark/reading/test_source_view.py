@@ -1,4 +1,4 @@
-"""The source as the driver sees it: a topic that gives no answer keeps its place and holds nobody up."""
+"""The source as the driver sees it: a topic that gives no answer keeps its place and holds no other up."""
 
 import asyncio
 import json

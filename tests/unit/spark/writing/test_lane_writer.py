@@ -219,14 +219,14 @@ async def test_holes_beyond_ten_are_counted_and_not_named():
         await write(target, rows(*range(1, 12)))
 
 
-async def test_numbers_of_somebody_else_stop_the_lane():
+async def test_numbers_of_another_producer_stop_the_lane():
     target = FakeTarget()
     target.known[TOPIC, "lane"] = ids(3)[0]
     with pytest.raises(LaneInUse, match="another job uses the name"):
         await write(target, rows(7), LaneState(ids(1)[0], EARLIEST))
 
 
-async def test_numbers_beyond_the_range_are_somebody_elses():
+async def test_numbers_beyond_the_range_are_of_another_producer():
     target = FakeTarget()
     await write(target, rows(0, 1, 2, 3))
     with pytest.raises(LaneInUse):

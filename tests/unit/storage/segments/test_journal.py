@@ -88,7 +88,7 @@ async def test_delete_when_a_group_is_on_its_way_then_its_records_are_not_kept()
     assert store.journal._segments.ledger_ids == []
 
 
-async def test_open_when_ledgers_died_while_nobody_ran_then_their_segments_are_removed() -> None:
+async def test_open_when_ledgers_died_while_no_process_ran_then_their_segments_are_removed() -> None:
     disk, metadata = SimulatedDisk(), MemoryMetadataStore()
     store = await open_on(disk, metadata)
     listener = Listener()

@@ -102,7 +102,7 @@ async def test_connect_when_credentials_are_not_good_then_refused_and_closed(dia
     ],
     ids=["alone", "proxied", "proxy-for-nobody", "proxy-for-proxy", "no-proxy", "no-proxy-for-itself"],
 )
-async def test_connect_when_somebody_speaks_for_another_then_he_has_to_be_a_proxy(
+async def test_connect_when_a_role_speaks_for_another_then_it_has_to_be_a_proxy(
     dial: Any, greeting: bytes, principal: Principal | None
 ) -> None:
     client = dial()
@@ -128,7 +128,7 @@ async def test_connect_when_proxies_hand_on_credentials_then_these_tell_for_whom
         assert client.connection.session.principal == Principal("proxy", "app")
 
 
-async def test_connect_when_authorization_is_off_then_everybody_who_is_let_in_may_do_everything(
+async def test_connect_when_authorization_is_off_then_every_authenticated_role_may_do_everything(
     dial: Any, context: Any
 ) -> None:
     context.access = Access(context.access.authentication, None)
@@ -240,7 +240,9 @@ async def test_credentials_when_the_client_cannot_renew_them_then_closed_when_th
     assert seen.client.transport.closed
 
 
-async def test_credentials_when_they_do_not_end_or_nobody_looks_then_there_is_no_timer(dial: Any, context: Any) -> None:
+async def test_credentials_when_they_do_not_end_or_are_not_checked_then_there_is_no_timer(
+    dial: Any, context: Any
+) -> None:
     lasting = dial()
     await lasting.ask(login("app"))
     assert not Watched(lasting).watched

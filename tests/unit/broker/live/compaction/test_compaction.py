@@ -456,7 +456,7 @@ async def test_what_only_compaction_has_comes_again_though_the_log_behind_it_is_
     assert topic.subscription("s").cursor.mark_delete == found[-1][0] == topic.positions.durable
 
 
-async def test_log_is_all_that_counts_once_somebody_reads_it_instead_of_what_was_compacted(bench: Any) -> None:
+async def test_log_is_all_that_counts_once_it_is_read_instead_of_what_was_compacted(bench: Any) -> None:
     topic = await bench.topic()
     await send(bench, topic, ("a", "1"), ("b", "2"))
     await compact(topic)

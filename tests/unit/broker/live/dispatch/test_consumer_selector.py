@@ -85,7 +85,7 @@ class TestKeyShared:
         assert not {keys[number] for number in got[0]} & {keys[number] for number in got[1]}
         assert all(numbers == sorted(numbers) for numbers in got)
 
-    async def test_key_with_unacknowledged_entries_stays_when_somebody_joins(self, bench: Any, join: Any) -> None:
+    async def test_key_with_unacknowledged_entries_stays_when_a_consumer_joins(self, bench: Any, join: Any) -> None:
         topic = await bench.topic()
         keys = [f"key-{number}" for number in range(40)]
         first, old = await join(topic, "a", sub_type=bench.KEY_SHARED)

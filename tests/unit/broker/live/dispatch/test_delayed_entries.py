@@ -155,7 +155,7 @@ def shown(topic: Any, *fields: str) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("kind", ["SHARED", "KEY_SHARED"])
-async def test_delayed_entries_come_at_their_time_and_hold_up_nobody(
+async def test_delayed_entries_come_at_their_time_and_hold_up_no_other(
     bench: Any, join: Any, topic: Any, kind: str
 ) -> None:
     _, sink = await join(topic, sub_type=getattr(bench, kind))
@@ -187,7 +187,7 @@ async def test_entries_behind_delayed_ones_are_handed_out_by_permits_and_none_is
     assert sink.numbers() == [1, 3]
 
 
-async def test_timer_delivers_without_anybody_asking(bench: Any, join: Any, topic: Any) -> None:
+async def test_timer_delivers_without_being_asked(bench: Any, join: Any, topic: Any) -> None:
     _, sink = await join(topic)
     await publish(bench, topic, 15)
     assert sink.deliveries == []
@@ -357,7 +357,7 @@ async def test_too_long_a_delay_is_refused_when_published_and_nothing_is_stored(
 async def test_time_that_comes_while_entries_are_handed_out_loses_none(bench: Any, join: Any, topic: Any) -> None:
     _, sink = await join(topic)
     now_ms = bench.clock.time_ms
-    topic.subscription("s").dispatch._now_ms = lambda: now_ms  # and everybody else sees the next millisecond
+    topic.subscription("s").dispatch._now_ms = lambda: now_ms  # and all others see the next millisecond
     bench.clock.time_ms += 1
     await publish(bench, topic, 0)
     await wait(bench, topic, 1)

@@ -110,7 +110,7 @@ async def test_subscriptions_take_turns_at_the_rate_of_their_topic(
 
 
 @EVERY_TYPE
-async def test_subscription_that_wants_nothing_any_more_keeps_nobody_waiting(
+async def test_subscription_that_wants_nothing_any_more_keeps_no_other_waiting(
     bench: Any, alarms: Alarms, sub_type: SubType
 ) -> None:
     bench.settings = TopicSettings(

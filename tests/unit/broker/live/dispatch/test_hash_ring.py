@@ -17,7 +17,7 @@ def test_hash_ring_when_a_consumer_joins_then_it_only_takes_keys() -> None:
     assert HashRing([], {}).owner(5) is None
 
 
-def test_hash_ring_with_sticky_ranges_leaves_the_rest_to_nobody() -> None:
+def test_hash_ring_with_sticky_ranges_leaves_the_rest_without_a_consumer() -> None:
     ring = HashRing([], {"a": [KeyRange(0, 99)], "b": [KeyRange(100, 199)]})
     assert [ring.owner(slot) for slot in (0, 99, 100, 199, 200)] == ["a", "a", "b", "b", None]
 

@@ -115,7 +115,7 @@ def test_any_order_allowed_then_a_key_goes_to_its_new_owner_at_once(entry: Any) 
     assert selector.stats()["allowOutOfOrderDelivery"] is True
 
 
-def test_replays_that_nobody_has_read_find_their_consumer(entry: Any) -> None:
+def test_replays_that_were_not_read_find_their_consumer(entry: Any) -> None:
     low, high = FakeConsumer("low", (0, 299)), FakeConsumer("high", (300, 65535), permits=0)
     selector = joined(low, high)
     selector.await_turn([Position(1, 5), Position(1, 4)])

@@ -147,7 +147,7 @@ async def test_part_of_a_batch_acknowledged_then_unacknowledged_messages_fall(be
     assert sink.take()[0].redelivery_count == 2
     consumer.acknowledge(delivery.position, [0b100])
     consumer.redeliver()
-    assert sink.take()[0].redelivery_count == 1  # counted anew: somebody works on it
+    assert sink.take()[0].redelivery_count == 1  # counted anew: a consumer works on it
     consumer.acknowledge(delivery.position)
     assert consumer.unacknowledged == 0
 

@@ -31,7 +31,7 @@ async def test_exclusive_when_its_consumer_is_dead_then_it_is_taken_over(bench: 
     assert new_sink.numbers() == [1]
 
 
-async def test_type_may_change_when_nobody_is_connected(bench: Any) -> None:
+async def test_type_may_change_when_no_consumer_is_connected(bench: Any) -> None:
     topic = await bench.topic()
     consumer, _ = await bench.consumer(topic)
     consumer.close()

@@ -31,7 +31,7 @@ def test_consumers_of_one_name_both_get_keys() -> None:
     assert first in made
 
 
-def test_what_was_remembered_is_looked_up_again_when_somebody_leaves() -> None:
+def test_what_was_remembered_is_looked_up_again_when_a_consumer_leaves() -> None:
     first, second = FakeConsumer("a"), FakeConsumer("b")
     made = sticky_keys(first, second)
     [slot] = [each for each in range(1, 200) if made.owner(each) is second][:1]

@@ -23,7 +23,7 @@ async def test_publish_then_receipts_come_in_order_with_ids_as_sent(bench: Any, 
     assert producer.last_sequence_id == -1
 
 
-async def test_publish_when_the_producer_is_gone_then_the_entry_is_kept_and_nobody_told(
+async def test_publish_when_the_producer_is_gone_then_the_entry_is_kept_without_an_answer(
     bench: Any, make_entry: Any, settle: Any
 ) -> None:
     topic = await bench.topic()

@@ -86,7 +86,7 @@ async def test_waiting_when_the_owner_leaves_then_its_turn_comes(bench: Any, set
     assert (waiting.ready, sink.ready, waiting.topic_epoch) == (True, [1], 1)
 
 
-async def test_waiting_when_its_turn_comes_then_nobody_slips_in(bench: Any, settle: Any) -> None:
+async def test_waiting_when_its_turn_comes_then_no_other_comes_first(bench: Any, settle: Any) -> None:
     topic = await bench.topic()
     owner, _ = await bench.producer(topic, "e", access_mode=EXCLUSIVE)
     waiting, _ = await bench.producer(topic, "w", access_mode=WAIT)
@@ -116,7 +116,7 @@ async def test_epoch_when_no_later_one_would_fit_then_refused(bench: Any) -> Non
     assert producer.topic_epoch == 0
 
 
-async def test_fencing_sends_everybody_else_away(bench: Any) -> None:
+async def test_fencing_disconnects_all_others(bench: Any) -> None:
     topic = await bench.topic()
     owner, owner_sink = await bench.producer(topic, "e", access_mode=EXCLUSIVE)
     _, waiting_sink = await bench.producer(topic, "w", access_mode=WAIT)

@@ -113,7 +113,7 @@ async def test_batch_counts_its_messages(bench: Any, make_entry: Any) -> None:
     assert sink.throttled == [2100]
 
 
-async def test_rate_that_is_taken_away_lets_everybody_go_on(bench: Any, publish: Any) -> None:
+async def test_rate_that_is_taken_away_lets_all_producers_go_on(bench: Any, publish: Any) -> None:
     topic = await limited(bench, publish_rate=PublishRate(1, -1))
     producer, sink = await bench.producer(topic)
     await publish(producer, 0, 1, 2)

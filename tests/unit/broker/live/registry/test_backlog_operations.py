@@ -1,4 +1,4 @@
-"""What operators do with a backlog. Truncating: each entry goes, nobody is sent away, a crash leaves all or nothing."""
+"""Backlogs under operators. Truncating: each entry goes, no client is disconnected, a crash leaves all or nothing."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ async def test_open_after_close_is_refused(bench: Any, topic_name: Any) -> None:
         await bench.registry.open(topic_name)
 
 
-async def test_close_when_a_load_waits_for_somebody_else_then_it_is_given_up(
+async def test_close_when_a_load_waits_for_another_then_it_is_given_up(
     bench: Any, topic_name: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interpulse.broker.live.registry.keyed_executor._SETTLE_SECONDS", 0)
@@ -95,7 +95,7 @@ async def test_delete_when_in_use_then_only_by_force(bench: Any) -> None:
     assert await bench.metadata.children("/managed-ledgers") == []
 
 
-async def test_delete_of_several_when_one_is_in_use_then_all_stay_and_nobody_is_sent_away(bench: Any) -> None:
+async def test_delete_of_several_when_one_is_in_use_then_all_stay_and_no_client_is_disconnected(bench: Any) -> None:
     topic, other = await bench.topic(), await bench.topic(OTHER)
     _, sink = await bench.producer(topic)
     with pytest.raises(PreconditionFailed):
@@ -115,7 +115,7 @@ async def test_open_while_several_are_deleted_waits_for_all_of_them(bench: Any, 
     assert bench.registry.topics() == [opened]
 
 
-async def test_delete_when_somebody_else_was_faster_then_the_topic_is_there_and_can_be_opened(bench: Any) -> None:
+async def test_delete_when_another_was_faster_then_the_topic_is_there_and_can_be_opened(bench: Any) -> None:
     topic = await bench.topic()
     await bench.publish(topic, 1)
     with pytest.raises(CommitConflict):
@@ -293,21 +293,21 @@ async def test_flush_when_it_fails_in_an_unforeseen_way_then_the_next_one_stores
 
 
 @pytest.mark.parametrize(
-    ("round_", "part", "what"),
+    ("task", "part", "what"),
     [
         ("maintain", "subscription_set.drop_idle_readers", "upkeep"),
         ("check_backlogs", "backlog_keeper.check", "backlog check"),
         ("compact_due", "compaction.begin_if_due", "compaction"),
     ],
 )
-async def test_round_when_one_topic_fails_in_an_unforeseen_way_then_the_others_are_looked_after(
-    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, round_: str, part: str, what: str
+async def test_periodic_task_when_one_topic_fails_in_an_unforeseen_way_then_the_others_are_looked_after(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, task: str, part: str, what: str
 ) -> None:
     topics = [await bench.topic(), await bench.registry.open(OTHER)]
     for topic in topics:
         owner, method = part.split(".")
         monkeypatch.setattr(getattr(topic, owner), method, lambda: 1 / 0)
-    await getattr(bench.registry.topic_tasks, round_)()
+    await getattr(bench.registry.topic_tasks, task)()
     assert [record.getMessage() for record in caplog.records if record.exc_info] == [
         f"periodic task failed for a topic task={what} topic={topic.name}" for topic in topics
     ]

@@ -1,4 +1,4 @@
-"""Durable subscriptions that nobody uses for long enough go by themselves (subscriptionExpirationTime)."""
+"""Durable subscriptions without consumers expire (subscriptionExpirationTime)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def expiring(bench: Any) -> None:
 
 
 async def names_after(bench: Any, topic: Any, minutes: float) -> set[str]:
-    """The subscriptions there are when so much time has gone and a round was made."""
+    """The subscriptions there are after so many minutes and a run of the periodic task."""
     bench.clock.time_ms += int(minutes * MINUTE_MS)
     await bench.registry.topic_tasks.expire_subscriptions()
     return set(topic.subscriptions)
@@ -120,7 +120,7 @@ async def test_room_when_it_is_short_then_producers_go_and_the_current_ledger_wh
 
 
 @pytest.mark.parametrize("retained", [True, False])
-async def test_room_when_it_is_short_then_what_retention_keeps_or_nobody_subscribed_to_stays(
+async def test_room_when_it_is_short_then_what_retention_keeps_or_no_subscription_reads_stays(
     bench: Any, retained: bool
 ) -> None:
     if retained:

@@ -60,7 +60,7 @@ async def test_producers_are_sent_away_and_refused_at_the_limit_and_come_back_be
     await bench.producer(topic, "p")
 
 
-async def test_opening_is_refused_without_waiting_for_a_round(bench: Any) -> None:
+async def test_opening_is_refused_without_waiting_for_a_check(bench: Any) -> None:
     topic, size = await topic_with(bench, 3, "s")
     await topic.apply(sized(3 * size, HOLD))
     with pytest.raises(QuotaExceededError):

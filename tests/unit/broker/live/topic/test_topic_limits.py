@@ -127,7 +127,7 @@ async def test_replication_reads_whatever_is_limited(bench: Any, topic_name: Top
     assert topic.consumer_count == 1
 
 
-async def test_system_topic_takes_everybody(bench: Any) -> None:
+async def test_system_topic_takes_all_clients(bench: Any) -> None:
     topic = await limited(
         bench, TopicName.parse("persistent://pulsar/system/t"), max_consumers=1, max_subscriptions=1, max_producers=1
     )

@@ -69,7 +69,7 @@ def test_path_finds_its_handler(method: str, path: str, name: str, params: dict[
 @pytest.mark.parametrize(
     "path", ["/", "", "/namespaces", "/namespaces/", "/namespaces/demo//", "/topic/demo/a/x", "/persistent/demo//x"]
 )
-def test_path_nobody_has_is_not_found(path: str) -> None:
+def test_path_without_a_route_is_not_found(path: str) -> None:
     with pytest.raises(NotFound):
         ROUTER.find("GET", path)
 
@@ -79,7 +79,7 @@ def test_path_that_lacks_a_name_changes_nothing() -> None:
         ROUTER.find("PUT", "/persistent/demo/a/x/")
 
 
-def test_method_nobody_has_names_those_there_are() -> None:
+def test_method_without_a_route_names_those_there_are() -> None:
     with pytest.raises(MethodNotAllowed) as refusal:
         ROUTER.find("DELETE", "/persistent/demo/a/partitioned")
     assert refusal.value.allowed == ("GET", "PUT")

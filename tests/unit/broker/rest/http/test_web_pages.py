@@ -1,4 +1,4 @@
-"""Which requests may come from a web page of somebody else."""
+"""The requests that may come from a web page of another site."""
 
 from __future__ import annotations
 

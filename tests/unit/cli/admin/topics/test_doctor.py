@@ -147,15 +147,13 @@ def test_name_when_listed_and_no_name_then_is_told(web: StubWeb, run_admin: RunA
 def test_topic_when_the_cluster_cannot_tell_its_metadata_then_the_others_are_looked_at_and_it_ends_with_2(
     web: StubWeb, run_admin: RunAdmin
 ) -> None:
-    web.answer("GET", f"{ROOT}/x/partitions", {"reason": "x has metadata nobody understands"}, status=500)
+    web.answer("GET", f"{ROOT}/x/partitions", {"reason": "x has damaged metadata"}, status=500)
     listed(web, "x-partition-0", "y-partition-0", "z-partition-0", counts={"x": 1, "z": 1})
     result = run_admin("topics", "doctor", "t/ns")
     assert result.exit_code == 2
     assert "lost-metadata: partition 0 of persistent://t/ns/y is stored" in result.stdout
     assert result.stdout.endswith("1 disagreement found, 1 of them repaired by --repair\n")
-    assert result.stderr == (
-        f"Could not look: {X}: x has metadata nobody understands (HTTP 500 Internal Server Error)\n"
-    )
+    assert result.stderr == (f"Could not look: {X}: x has damaged metadata (HTTP 500 Internal Server Error)\n")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +167,7 @@ def test_form_when_chosen_then_all_is_in_it(web: StubWeb, run_admin: RunAdmin, f
     assert "lost-metadata" in result.stdout
 
 
-def test_look_when_it_is_long_and_somebody_watches_then_progress_is_shown_and_wiped(
+def test_look_when_it_is_long_and_on_a_terminal_then_progress_is_shown_and_wiped(
     web: StubWeb, run_admin: RunAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"p{index}" for index in range(3)]

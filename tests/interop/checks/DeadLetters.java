@@ -7,15 +7,15 @@ import org.apache.pulsar.client.admin.PulsarAdmin;
 import org.apache.pulsar.client.api.*;
 
 /**
- * Dead letters and retry letters of the Java client, for messages without a schema and for texts; one line of outcome
+ * Dead-letter and retry topics of the Java client, for messages without a schema and for texts; one line of outcome
  * each. Arguments: the service URL, the URL of the admin API.
  */
-public class Letters {
+public class DeadLetters {
     static PulsarClient client;
     static PulsarAdmin admin;
 
     static String topic() {
-        return "persistent://public/default/letters-" + System.nanoTime();
+        return "persistent://public/default/dead-letters-" + System.nanoTime();
     }
 
     static void say(String name, Object outcome) {
@@ -43,23 +43,23 @@ public class Letters {
                 came++;
                 consumer.negativeAcknowledge(again);
             }
-            String letters = policy.getDeadLetterTopic() == null ? defaultName(topic) : policy.getDeadLetterTopic();
-            if (keeper != null) waitFor(() -> admin.topics().getSubscriptions(letters).contains(keeper));
-            try (Consumer<T> undertaker = client.newConsumer(schema).topic(letters)
-                    .subscriptionName(keeper == null ? "undertaker" : keeper)
+            String deadLetterTopic = policy.getDeadLetterTopic() == null ? defaultName(topic) : policy.getDeadLetterTopic();
+            if (keeper != null) waitFor(() -> admin.topics().getSubscriptions(deadLetterTopic).contains(keeper));
+            try (Consumer<T> reader = client.newConsumer(schema).topic(deadLetterTopic)
+                    .subscriptionName(keeper == null ? "reader" : keeper)
                     .subscriptionInitialPosition(keeper == null
                             ? SubscriptionInitialPosition.Earliest : SubscriptionInitialPosition.Latest)
                     .subscribe()) {
-                Message<T> letter = received(undertaker);
+                Message<T> letter = received(reader);
                 boolean kept = "1".equals(letter.getProperty("mine"))
                         && letter.getProperty("REAL_TOPIC").startsWith(topic);
                 return text(letter) + " after " + came + (kept ? " kept" : " lost") + " on "
-                        + admin.topics().getPartitionedTopicMetadata(letters).partitions;
+                        + admin.topics().getPartitionedTopicMetadata(deadLetterTopic).partitions;
             }
         }
     }
 
-    /** The topic the client has made for the letters of a topic, or of one of its partitions. */
+    /** The topic the client has made for the dead letters of a topic, or of one of its partitions. */
     static String defaultName(String topic) throws Exception {
         List<String> found = new ArrayList<>();
         waitFor(() -> {
@@ -116,9 +116,9 @@ public class Letters {
                 came.add(text(message) + "x" + message.getProperties().getOrDefault("RECONSUMETIMES", "0"));
                 consumer.reconsumeLater(message, 100, TimeUnit.MILLISECONDS);
             }
-            try (Consumer<byte[]> undertaker = client.newConsumer().topic(topic + "-s-DLQ").subscriptionName("u")
+            try (Consumer<byte[]> reader = client.newConsumer().topic(topic + "-s-DLQ").subscriptionName("u")
                     .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
-                say("retry", came + " then " + text(received(undertaker)));
+                say("retry", came + " then " + text(received(reader)));
             }
         }
     }

@@ -1,13 +1,13 @@
 """`MetadataStore` on the standard library's sqlite3.
 
-One thread writes. It takes every commit that waits, checks and applies them one after another in a single transaction,
-and answers them all after the one sync of that transaction; a conflict fails only its own commit. Reads of single keys
-happen in the event loop, from a bounded memory of recent values or straight from the database (microseconds; readers
-never wait for the writer in WAL mode). Invariants:
+One thread writes. It takes all waiting commits, checks and applies them one after another in a single transaction, and
+answers them after the one sync of that transaction; a conflict fails only its own commit. Single keys are read in the
+event loop, from a bounded cache of recent values or from the database (microseconds; readers never wait for the writer
+in WAL mode). Invariants:
 
-* The memory holds values of the database, newest ones, and never a key that a commit under way changes; such a key is
-  read from the database. So a key never appears to go back to an older value, and keys from the memory together with
-  keys from one query are one consistent read.
+* The cache holds the newest values of the database, and never a key that a commit under way changes; such a key is read
+  from the database. So a key never goes back to an older value, and cached keys together with keys of one query are
+  one consistent read.
 * ``counter.version`` grows with every commit and is never set back, so versions never repeat.
 """
 
@@ -34,9 +34,9 @@ _FORMAT = 1
 _GROUP_MAX = 1000  # commits in one transaction; keeps the wait of the first one short
 _KEYS_PER_QUERY = 500  # below every SQLite's limit of bound variables
 _BEHIND_ALL = "\U0010ffff"  # follows every other character, and is in no name
-_KEY_LENGTH_REMEMBERED = 1_000  # names of 64 KB would fill the memory
+_KEY_LENGTH_REMEMBERED = 1_000  # names of 64 KB would fill the cache
 _VALUE_BYTES_REMEMBERED = 4096  # a larger value is read each time
-_KEYS_LISTED_AT_ONCE = 50  # a longer list takes long enough to leave the event loop for it
+_KEYS_LISTED_AT_ONCE = 50  # a longer list is made in the lister's thread
 
 _FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
@@ -90,7 +90,7 @@ class SqliteMetadataStore:
     ) -> SqliteMetadataStore:
         """Open or create the file; its directory must exist. Raises `MetadataUnavailable`.
 
-        ``on_full`` is told, in words, when a commit failed for want of room.
+        ``on_full`` is called with the problem when a commit fails because the disk is full.
         """
         loop = asyncio.get_running_loop()
         store = cls(path, loop, cache_entries_max, on_full)
@@ -200,7 +200,7 @@ class SqliteMetadataStore:
                 self._watches.announce(change.key for change in commit.changes)
 
     def _settle(self, commit: _Commit, change: Change) -> None:
-        """This change is over. After the last one under way its key is as this one left it, if it went through."""
+        """One change is over. After the last one of its key, a successful commit's value is the newest."""
         key = change.key
         self._changing[key] -= 1
         if not self._changing[key]:
@@ -231,7 +231,7 @@ class _Writer:
         self._waiting.put(commit)
 
     def stop(self) -> None:
-        """Finish what was submitted; returns when the thread has ended."""
+        """Finish the submitted commits; returns when the thread has ended."""
         self._waiting.put(None)
         self._thread.join()
 
@@ -262,7 +262,7 @@ class _Writer:
             self._write_apart(group, error)
 
     def _write_apart(self, group: list[_Commit], error: Exception) -> None:
-        """One of them cannot be stored: find out which, so that the others are."""
+        """One commit cannot be stored: each is tried alone, so that the others are stored."""
         if len(group) == 1:
             group[0].error = error
             return
@@ -345,7 +345,7 @@ def _scan(
 
 
 def _bounds(prefix: str) -> tuple[str, str]:
-    """The first key below ``prefix``, which ends with a slash, and the first one that no longer is."""
+    """The first key below ``prefix``, which ends with a slash, and the first key behind all of them."""
     return prefix, prefix[:-1] + "0"  # "0" follows "/"
 
 
@@ -362,7 +362,7 @@ def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
 
 @contextmanager
 def _as_unavailable(path: Path) -> Iterator[None]:
-    """Say what failed in the words of our seam, with the name of the file."""
+    """Raise failures as errors of our seam, with the name of the file."""
     try:
         yield
     except (sqlite3.Error, OSError, OverflowError) as error:

@@ -1,14 +1,14 @@
-"""What a subscription has acknowledged. Pure: it asks the log which entries exist, and writes nothing.
+"""The acknowledgements of a subscription. Pure: asks the log for its entries, and writes nothing.
 
-State: the *mark-delete position* (it and everything before it is acknowledged), ranges of entries acknowledged beyond
-it, and for batches that are acknowledged in part the messages that still wait. Invariants:
+State: the *mark-delete position* (it and everything before it is acknowledged), the ranges acknowledged beyond it, and
+for partly acknowledged batches the messages that still wait. Invariants:
 
-* no range begins directly after the mark-delete position, it would have been absorbed;
+* no range begins directly after the mark-delete position: the position moves to its end;
 * ranges of one ledger are disjoint, not adjacent and sorted;
-* a batch that is acknowledged in part is neither before the mark-delete position nor in a range.
+* a partly acknowledged batch is neither before the mark-delete position nor in a range.
 
-Who reads a topic as compaction left it also gets entries that the log has no more. Until all of them were handed out
-and acknowledged the mark does not go on to the log, which knows nothing between the two.
+A compacted read also yields entries that the log has no more. Until all of them are handed out and acknowledged, the
+mark-delete position does not move on into the log, which has nothing between the two.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RANGES_PERSISTED_MAX = 10_000
 
 
 class Ledgers(Protocol):
-    """What a cursor has to know of its log."""
+    """The log of a cursor, as far as the cursor reads it."""
 
     def next_position(self, after: Position) -> Position | None: ...
 
@@ -80,7 +80,7 @@ class EntryNumbers:
         return True
 
     def remove_through(self, entry: int) -> int:
-        """Drop everything up to ``entry``; how many numbers that were."""
+        """Drop all numbers up to ``entry``; returns their count."""
         starts, ends = self.starts, self.ends
         index = bisect_right(starts, entry)
         if index == 0:
@@ -105,9 +105,9 @@ class CursorRecord:
     properties: Mapping[str, str] = field(default_factory=dict)
     replicate_state: bool = False
     by_policy: bool = False
-    """Of a replication cursor: policies opened it, and it goes when they list its cluster no more."""
+    """Of a replication cursor: policies opened it, and close it when they list its cluster no more."""
     last_active_ms: int | None = None
-    """Since when it had no consumer; None = it had one."""
+    """The time of its last consumer; None = a consumer was connected."""
 
     def dump(self) -> bytes:
         body: dict[str, Any] = {"markDeletePosition": str(self.mark_delete)}
@@ -143,7 +143,7 @@ class CursorRecord:
         )
 
     def of_new_partition(self, mark_delete: Position) -> CursorRecord:
-        """The same subscription on a partition that comes later: what clients set of it, and nothing acknowledged."""
+        """The same subscription on a later partition: with the settings of its clients, and nothing acknowledged."""
         return CursorRecord(mark_delete, properties=self.properties, replicate_state=self.replicate_state)
 
 
@@ -168,24 +168,24 @@ class Cursor:
         self._ranges: dict[int, EntryNumbers] = {}
         self._batches: dict[Position, int] = {}
         self._parts_upto = EARLIEST
-        """No batch behind this was acknowledged in part."""
+        """No batch behind this position is partly acknowledged."""
         self._acked_beyond = 0
         self._compacted_waiting: set[Position] | None = None
-        """What consumers got that only compaction has, and have not acknowledged; None if the log has all they get."""
+        """Compacted entries that were delivered and not acknowledged; None while all deliveries come from the log."""
         self._compacted_read = False
-        """They got everything that only compaction has."""
+        """All compacted entries were delivered."""
         self.changes = 0
-        """Grows with every change of the state; tells whether a stored record is still right."""
+        """Grows with every change of the state: a stored record is current while it is equal."""
 
     @classmethod
     def restore(cls, ledgers: Ledgers, record: CursorRecord, *, compacted_upto: Position = EARLIEST) -> Cursor:
-        """``compacted_upto``: how far compaction has kept entries that may be read instead of the log."""
+        """``compacted_upto``: the end of the compacted entries that may be read instead of the log."""
         cursor = cls(ledgers, record.mark_delete)
         cursor.begin(compacted=record.mark_delete < compacted_upto)
         for ledger, start, end in record.ranges:
             existing = ledgers.next_position(Position(ledger, start - 1))
             if existing is None or existing > (ledger, end):
-                continue  # the log has them no more; what compaction kept of them comes again, as in Pulsar
+                continue  # the log has them no more; their compacted entries are delivered again, as in Pulsar
             numbers = cursor._ranges.setdefault(ledger, EntryNumbers())
             numbers.starts.append(start)
             numbers.ends.append(end)
@@ -240,24 +240,24 @@ class Cursor:
         return bool(self._batches)
 
     def waiting_mask(self, position: Position) -> int:
-        """Bit i is 1 while message i of this batch waits; 0 = nothing of it was acknowledged yet."""
+        """Bit i is 1 while message i of this batch waits; 0 = none of them is acknowledged."""
         return self._batches.get(position, 0)
 
     def ranges(self) -> Iterator[tuple[int, int, int]]:
-        """What is acknowledged beyond the mark-delete position: ledger, first entry, last entry; in order."""
+        """The acknowledged ranges beyond the mark-delete position: ledger, first entry, last entry; in order."""
         for ledger in sorted(self._ranges):
             for start, end in self._ranges[ledger].ranges():
                 yield ledger, start, end
 
     def backlog(self, last: Position) -> int:
-        """How many entries up to ``last`` are not acknowledged."""
+        """The number of entries up to ``last`` that are not acknowledged."""
         acked = self._acked_beyond - self._acked_of_gone() if self._ranges else 0
         return max(0, self._ledgers.entries_between(self.mark_delete, last) - acked)
 
     # --- changes
 
     def acknowledge(self, position: Position) -> bool:
-        """Acknowledge one entry; False if it was already."""
+        """Acknowledge one entry; False if it is already acknowledged."""
         mark = self.mark_delete
         if position <= mark or position.entry < 0:
             return False
@@ -279,7 +279,7 @@ class Cursor:
         return True
 
     def acknowledge_part(self, position: Position, mask: int) -> bool:
-        """Keep only those messages of a batch waiting whose bit is 1 in ``mask``; True if none is left."""
+        """Acknowledge the messages of a batch whose bit is 0 in ``mask``; True if none is left."""
         if self.is_acknowledged(position) or position.entry < 0:
             return False
         waiting = self._batches.get(position, -1) & mask
@@ -291,7 +291,7 @@ class Cursor:
         return False
 
     def acknowledge_upto(self, position: Position) -> bool:
-        """Acknowledge this entry and everything before it; False if it was already."""
+        """Acknowledge this entry and everything before it; False if it is already acknowledged."""
         if position <= self.mark_delete:
             return False
         if self._compacted_waiting is not None:
@@ -313,19 +313,19 @@ class Cursor:
         self.changes += 1
 
     def begin(self, *, compacted: bool) -> None:
-        """Entries are handed out from the mark on, or will be; ``compacted`` if some of them only compaction has."""
+        """Entries are delivered from the mark-delete position on; ``compacted``: some of them are compacted entries."""
         before, self._compacted_waiting = self._compacted_waiting, set() if compacted else None
         self._compacted_read = False
         if before is not None and not compacted:
             self._absorb()
 
     def hand_out_compacted(self, positions: Iterable[Position]) -> None:
-        """These, which only compaction has, go to consumers."""
+        """These compacted entries go to consumers."""
         if self._compacted_waiting is not None:
             self._compacted_waiting.update(each for each in positions if not self.is_acknowledged(each))
 
     def compacted_read(self) -> None:
-        """Everything that only compaction has was handed out."""
+        """All compacted entries are delivered."""
         if self._compacted_waiting is not None:
             self._compacted_read = True
             if self._end_compacted():
@@ -334,14 +334,14 @@ class Cursor:
     # --- parts
 
     def _end_compacted(self) -> bool:
-        """True once nothing waits any more that only compaction has."""
+        """True once no compacted entry waits for its acknowledgement."""
         if self._compacted_waiting or not self._compacted_read:
             return False
         self._compacted_waiting = None
         return True
 
     def _acked_of_gone(self) -> int:
-        """How many entries were acknowledged that only compaction still has: the log does not count them."""
+        """The number of acknowledged compacted entries: the log does not count them."""
         first = self._ledgers.next_position(self.mark_delete)
         return sum(each.count() for ledger, each in self._ranges.items() if first is None or ledger < first.ledger)
 
@@ -353,11 +353,11 @@ class Cursor:
             return False
         self._acked_beyond += 1
         if position.ledger != self.mark_delete.ledger:
-            self._absorb()  # the mark may stand at the end of the ledger before
+            self._absorb()  # the mark may be at the end of the ledger before
         return True
 
     def _absorb(self) -> None:
-        """Move the mark over ranges that follow it without a gap."""
+        """Move the mark-delete position over the ranges that follow it without a gap."""
         while self._ranges:
             following = self._ledgers.next_position(self.mark_delete)
             if following is None:

@@ -1,8 +1,8 @@
 """Reads the log ahead of one subscription, and turns entries into deliveries.
 
-The feed stands *behind* the last entry that was handed over. Entries in memory are handed out at once; others are read
-in a reader thread, one read at a time, and the dispatcher is called back when they are there. Entries that no consumer
-may see are acknowledged here, entries that are acknowledged already are left out.
+The feed stands *behind* the last entry that was taken. Cached entries are given at once; others are read in a reader
+thread, one read at a time, and the dispatcher is called back afterwards. Markers are acknowledged here, and entries
+that are acknowledged already are left out.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from interpulse.wire.ack_sets import of_batch, words_of
 __all__ = ["READ_BYTES_MAX", "READ_ENTRIES_MAX", "EntryFeed", "FeedSource"]
 
 READ_ENTRIES_MAX = 1000
-"""Entries of one look into the log; consumers grant 1000 permits by default."""
+"""Entries of one read; consumers grant 1000 permits by default."""
 
 READ_BYTES_MAX = 5 * 1024 * 1024
-"""Bytes of one look into the log (dispatcherMaxReadSizeBytes)."""
+"""Bytes of one read (dispatcherMaxReadSizeBytes)."""
 
 _new = tuple.__new__
 _position, _entry = itemgetter(0), itemgetter(1)
 
 
 class FeedSource(Protocol):
-    """What a feed needs of its topic."""
+    """The topic, as a feed sees it."""
 
     @property
     def log(self) -> Log: ...
@@ -65,26 +65,26 @@ class EntryFeed:
         self._on_ready = on_ready
         self.after = cursor.mark_delete
         self.read_compacted = False
-        """Read what compaction kept instead of the log that it was made of."""
+        """Read the compacted ledger instead of the log behind it."""
         self.key_ranges: Sequence[KeyRange] = ()
-        """Pass over entries whose keys are in none of these; () = all are wanted."""
+        """Only entries with keys in these are delivered; () = all."""
         self._ahead: list[LogEntry] = []
         self._held = -1
-        """The number of what is ahead in the read buffer limiter."""
+        """The number of the entries ahead in the read buffer limiter."""
         self._reads_ahead = True
-        """False once the limiter took back what is ahead: from then on only what is wanted is read."""
+        """False once the limiter took the entries ahead back: from then on only wanted entries are read."""
         self._reading = False
         self._round = 0
-        """Grows with every rewind, so that a read begun before it is recognised."""
+        """Grows with every rewind, so that an earlier read is recognised."""
         self._skipped_upto: Position | None = None
 
     @property
     def reading(self) -> bool:
-        """A read is under way; the dispatcher will be called back."""
+        """A read is under way; the dispatcher is called back."""
         return self._reading
 
     def peek(self, entries_max: int) -> list[Delivery]:
-        """The next entries to deliver, in order; nothing at the end of the log, and while they are being read."""
+        """The next entries to deliver, in order; none at the end of the log, and during a read."""
         while True:
             raw = self._raw(min(entries_max, READ_ENTRIES_MAX))
             if not raw:
@@ -97,7 +97,7 @@ class EntryFeed:
             self._move(raw[-1].position)
 
     def consumed(self, batch: Sequence[Delivery], number: int) -> None:
-        """The first ``number`` of what `peek` gave were taken."""
+        """The first ``number`` deliveries of a `peek` were taken."""
         if number == len(batch) and self._skipped_upto is not None:
             self._move(self._skipped_upto)
         elif number:
@@ -127,7 +127,7 @@ class EntryFeed:
         self._held = limiter.hold(sum(map(len, map(_entry, found))), self._let_go) if found else -1
 
     def _let_go(self, number: int) -> None:
-        """The read buffer limiter wants its bytes back: what is ahead will be read again."""
+        """The read buffer limiter takes its bytes back: the entries ahead are read again later."""
         if number == self._held:
             self._look_ahead([])
             self._reads_ahead = False

@@ -1,9 +1,9 @@
-"""The producers of one topic: a new one is opened, waits, is refused, or fences the others out.
+"""The producers of one topic: a new producer is opened, waits, is refused, or fences the others out.
 
-Names are unique per topic. A producer that comes back with a generated name and a higher epoch replaces its former
-self; other producers of the name are refused while its holder is alive. Access modes: an exclusive producer tolerates
-no other, the next one of its kind waits, is refused, or fences it out; every new exclusive owner raises the epoch of
-the topic, and a producer that comes back with an older epoch is refused for good.
+Names are unique per topic. A producer that reconnects with a generated name and a higher epoch replaces its former
+self; other producers of the name are refused while its holder is alive. Access modes: an exclusive producer excludes
+all others, and the next exclusive one waits, is refused, or fences it out; every new exclusive owner raises the epoch
+of the topic, and a producer that reconnects with an older epoch is refused for good.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from interpulse.rules.limits import check_producers
 __all__ = ["ProducerSet"]
 
 _EPOCH_MAX = LONG_MAX
-"""A client that names a higher one would leave no room for the next owner of the topic."""
+"""A higher one would leave no number for the next owner of the topic."""
 
 
 class ProducerSet:
@@ -38,7 +38,7 @@ class ProducerSet:
     ) -> None:
         self.epoch = epoch
         self.limit = 0
-        """How many may be open at once, replicators not counted; 0 = any number."""
+        """The number that may be open at once, replicators not counted; 0 = any number."""
         self.by_name: dict[str, Producer] = {}
         self.waiting: deque[Producer] = deque()
         self.exclusive: Producer | None = None
@@ -48,7 +48,7 @@ class ProducerSet:
         self._spawn = spawn
 
     async def add(self, owner: ProducerOwner, request: ProducerRequest, sink: ProducerSink) -> Producer:
-        """Raises ProducerBusy, ProducerFenced. A producer that has to wait is not `ready` yet."""
+        """Open a producer; one that waits is not `ready` yet. Raises ProducerBusy, ProducerFenced."""
         name = request.name or self._generate_name()
         await self._free_name(name, request, sink)
         self._check_limit(request)
@@ -71,7 +71,7 @@ class ProducerSet:
         return producer
 
     def remove(self, producer: Producer) -> None:
-        """The producer is closed; the next one that waits becomes the owner."""
+        """Remove a closed producer; the next waiting one becomes the owner."""
         if self.by_name.get(producer.name) is producer:
             del self.by_name[producer.name]
         if producer in self.waiting:
@@ -80,7 +80,7 @@ class ProducerSet:
             self.exclusive = None
         if self.waiting and not self.by_name:
             next_owner = self.waiting.popleft()
-            self.by_name[next_owner.name] = self.exclusive = next_owner  # at once: no other producer comes between
+            self.by_name[next_owner.name] = self.exclusive = next_owner  # at once: no other producer can come first
             self._spawn(self._promote(next_owner))
 
     def leave(self) -> None:
@@ -133,7 +133,7 @@ class ProducerSet:
             producer.close_by_broker()
 
     async def _make_exclusive(self, producer: Producer) -> None:
-        """Own the topic at once, so that no other producer comes between while the epoch is being stored."""
+        """Own the topic at once, so that no other producer comes first while the epoch is stored."""
         self.by_name[producer.name] = self.exclusive = producer
         wanted = producer.request.topic_epoch
         epoch = wanted if wanted is not None else (-1 if self.epoch is None else self.epoch) + 1
@@ -148,7 +148,7 @@ class ProducerSet:
 
     async def _promote(self, producer: Producer) -> None:
         if producer.closed:
-            return  # before its turn came
+            return  # while it was waiting
         try:
             await self._make_exclusive(producer)
         except PulsarError as error:

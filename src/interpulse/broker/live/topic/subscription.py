@@ -1,7 +1,7 @@
-"""One subscription of a persistent topic: its cursor, its consumers, and who gets what next.
+"""One subscription of a persistent topic: its cursor, its consumers, and its dispatch.
 
-Changes that take time (creating, seeking, deleting) exclude each other and new consumers through `changing`; anybody
-who waited for it looks again whether the subscription still exists.
+Changes that take time (creating, seeking, deleting) exclude each other and new consumers through `changing`; after
+waiting for it, the holder checks `deleted` first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Subscription", "SubscriptionOwner"]
 
 
 class SubscriptionOwner(DispatchOwner, Protocol):
-    """What a subscription needs of its topic."""
+    """The topic, as its subscriptions see it."""
 
     @property
     def limits(self) -> TopicLimits: ...
@@ -51,7 +51,7 @@ class SubscriptionOwner(DispatchOwner, Protocol):
         """The remote cluster if this is a replication cursor."""
 
     def cursor_changed(self, subscription: Subscription) -> None:
-        """The cursor has to be stored, soon."""
+        """The cursor is to be stored soon."""
 
     async def store_cursor(self, subscription: Subscription) -> None:
         """Store the cursor now."""
@@ -87,18 +87,18 @@ class Subscription:
         self.stored = False
         self.deleted = False
         self.idle_since_ms = owner.now_ms()
-        """Since when it has had no consumer; while there are some, since when it had none before."""
+        """The time from which it is without a consumer; with one, the last such time."""
         self.dispatch: Dispatch | None = None
-        """None until the first consumer came."""
+        """None before the first consumer."""
         self.out, self.redelivered, self.acknowledged = TrafficMeter(), TrafficMeter(), TrafficMeter()
-        """What consumers counted that are gone."""
+        """The counts of closed consumers."""
         self.expired = TrafficMeter()
         self.last_acknowledged_ms = self.last_moved_ms = self.last_flow_ms = self.last_expired_ms = 0
         self.now_ms = owner.now_ms
         self._owner = owner
         self._gate: DispatchGate | None = None
         self._made_for: SubscribeRequest | None = None
-        """Of the first consumer that the dispatch had."""
+        """The request of the first consumer of this dispatch."""
         self._stored_changes = -1
 
     # --- consumers
@@ -109,7 +109,7 @@ class Subscription:
 
     @property
     def sub_type(self) -> SubType | None:
-        """None until the first consumer came."""
+        """None before the first consumer."""
         return self.dispatch.sub_type if self.dispatch else None
 
     async def add(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
@@ -130,7 +130,7 @@ class Subscription:
         return consumer
 
     def use_limits(self) -> None:
-        """The policies of the topic limit something else now."""
+        """The limits of the topic's policies have changed."""
         for consumer in self.consumers:
             consumer.hold_at_most(self._owner.limits.settings.max_unacked_per_consumer)
         if self.dispatch is not None:
@@ -138,7 +138,7 @@ class Subscription:
             self.pump()
 
     def follow(self, publish_messages: float, publish_bytes: float) -> None:
-        """The producers published so much per second in the last period."""
+        """The producers' rates of the last period, per second."""
         if self._gate is not None and self._gate.own_limit is not None:
             self._gate.own_limit.follow(publish_messages, publish_bytes, self.now_ms())
 
@@ -164,30 +164,30 @@ class Subscription:
                 self._owner.forget_subscription(self)
 
     def _use_changed(self) -> None:
-        """Where subscriptions expire, a restart has to know since when this one is unused, or that it is used."""
+        """Store the time of the last consumer where subscriptions expire, so that a restart knows it."""
         if self.durable and self._owner.limits.settings.subscription_expiration_minutes:
             self.cursor.changes += 1
             self._owner.cursor_changed(self)
 
     def close_consumers(self) -> None:
-        """The broker closes all consumers; their clients come back."""
+        """The broker closes all consumers; their clients reconnect."""
         for consumer in list(self.consumers):
             consumer.close_by_broker()
 
     # --- entries
 
     def offer(self, fresh: Sequence[Delivery], previous: Position) -> None:
-        """Entries became durable behind ``previous``; none of them is a marker."""
+        """Entries are durable behind ``previous``; none of them is a marker."""
         if self.dispatch is not None and self.dispatch.consumers:
             self.dispatch.offer(fresh, previous)
 
     def flow_granted(self) -> None:
-        """A consumer has permits, or can be written to again."""
+        """A consumer has permits, or is writable again."""
         self.last_flow_ms = self.now_ms()
         self.pump()
 
     def pump(self) -> None:
-        """Send what can be sent."""
+        """Send all entries that permits and limits allow."""
         if self.dispatch is None:
             return
         self.dispatch.pump()
@@ -222,12 +222,12 @@ class Subscription:
         self._changed()
 
     def _waiting(self, position: Position) -> int:
-        """How many messages of a batch still wait; bits beyond its size do not count."""
+        """The number of messages of a batch that still wait; bits beyond its size do not count."""
         mask = self.cursor.waiting_mask(position)
         return mask.bit_count() if mask > 0 else 0
 
     def acknowledge_upto(self, position: Position, ack_set: Sequence[int]) -> None:
-        """Everything up to this entry; of this entry itself only what ``ack_set`` says."""
+        """Everything before this entry, and the entry itself or the messages that ``ack_set`` names."""
         if self.sub_type in (SubType.SHARED, SubType.KEY_SHARED):
             raise NotAllowed(f"Cumulative acknowledgement is not allowed on a {self.sub_type.label} subscription")
         if position > self._owner.positions.durable:
@@ -247,7 +247,7 @@ class Subscription:
     # --- moving the cursor
 
     async def seek(self, position: MessageId, ack_set: Sequence[int] = ()) -> None:
-        """Close the consumers, then let ``position`` come next."""
+        """Close the consumers, and make ``position`` the next one."""
         async with self.changing:
             compacted = self._reads_compacted
             self.close_consumers()
@@ -256,7 +256,7 @@ class Subscription:
                 self.cursor.acknowledge_part(position.position, mask_of(ack_set))
 
     async def seek_to_time(self, publish_time_ms: int) -> None:
-        """Close the consumers, then let the first entry published at or after this time come next."""
+        """Close the consumers, and make the first entry published at or after this time the next one."""
         async with self.changing:
             compacted = self._reads_compacted
             self.close_consumers()
@@ -273,7 +273,7 @@ class Subscription:
         await self._owner.store_cursor(self)
 
     def skip_to(self, position: Position) -> int:
-        """Count everything up to here as acknowledged; how many entries that were. Consumers stay."""
+        """Acknowledge everything up to here; returns the number of entries. Consumers stay."""
         last = self._owner.positions.durable
         before = self.cursor.backlog(last)
         if not self.cursor.acknowledge_upto(min(position, last)):
@@ -281,12 +281,12 @@ class Subscription:
         self.last_moved_ms = self.now_ms()
         if self.dispatch:
             self.dispatch.skipped()
-            self.pump()  # what was skipped may have been what kept it from going on
+            self.pump()  # the skipped entries may have held up the others
         self._changed()
         return before - self.cursor.backlog(last)
 
     def expire_upto(self, position: Position) -> int:
-        """As `skip_to`, for entries that are too old."""
+        """As `skip_to`, for expired entries."""
         count = self.skip_to(position)
         self.expired.messages += count
         self.last_expired_ms = self.now_ms()
@@ -314,7 +314,7 @@ class Subscription:
             await self._owner.drop_subscription(self)
 
     async def delete_if_idle(self, limit_ms: int) -> bool:
-        """Delete the subscription if it has had no consumer for longer than that; whether it is gone now."""
+        """Delete the subscription if it is without a consumer for longer than that; True if it is deleted."""
         async with self.changing:
             idle = not self.deleted and not self.consumers and self.now_ms() - self.idle_since_ms > limit_ms
             if idle:
@@ -325,11 +325,11 @@ class Subscription:
 
     @property
     def dirty(self) -> bool:
-        """The stored record is not the newest state."""
+        """The stored record is not the current state."""
         return self.durable and not self.deleted and self._stored_changes != self.cursor.changes
 
     def take_record(self) -> tuple[CursorRecord, int]:
-        """What to store, and what to tell `stored_as` when it is."""
+        """The record to store, and the number for `stored_as` afterwards."""
         record = self.cursor.record(
             self.properties,
             replicate_state=self.replicate_state,
@@ -358,5 +358,5 @@ class Subscription:
 
     @property
     def throttled(self) -> Mapping[str, int] | None:
-        """How often nothing was sent because of which dispatch rate; None while there is none."""
+        """The number of times each dispatch rate held entries back; None without one."""
         return self._gate.stats() if self._gate is not None else None

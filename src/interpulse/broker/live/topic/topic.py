@@ -366,7 +366,7 @@ class Topic:
         return self.subscription_set.consumer_count
 
     def cursor_changed(self, subscription: Subscription) -> None:
-        """The cursor has to be stored, soon."""
+        """The cursor is to be stored soon."""
         self._host.cursors_changed(self)
 
     async def store_cursor(self, subscription: Subscription) -> None:

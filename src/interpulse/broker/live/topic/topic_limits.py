@@ -88,6 +88,6 @@ class TopicLimits:
         return DispatchGate(self.dispatch, own, self._now_ms, self._call_later, wake)
 
     def follow(self, publish_messages: float, publish_bytes: float) -> None:
-        """The producers published so much per second in the last period."""
+        """The producers' rates of the last period, per second."""
         if self.dispatch is not None:
             self.dispatch.follow(publish_messages, publish_bytes, self._now_ms())
